@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Compose and parse the blocks of the on-media format. Pure: the caller owns
+ * every buffer, nothing here blocks or allocates. Parsers take anything that a
+ * device may return and never read outside the block that they were given.
+ *
+ * Parsers return 0 or:
+ *   -ENODATA	not such a block at all (magic)
+ *   -EBADMSG	checksum wrong: torn or damaged
+ *   -EPROTO	a version or feature that this reader does not know
+ *   -ESTALE	intact, but of another device, zone or place
+ *   -EINVAL	intact, but its fields contradict each other
+ */
+#ifndef MTFTL_UNIT_H
+#define MTFTL_UNIT_H
+
+#include "format.h"
+
+/* What every checksum but the superblock's starts from. */
+u32 mtftl_seed(const u8 uuid[16]);
+
+struct mtftl_unit_info {
+	enum mtftl_unit_type type;
+	u16 nr_entries;
+	u16 nr_blocks;
+	u16 lane;
+	u64 seq;
+	u64 durable_seq;
+	u32 zone;
+	u32 offset;
+	u32 erase_count;
+};
+
+/* Start a header in a 4096-byte block: entries are added, then it is sealed. */
+void mtftl_unit_init(void *block, const struct mtftl_unit_info *info);
+void mtftl_unit_add_entry(void *block, u64 lba, u32 crc);
+void mtftl_unit_add_range(void *block, u64 lba, u32 nr_blocks, u64 seq,
+			  enum mtftl_range_kind kind);
+/* Set place (a retry goes elsewhere with the same number) and checksum. */
+void mtftl_unit_seal(void *block, u32 seed, u32 zone, u32 offset, u32 erase_count,
+		     u64 durable_seq);
+
+u32 mtftl_payload_crc(u32 seed, const void *block);
+
+/*
+ * Check one header that was read from block @offset of zone @zone, with
+ * @capacity writable blocks; fill @info.
+ */
+int mtftl_unit_parse(const void *block, u32 seed, u32 zone, u32 offset, u32 capacity,
+		     struct mtftl_unit_info *info);
+/* Valid for a parsed header and index < info.nr_entries only. */
+void mtftl_unit_entry(const void *block, unsigned int index, u64 *lba, u32 *crc);
+void mtftl_unit_range(const void *block, unsigned int index, u64 *lba, u32 *nr_blocks,
+		      u64 *seq, enum mtftl_range_kind *kind);
+
+/* Superblock records. */
+struct mtftl_sb_info {
+	u8  uuid[16];
+	u16 flags;
+	u64 generation;
+	u64 logical_blocks;
+	u32 nr_zones;
+	u32 zone_blocks;
+	u32 zone_capacity;
+	u32 op_permille;
+	u64 ckpt_seq;
+	u64 ckpt_blocks;
+	u32 ckpt_nr_zones;
+	u32 ckpt_zones[MTFTL_SB_MAX_CKPT_ZONES];
+};
+
+void mtftl_sb_compose(void *block, const struct mtftl_sb_info *info);
+int mtftl_sb_parse(const void *block, struct mtftl_sb_info *info);
+
+/* Layout arithmetic that the module and the tool must agree on. */
+u32 mtftl_ckpt_stream_blocks(u32 nr_zones, u64 logical_blocks);
+/* Zones that one checkpoint takes; two are kept so that one is always valid. */
+u32 mtftl_ckpt_zones(u32 nr_zones, u32 zone_capacity, u64 logical_blocks);
+/* Blocks at the end of a zone that its footer and tail take at most. */
+u32 mtftl_footer_reserve(u32 zone_capacity);
+/*
+ * Largest exported size for a device, or 0 if it is too small: superblock and
+ * checkpoint zones, GC's reserve and @op_permille of the rest are taken off,
+ * and one header a 32-block unit.
+ */
+u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille);
+
+/* Footers: a builder that is fed unit by unit, into a caller's stream buffer. */
+struct mtftl_footer {
+	u8 *stream;
+	u32 size;		/* of the buffer, bytes */
+	u32 used;
+	u32 nr_records;
+	u64 min_seq;
+	u64 max_seq;
+};
+
+void mtftl_footer_init(struct mtftl_footer *footer, void *stream, u32 size);
+/* -ENOSPC leaves the footer unchanged. @lbas may be NULL if @nr_entries is 0. */
+int mtftl_footer_add(struct mtftl_footer *footer, u64 seq, u32 offset,
+		     enum mtftl_unit_type type, u16 nr_entries, const u64 *lbas);
+void mtftl_tail_compose(void *block, u32 seed, u32 zone, u32 erase_count, u32 footer_offset,
+			const struct mtftl_footer *footer);
+struct mtftl_tail_info {
+	u32 erase_count;
+	u32 footer_offset;
+	u32 footer_blocks;
+	u32 nr_records;
+	u64 min_seq;
+	u64 max_seq;
+};
+int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity,
+		     struct mtftl_tail_info *info);
+/*
+ * Walk a footer stream: *pos starts at 0; returns 1 with a record, 0 at its
+ * end, -EINVAL where the stream contradicts itself. *lbas points into the
+ * stream (little-endian, possibly unaligned use is avoided: 8-byte aligned).
+ */
+int mtftl_footer_next(const void *stream, u32 size, u32 *pos, u64 *seq, u32 *offset,
+		      enum mtftl_unit_type *type, u16 *nr_entries, const __le64 **lbas);
+
+#endif
