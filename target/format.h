@@ -31,13 +31,16 @@
 #define MTFTL_SB_READONLY	0x0002	/* out of good zones: mounts read-only */
 
 #define MTFTL_SB_MAX_CKPT_ZONES	256
+#define MTFTL_GC_RESERVE_ZONES	4u	/* never counted as space for users */
+/* Units of a checkpoint or footer stream, but its last, hold at least so many blocks. */
+#define MTFTL_STREAM_UNIT_BLOCKS	7u
 
 struct mtftl_sb {
 	__le64 magic;			/*   0 */
 	__le32 crc;			/*   8: of the block, with this field zero */
 	__le16 version;			/*  12 */
 	__le16 flags;			/*  14: MTFTL_SB_* */
-	__u8   uuid[16];		/*  16: its crc32c seeds every other checksum */
+	__u8   uuid[16];		/*  16: with the key, seeds every other checksum */
 	__le64 generation;		/*  32: one more with every record */
 	__le64 compat;			/*  40: features that an old reader may ignore */
 	__le64 incompat;		/*  48: features that it must know */
@@ -49,7 +52,7 @@ struct mtftl_sb {
 	__le64 ckpt_seq;		/*  80: units above it are newer than the checkpoint */
 	__le64 ckpt_blocks;		/*  88: blocks in its stream, 0: no checkpoint yet */
 	__le32 ckpt_nr_zones;		/*  96 */
-	__le32 reserved0;		/* 100 */
+	__le32 key;			/* 100: random and secret, see mtftl_seed() */
 	__le32 ckpt_zones[MTFTL_SB_MAX_CKPT_ZONES];	/* 104: in stream order */
 	__u8   reserved1[2968];		/* 1128 */
 };
@@ -64,16 +67,25 @@ enum mtftl_unit_type {
 
 #define MTFTL_ANY_OFFSET	0xffffffffu	/* placed by zone append */
 
+/*
+ * Entry i describes payload block i. Payload blocks past the last entry are
+ * padding, so a unit of no entries fills a gap. A unit holds a logical block once.
+ * Numbers start at 1. Only a unit whose write failed appears twice (it keeps its
+ * number and goes to another zone); payload checksums then tell which to use.
+ * Twice within one zone is no unit: of two the first counts, the other is a
+ * user's copy of it.
+ */
+
 struct mtftl_unit {
 	__le32 magic;			/*  0 */
 	__le32 crc;			/*  4: of the header block, with this field zero */
 	__u8   version;			/*  8 */
 	__u8   type;			/*  9: enum mtftl_unit_type */
-	__le16 nr_entries;		/* 10 */
-	__le16 nr_blocks;		/* 12: payload blocks that follow the header */
+	__le16 nr_entries;		/* 10: at most nr_blocks, but for ranges */
+	__le16 nr_blocks;		/* 12: payload blocks that follow, 0 for ranges */
 	__le16 lane;			/* 14: who wrote it, for people */
 	__le64 seq;			/* 16: this unit's number */
-	__le64 durable_seq;		/* 24: every unit up to this one was durable by now */
+	__le64 durable_seq;		/* 24: every unit up to it was durable, below seq */
 	__le32 zone;			/* 32: meant for this zone */
 	__le32 offset;			/* 36: at this block of it, or MTFTL_ANY_OFFSET */
 	__le32 erase_count;		/* 40: resets of this zone so far */
@@ -94,7 +106,7 @@ enum mtftl_range_kind {
 
 struct mtftl_range {
 	__le64 lba;			/*  0 */
-	__le64 seq;			/*  8: drawn while the map was being changed */
+	__le64 seq;			/*  8: drawn while the map changed, below its unit's */
 	__le32 nr_blocks;		/* 16 */
 	__le32 kind;			/* 20: enum mtftl_range_kind */
 };
@@ -106,7 +118,10 @@ struct mtftl_range {
 
 /*
  * The last block of a full zone. Where it verifies, recovery reads the footer
- * stream that it points to and no unit header; where not, it reads the headers.
+ * stream that it points to, and no header but those of ranges and of units above
+ * the durable number; where not, it reads the headers. A footer lists every unit
+ * of its zone but FOOTER ones, or is not written. Its erase count is that of the
+ * zone's other headers: another is a user's copy of an older one.
  */
 struct mtftl_tail {
 	__le32 magic;			/*  0 */
@@ -141,8 +156,8 @@ struct mtftl_footer_record {
 
 struct mtftl_zone_record {
 	__le32 erase_count;		/*  0 */
-	__le32 wp;			/*  4: blocks written by the time of the checkpoint */
-	__le64 first_seq;		/*  8: number of its first unit, 0 if empty */
+	__le32 wp;			/*  4: no unit above ckpt_seq starts before this block */
+	__le64 first_seq;		/*  8: number in block 0, 0 if no header is there */
 	__le16 flags;			/* 16: MTFTL_ZONE_* */
 	__u8   reserved[14];		/* 18 */
 };

@@ -12,6 +12,7 @@
 #include <linux/crc32c.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
+#include <linux/math64.h>
 #include <linux/string.h>
 #include <linux/types.h>
 #include <asm/byteorder.h>
@@ -37,6 +38,11 @@ typedef uint64_t u64;
 #define le16_to_cpu(x)	le16toh((u16)(x))
 #define le32_to_cpu(x)	le32toh((u32)(x))
 #define le64_to_cpu(x)	le64toh((u64)(x))
+
+static inline u64 div_u64(u64 dividend, u32 divisor)
+{
+	return dividend / divisor;
+}
 
 /* Same convention as the kernel's: no inversion before or after. */
 u32 mtftl_crc32c(u32 seed, const void *data, size_t len);

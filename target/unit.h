@@ -16,8 +16,12 @@
 
 #include "format.h"
 
-/* What every checksum but the superblock's starts from. */
-u32 mtftl_seed(const u8 uuid[16]);
+/*
+ * What every checksum but the superblock's starts from. The key keeps users from
+ * writing payload that recovery, looking for the unit behind a torn one, would
+ * take for a header: the UUID is public, the key is shown to nobody.
+ */
+u32 mtftl_seed(const u8 uuid[16], u32 key);
 
 struct mtftl_unit_info {
 	enum mtftl_unit_type type;
@@ -26,12 +30,15 @@ struct mtftl_unit_info {
 	u16 lane;
 	u64 seq;
 	u64 durable_seq;
-	u32 zone;
+	u32 zone;		/* these three: set by sealing and parsing */
 	u32 offset;
 	u32 erase_count;
 };
 
-/* Start a header in a 4096-byte block: entries are added, then it is sealed. */
+/*
+ * Start a header in a 4096-byte block: entries are added, then it is sealed.
+ * info->nr_entries is ignored: it counts what is added. nr_blocks covers padding.
+ */
 void mtftl_unit_init(void *block, const struct mtftl_unit_info *info);
 void mtftl_unit_add_entry(void *block, u64 lba, u32 crc);
 void mtftl_unit_add_range(void *block, u64 lba, u32 nr_blocks, u64 seq,
@@ -63,6 +70,7 @@ struct mtftl_sb_info {
 	u32 zone_blocks;
 	u32 zone_capacity;
 	u32 op_permille;
+	u32 key;
 	u64 ckpt_seq;
 	u64 ckpt_blocks;
 	u32 ckpt_nr_zones;
@@ -79,9 +87,10 @@ u32 mtftl_ckpt_zones(u32 nr_zones, u32 zone_capacity, u64 logical_blocks);
 /* Blocks at the end of a zone that its footer and tail take at most. */
 u32 mtftl_footer_reserve(u32 zone_capacity);
 /*
- * Largest exported size for a device, or 0 if it is too small: superblock and
- * checkpoint zones, GC's reserve and @op_permille of the rest are taken off,
- * and one header a 32-block unit.
+ * Largest exported size for a device, or 0 if it is too small or its checkpoint
+ * would take too many zones: superblock and checkpoint zones, GC's reserve,
+ * footers, one header a 32-block unit and @op_permille of the rest are taken
+ * off. A multiple of 1 MiB where it is at least that.
  */
 u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille);
 
@@ -95,6 +104,7 @@ struct mtftl_footer {
 	u64 max_seq;
 };
 
+/* Zeroes the stream: what stays unused pads its last block. */
 void mtftl_footer_init(struct mtftl_footer *footer, void *stream, u32 size);
 /* -ENOSPC leaves the footer unchanged. @lbas may be NULL if @nr_entries is 0. */
 int mtftl_footer_add(struct mtftl_footer *footer, u64 seq, u32 offset,
@@ -114,7 +124,7 @@ int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity,
 /*
  * Walk a footer stream: *pos starts at 0; returns 1 with a record, 0 at its
  * end, -EINVAL where the stream contradicts itself. *lbas points into the
- * stream (little-endian, possibly unaligned use is avoided: 8-byte aligned).
+ * stream (little-endian, 8-byte aligned if the stream is).
  */
 int mtftl_footer_next(const void *stream, u32 size, u32 *pos, u64 *seq, u32 *offset,
 		      enum mtftl_unit_type *type, u16 *nr_entries, const __le64 **lbas);
