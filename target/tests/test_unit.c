@@ -1,0 +1,584 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Unit tests of unit.c on the host: what is composed parses back, and every
+ * damage, foreign place and contradiction is refused with its own error.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "unit.h"
+
+#define KEY		0x1234abcdu
+#define ZONE		7u
+#define OFFSET		40u
+#define CAPACITY	1000u
+
+static const u8 uuid[16] = "0123456789abcdef";
+
+static _Alignas(8) u8 block[MTFTL_BLOCK_SIZE];
+static struct mtftl_unit_info parsed;
+
+static u32 seed(void)
+{
+	return mtftl_seed(uuid, KEY);
+}
+
+static void compose_unit(enum mtftl_unit_type type, u16 entries, u16 blocks, u32 offset)
+{
+	struct mtftl_unit_info info = {
+		.type = type, .nr_blocks = blocks, .lane = 3, .seq = 100,
+	};
+	u16 i;
+
+	mtftl_unit_init(block, &info);
+	for (i = 0; i < entries; i++)
+		if (type == MTFTL_UNIT_RANGES)
+			mtftl_unit_add_range(block, 1000 * i, i + 1, 50 + i % 50,
+					     i % 2 ? MTFTL_RANGE_TRIM : MTFTL_RANGE_LOST);
+		else
+			mtftl_unit_add_entry(block, 5000000000ull + i, ~i);
+	mtftl_unit_seal(block, seed(), ZONE, offset, 9, 77);
+}
+
+static int parse_unit(void)
+{
+	return mtftl_unit_parse(block, seed(), ZONE, OFFSET, CAPACITY, &parsed);
+}
+
+/* Change a field of a sealed unit and make its checksum right again. */
+#define reseal(field, value) do {							\
+	struct mtftl_unit *unit = (void *)block;					\
+	u32 crc;									\
+	unit->field = (value);								\
+	unit->crc = 0;									\
+	crc = mtftl_crc32c(seed(), block, sizeof(block));				\
+	unit->crc = cpu_to_le32(crc);							\
+} while (0)
+
+static void crc_is_the_kernels(void **state)
+{
+	(void)state;
+	/* The check value of CRC-32C, with the inversions left to us. */
+	assert_int_equal(mtftl_crc32c(~0u, "123456789", 9), ~0xe3069283u);
+	assert_int_equal(mtftl_crc32c(0, "123456789", 9), 0x58e3fa20u);
+	/* It can be fed in pieces. */
+	assert_int_equal(mtftl_crc32c(mtftl_crc32c(5, "1234", 4), "56789", 5),
+			 mtftl_crc32c(5, "123456789", 9));
+}
+
+static void seed_depends_on_uuid_and_key(void **state)
+{
+	static const u8 other[16] = "0123456789abcdeg";
+
+	(void)state;
+	assert_int_not_equal(mtftl_seed(uuid, 1), mtftl_seed(uuid, 2));
+	assert_int_not_equal(mtftl_seed(uuid, 1), mtftl_seed(other, 1));
+}
+
+static void data_unit_round_trip(void **state)
+{
+	u64 lba;
+	u32 crc;
+	u16 i;
+
+	(void)state;
+	compose_unit(MTFTL_UNIT_DATA, MTFTL_UNIT_MAX_ENTRIES, MTFTL_UNIT_MAX_ENTRIES, OFFSET);
+	assert_int_equal(parse_unit(), 0);
+	assert_int_equal(parsed.type, MTFTL_UNIT_DATA);
+	assert_int_equal(parsed.nr_entries, MTFTL_UNIT_MAX_ENTRIES);
+	assert_int_equal(parsed.nr_blocks, MTFTL_UNIT_MAX_ENTRIES);
+	assert_int_equal(parsed.lane, 3);
+	assert_int_equal(parsed.seq, 100);
+	assert_int_equal(parsed.durable_seq, 77);
+	assert_int_equal(parsed.zone, ZONE);
+	assert_int_equal(parsed.offset, OFFSET);
+	assert_int_equal(parsed.erase_count, 9);
+	for (i = 0; i < parsed.nr_entries; i++) {
+		mtftl_unit_entry(block, i, &lba, &crc);
+		assert_int_equal(lba, 5000000000ull + i);
+		assert_int_equal(crc, ~(u32)i);
+	}
+}
+
+static void ranges_round_trip(void **state)
+{
+	enum mtftl_range_kind kind;
+	u64 lba, seq;
+	u32 blocks;
+	u16 i;
+
+	(void)state;
+	compose_unit(MTFTL_UNIT_RANGES, MTFTL_UNIT_MAX_RANGES, 0, OFFSET);
+	assert_int_equal(parse_unit(), 0);
+	assert_int_equal(parsed.nr_entries, MTFTL_UNIT_MAX_RANGES);
+	for (i = 0; i < parsed.nr_entries; i++) {
+		mtftl_unit_range(block, i, &lba, &blocks, &seq, &kind);
+		assert_int_equal(lba, 1000 * i);
+		assert_int_equal(blocks, i + 1);
+		assert_int_equal(seq, 50 + i % 50);
+		assert_int_equal(kind, i % 2 ? MTFTL_RANGE_TRIM : MTFTL_RANGE_LOST);
+	}
+}
+
+static void padding_is_allowed_behind_entries(void **state)
+{
+	(void)state;
+	compose_unit(MTFTL_UNIT_DATA, 0, 16, OFFSET);
+	assert_int_equal(parse_unit(), 0);
+	assert_int_equal(parsed.nr_entries, 0);
+	assert_int_equal(parsed.nr_blocks, 16);
+	compose_unit(MTFTL_UNIT_DATA, 17, 16, OFFSET);
+	assert_int_equal(parse_unit(), -EINVAL);
+}
+
+static void appended_unit_is_valid_anywhere_in_its_zone(void **state)
+{
+	(void)state;
+	compose_unit(MTFTL_UNIT_GC, 2, 2, MTFTL_ANY_OFFSET);
+	assert_int_equal(parse_unit(), 0);
+	assert_int_equal(parsed.offset, OFFSET);
+	assert_int_equal(mtftl_unit_parse(block, seed(), ZONE, OFFSET + 1, CAPACITY, &parsed), 0);
+	assert_int_equal(mtftl_unit_parse(block, seed(), ZONE + 1, OFFSET, CAPACITY, &parsed),
+			 -ESTALE);
+}
+
+static void each_bit_of_a_header_is_covered(void **state)
+{
+	size_t bit;
+
+	(void)state;
+	compose_unit(MTFTL_UNIT_DATA, 20, 20, OFFSET);
+	for (bit = 0; bit < 8 * sizeof(block); bit++) {
+		block[bit / 8] ^= 1u << bit % 8;
+		assert_int_equal(parse_unit(), bit < 32 ? -ENODATA : -EBADMSG);
+		block[bit / 8] ^= 1u << bit % 8;
+	}
+	assert_int_equal(parse_unit(), 0);
+}
+
+static void foreign_units_are_refused(void **state)
+{
+	(void)state;
+	compose_unit(MTFTL_UNIT_DATA, 4, 4, OFFSET);
+	assert_int_equal(mtftl_unit_parse(block, mtftl_seed(uuid, KEY + 1), ZONE, OFFSET, CAPACITY,
+					  &parsed), -EBADMSG);
+	assert_int_equal(mtftl_unit_parse(block, seed(), ZONE + 1, OFFSET, CAPACITY, &parsed),
+			 -ESTALE);
+	assert_int_equal(mtftl_unit_parse(block, seed(), ZONE, OFFSET + 1, CAPACITY, &parsed),
+			 -ESTALE);
+	reseal(version, MTFTL_VERSION + 1);
+	assert_int_equal(parse_unit(), -EPROTO);
+}
+
+static void contradictions_in_a_unit_are_refused(void **state)
+{
+	struct mtftl_range *range = (void *)(block + sizeof(struct mtftl_unit));
+
+	(void)state;
+	compose_unit(MTFTL_UNIT_DATA, 4, 4, OFFSET);
+	/* Its payload must end inside the zone. */
+	assert_int_equal(mtftl_unit_parse(block, seed(), ZONE, OFFSET, OFFSET + 5, &parsed), 0);
+	assert_int_equal(mtftl_unit_parse(block, seed(), ZONE, OFFSET, OFFSET + 4, &parsed),
+			 -EINVAL);
+	assert_int_equal(mtftl_unit_parse(block, seed(), ZONE, OFFSET, OFFSET, &parsed), -EINVAL);
+
+	reseal(type, 0);
+	assert_int_equal(parse_unit(), -EINVAL);
+	reseal(type, MTFTL_UNIT_FOOTER + 1);
+	assert_int_equal(parse_unit(), -EINVAL);
+	reseal(type, MTFTL_UNIT_RANGES);
+	assert_int_equal(parse_unit(), -EINVAL);
+
+	compose_unit(MTFTL_UNIT_DATA, 4, 4, OFFSET);
+	reseal(nr_blocks, cpu_to_le16(MTFTL_UNIT_MAX_ENTRIES + 1));
+	assert_int_equal(parse_unit(), -EINVAL);
+
+	compose_unit(MTFTL_UNIT_DATA, 4, 4, OFFSET);
+	reseal(durable_seq, cpu_to_le64(100));
+	assert_int_equal(parse_unit(), -EINVAL);
+	reseal(durable_seq, 0);
+	assert_int_equal(parse_unit(), 0);
+	reseal(seq, 0);
+	assert_int_equal(parse_unit(), -EINVAL);
+
+	compose_unit(MTFTL_UNIT_RANGES, 4, 0, OFFSET);
+	reseal(nr_entries, cpu_to_le16(MTFTL_UNIT_MAX_RANGES + 1));
+	assert_int_equal(parse_unit(), -EINVAL);
+	compose_unit(MTFTL_UNIT_RANGES, 4, 1, OFFSET);
+	assert_int_equal(parse_unit(), -EINVAL);
+
+	compose_unit(MTFTL_UNIT_RANGES, 4, 0, OFFSET);
+	range[3].nr_blocks = 0;
+	reseal(lane, 0);
+	assert_int_equal(parse_unit(), -EINVAL);
+	compose_unit(MTFTL_UNIT_RANGES, 4, 0, OFFSET);
+	range[2].lba = cpu_to_le64(~0ull);
+	reseal(lane, 0);
+	assert_int_equal(parse_unit(), -EINVAL);
+	compose_unit(MTFTL_UNIT_RANGES, 4, 0, OFFSET);
+	range[1].kind = cpu_to_le32(3);
+	reseal(lane, 0);
+	assert_int_equal(parse_unit(), -EINVAL);
+	compose_unit(MTFTL_UNIT_RANGES, 4, 0, OFFSET);
+	range[0].seq = cpu_to_le64(100);
+	reseal(lane, 0);
+	assert_int_equal(parse_unit(), -EINVAL);
+}
+
+static void retried_unit_keeps_its_number(void **state)
+{
+	(void)state;
+	compose_unit(MTFTL_UNIT_DATA, 4, 4, OFFSET);
+	mtftl_unit_seal(block, seed(), ZONE + 5, OFFSET + 9, 2, 80);
+	assert_int_equal(parse_unit(), -ESTALE);
+	assert_int_equal(mtftl_unit_parse(block, seed(), ZONE + 5, OFFSET + 9, CAPACITY, &parsed),
+			 0);
+	assert_int_equal(parsed.seq, 100);
+	assert_int_equal(parsed.durable_seq, 80);
+	assert_int_equal(parsed.erase_count, 2);
+}
+
+/* Superblock */
+
+static struct mtftl_sb_info example_sb(void)
+{
+	struct mtftl_sb_info info = {
+		.flags = MTFTL_SB_CLEAN, .generation = 12, .logical_blocks = 20000,
+		.nr_zones = 64, .zone_blocks = 1024, .zone_capacity = CAPACITY,
+		.op_permille = 250, .key = KEY, .ckpt_seq = 99, .ckpt_blocks = 21,
+		.ckpt_nr_zones = 2, .ckpt_zones = { 2, 5 },
+	};
+
+	memcpy(info.uuid, uuid, sizeof(uuid));
+	return info;
+}
+
+static int sb_round_trip(const struct mtftl_sb_info *in)
+{
+	struct mtftl_sb_info out;
+
+	mtftl_sb_compose(block, in);
+	return mtftl_sb_parse(block, &out);
+}
+
+static void superblock_round_trip(void **state)
+{
+	struct mtftl_sb_info in = example_sb(), out;
+
+	(void)state;
+	memset(&out, 0, sizeof(out));
+	mtftl_sb_compose(block, &in);
+	assert_memory_equal(block, "MTFTFSB1", 8);
+	assert_int_equal(mtftl_sb_parse(block, &out), 0);
+	assert_memory_equal(&in, &out, sizeof(in));
+
+	/* As made by format: everything unmapped. */
+	in.ckpt_seq = in.ckpt_blocks = in.ckpt_nr_zones = 0;
+	assert_int_equal(sb_round_trip(&in), 0);
+}
+
+static void each_bit_of_a_superblock_is_covered(void **state)
+{
+	struct mtftl_sb_info in = example_sb(), out;
+	size_t bit;
+
+	(void)state;
+	mtftl_sb_compose(block, &in);
+	for (bit = 0; bit < 8 * sizeof(block); bit++) {
+		block[bit / 8] ^= 1u << bit % 8;
+		assert_int_equal(mtftl_sb_parse(block, &out), bit < 64 ? -ENODATA : -EBADMSG);
+		block[bit / 8] ^= 1u << bit % 8;
+	}
+}
+
+static void newer_superblock_is_refused(void **state)
+{
+	struct mtftl_sb_info in = example_sb(), out;
+	struct mtftl_sb *sb = (void *)block;
+
+	(void)state;
+	mtftl_sb_compose(block, &in);
+	sb->incompat = cpu_to_le64(1);
+	sb->crc = 0;
+	sb->crc = cpu_to_le32(mtftl_crc32c(~0u, block, sizeof(block)));
+	assert_int_equal(mtftl_sb_parse(block, &out), -EPROTO);
+
+	mtftl_sb_compose(block, &in);
+	sb->compat = cpu_to_le64(1);
+	sb->crc = 0;
+	sb->crc = cpu_to_le32(mtftl_crc32c(~0u, block, sizeof(block)));
+	assert_int_equal(mtftl_sb_parse(block, &out), 0);
+
+	sb->version = cpu_to_le16(MTFTL_VERSION + 1);
+	sb->crc = 0;
+	sb->crc = cpu_to_le32(mtftl_crc32c(~0u, block, sizeof(block)));
+	assert_int_equal(mtftl_sb_parse(block, &out), -EPROTO);
+}
+
+#define refuses(field, value) do {						\
+	struct mtftl_sb_info in = example_sb();					\
+	assert_int_equal(sb_round_trip(&in), 0);				\
+	in.field = (value);							\
+	assert_int_equal(sb_round_trip(&in), -EINVAL);				\
+} while (0)
+
+static void contradictions_in_a_superblock_are_refused(void **state)
+{
+	struct mtftl_sb_info huge = example_sb();
+
+	(void)state;
+	refuses(generation, 0);
+	refuses(logical_blocks, 0);
+	refuses(logical_blocks, 64 * CAPACITY + 1);
+	refuses(nr_zones, 2);
+	refuses(zone_capacity, 0);
+	refuses(zone_capacity, 1025);
+	refuses(op_permille, 1000);
+	refuses(ckpt_blocks, 0);
+	refuses(ckpt_blocks, 22);
+	refuses(ckpt_nr_zones, 0);
+	refuses(ckpt_zones[1], 1);
+	refuses(ckpt_zones[1], 2);
+	refuses(ckpt_zones[1], 64);
+
+	/* Past 16 TiB a page number does not fit. */
+	huge.ckpt_seq = huge.ckpt_blocks = huge.ckpt_nr_zones = 0;
+	huge.zone_blocks = huge.zone_capacity = 1 << 18;
+	huge.nr_zones = 1 << 14;
+	assert_int_equal(sb_round_trip(&huge), -EINVAL);
+	huge.nr_zones = (1 << 14) - 8;
+	assert_int_equal(sb_round_trip(&huge), 0);
+}
+
+static void too_many_ckpt_zones_are_refused(void **state)
+{
+	struct mtftl_sb_info in = example_sb(), out;
+	struct mtftl_sb *sb = (void *)block;
+
+	(void)state;
+	mtftl_sb_compose(block, &in);
+	sb->ckpt_nr_zones = cpu_to_le32(MTFTL_SB_MAX_CKPT_ZONES + 1);
+	sb->crc = 0;
+	sb->crc = cpu_to_le32(mtftl_crc32c(~0u, block, sizeof(block)));
+	assert_int_equal(mtftl_sb_parse(block, &out), -EINVAL);
+}
+
+/* Layout */
+
+static void layout_arithmetic(void **state)
+{
+	u64 tib = (1ull << 40) / MTFTL_BLOCK_SIZE, blocks;
+	u32 capacity = 275712, zones = 904;
+
+	(void)state;
+	/* 128 zone records fit a block, 1024 map entries fit a block. */
+	assert_int_equal(mtftl_ckpt_stream_blocks(128, 1024), 2);
+	assert_int_equal(mtftl_ckpt_stream_blocks(129, 1025), 4);
+	assert_int_equal(mtftl_ckpt_stream_blocks(1024, 16 * tib), 8 + (16 * tib) / 1024);
+	/* A zone of 16 blocks takes two headers and 14 blocks of the stream. */
+	assert_int_equal(mtftl_ckpt_zones(128, 16, 13 * 1024), 1);
+	assert_int_equal(mtftl_ckpt_zones(128, 16, 13 * 1024 + 1), 2);
+	assert_int_equal(mtftl_ckpt_zones(128, 7, 1024), (u32)-1);
+	/* 1024 records of 16 bytes: 4 blocks, a header, the tail. */
+	assert_int_equal(mtftl_footer_reserve(1024), 6);
+
+	/* A 1 TB drive: 904 zones of 1077 MiB. */
+	blocks = mtftl_logical_blocks(zones, capacity, 250);
+	assert_true(blocks > (u64)zones * capacity * 70 / 100);
+	assert_true(blocks < (u64)zones * capacity * 75 / 100);
+	assert_int_equal(blocks % 256, 0);
+	assert_true(mtftl_logical_blocks(zones, capacity, 0) > blocks);
+
+	/* Too small, too many checkpoint zones, nothing left. */
+	assert_int_equal(mtftl_logical_blocks(8, 1024, 0), 0);
+	assert_true(mtftl_logical_blocks(9, 1024, 0) > 0);
+	assert_int_equal(mtftl_logical_blocks(9, 1024, 1000), 0);
+	assert_int_equal(mtftl_logical_blocks(64, 6, 0), 0);
+	assert_int_equal(mtftl_logical_blocks(1u << 22, 1024, 250), 0);
+}
+
+static void footer_and_tail_fit_their_reserve(void **state)
+{
+	u32 capacity, used;
+
+	(void)state;
+	for (capacity = 16; capacity < 300000; capacity = capacity * 3 / 2) {
+		u32 reserve = mtftl_footer_reserve(capacity);
+
+		assert_true(reserve < capacity / 2);
+		/* The worst zone: headers of ranges only, up to the reserve. */
+		used = ((capacity - reserve) * 16 + MTFTL_BLOCK_SIZE - 1) / MTFTL_BLOCK_SIZE;
+		used += (used + MTFTL_STREAM_UNIT_BLOCKS - 1) / MTFTL_STREAM_UNIT_BLOCKS + 1;
+		assert_true(used <= reserve);
+	}
+}
+
+/* Footers */
+
+static _Alignas(8) u8 stream[2 * MTFTL_BLOCK_SIZE];
+
+static void footer_round_trip(void **state)
+{
+	const u64 lbas[] = { 5, 1ull << 40, 7 };
+	struct mtftl_tail_info tail;
+	struct mtftl_footer footer;
+	enum mtftl_unit_type type;
+	const __le64 *found;
+	u32 pos = 0, offset;
+	u16 entries;
+	u64 seq;
+
+	(void)state;
+	mtftl_footer_init(&footer, stream, sizeof(stream));
+	assert_int_equal(mtftl_footer_add(&footer, 21, 0, MTFTL_UNIT_DATA, 3, lbas), 0);
+	assert_int_equal(mtftl_footer_add(&footer, 20, 4, MTFTL_UNIT_RANGES, 0, NULL), 0);
+	assert_int_equal(mtftl_footer_add(&footer, 25, 5, MTFTL_UNIT_GC, 1, lbas), 0);
+	mtftl_tail_compose(block, seed(), ZONE, 9, 30, &footer);
+
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, &tail), 0);
+	assert_int_equal(tail.erase_count, 9);
+	assert_int_equal(tail.footer_offset, 30);
+	assert_int_equal(tail.footer_blocks, 1);
+	assert_int_equal(tail.nr_records, 3);
+	assert_int_equal(tail.min_seq, 20);
+	assert_int_equal(tail.max_seq, 25);
+
+	assert_int_equal(mtftl_footer_next(stream, sizeof(stream), &pos, &seq, &offset, &type,
+					   &entries, &found), 1);
+	assert_int_equal(seq, 21);
+	assert_int_equal(offset, 0);
+	assert_int_equal(type, MTFTL_UNIT_DATA);
+	assert_int_equal(entries, 3);
+	assert_int_equal(le64_to_cpu(found[1]), lbas[1]);
+	assert_int_equal(mtftl_footer_next(stream, sizeof(stream), &pos, &seq, &offset, &type,
+					   &entries, &found), 1);
+	assert_int_equal(seq, 20);
+	assert_int_equal(type, MTFTL_UNIT_RANGES);
+	assert_int_equal(mtftl_footer_next(stream, sizeof(stream), &pos, &seq, &offset, &type,
+					   &entries, &found), 1);
+	assert_int_equal(offset, 5);
+	assert_int_equal(le64_to_cpu(found[0]), 5);
+	assert_int_equal(mtftl_footer_next(stream, sizeof(stream), &pos, &seq, &offset, &type,
+					   &entries, &found), 0);
+}
+
+static void full_footer_stays_unchanged(void **state)
+{
+	u64 lbas[MTFTL_UNIT_MAX_ENTRIES] = { 0 };
+	struct mtftl_footer footer, before;
+
+	(void)state;
+	mtftl_footer_init(&footer, stream, sizeof(stream));
+	while (footer.size - footer.used >= 16 + 8 * MTFTL_UNIT_MAX_ENTRIES)
+		assert_int_equal(mtftl_footer_add(&footer, 1 + footer.nr_records, 0,
+						  MTFTL_UNIT_DATA, MTFTL_UNIT_MAX_ENTRIES, lbas),
+				 0);
+	before = footer;
+	assert_int_equal(mtftl_footer_add(&footer, 1000, 0, MTFTL_UNIT_DATA,
+					  MTFTL_UNIT_MAX_ENTRIES, lbas), -ENOSPC);
+	assert_memory_equal(&footer, &before, sizeof(footer));
+	assert_int_equal(mtftl_footer_add(&footer, 1000, 0, MTFTL_UNIT_RANGES, 0, NULL), 0);
+}
+
+static void bad_tails_are_refused(void **state)
+{
+	const u64 lba = 5;
+	struct mtftl_tail *tail = (void *)block;
+	struct mtftl_tail_info info;
+	struct mtftl_footer footer;
+	size_t bit;
+
+	(void)state;
+	mtftl_footer_init(&footer, stream, sizeof(stream));
+	mtftl_footer_add(&footer, 21, 0, MTFTL_UNIT_DATA, 1, &lba);
+	mtftl_tail_compose(block, seed(), ZONE, 9, 30, &footer);
+	for (bit = 0; bit < 8 * sizeof(block); bit++) {
+		block[bit / 8] ^= 1u << bit % 8;
+		assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, &info),
+				 bit < 32 ? -ENODATA : -EBADMSG);
+		block[bit / 8] ^= 1u << bit % 8;
+	}
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE + 1, CAPACITY, &info), -ESTALE);
+	/* Header, stream and tail must follow the footer's offset. */
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, 33, &info), 0);
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, 32, &info), -EINVAL);
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, 30, &info), -EINVAL);
+	/* More units than blocks to hold them. */
+	mtftl_tail_compose(block, seed(), ZONE, 9, 0, &footer);
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, &info), -EINVAL);
+	footer.min_seq = 22;
+	mtftl_tail_compose(block, seed(), ZONE, 9, 30, &footer);
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, &info), -EINVAL);
+
+	tail->version = MTFTL_VERSION + 1;
+	tail->crc = 0;
+	tail->crc = cpu_to_le32(mtftl_crc32c(seed(), block, sizeof(block)));
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, &info), -EPROTO);
+}
+
+static int first_record(u32 size)
+{
+	enum mtftl_unit_type type;
+	const __le64 *lbas;
+	u32 pos = 0, offset;
+	u16 entries;
+	u64 seq;
+
+	return mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &entries, &lbas);
+}
+
+static void bad_footer_streams_are_refused(void **state)
+{
+	struct mtftl_footer_record *record = (void *)stream;
+	const u64 lbas[] = { 5, 6 };
+	struct mtftl_footer footer;
+
+	(void)state;
+	mtftl_footer_init(&footer, stream, sizeof(stream));
+	mtftl_footer_add(&footer, 21, 0, MTFTL_UNIT_DATA, 2, lbas);
+	assert_int_equal(first_record(32), 1);
+	assert_int_equal(first_record(31), -EINVAL);
+	assert_int_equal(first_record(15), -EINVAL);
+	assert_int_equal(first_record(0), 0);
+	record->type = MTFTL_UNIT_RANGES;
+	assert_int_equal(first_record(32), -EINVAL);
+	record->type = MTFTL_UNIT_CKPT;
+	assert_int_equal(first_record(32), -EINVAL);
+	record->type = MTFTL_UNIT_GC;
+	assert_int_equal(first_record(32), 1);
+	record->nr_entries = cpu_to_le16(MTFTL_UNIT_MAX_ENTRIES + 1);
+	assert_int_equal(first_record(sizeof(stream)), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(crc_is_the_kernels),
+		cmocka_unit_test(seed_depends_on_uuid_and_key),
+		cmocka_unit_test(data_unit_round_trip),
+		cmocka_unit_test(ranges_round_trip),
+		cmocka_unit_test(padding_is_allowed_behind_entries),
+		cmocka_unit_test(appended_unit_is_valid_anywhere_in_its_zone),
+		cmocka_unit_test(each_bit_of_a_header_is_covered),
+		cmocka_unit_test(foreign_units_are_refused),
+		cmocka_unit_test(contradictions_in_a_unit_are_refused),
+		cmocka_unit_test(retried_unit_keeps_its_number),
+		cmocka_unit_test(superblock_round_trip),
+		cmocka_unit_test(each_bit_of_a_superblock_is_covered),
+		cmocka_unit_test(newer_superblock_is_refused),
+		cmocka_unit_test(contradictions_in_a_superblock_are_refused),
+		cmocka_unit_test(too_many_ckpt_zones_are_refused),
+		cmocka_unit_test(layout_arithmetic),
+		cmocka_unit_test(footer_and_tail_fit_their_reserve),
+		cmocka_unit_test(footer_round_trip),
+		cmocka_unit_test(full_footer_stays_unchanged),
+		cmocka_unit_test(bad_tails_are_refused),
+		cmocka_unit_test(bad_footer_streams_are_refused),
+	};
+
+	return cmocka_run_group_tests_name("unit", tests, NULL, NULL);
+}

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Compose and parse the blocks of the on-media format: see unit.h for the
+ * contract and format.h for the layout. Pure: buffers are the caller's, so are
+ * locks, and any context may call it.
+ */
+#include "unit.h"
+
+#define CRC_INIT	(~(u32)0)
+
+/* The checksum of a block as if the field at @crc_at in it were zero. */
+static u32 block_crc(u32 seed, const void *block, size_t crc_at)
+{
+	static const __le32 zero;
+	const u8 *bytes = block;
+	size_t behind = crc_at + sizeof(zero);
+	u32 crc = mtftl_crc32c(seed, bytes, crc_at);
+
+	crc = mtftl_crc32c(crc, &zero, sizeof(zero));
+	return mtftl_crc32c(crc, bytes + behind, MTFTL_BLOCK_SIZE - behind);
+}
+
+static u64 div_round_up(u64 a, u32 b)
+{
+	return div_u64(a + b - 1, b);
+}
+
+u32 mtftl_seed(const u8 uuid[16], u32 key)
+{
+	return mtftl_crc32c(key, uuid, 16);
+}
+
+u32 mtftl_payload_crc(u32 seed, const void *block)
+{
+	return mtftl_crc32c(seed, block, MTFTL_BLOCK_SIZE);
+}
+
+/* Units */
+
+static struct mtftl_entry *unit_entries(struct mtftl_unit *unit)
+{
+	return (struct mtftl_entry *)(unit + 1);
+}
+
+static struct mtftl_range *unit_ranges(struct mtftl_unit *unit)
+{
+	return (struct mtftl_range *)(unit + 1);
+}
+
+void mtftl_unit_init(void *block, const struct mtftl_unit_info *info)
+{
+	struct mtftl_unit *unit = block;
+
+	memset(block, 0, MTFTL_BLOCK_SIZE);
+	unit->magic = cpu_to_le32(MTFTL_UNIT_MAGIC);
+	unit->version = MTFTL_VERSION;
+	unit->type = info->type;
+	unit->nr_blocks = cpu_to_le16(info->nr_blocks);
+	unit->lane = cpu_to_le16(info->lane);
+	unit->seq = cpu_to_le64(info->seq);
+}
+
+/* The next free index; the caller adds no more than fit. */
+static unsigned int unit_grow(struct mtftl_unit *unit)
+{
+	u16 index = le16_to_cpu(unit->nr_entries);
+
+	unit->nr_entries = cpu_to_le16(index + 1);
+	return index;
+}
+
+void mtftl_unit_add_entry(void *block, u64 lba, u32 crc)
+{
+	struct mtftl_unit *unit = block;
+	struct mtftl_entry *entry = unit_entries(unit) + unit_grow(unit);
+
+	entry->lba = cpu_to_le64(lba);
+	entry->crc = cpu_to_le32(crc);
+}
+
+void mtftl_unit_add_range(void *block, u64 lba, u32 nr_blocks, u64 seq,
+			  enum mtftl_range_kind kind)
+{
+	struct mtftl_unit *unit = block;
+	struct mtftl_range *range = unit_ranges(unit) + unit_grow(unit);
+
+	range->lba = cpu_to_le64(lba);
+	range->seq = cpu_to_le64(seq);
+	range->nr_blocks = cpu_to_le32(nr_blocks);
+	range->kind = cpu_to_le32(kind);
+}
+
+void mtftl_unit_seal(void *block, u32 seed, u32 zone, u32 offset, u32 erase_count,
+		     u64 durable_seq)
+{
+	struct mtftl_unit *unit = block;
+
+	unit->zone = cpu_to_le32(zone);
+	unit->offset = cpu_to_le32(offset);
+	unit->erase_count = cpu_to_le32(erase_count);
+	unit->durable_seq = cpu_to_le64(durable_seq);
+	unit->crc = cpu_to_le32(block_crc(seed, block, offsetof(struct mtftl_unit, crc)));
+}
+
+static bool unit_counts_valid(const struct mtftl_unit_info *info)
+{
+	switch (info->type) {
+	case MTFTL_UNIT_DATA:
+	case MTFTL_UNIT_GC:
+	case MTFTL_UNIT_CKPT:
+	case MTFTL_UNIT_FOOTER:
+		return info->nr_entries <= info->nr_blocks &&
+		       info->nr_blocks <= MTFTL_UNIT_MAX_ENTRIES;
+	case MTFTL_UNIT_RANGES:
+		return info->nr_entries <= MTFTL_UNIT_MAX_RANGES && info->nr_blocks == 0;
+	}
+	return false;
+}
+
+static bool unit_ranges_valid(const void *block, const struct mtftl_unit_info *info)
+{
+	enum mtftl_range_kind kind;
+	unsigned int i;
+	u32 nr_blocks;
+	u64 lba, seq;
+
+	for (i = 0; i < info->nr_entries; i++) {
+		mtftl_unit_range(block, i, &lba, &nr_blocks, &seq, &kind);
+		if (nr_blocks == 0 || lba + nr_blocks < lba || seq == 0 || seq >= info->seq)
+			return false;
+		if (kind != MTFTL_RANGE_TRIM && kind != MTFTL_RANGE_LOST)
+			return false;
+	}
+	return true;
+}
+
+int mtftl_unit_parse(const void *block, u32 seed, u32 zone, u32 offset, u32 capacity,
+		     struct mtftl_unit_info *info)
+{
+	const struct mtftl_unit *unit = block;
+	u32 meant_for = le32_to_cpu(unit->offset);
+
+	if (le32_to_cpu(unit->magic) != MTFTL_UNIT_MAGIC)
+		return -ENODATA;
+	if (le32_to_cpu(unit->crc) != block_crc(seed, block, offsetof(struct mtftl_unit, crc)))
+		return -EBADMSG;
+	if (unit->version != MTFTL_VERSION)
+		return -EPROTO;
+	if (le32_to_cpu(unit->zone) != zone ||
+	    (meant_for != offset && meant_for != MTFTL_ANY_OFFSET))
+		return -ESTALE;
+
+	info->type = unit->type;
+	info->nr_entries = le16_to_cpu(unit->nr_entries);
+	info->nr_blocks = le16_to_cpu(unit->nr_blocks);
+	info->lane = le16_to_cpu(unit->lane);
+	info->seq = le64_to_cpu(unit->seq);
+	info->durable_seq = le64_to_cpu(unit->durable_seq);
+	info->zone = zone;
+	info->offset = offset;
+	info->erase_count = le32_to_cpu(unit->erase_count);
+
+	if (!unit_counts_valid(info) || info->durable_seq >= info->seq)
+		return -EINVAL;
+	if (offset >= capacity || info->nr_blocks > capacity - offset - 1)
+		return -EINVAL;
+	if (info->type == MTFTL_UNIT_RANGES && !unit_ranges_valid(block, info))
+		return -EINVAL;
+	return 0;
+}
+
+void mtftl_unit_entry(const void *block, unsigned int index, u64 *lba, u32 *crc)
+{
+	const struct mtftl_unit *unit = block;
+	const struct mtftl_entry *entry = (const struct mtftl_entry *)(unit + 1) + index;
+
+	*lba = le64_to_cpu(entry->lba);
+	*crc = le32_to_cpu(entry->crc);
+}
+
+void mtftl_unit_range(const void *block, unsigned int index, u64 *lba, u32 *nr_blocks,
+		      u64 *seq, enum mtftl_range_kind *kind)
+{
+	const struct mtftl_unit *unit = block;
+	const struct mtftl_range *range = (const struct mtftl_range *)(unit + 1) + index;
+
+	*lba = le64_to_cpu(range->lba);
+	*nr_blocks = le32_to_cpu(range->nr_blocks);
+	*seq = le64_to_cpu(range->seq);
+	*kind = le32_to_cpu(range->kind);
+}
+
+/* Superblock records */
+
+void mtftl_sb_compose(void *block, const struct mtftl_sb_info *info)
+{
+	struct mtftl_sb *sb = block;
+	u32 i;
+
+	memset(block, 0, MTFTL_BLOCK_SIZE);
+	sb->magic = cpu_to_le64(MTFTL_SB_MAGIC);
+	sb->version = cpu_to_le16(MTFTL_VERSION);
+	sb->flags = cpu_to_le16(info->flags);
+	memcpy(sb->uuid, info->uuid, sizeof(sb->uuid));
+	sb->generation = cpu_to_le64(info->generation);
+	sb->logical_blocks = cpu_to_le64(info->logical_blocks);
+	sb->nr_zones = cpu_to_le32(info->nr_zones);
+	sb->zone_blocks = cpu_to_le32(info->zone_blocks);
+	sb->zone_capacity = cpu_to_le32(info->zone_capacity);
+	sb->op_permille = cpu_to_le32(info->op_permille);
+	sb->key = cpu_to_le32(info->key);
+	sb->ckpt_seq = cpu_to_le64(info->ckpt_seq);
+	sb->ckpt_blocks = cpu_to_le64(info->ckpt_blocks);
+	sb->ckpt_nr_zones = cpu_to_le32(info->ckpt_nr_zones);
+	for (i = 0; i < info->ckpt_nr_zones; i++)
+		sb->ckpt_zones[i] = cpu_to_le32(info->ckpt_zones[i]);
+	sb->crc = cpu_to_le32(block_crc(CRC_INIT, block, offsetof(struct mtftl_sb, crc)));
+}
+
+static bool sb_geometry_valid(const struct mtftl_sb_info *info)
+{
+	u64 device_blocks = (u64)info->nr_zones * info->zone_blocks;
+
+	return info->generation != 0 && info->nr_zones > MTFTL_NR_SB_ZONES &&
+	       info->zone_capacity != 0 && info->zone_capacity <= info->zone_blocks &&
+	       device_blocks <= (u64)MTFTL_MAP_MAX_PAGE + 1 && info->logical_blocks != 0 &&
+	       info->logical_blocks <= (u64)info->nr_zones * info->zone_capacity &&
+	       info->op_permille < 1000;
+}
+
+static bool sb_ckpt_valid(const struct mtftl_sb_info *info)
+{
+	u32 i, j;
+
+	if (info->ckpt_blocks == 0)
+		return info->ckpt_nr_zones == 0 && info->ckpt_seq == 0;
+	if (info->ckpt_blocks != mtftl_ckpt_stream_blocks(info->nr_zones, info->logical_blocks))
+		return false;
+	if (info->ckpt_nr_zones == 0 || info->ckpt_nr_zones > MTFTL_SB_MAX_CKPT_ZONES)
+		return false;
+	if (info->ckpt_blocks > (u64)info->ckpt_nr_zones * info->zone_capacity)
+		return false;
+	for (i = 0; i < info->ckpt_nr_zones; i++) {
+		if (info->ckpt_zones[i] < MTFTL_NR_SB_ZONES ||
+		    info->ckpt_zones[i] >= info->nr_zones)
+			return false;
+		for (j = 0; j < i; j++)
+			if (info->ckpt_zones[j] == info->ckpt_zones[i])
+				return false;
+	}
+	return true;
+}
+
+int mtftl_sb_parse(const void *block, struct mtftl_sb_info *info)
+{
+	const struct mtftl_sb *sb = block;
+	u32 i;
+
+	if (le64_to_cpu(sb->magic) != MTFTL_SB_MAGIC)
+		return -ENODATA;
+	if (le32_to_cpu(sb->crc) != block_crc(CRC_INIT, block, offsetof(struct mtftl_sb, crc)))
+		return -EBADMSG;
+	if (le16_to_cpu(sb->version) != MTFTL_VERSION || le64_to_cpu(sb->incompat) != 0)
+		return -EPROTO;
+
+	memcpy(info->uuid, sb->uuid, sizeof(info->uuid));
+	info->flags = le16_to_cpu(sb->flags);
+	info->generation = le64_to_cpu(sb->generation);
+	info->logical_blocks = le64_to_cpu(sb->logical_blocks);
+	info->nr_zones = le32_to_cpu(sb->nr_zones);
+	info->zone_blocks = le32_to_cpu(sb->zone_blocks);
+	info->zone_capacity = le32_to_cpu(sb->zone_capacity);
+	info->op_permille = le32_to_cpu(sb->op_permille);
+	info->key = le32_to_cpu(sb->key);
+	info->ckpt_seq = le64_to_cpu(sb->ckpt_seq);
+	info->ckpt_blocks = le64_to_cpu(sb->ckpt_blocks);
+	info->ckpt_nr_zones = le32_to_cpu(sb->ckpt_nr_zones);
+	for (i = 0; i < MTFTL_SB_MAX_CKPT_ZONES; i++)
+		info->ckpt_zones[i] = le32_to_cpu(sb->ckpt_zones[i]);
+
+	if (!sb_geometry_valid(info) || !sb_ckpt_valid(info))
+		return -EINVAL;
+	return 0;
+}
+
+/* Layout arithmetic */
+
+u32 mtftl_ckpt_stream_blocks(u32 nr_zones, u64 logical_blocks)
+{
+	return div_round_up((u64)nr_zones * sizeof(struct mtftl_zone_record), MTFTL_BLOCK_SIZE) +
+	       div_round_up(logical_blocks * sizeof(__le32), MTFTL_BLOCK_SIZE);
+}
+
+u32 mtftl_ckpt_zones(u32 nr_zones, u32 zone_capacity, u64 logical_blocks)
+{
+	u32 stream_blocks = mtftl_ckpt_stream_blocks(nr_zones, logical_blocks);
+	u32 units = zone_capacity / (1 + MTFTL_STREAM_UNIT_BLOCKS);
+
+	if (units == 0)
+		return (u32)-1;
+	return div_round_up(stream_blocks, units * MTFTL_STREAM_UNIT_BLOCKS);
+}
+
+u32 mtftl_footer_reserve(u32 zone_capacity)
+{
+	/* At worst each block is a unit of ranges: one record and no entry. */
+	u64 bytes = (u64)zone_capacity * sizeof(struct mtftl_footer_record);
+	u32 payload = div_round_up(bytes, MTFTL_BLOCK_SIZE);
+
+	return payload + div_round_up(payload, MTFTL_STREAM_UNIT_BLOCKS) + 1;
+}
+
+u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille)
+{
+	const u32 alignment = (1024 * 1024) / MTFTL_BLOCK_SIZE;
+	u32 ckpt_zones = mtftl_ckpt_zones(nr_zones, zone_capacity, (u64)nr_zones * zone_capacity);
+	u64 taken = MTFTL_NR_SB_ZONES + MTFTL_GC_RESERVE_ZONES + 2 * (u64)ckpt_zones;
+	u32 footer = mtftl_footer_reserve(zone_capacity);
+	u64 blocks;
+
+	if (nr_zones <= taken || ckpt_zones > MTFTL_SB_MAX_CKPT_ZONES || zone_capacity <= footer ||
+	    op_permille >= 1000)
+		return 0;
+	blocks = (nr_zones - taken) * (zone_capacity - footer);
+	blocks -= div_round_up(blocks, 33);
+	blocks -= div_round_up(blocks * op_permille, 1000);
+	return blocks < alignment ? blocks : blocks & ~(u64)(alignment - 1);
+}
+
+/* Footers */
+
+void mtftl_footer_init(struct mtftl_footer *footer, void *stream, u32 size)
+{
+	memset(stream, 0, size);
+	footer->stream = stream;
+	footer->size = size;
+	footer->used = 0;
+	footer->nr_records = 0;
+	footer->min_seq = 0;
+	footer->max_seq = 0;
+}
+
+int mtftl_footer_add(struct mtftl_footer *footer, u64 seq, u32 offset,
+		     enum mtftl_unit_type type, u16 nr_entries, const u64 *lbas)
+{
+	u32 bytes = sizeof(struct mtftl_footer_record) + nr_entries * sizeof(__le64);
+	struct mtftl_footer_record *record;
+	__le64 *out;
+	u16 i;
+
+	if (footer->size - footer->used < bytes)
+		return -ENOSPC;
+	record = (struct mtftl_footer_record *)(footer->stream + footer->used);
+	record->seq = cpu_to_le64(seq);
+	record->offset = cpu_to_le32(offset);
+	record->type = type;
+	record->reserved = 0;
+	record->nr_entries = cpu_to_le16(nr_entries);
+	out = (__le64 *)(record + 1);
+	for (i = 0; i < nr_entries; i++)
+		out[i] = cpu_to_le64(lbas[i]);
+
+	if (footer->nr_records == 0 || seq < footer->min_seq)
+		footer->min_seq = seq;
+	if (seq > footer->max_seq)
+		footer->max_seq = seq;
+	footer->nr_records++;
+	footer->used += bytes;
+	return 0;
+}
+
+void mtftl_tail_compose(void *block, u32 seed, u32 zone, u32 erase_count, u32 footer_offset,
+			const struct mtftl_footer *footer)
+{
+	struct mtftl_tail *tail = block;
+
+	memset(block, 0, MTFTL_BLOCK_SIZE);
+	tail->magic = cpu_to_le32(MTFTL_TAIL_MAGIC);
+	tail->version = MTFTL_VERSION;
+	tail->zone = cpu_to_le32(zone);
+	tail->erase_count = cpu_to_le32(erase_count);
+	tail->footer_offset = cpu_to_le32(footer_offset);
+	tail->footer_blocks = cpu_to_le32(div_round_up(footer->used, MTFTL_BLOCK_SIZE));
+	tail->nr_records = cpu_to_le32(footer->nr_records);
+	tail->min_seq = cpu_to_le64(footer->min_seq);
+	tail->max_seq = cpu_to_le64(footer->max_seq);
+	tail->crc = cpu_to_le32(block_crc(seed, block, offsetof(struct mtftl_tail, crc)));
+}
+
+int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity,
+		     struct mtftl_tail_info *info)
+{
+	const struct mtftl_tail *tail = block;
+	u32 room;
+
+	if (le32_to_cpu(tail->magic) != MTFTL_TAIL_MAGIC)
+		return -ENODATA;
+	if (le32_to_cpu(tail->crc) != block_crc(seed, block, offsetof(struct mtftl_tail, crc)))
+		return -EBADMSG;
+	if (tail->version != MTFTL_VERSION)
+		return -EPROTO;
+	if (le32_to_cpu(tail->zone) != zone)
+		return -ESTALE;
+
+	info->erase_count = le32_to_cpu(tail->erase_count);
+	info->footer_offset = le32_to_cpu(tail->footer_offset);
+	info->footer_blocks = le32_to_cpu(tail->footer_blocks);
+	info->nr_records = le32_to_cpu(tail->nr_records);
+	info->min_seq = le64_to_cpu(tail->min_seq);
+	info->max_seq = le64_to_cpu(tail->max_seq);
+
+	/* At least one header stands before the stream, and the tail behind it. */
+	if (info->footer_offset >= capacity)
+		return -EINVAL;
+	room = capacity - info->footer_offset - 1;
+	if (info->footer_blocks == 0 || info->footer_blocks >= room)
+		return -EINVAL;
+	if (info->nr_records == 0 || info->nr_records > info->footer_offset ||
+	    info->min_seq == 0 || info->min_seq > info->max_seq)
+		return -EINVAL;
+	return 0;
+}
+
+int mtftl_footer_next(const void *stream, u32 size, u32 *pos, u64 *seq, u32 *offset,
+		      enum mtftl_unit_type *type, u16 *nr_entries, const __le64 **lbas)
+{
+	const struct mtftl_footer_record *record;
+	u32 room;
+
+	if (*pos >= size)
+		return 0;
+	room = size - *pos;
+	if (room < sizeof(*record))
+		return -EINVAL;
+	record = (const struct mtftl_footer_record *)((const u8 *)stream + *pos);
+	room -= sizeof(*record);
+	*seq = le64_to_cpu(record->seq);
+	*offset = le32_to_cpu(record->offset);
+	*type = record->type;
+	*nr_entries = le16_to_cpu(record->nr_entries);
+
+	/* Numbers start at 1: a record of none is the padding of the last block. */
+	if (*seq == 0)
+		return 0;
+	if (*type != MTFTL_UNIT_DATA && *type != MTFTL_UNIT_GC && *type != MTFTL_UNIT_RANGES)
+		return -EINVAL;
+	if (*type == MTFTL_UNIT_RANGES && *nr_entries != 0)
+		return -EINVAL;
+	if (*nr_entries > MTFTL_UNIT_MAX_ENTRIES || *nr_entries * sizeof(__le64) > room)
+		return -EINVAL;
+	*lbas = (const __le64 *)(record + 1);
+	*pos += sizeof(*record) + *nr_entries * sizeof(__le64);
+	return 1;
+}
