@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Folders, errors, progress lines, locks and child processes: what every other module uses."""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("MTFTL_BUILD") or ROOT / "build").resolve()
+
+_started = time.monotonic()
+
+
+class LabError(Exception):
+    """Something the user can read and act upon; printed without a traceback."""
+
+
+def say(text: str) -> None:
+    """One progress line, with the seconds since the start."""
+    print(f"[{time.monotonic() - _started:6.1f}s] {text}", file=sys.stderr, flush=True)
+
+
+def digest(*parts: bytes | str | Path) -> str:
+    """A short hash of strings, bytes and files' contents."""
+    h = hashlib.sha256()
+    for part in parts:
+        data = part.read_bytes() if isinstance(part, Path) else part
+        if isinstance(data, str):
+            data = data.encode()
+        h.update(len(data).to_bytes(8, "little") + data)
+    return h.hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def lock(name: str) -> Iterator[None]:
+    """Only one process at a time builds the thing called name; the others wait for it."""
+    folder = BUILD / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / name, "w") as f:
+        try:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"another lab builds {name}: waiting for it")
+            fcntl.flock(f, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def fresh_folder(path: Path) -> Iterator[Path]:
+    """A folder that appears under its name only when the block ends without an error."""
+    part = path.with_name(path.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    yield part
+    shutil.rmtree(path, ignore_errors=True)
+    part.rename(path)
+
+
+def write_file(path: Path, data: bytes | str) -> None:
+    """Write all of a file or nothing of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_bytes(data.encode() if isinstance(data, str) else data)
+    part.rename(path)
+
+
+def update_file(path: Path, data: bytes) -> bool:
+    """Write a file only if it changes, so that make and ninja see only real changes."""
+    if path.is_file() and path.read_bytes() == data:
+        return False
+    write_file(path, data)
+    return True
+
+
+def need_space(path: Path, gib: float, what: str) -> None:
+    """Say before the work starts that a disk is too full for it."""
+    path.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(path).free / 2**30
+    if free < gib:
+        raise LabError(f"{path}: {free:.1f} GiB free, {what} needs {gib:.0f} GiB")
+
+
+def output(command: Sequence[str | Path], **options: object) -> str:
+    """The standard output of a command that must succeed."""
+    done = subprocess.run(command, capture_output=True, text=True, **options)  # type: ignore[call-overload]
+    if done.returncode:
+        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise LabError(f"{' '.join(map(str, command))}: exit {done.returncode}\n" + "\n".join(said[-20:]))
+    return str(done.stdout)
+
+
+def logged(command: Sequence[str | Path], log: Path, *, cwd: Path | None = None,
+           env: dict[str, str] | None = None, progress: bool = False) -> None:
+    """Run a long command with its output in a log; show the log's end if it fails."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    tty = progress and sys.stderr.isatty()
+    shown = time.monotonic()
+    with open(log, "w") as f, subprocess.Popen(
+            command, cwd=cwd, env=env, text=True, errors="replace", stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:
+        assert child.stdout
+        for line in child.stdout:
+            f.write(line)
+            if progress and line.startswith("[") and (tty or time.monotonic() - shown > 15):
+                shown = time.monotonic()
+                count = line.split()[0]
+                print(f"\r  {count}\033[K" if tty else f"  {count}", end="" if tty else "\n",
+                      file=sys.stderr, flush=True)
+    if tty:
+        print("\r\033[K", end="", file=sys.stderr)
+    if child.returncode:
+        tail = log.read_text(errors="replace").splitlines()
+        errors = [x for x in tail if "error:" in x.lower()][:10]
+        raise LabError(f"{' '.join(map(str, command[:4]))}: exit {child.returncode}; the log is {log}\n"
+                       + "\n".join(errors or tail[-25:]))

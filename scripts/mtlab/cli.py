@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The command line of scripts/lab."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from . import accel, debian, emulator, failure, guest, kernels, machine, target
+from .base import LabError, say
+
+
+def _guest_options(parser: argparse.ArgumentParser) -> None:
+    """Options of every command that boots a guest."""
+    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|PATH",
+                        help="Debian's kernel of that series, a folder in which a kernel was built, or an image")
+    parser.add_argument("--clock", choices=("wall", "virtual"), default="wall",
+                        help="wall: as fast as the host can; virtual: lockstep, the same to the bit on every run")
+    parser.add_argument("--cpus", type=int, default=2, metavar="N")
+    parser.add_argument("--memory", default="2G", metavar="SIZE")
+    parser.add_argument("--quantum", type=int, default=1000, metavar="Q",
+                        help="virtual time: instructions a CPU runs before the next one's turn")
+    parser.add_argument("--speed", type=int, default=1, metavar="N",
+                        help="virtual time: instructions a nanosecond and core")
+    parser.add_argument("--profile", default="", metavar="NAME",
+                        help=f"the flash device: {', '.join(machine.profiles())}; default {machine.default_profile()}")
+    parser.add_argument("--device", default="", metavar="KEY=VALUE,...",
+                        help="properties of the namespace (nvme0.KEY: of the controller) over the profile's")
+    parser.add_argument("--media", type=Path, metavar="FILE", help="keep the flash's content in this file")
+    parser.add_argument("--timeout", type=float, default=300, metavar="S", help="of the host's clock")
+    parser.add_argument("--no-module", dest="module", action="store_false", help="without the target and its tool")
+    parser.add_argument("--append", default="", metavar="WORDS", help="more of the kernel's command line")
+    parser.add_argument("--qemu", action="append", default=[], metavar="ARGS", help="more of QEMU's command line")
+
+
+def _options(args: argparse.Namespace) -> machine.Options:
+    device = {}
+    for item in filter(None, args.device.split(",")):
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise LabError(f"--device {item}: expected KEY=VALUE")
+        device[key] = value
+    return machine.Options(kernel=args.kernel, clock=args.clock, cpus=args.cpus, memory=args.memory,
+                           quantum=args.quantum, speed=args.speed, profile=args.profile, device=device,
+                           media=args.media, timeout=args.timeout, module=args.module, append=args.append,
+                           qemu=args.qemu)
+
+
+def _accel(options: machine.Options) -> str:
+    return "tcg" if options.clock == "virtual" else accel.choose()
+
+
+def _run(args: argparse.Namespace) -> int:
+    options = _options(args)
+    options.push, options.pull = args.push, args.pull
+    chosen = _accel(options)
+
+    def show(text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    def show_console(text: str) -> None:
+        sys.stderr.write(text)
+
+    result = machine.run(" ".join(args.command), options, accel=chosen, on_output=show,
+                         on_console=show_console if args.verbose else None)
+    machine.write_pulled(result.files, args.out)
+    if args.verbose:
+        say(f"{result.accel}, {result.seconds:.1f} s, inputs {result.inputs}")
+    if args.console:
+        args.console.write_text(result.console)
+    if result.failure:
+        print(f"lab: {result.failure}", file=sys.stderr)
+    if args.json:
+        args.json.write_text(json.dumps({
+            "status": result.status, "failure": result.failure.kind if result.failure else None,
+            "seconds": result.seconds, "inputs": result.inputs, "accel": result.accel}, indent=1) + "\n")
+    return result.status
+
+
+def _build(args: argparse.Namespace) -> int:
+    what = args.what
+    if what in ("emulator", "all"):
+        print(emulator.build())
+    if what in ("guest", "all"):
+        print(guest.tools())
+        for series in kernels.SERIES:
+            print(guest.modules(kernels.get(series)))
+    if what in ("target", "all"):
+        debian.ensure("build", "tool")
+        for series in kernels.SERIES:
+            print(target.module(kernels.get(series)) or "no target yet")
+        print(target.tool() or "no tool yet")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="lab", description="Builds the parts of dm-mtftl and runs commands in a guest "
+                                     "with an emulated zoned flash device.")
+    commands = parser.add_subparsers(dest="which", required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="run a command in a guest",
+                              description="Boots a guest, runs a command in /root, returns its exit status. "
+                              "Failures of the guest have exit statuses of their own: "
+                              + ", ".join(f"{s} {k}" for k, (s, _) in failure.KINDS.items()) + ".",
+                              usage="lab run [options] -- COMMAND")
+    _guest_options(run)
+    run.add_argument("--push", type=Path, nargs="+", default=[], metavar="FILE", help="files to put into /root")
+    run.add_argument("--pull", nargs="+", default=[], metavar="FILE", help="files (patterns) to bring out")
+    run.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="where pulled files go")
+    run.add_argument("--console", type=Path, metavar="FILE", help="keep the kernel's messages")
+    run.add_argument("--json", type=Path, metavar="FILE", help="how the run ended, for programs")
+    run.add_argument("-v", "--verbose", action="store_true", help="show the kernel's messages too")
+    run.add_argument("command", nargs="+", metavar="COMMAND", help="a line for bash")
+    run.set_defaults(function=_run)
+
+    build = commands.add_parser("build", help="build parts without running them")
+    build.add_argument("what", choices=("emulator", "guest", "target", "all"))
+    build.set_defaults(function=_build)
+    return parser
+
+
+def main() -> int:
+    args = _parser().parse_args()
+    machine.end_cleanly_on_signals()
+    try:
+        return int(args.function(args))
+    except LabError as e:
+        print(f"lab: {e}", file=sys.stderr)
+        return failure.KINDS["setup"][0]
+    except KeyboardInterrupt:
+        print("lab: interrupted", file=sys.stderr)
+        return 130

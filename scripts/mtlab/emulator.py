@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0
+"""QEMU as Debian ships it, plus every file under emulator/hw and emulator/accel, plus our patches.
+
+Three places under BUILD/emulator:
+  source-VERSION/   the pristine tree (never written to)
+  tree-CHECKOUT/    src and obj of one checkout: only changed files are rewritten, so ninja is incremental
+  bin-HASH/         finished binaries by the hash of all their inputs; the last few are kept
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from . import debian
+from .base import (BUILD, ROOT, LabError, digest, fresh_folder, lock, logged, need_space, output, say,
+                   update_file, write_file)
+
+OURS = ROOT / "emulator"
+COPIED = ("hw", "accel", "include")
+HOME = BUILD / "emulator"
+KEEP = 8
+CONFIGURE = """--target-list=x86_64-softmmu --without-default-features --enable-tcg --enable-kvm
+    --enable-virtfs --enable-attr --enable-cap-ng --enable-plugins --enable-fdt=system --disable-docs
+    --disable-install-blobs --disable-download --disable-werror""".split()
+# Firmware comes from Debian's packages: Debian's source tree holds none.
+FIRMWARE = ("/usr/share/qemu", "/usr/share/seabios")
+
+
+def pristine() -> Path:
+    """The unpacked source: from QEMU_SRC (a tarball or a folder) or Debian's source package."""
+    given = os.environ.get("QEMU_SRC")
+    folder = HOME / ("source-" + (digest(str(Path(given).resolve())) if given else "debian"))
+    with lock("emulator-source"):
+        if folder.exists():
+            return folder
+        need_space(BUILD, 4, "building the emulator")
+        with fresh_folder(folder) as part:
+            if given:
+                if not Path(given).exists():
+                    raise LabError(f"QEMU_SRC={given}: there is no such file")
+                say(f"unpacking {given}")
+                output(["tar", "-xf", given, "-C", part, "--strip-components=1"])
+            else:
+                say("fetching QEMU's source package")
+                tree = part / "tree"
+                debian.source("qemu/trixie", tree)
+                for entry in list(tree.iterdir()):
+                    entry.rename(part / entry.name)
+                tree.rmdir()
+            version = (part / "VERSION").read_text().strip()
+            if not version.startswith("10.0."):
+                raise LabError(f"QEMU {version} found; the patches are for 10.0.x")
+    return folder
+
+
+def series() -> list[Path]:
+    """Our patches in order."""
+    listed = OURS / "patches/series"
+    names = [x for x in listed.read_text().splitlines() if x and not x.startswith("#")] if listed.exists() else []
+    for name in names:
+        if not (OURS / "patches" / name).is_file():
+            raise LabError(f"emulator/patches/series names {name}, which does not exist")
+    return [OURS / "patches" / name for name in names]
+
+
+def our_files() -> dict[str, Path]:
+    """Files to copy into QEMU's tree, by their place there."""
+    return {str(p.relative_to(OURS)): p for top in COPIED for p in sorted((OURS / top).rglob("*"))
+            if p.is_file() and not p.name.startswith(".")}
+
+
+def patched(source: Path) -> dict[str, bytes]:
+    """All files of QEMU's tree that are ours or that our patches change, with their final content."""
+    result = {place: path.read_bytes() for place, path in our_files().items()}
+    patches = series()
+    with tempfile.TemporaryDirectory(prefix="mtftl-patch-") as scratch:
+        touched: set[str] = set()
+        for patch in patches:
+            for name in re.findall(r"^(?:---|\+\+\+) [ab]/(\S+)", patch.read_text(), re.M):
+                if name not in touched:
+                    touched.add(name)
+                    content = result.get(name) or ((source / name).read_bytes() if (source / name).exists() else None)
+                    if content is not None:
+                        (Path(scratch) / name).parent.mkdir(parents=True, exist_ok=True)
+                        (Path(scratch) / name).write_bytes(content)
+        for patch in patches:
+            done = subprocess.run(["patch", "-p1", "--no-backup-if-mismatch", "-r", "-", "-s", "-f", "-i", patch],
+                                  cwd=scratch, capture_output=True, text=True)
+            if done.returncode:
+                raise LabError(f"emulator/patches/{patch.name} does not apply:\n{done.stdout}{done.stderr}")
+        for name in touched:
+            path = Path(scratch) / name
+            if path.exists():
+                result[name] = path.read_bytes()
+    return result
+
+
+def _configure_needed(obj: Path) -> bool:
+    mark = obj / "mtftl-configured"
+    return not (obj / "build.ninja").exists() or not mark.exists() or mark.read_text() != " ".join(CONFIGURE)
+
+
+def _meson() -> dict[str, str]:
+    """An environment in which configure finds meson >= 1.5: the machine's own, or backports' unpacked."""
+    env = dict(os.environ)
+    have = subprocess.run(["/usr/bin/python3", "-c", "import importlib.metadata as m; print(m.version('meson'))"],
+                          capture_output=True, text=True).stdout.strip()
+    if tuple(int(x) for x in re.findall(r"\d+", have)[:2]) < (1, 5):
+        folder = HOME / "meson"
+        if not folder.exists():
+            say("fetching a newer meson")
+            suite = "bookworm-backports" if debian.codename() == "bookworm" else debian.codename()
+            with fresh_folder(folder) as part:
+                debian.unpack(f"meson/{suite}", part)
+        env["PYTHONPATH"] = str(folder / "usr/lib/python3/dist-packages")
+    return env
+
+
+def build() -> Path:
+    """The emulator's binary for the files as they are now."""
+    debian.ensure("build", "emulator")
+    source = pristine()
+    files = patched(source)
+    key = digest(source.name, (source / "VERSION").read_text(), " ".join(CONFIGURE),
+                 *(part for place in sorted(files) for part in (place, files[place])))
+    binary = HOME / f"bin-{key}" / "qemu-system-x86_64"
+    if binary.exists():
+        os.utime(binary.parent)
+        return binary
+    tree = HOME / f"tree-{digest(str(ROOT))}"
+    with lock(tree.name):
+        if binary.exists():
+            return binary
+        _build_tree(source, files, tree)
+        with fresh_folder(binary.parent) as part:
+            shutil.copy2(tree / "obj/qemu-system-x86_64", part)
+        for old in sorted(HOME.glob("bin-*"), key=lambda p: p.stat().st_mtime)[:-KEEP]:
+            shutil.rmtree(old, ignore_errors=True)
+    return binary
+
+
+def _build_tree(source: Path, files: dict[str, bytes], tree: Path) -> None:
+    src, obj = tree / "src", tree / "obj"
+    stamp = tree / "source"
+    if not stamp.exists() or stamp.read_text() != source.name:
+        need_space(BUILD, 2, "building the emulator")
+        shutil.rmtree(tree, ignore_errors=True)
+        tree.mkdir(parents=True)
+        output(["cp", "-a", "--reflink=auto", source, src])
+        write_file(stamp, source.name)
+    manifest = tree / "changed"
+    before = manifest.read_text().split("\n") if manifest.exists() else []
+    write_file(manifest, "\n".join(sorted({*before, *files} - {""})))
+    for place, content in files.items():
+        update_file(src / place, content)
+    for place in set(before) - set(files) - {""}:
+        if (source / place).exists():
+            update_file(src / place, (source / place).read_bytes())
+        else:
+            (src / place).unlink(missing_ok=True)
+    write_file(manifest, "\n".join(sorted(files)))
+    env = _meson()
+    if _configure_needed(obj):
+        say("configuring the emulator")
+        shutil.rmtree(obj, ignore_errors=True)
+        obj.mkdir()
+        logged([src / "configure", "--python=/usr/bin/python3", *CONFIGURE],
+               BUILD / "log/emulator-configure.log", cwd=obj, env=env)
+        write_file(obj / "mtftl-configured", " ".join(CONFIGURE))
+    say("building the emulator (about 3 minutes on 2 cores when from scratch)")
+    logged(["nice", "ninja", "qemu-system-x86_64"], BUILD / "log/emulator-build.log", cwd=obj, env=env, progress=True)

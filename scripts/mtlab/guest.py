@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is inside the guest: tools, modules and what one run adds, as initramfs archives.
+
+Tools and modules are cached under BUILD/guest by the hash of their inputs; a run only writes its own
+small archive behind them.
+"""
+
+import lzma
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from . import debian
+from .base import BUILD, ROOT, LabError, digest, lock, output, say, write_file
+from .cpio import Archive
+from .kernels import Kernel
+
+HERE = ROOT / "scripts/guest"
+TOOLS = """bash fio nvme zbd blkzone blockdev lsblk blkdiscard fallocate dmsetup sysbench blktrace blkparse losetup mount
+    umount mkfs.f2fs fsck.f2fs mkfs.btrfs btrfs mkfs.xfs xfs_repair mke2fs e2fsck taskset chrt""".split()
+MODULES = """nvme null_blk dm-mod dm-flakey dm-zoned dm-log-writes dm-delay dm-dust f2fs xfs btrfs ext4 loop scsi_debug
+    sd_mod configfs crc32c_intel crc32c_generic raid6_pq xor overlay 9p 9pnet_virtio virtio_pci""".split()
+FIRST = ["configfs", "nvme", "dm-mod"]      # loaded before the command runs; all others on demand
+
+
+def _libraries(binary: Path) -> set[Path]:
+    """The shared libraries of an executable, loader included."""
+    text = subprocess.run(["ldd", binary], capture_output=True, text=True).stdout
+    return {Path(x) for x in re.findall(r"(/\S+) \(0x", text)}
+
+
+def _put_binary(archive: Archive, binary: Path, name: str) -> None:
+    """An executable with the libraries that it needs, at the places where it looks for them."""
+    archive.file(name, binary.read_bytes(), 0o755)
+    for library in _libraries(binary):
+        if str(library) not in archive:
+            archive.file(str(library), library.read_bytes(), 0o755)
+
+
+def _guest_exit() -> Path:
+    """The program that ends a run, compiled for the guest (static: it needs no library)."""
+    source = HERE / "guest-exit.c"
+    binary = BUILD / "guest" / f"guest-exit-{digest(source)}"
+    if not binary.exists():
+        binary.parent.mkdir(parents=True, exist_ok=True)
+        part = binary.with_suffix(".part")
+        output(["gcc", "-O2", "-Wall", "-Werror", "-static", "-o", part, source])
+        part.rename(binary)
+    return binary
+
+
+def tools() -> Path:
+    """The archive of all programs; the same for every kernel."""
+    debian.ensure("build", "guest")
+    paths = "/usr/sbin:/usr/bin:/sbin:/bin"
+    found = {name: Path(shutil.which(name, path=paths) or "") for name in TOOLS}
+    lost = [name for name, path in found.items() if not path.name]
+    if lost:
+        raise LabError(f"these programs are not on this machine: {' '.join(lost)}")
+    stats = [f"{p}{p.stat().st_size}{p.stat().st_mtime_ns}" for p in found.values()]
+    target = BUILD / "guest" / f"tools-{digest(HERE / 'init', _guest_exit(), *stats)}.cpio"
+    if target.exists():
+        return target
+    with lock("guest-tools"):
+        say("packing the guest's tools")
+        archive = Archive()
+        for folder in "dev proc sys tmp run root mnt etc lib/modules".split():
+            archive.folder(folder)
+        archive.node("dev/console", 5, 1)
+        archive.link("bin", "usr/bin")
+        archive.link("sbin", "usr/sbin")
+        archive.file("etc/passwd", "root:x:0:0:root:/root:/bin/bash\n")
+        archive.file("etc/group", "root:x:0:\n")
+        archive.link("etc/mtab", "/proc/mounts")
+        archive.file("init", (HERE / "init").read_bytes(), 0o755)
+        archive.file("usr/bin/busybox", Path("/usr/bin/busybox").read_bytes()
+                     if Path("/usr/bin/busybox").exists() else Path("/bin/busybox").read_bytes(), 0o755)
+        for path in ("usr/bin/sh", "usr/sbin/modprobe"):
+            archive.link(path, "/usr/bin/busybox")
+        for name, path in found.items():
+            _put_binary(archive, path.resolve(), f"usr/bin/{name}")
+        _put_binary(archive, _guest_exit(), "usr/bin/guest-exit")
+        for applet in output(["busybox", "--list"]).split():
+            if f"usr/bin/{applet}" not in archive:
+                archive.link(f"usr/bin/{applet}", "busybox")
+        write_file(target, archive.bytes())
+    return target
+
+
+def modules(kernel: Kernel) -> Path | None:
+    """The archive of the kernel's modules that a guest may need."""
+    if not kernel.modules:
+        return None
+    target = BUILD / "guest" / f"modules-{kernel.key}-{digest(' '.join(MODULES))}.cpio"
+    if target.exists():
+        return target
+    with lock(f"modules-{kernel.key}"):
+        say(f"packing the modules of {kernel.release}")
+        if not (kernel.modules / "lib/modules" / kernel.release / "modules.dep").exists():
+            output(["depmod", "-b", kernel.modules, kernel.release])
+        files: list[Path] = []
+        for name in MODULES:
+            shown = subprocess.run(["modprobe", "-C", "/dev/null", "-d", kernel.modules, "-S", kernel.release,
+                                    "--show-depends", name],
+                                   capture_output=True, text=True).stdout
+            files += [Path(x) for x in re.findall(r"^insmod (\S+)", shown, re.M)]
+        archive = Archive()
+        top = kernel.modules / "lib/modules" / kernel.release
+        staging = BUILD / "guest" / f"depmod-{kernel.key}"
+        shutil.rmtree(staging, ignore_errors=True)
+        place = staging / "lib/modules" / kernel.release
+        for file in dict.fromkeys(files):
+            data = file.read_bytes()
+            name = str(file.relative_to(top))
+            if name.endswith(".xz"):
+                data, name = lzma.decompress(data), name[:-3]
+            write_file(place / name, data)
+        for extra in ("modules.builtin", "modules.builtin.modinfo", "modules.order"):
+            if (top / extra).exists():
+                shutil.copy(top / extra, place / extra)
+        output(["depmod", "-b", staging, kernel.release])
+        archive.copy(place, f"lib/modules/{kernel.release}")
+        write_file(target, archive.bytes())
+        shutil.rmtree(staging)
+    return target
+
+
+def run_archive(command: str, *, pushed: Sequence[Path], pulled: Iterable[str], insmod: Path | None,
+                programs: Sequence[Path], wait_for: str) -> bytes:
+    """What one run adds: its settings, its command, pushed files in /root, the target and its tool."""
+    archive = Archive()
+    settings = {"LAB_MODULES": " ".join(FIRST), "LAB_PULL": " ".join(pulled), "LAB_WAIT": wait_for,
+                "LAB_INSMOD": f"/lab/{insmod.name}" if insmod else ""}
+    archive.file("lab/env", "".join(f"{k}={shlex.quote(v)}\n" for k, v in settings.items()))
+    archive.file("lab/cmd", command + "\n")
+    if insmod:
+        archive.file(f"lab/{insmod.name}", insmod.read_bytes())
+    for program in programs:
+        _put_binary(archive, program, f"usr/bin/{program.name}")
+    for path in pushed:
+        if not path.exists():
+            raise LabError(f"--push {path}: there is no such file")
+        if path.is_file() and path.read_bytes()[:4] == b"\x7fELF" and path.suffix != ".ko":
+            _put_binary(archive, path, f"root/{path.name}")
+        else:
+            archive.copy(path.resolve(), f"root/{path.name}")
+    return archive.bytes()

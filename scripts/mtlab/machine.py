@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One run of a command in a guest: QEMU's command line, its life and its end.
+
+All of a run's files are in a folder of its own, removed at the end. In virtual time the guest is a
+function of its inputs: no network, no shared folder, fixed seeds and clocks, and the console goes to
+a file, which never makes the guest wait.
+"""
+
+import contextlib
+import ctypes
+import fnmatch
+import io
+import json
+import os
+import shlex
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import emulator, failure, guest, kernels, target
+from .base import BUILD, ROOT, LabError, digest, need_space
+
+PROFILES = ROOT / "emulator/profiles"
+STOCK = "stock"
+NONE = "none"
+NAMESPACE = "/dev/nvme0n1"
+AREA = 256 << 20            # how much a run may bring out; the file is sparse
+PAYLOAD = 4096              # guest-exit.c knows the same number
+BOOT = ("console=ttyS0 loglevel=5 panic=-1 oops=panic kasan.fault=panic panic_on_rcu_stall=1"
+        " softlockup_panic=1 softlockup_all_cpu_backtrace=1 hung_task_panic=1"
+        " sysctl.kernel.hung_task_timeout_secs=120 sysctl.kernel.hung_task_all_cpu_backtrace=1"
+        " sysctl.kernel.panic_on_rcu_stall=1 unknown_nmi_panic panic_print=0x40 sysrq_always_enabled"
+        " nokaslr mitigations=off tsc=reliable no_timer_check audit=0 apparmor=0 selinux=0 edd=off"
+        " init_on_alloc=0 8250.nr_uarts=2 mce=off nvme_core.multipath=N random.trust_cpu=off rdinit=/init")
+STOCK_DEVICE = {"logical_block_size": "4096", "physical_block_size": "4096", "zoned": "on",
+                "zoned.zone_size": "16M", "zoned.zone_capacity": "16M", "zoned.max_open": "16",
+                "zoned.max_active": "16"}
+STOCK_SIZE = 2 << 30
+
+
+@dataclass
+class Options:
+    """What a run needs to know besides its command; the defaults are those of scripts/lab run."""
+
+    kernel: str = kernels.DEFAULT
+    clock: str = "wall"
+    cpus: int = 2
+    memory: str = "2G"
+    quantum: int = 1000
+    speed: int = 1
+    profile: str = ""                       # "": tlc when it exists, else stock
+    device: dict[str, str] = field(default_factory=dict)
+    media: Path | None = None
+    timeout: float = 300
+    push: Sequence[Path] = ()
+    pull: Sequence[str] = ()
+    module: bool = True
+    append: str = ""
+    qemu: Sequence[str] = ()
+
+
+@dataclass
+class Result:
+    """How a run ended."""
+
+    status: int                             # the command's own, or the failure's
+    failure: failure.Failure | None
+    output: str                             # what the command printed, both streams
+    console: str                            # the kernel's messages
+    files: dict[str, bytes]                 # what --pull brought out
+    seconds: float                          # of the host's wall clock
+    inputs: str                             # digest of all that the guest saw
+    accel: str
+
+    @property
+    def ok(self) -> bool:
+        return self.failure is None and self.status == 0
+
+
+def profiles() -> list[str]:
+    """Names that --profile takes."""
+    return sorted(p.stem for p in PROFILES.glob("*.cfg")) + [STOCK, NONE]
+
+
+def default_profile() -> str:
+    return "tlc" if (PROFILES / "tlc.cfg").exists() else STOCK
+
+
+def _device(options: Options, folder: Path) -> list[str]:
+    """QEMU's arguments for the flash device."""
+    name = options.profile or default_profile()
+    if name not in profiles():
+        raise LabError(f"no profile '{name}': there are {', '.join(profiles())}")
+    if name == NONE:
+        return []
+    media = options.media.resolve() if options.media else folder / "media"
+    controller = {k.removeprefix("nvme0."): v for k, v in options.device.items() if k.startswith("nvme0.")}
+    namespace = {k.removeprefix("ns0."): v for k, v in options.device.items() if not k.startswith("nvme0.")}
+    args = ["-device", ",".join(["nvme,id=nvme0,serial=mtftl", *(f"{k}={v}" for k, v in controller.items())])]
+    if name == STOCK:
+        if not media.exists():
+            with open(media, "wb") as f:
+                f.truncate(STOCK_SIZE)
+        settings = STOCK_DEVICE | namespace
+        return [*args, "-drive", f"file={media},id=media,format=raw,if=none,cache=unsafe,discard=unmap",
+                "-device", ",".join(["nvme-ns,bus=nvme0,nsid=1,drive=media", *(f"{k}={v}" for k, v in settings.items())])]
+    args += ["-readconfig", str(PROFILES / f"{name}.cfg")]
+    for key, value in ({"flash.media": str(media)} | namespace).items():
+        args += ["-set", f"device.ns0.{key}={value}"]
+    return args
+
+
+def _clock(options: Options, accel: str) -> list[str]:
+    """QEMU's arguments for the processors and their clock."""
+    if options.clock == "virtual":
+        return ["-accel", "tcg,thread=single", "-cpu", "max,-rdrand,-rdseed", "-seed", "42",
+                "-rtc", "base=2026-01-01,clock=vm", "-icount",
+                f"shift=0,sleep=off,quantum={options.quantum}" + (f",speed={options.speed}" if options.speed > 1 else "")]
+    if accel == "kvm":
+        return ["-accel", "kvm", "-cpu", "host"]
+    return ["-accel", "tcg,thread=multi", "-cpu", "max"]
+
+
+def _die_with_parent() -> None:
+    """In the child, before exec: the kernel ends it when the lab dies, however that happens."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+class _Tail:
+    """Follows a growing file."""
+
+    def __init__(self, path: Path, sink: Callable[[str], None] | None) -> None:
+        self.path, self.sink, self.text, self._at = path, sink, "", 0
+
+    def poll(self) -> bool:
+        """Read what is new; true if there was something."""
+        with open(self.path, "rb") as f:
+            f.seek(self._at)
+            data = f.read()
+        self._at += len(data)
+        new = data.decode(errors="replace")
+        self.text += new
+        if new and self.sink:
+            self.sink(new)
+        return bool(new)
+
+
+class _Qmp:
+    """QEMU's control socket: just enough to press keys and inject an NMI."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._sock.settimeout(5)
+        self.command("qmp_capabilities")
+
+    def command(self, name: str, **arguments: object) -> None:
+        self._sock.sendall(json.dumps({"execute": name, "arguments": arguments}).encode() + b"\n")
+        with contextlib.suppress(TimeoutError):
+            self._sock.recv(65536)
+
+    def sysrq(self, key: str) -> None:
+        keys = [{"type": "qcode", "data": k} for k in ("alt", "sysrq", key)]
+        self.command("send-key", keys=keys)
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """A run's own folder; gone at the end, also after a signal."""
+    base = Path(os.environ["TMPDIR"]) if os.environ.get("TMPDIR") else BUILD / "run"
+    base.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="lab-", dir=base))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _hang_or_timeout(qmp_socket: socket.socket, child: subprocess.Popen[bytes], console: _Tail,
+                     seconds: float) -> failure.Failure:
+    """The time is up: ask the kernel where it is, and tell a slow command from a dead guest."""
+    before = len(console.text)
+
+    def wait(limit: float) -> None:
+        quiet = end = time.monotonic() + limit
+        while time.monotonic() < min(quiet, end) and child.poll() is None:
+            if console.poll():
+                quiet = time.monotonic() + 1
+            time.sleep(0.05)
+
+    detail = f"--timeout {seconds:.0f} s"
+    try:
+        qmp = _Qmp(qmp_socket)
+        for key in ("w", "l"):
+            qmp.sysrq(key)
+            wait(3)
+        alive = "sysrq: " in console.text[before:]
+        if not alive:
+            qmp.command("inject-nmi")
+            wait(15)
+    except OSError as e:
+        return failure.Failure("hang", tuple(console.text.splitlines()[-20:]), f"{detail}; no control socket: {e}")
+    lines = tuple(console.text[before:].splitlines()[:200])
+    return failure.Failure("timeout" if alive else "hang", lines,
+                           detail if alive else f"{detail}; it answers no key, the NMI's report follows")
+
+
+def _parse_area(path: Path) -> tuple[int, dict[str, bytes]] | None:
+    """Status and files that guest-exit left, if it did."""
+    with open(path, "rb") as f:
+        magic, status, length = struct.unpack("<8sQQ", f.read(24))
+        if magic != b"MTFTLEND":
+            return None
+        if length == 2**64 - 1:
+            raise LabError(f"the pulled files are larger than {AREA >> 20} MiB")
+        f.seek(PAYLOAD)
+        data = f.read(length)
+    files: dict[str, bytes] = {}
+    if not data:
+        return status, files
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        for member in tar:
+            content = tar.extractfile(member) if member.isfile() else None
+            if content:
+                files[member.name.lstrip("/")] = content.read()
+    return status, files
+
+
+def run(command: str, options: Options, *, accel: str, on_output: Callable[[str], None] | None = None,
+        on_console: Callable[[str], None] | None = None) -> Result:
+    """Boot a guest, run a command in it, end it. Builds what is missing first."""
+    if options.clock not in ("wall", "virtual"):
+        raise LabError(f"no clock '{options.clock}': there are wall, virtual")
+    kernel = kernels.get(options.kernel)
+    binary = emulator.build()
+    parts = [guest.tools(), *filter(None, [guest.modules(kernel)])]
+    insmod = target.module(kernel) if options.module else None
+    tool = target.tool() if options.module else None
+    with _folder() as folder:
+        need_space(folder, 1, "a run")
+        _need_memory(options.memory)
+        device = _device(options, folder)
+        own = guest.run_archive(command, pushed=options.push, pulled=options.pull, insmod=insmod,
+                                programs=[tool] if tool else [], wait_for=NAMESPACE if device else "")
+        with open(folder / "initrd", "wb") as f:
+            for part in parts:
+                f.write(part.read_bytes())
+            f.write(own)
+        with open(folder / "area", "wb") as f:
+            f.truncate(AREA)
+        for name in ("console", "output"):
+            (folder / name).touch()
+        ours, theirs = socket.socketpair()
+        append = f"{BOOT} {options.append}".strip()
+        clock = _clock(options, accel)
+        args = [str(binary), *(x for f in emulator.FIRMWARE for x in ("-L", f)),
+                "-nodefaults", "-no-user-config", "-display", "none", "-name", "mtftl-lab",
+                "-machine", "q35,hpet=off,sata=off,usb=off,smbus=off,vmport=off,smm=off", *clock,
+                "-smp", str(options.cpus), "-m", options.memory,
+                "-kernel", str(kernel.image), "-initrd", str(folder / "initrd"), "-append", append,
+                "-chardev", f"file,id=console,path={folder}/console", "-serial", "chardev:console",
+                "-chardev", f"file,id=output,path={folder}/output", "-serial", "chardev:output",
+                "-chardev", f"socket,id=qmp,fd={theirs.fileno()}", "-mon", "chardev=qmp,mode=control",
+                "-object", f"memory-backend-file,id=area,size={AREA},share=on,mem-path={folder}/area",
+                "-device", "ivshmem-plain,memdev=area,addr=0x10", "-device", "isa-debug-exit,iobase=0xf4,iosize=4",
+                "-action", "reboot=shutdown,panic=none", *device,
+                *(x for given in options.qemu for x in shlex.split(given))]
+        inputs = digest(binary, kernel.image, *parts, own,
+                        " ".join(args).replace(str(folder), "").replace(f"fd={theirs.fileno()}", ""))
+        started = time.monotonic()
+        console, output = _Tail(folder / "console", on_console), _Tail(folder / "output", on_output)
+        with open(folder / "qemu", "wb") as said:
+            child = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+                                     pass_fds=[theirs.fileno()], start_new_session=True, preexec_fn=_die_with_parent)
+        theirs.close()
+        wrong = None
+        try:
+            while child.poll() is None:
+                busy = [console.poll(), output.poll()]
+                if time.monotonic() - started > options.timeout:
+                    wrong = _hang_or_timeout(ours, child, console, options.timeout)
+                    break
+                time.sleep(0.005 if any(busy) else 0.02)
+        finally:
+            if child.poll() is None:
+                child.kill()
+            child.wait()
+            ours.close()
+        console.poll()
+        output.poll()
+        qemu_said = (folder / "qemu").read_text(errors="replace").strip()
+        left = _parse_area(folder / "area")
+        reported = failure.find(console.text)
+        if wrong is None or (reported and wrong.kind == "timeout"):
+            wrong = reported or wrong
+        if not wrong and not left:
+            kind = "qemu" if child.returncode else "lost"
+            wrong = failure.Failure(kind, tuple((qemu_said or console.text).splitlines()[-20:]),
+                                    f"exit status {child.returncode}")
+        status, files = left or (0, {})
+        absent = [p for p in options.pull if not any(_matches(p, name) for name in files)]
+        if absent and not wrong and not status:
+            wrong = failure.Failure("missing", detail=" ".join(absent))
+        return Result(wrong.status if wrong else status, wrong, output.text, console.text, files,
+                      time.monotonic() - started, inputs, "virtual time" if options.clock == "virtual" else accel)
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """Does a pulled file come from this --pull pattern: the file itself, or in a folder of that name?"""
+    pattern = pattern.strip("/")
+    return fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(name, pattern + "/*")
+
+
+def _need_memory(wanted: str) -> None:
+    """Say before the guest starts that the host cannot hold it."""
+    units = {"M": 20, "G": 30}
+    if not wanted[:-1].isdigit() or wanted[-1:] not in units:
+        raise LabError(f"--memory {wanted}: give a number with M or G")
+    size = int(wanted[:-1]) << units[wanted[-1]]
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:") and int(line.split()[1]) * 1024 < size // 2:
+            raise LabError(f"the guest is given {wanted}, the host has {int(line.split()[1]) >> 10} MiB available")
+
+
+def _interrupt(_signal: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def end_cleanly_on_signals() -> None:
+    """SIGTERM and SIGHUP unwind like Ctrl-C: guests end, folders go."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+
+
+def write_pulled(files: dict[str, bytes], folder: Path) -> None:
+    """Put pulled files into a folder, each as a whole."""
+    for name, data in files.items():
+        place = folder / name
+        if not place.resolve().is_relative_to(folder.resolve()):
+            print(f"lab: not written, it leaves the folder: {name}", file=sys.stderr)
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part = place.with_name(place.name + ".part")
+        part.write_bytes(data)
+        part.rename(place)
