@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Opens a zoned block device and refuses, with the reason, what the format
+ * cannot live on. I/O is direct: the page cache knows nothing of what the module
+ * wrote below it.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <libzbd/zbd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "device.h"
+#include "mtftl.h"
+
+#define MIN_OPEN_ZONES	4
+
+static int device_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer)
+{
+	struct device *device = (struct device *)flash;
+	off_t at = (off_t)flash_page(flash, zone, offset) << MTFTL_BLOCK_SHIFT;
+	size_t left = (size_t)nr << MTFTL_BLOCK_SHIFT;
+	char *to = buffer;
+
+	while (left > 0) {
+		ssize_t got = pread(device->fd, to, left, at);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 ? -errno : -EIO;
+		left -= got;
+		at += got;
+		to += got;
+	}
+	return 0;
+}
+
+/* Who holds the device, by its sysfs folder; empty where that does not tell. */
+static void find_holder(const struct stat *st, char *name, size_t size)
+{
+	char path[64];
+	struct dirent *entry;
+	DIR *dir;
+
+	name[0] = 0;
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/holders", major(st->st_rdev),
+		 minor(st->st_rdev));
+	dir = opendir(path);
+	if (!dir)
+		return;
+	while ((entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			snprintf(name, size, ", held by %s", entry->d_name);
+	closedir(dir);
+}
+
+static void open_zoned(struct device *device, enum device_access access, struct zbd_info *info)
+{
+	int flags = access == DEVICE_WRITE ? O_RDWR : O_RDONLY;
+	char holder[300];
+	struct stat st;
+
+	if (stat(device->path, &st))
+		fail(EXIT_FAILED, "%s: %s", device->path, strerror(errno));
+	if (!S_ISBLK(st.st_mode))
+		fail(EXIT_FAILED, "%s: not a block device, expected a zoned one", device->path);
+	if (zbd_device_is_zoned(device->path) != 1)
+		fail(EXIT_FAILED, "%s: not zoned, expected a host-managed zoned device",
+		     device->path);
+
+	flags |= O_DIRECT | O_CLOEXEC;
+	if (access != DEVICE_READ)
+		flags |= O_EXCL;
+	device->fd = zbd_open(device->path, flags, info);
+	if (device->fd < 0 && errno == EBUSY) {
+		find_holder(&st, holder, sizeof(holder));
+		fail(EXIT_FAILED, "%s: in use%s, expected an idle device", device->path, holder);
+	}
+	if (device->fd < 0)
+		fail(EXIT_FAILED, "%s: cannot open: %s", device->path, strerror(errno));
+}
+
+static void check_limit(const struct device *device, const char *what, unsigned int limit)
+{
+	/* 0: no limit, -1: not known */
+	if (limit != 0 && limit != -1u && limit < MIN_OPEN_ZONES)
+		fail(EXIT_FAILED, "%s: at most %u %s zones, expected %u or more", device->path,
+		     limit, what, MIN_OPEN_ZONES);
+}
+
+static void check_info(struct device *device, const struct zbd_info *info)
+{
+	u64 device_blocks = (u64)info->nr_sectors >> (MTFTL_BLOCK_SHIFT - 9);
+
+	if (info->model != ZBD_DM_HOST_MANAGED)
+		fail(EXIT_FAILED, "%s: host-aware, expected a host-managed zoned device",
+		     device->path);
+	if (info->lblock_size > MTFTL_BLOCK_SIZE)
+		fail(EXIT_FAILED, "%s: logical blocks of %u bytes, expected at most %u",
+		     device->path, info->lblock_size, MTFTL_BLOCK_SIZE);
+	if (info->nr_sectors % info->zone_sectors)
+		fail(EXIT_FAILED, "%s: a smaller last zone, expected zones of one size",
+		     device->path);
+	if (device_blocks > (u64)MTFTL_MAP_MAX_PAGE + 1)
+		fail(EXIT_FAILED, "%s: %.1f TiB, expected 16 TiB at most", device->path,
+		     device_blocks / (double)(1ull << 28));
+	check_limit(device, "open", info->max_nr_open_zones);
+	check_limit(device, "active", info->max_nr_active_zones);
+}
+
+static void take_zone(struct device *device, u32 index, const struct zbd_zone *zone)
+{
+	struct flash_zone *to = &device->flash.zones[index];
+	u32 capacity = zone->capacity >> MTFTL_BLOCK_SHIFT;
+
+	if (zone->type != ZBD_ZONE_TYPE_SWR)
+		fail(EXIT_FAILED, "%s: zone %u is conventional, expected sequential zones only",
+		     device->path, index);
+	if (index == 0)
+		device->flash.zone_capacity = capacity;
+	if (capacity != device->flash.zone_capacity)
+		fail(EXIT_FAILED, "%s: zone %u has a capacity of %u blocks, expected %u as zone 0",
+		     device->path, index, capacity, device->flash.zone_capacity);
+
+	/* A write pointer means nothing where a zone is full, read-only or offline. */
+	to->wp = capacity;
+	switch (zone->cond) {
+	case ZBD_ZONE_COND_FULL:
+		to->cond = FLASH_FULL;
+		break;
+	case ZBD_ZONE_COND_READONLY:
+		to->cond = FLASH_READONLY;
+		break;
+	case ZBD_ZONE_COND_OFFLINE:
+		to->cond = FLASH_OFFLINE;
+		to->wp = 0;
+		break;
+	case ZBD_ZONE_COND_EMPTY:
+		to->cond = FLASH_EMPTY;
+		to->wp = 0;
+		break;
+	default:
+		to->cond = FLASH_OPEN;
+		to->wp = (zone->wp - zone->start) >> MTFTL_BLOCK_SHIFT;
+		if (to->wp > capacity)
+			fail(EXIT_FAILED, "%s: write pointer of zone %u is past its capacity",
+			     device->path, index);
+	}
+}
+
+struct device *device_open(const char *path, enum device_access access)
+{
+	struct device *device = xalloc(1, sizeof(*device));
+	struct zbd_info info;
+	struct zbd_zone *zones;
+	unsigned int nr_zones, i;
+
+	device->path = path;
+	open_zoned(device, access, &info);
+	check_info(device, &info);
+	if (zbd_list_zones(device->fd, 0, 0, ZBD_RO_ALL, &zones, &nr_zones))
+		fail(EXIT_FAILED, "%s: cannot report zones: %s", path, strerror(errno));
+
+	device->sector_size = info.lblock_size;
+	device->flash.nr_zones = nr_zones;
+	device->flash.zone_blocks = info.zone_size >> MTFTL_BLOCK_SHIFT;
+	device->flash.zones = xalloc(nr_zones, sizeof(*device->flash.zones));
+	device->flash.read = device_read;
+	for (i = 0; i < nr_zones; i++)
+		take_zone(device, i, &zones[i]);
+	free(zones);
+	return device;
+}
+
+void device_close(struct device *device)
+{
+	zbd_close(device->fd);
+	free(device->flash.zones);
+	free(device);
+}
+
+void device_reset(struct device *device, u32 first, u32 nr, const char *what)
+{
+	u64 zone_bytes = (u64)device->flash.zone_blocks << MTFTL_BLOCK_SHIFT;
+	u32 i;
+
+	for (i = first; i < first + nr; i++) {
+		struct flash_zone *zone = &device->flash.zones[i];
+
+		progress(what, i - first, nr);
+		if (zone->cond != FLASH_OPEN && zone->cond != FLASH_FULL)
+			continue;
+		if (zbd_reset_zones(device->fd, i * zone_bytes, zone_bytes))
+			fail(EXIT_FAILED, "%s: cannot reset zone %u: %s", device->path, i,
+			     strerror(errno));
+		zone->cond = FLASH_EMPTY;
+		zone->wp = 0;
+	}
+	progress(what, nr, nr);
+}
+
+void device_write_first(struct device *device, u32 zone, const void *block)
+{
+	off_t at = (off_t)flash_page(&device->flash, zone, 0) << MTFTL_BLOCK_SHIFT;
+	ssize_t written = pwrite(device->fd, block, MTFTL_BLOCK_SIZE, at);
+
+	if (written != MTFTL_BLOCK_SIZE)
+		fail(EXIT_FAILED, "%s: cannot write the first block of zone %u: %s", device->path,
+		     zone, written < 0 ? strerror(errno) : "short write");
+	if (fsync(device->fd))
+		fail(EXIT_FAILED, "%s: cannot flush: %s", device->path, strerror(errno));
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A zoned block device behind struct flash, by libzbd. */
+#ifndef MTFTL_TOOL_DEVICE_H
+#define MTFTL_TOOL_DEVICE_H
+
+#include "flash.h"
+
+struct device {
+	struct flash flash;
+	const char *path;
+	int fd;
+	u32 sector_size;
+};
+
+enum device_access {
+	DEVICE_READ,		/* also while someone else has it open */
+	DEVICE_READ_IDLE,	/* refused while in use */
+	DEVICE_WRITE,		/* likewise */
+};
+
+/* Opens and checks the geometry that the format asks for; fails with a message. */
+struct device *device_open(const char *path, enum device_access access);
+void device_close(struct device *device);
+
+/* Reset what is not empty in zones [first, first + nr). */
+void device_reset(struct device *device, u32 first, u32 nr, const char *what);
+/* Write one block at the start of an empty zone and make it durable. */
+void device_write_first(struct device *device, u32 zone, const void *block);
+
+#endif

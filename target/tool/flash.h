@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A zoned device as the readers of media see it: geometry, write pointers and a
+ * function that reads blocks. device.c puts a real device behind it, the tests
+ * and fuzzers an image in memory. All units are blocks of 4096 bytes.
+ */
+#ifndef MTFTL_TOOL_FLASH_H
+#define MTFTL_TOOL_FLASH_H
+
+#include "format.h"
+
+enum flash_cond {
+	FLASH_EMPTY,
+	FLASH_OPEN,		/* or closed: partly written */
+	FLASH_FULL,
+	FLASH_READONLY,
+	FLASH_OFFLINE,
+};
+
+struct flash_zone {
+	enum flash_cond cond;
+	u32 wp;			/* whole blocks below it may hold data */
+};
+
+struct flash {
+	u32 nr_zones;
+	u32 zone_blocks;	/* distance between zone starts */
+	u32 zone_capacity;
+	struct flash_zone *zones;
+	/* Read @nr blocks into an aligned buffer; 0 or -errno. Never crosses a zone's end. */
+	int (*read)(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer);
+};
+
+static inline u32 flash_page(const struct flash *flash, u32 zone, u32 offset)
+{
+	return zone * flash->zone_blocks + offset;
+}
+
+#endif

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+/* mtftl format: an empty device of ours, unless someone may still want what is there. */
+#include <blkid/blkid.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include <uuid/uuid.h>
+
+#include "device.h"
+#include "mtftl.h"
+#include "super.h"
+
+#define DEFAULT_OP_PERMILLE	250
+#define MIN_OP_PERMILLE		10
+#define MAX_OP_PERMILLE		900
+
+static u32 parse_op(const char *text)
+{
+	char *end;
+	double percent = strtod(text, &end);
+	long permille;
+
+	if (*end == '%')
+		end++;
+	permille = *text && !*end && isfinite(percent) ? lround(percent * 10) : -1;
+	if (permille < MIN_OP_PERMILLE || permille > MAX_OP_PERMILLE)
+		fail(EXIT_USAGE, "--op %s: expected a percentage from %u to %u", text,
+		     MIN_OP_PERMILLE / 10, MAX_OP_PERMILLE / 10);
+	return permille;
+}
+
+static void refuse_signature(const char *path)
+{
+	const char *type = "unknown";
+	blkid_probe probe;
+	int fd, found;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	probe = blkid_new_probe();
+	if (fd < 0 || !probe || blkid_probe_set_device(probe, fd, 0, 0))
+		fail(EXIT_FAILED, "%s: cannot look for signatures", path);
+	blkid_probe_enable_superblocks(probe, 1);
+	blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE);
+	blkid_probe_enable_partitions(probe, 1);
+	found = blkid_do_safeprobe(probe);
+	if (found == 0 && blkid_probe_lookup_value(probe, "TYPE", &type, NULL))
+		blkid_probe_lookup_value(probe, "PTTYPE", &type, NULL);
+	if (found == 0)
+		fail(EXIT_FAILED, "%s: holds a signature of %s; --force overwrites it", path, type);
+	if (found == -2)
+		fail(EXIT_FAILED, "%s: holds several signatures; --force overwrites them", path);
+	blkid_free_probe(probe);
+	close(fd);
+}
+
+static void refuse_ours(struct device *device)
+{
+	char uuid[UUID_STR_LEN];
+	struct super super;
+	int err = super_find(&device->flash, &super);
+
+	if (err == -ENODATA)
+		return;
+	if (err && err != -ESTALE)
+		fail(EXIT_FAILED, "%s: holds %s; --force overwrites it", device->path,
+		     super_error(err));
+	uuid_unparse(super.info.uuid, uuid);
+	fail(EXIT_FAILED, "%s: holds the mtftl device %s; --force overwrites it", device->path,
+	     uuid);
+}
+
+static u32 usable_zones(struct device *device)
+{
+	u32 i, nr = 0;
+
+	for (i = 0; i < device->flash.nr_zones; i++) {
+		enum flash_cond cond = device->flash.zones[i].cond;
+
+		if (cond != FLASH_READONLY && cond != FLASH_OFFLINE)
+			nr++;
+		else if (i < MTFTL_NR_SB_ZONES)
+			fail(EXIT_FAILED, "%s: zone %u is %s, expected a writable one for superblocks",
+			     device->path, i, cond == FLASH_OFFLINE ? "offline" : "read-only");
+	}
+	return nr;
+}
+
+static u64 exported_blocks(struct device *device, u32 op_permille)
+{
+	u32 capacity = device->flash.zone_capacity, nr = usable_zones(device), enough;
+	u64 blocks = mtftl_logical_blocks(nr, capacity, op_permille);
+
+	if (blocks)
+		return blocks;
+	for (enough = nr; enough < nr + 64; enough++)
+		if (mtftl_logical_blocks(enough, capacity, op_permille))
+			fail(EXIT_FAILED, "%s: %u usable zones, expected %u or more", device->path,
+			     nr, enough);
+	fail(EXIT_FAILED, "%s: zones of %u blocks are too small for a device of %u zones",
+	     device->path, capacity, nr);
+}
+
+int cmd_format(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "op", required_argument, NULL, 'o' },
+		{ "force", no_argument, NULL, 'f' },
+		{ "uuid", required_argument, NULL, 'u' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct mtftl_sb_info sb = {
+		.flags = MTFTL_SB_CLEAN,
+		.generation = 1,
+		.op_permille = DEFAULT_OP_PERMILLE,
+	};
+	char uuid[UUID_STR_LEN];
+	struct device *device;
+	bool force = false;
+	void *block;
+	int c;
+
+	uuid_generate_random(sb.uuid);
+	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		if (c == 'o')
+			sb.op_permille = parse_op(optarg);
+		else if (c == 'f')
+			force = true;
+		else if (c == 'u' && uuid_parse(optarg, sb.uuid))
+			fail(EXIT_USAGE, "--uuid %s: expected a UUID", optarg);
+		else if (c == '?')
+			return EXIT_USAGE;
+	}
+	if (argc - optind != 1)
+		fail(EXIT_USAGE, "format: %d devices given, expected one", argc - optind);
+	if (getrandom(&sb.key, sizeof(sb.key), 0) != sizeof(sb.key))
+		fail(EXIT_FAILED, "no random key: %s", strerror(errno));
+
+	device = device_open(argv[optind], DEVICE_WRITE);
+	sb.nr_zones = device->flash.nr_zones;
+	sb.zone_blocks = device->flash.zone_blocks;
+	sb.zone_capacity = device->flash.zone_capacity;
+	sb.logical_blocks = exported_blocks(device, sb.op_permille);
+	if (!force) {
+		refuse_ours(device);
+		refuse_signature(device->path);
+	}
+
+	/* Superblocks go first: an interrupted format leaves no device of ours. */
+	device_reset(device, 0, MTFTL_NR_SB_ZONES, "superblocks");
+	device_reset(device, MTFTL_NR_SB_ZONES, sb.nr_zones - MTFTL_NR_SB_ZONES, "resetting zones");
+	block = xalloc_blocks(1);
+	mtftl_sb_compose(block, &sb);
+	device_write_first(device, 0, block);
+	free(block);
+
+	uuid_unparse(sb.uuid, uuid);
+	printf("%s: %" PRIu64 " MiB of %" PRIu64 " MiB, over-provisioning %u.%u%%, UUID %s\n",
+	       device->path, sb.logical_blocks >> 8, ((u64)sb.nr_zones * sb.zone_capacity) >> 8,
+	       sb.op_permille / 10, sb.op_permille % 10, uuid);
+	device_close(device);
+	return EXIT_OK;
+}

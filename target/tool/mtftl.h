@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the files of mtftl(8) share: exit codes, messages, commands. */
+#ifndef MTFTL_TOOL_H
+#define MTFTL_TOOL_H
+
+#include "pure.h"
+
+/* As fsck(8) has them. */
+enum mtftl_exit {
+	EXIT_OK		= 0,
+	EXIT_DAMAGE	= 4,	/* check: errors found */
+	EXIT_FAILED	= 8,	/* could not be done */
+	EXIT_USAGE	= 16,
+};
+
+/* Say what is wrong and what was expected, on one line, then exit. */
+void fail(enum mtftl_exit code, const char *format, ...)
+	__attribute__((noreturn, format(printf, 2, 3)));
+void *xalloc(size_t count, size_t size);
+/* Zeroed, aligned for O_DIRECT. */
+void *xalloc_blocks(size_t blocks);
+
+/* A bar on stderr where that is a terminal; nothing elsewhere. */
+void progress(const char *what, u64 done, u64 total);
+
+/* Commands; argv[0] is the command's name. */
+int cmd_format(int argc, char **argv);
+int cmd_open(int argc, char **argv);
+int cmd_close(int argc, char **argv);
+int cmd_status(int argc, char **argv);
+int cmd_check(int argc, char **argv);
+int cmd_dump(int argc, char **argv);
+
+#endif

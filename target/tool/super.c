@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The superblock log: in each of its two zones the last record that is whole
+ * counts, of these the one with the higher generation. A record that is whole
+ * but not understood is never skipped for an older one.
+ */
+#include "super.h"
+
+static int newest_in_zone(struct flash *flash, u32 zone, struct mtftl_sb_info *info, u32 *offset)
+{
+	static _Alignas(MTFTL_BLOCK_SIZE) u8 block[MTFTL_BLOCK_SIZE];
+	u32 at;
+	int err;
+
+	for (at = flash->zones[zone].wp; at-- > 0;) {
+		if (flash->read(flash, zone, at, 1, block))
+			continue;
+		err = mtftl_sb_parse(block, info);
+		if (err == -ENODATA || err == -EBADMSG)
+			continue;
+		*offset = at;
+		return err;
+	}
+	return -ENODATA;
+}
+
+int super_find(struct flash *flash, struct super *super)
+{
+	struct mtftl_sb_info info;
+	bool found = false;
+	u32 zone, offset;
+	int err;
+
+	for (zone = 0; zone < MTFTL_NR_SB_ZONES && zone < flash->nr_zones; zone++) {
+		err = newest_in_zone(flash, zone, &info, &offset);
+		if (err == -ENODATA)
+			continue;
+		if (err)
+			return err;
+		if (found && info.generation < super->info.generation)
+			continue;
+		super->info = info;
+		super->zone = zone;
+		super->offset = offset;
+		found = true;
+	}
+	if (!found)
+		return -ENODATA;
+	if (super->info.nr_zones != flash->nr_zones ||
+	    super->info.zone_blocks != flash->zone_blocks ||
+	    super->info.zone_capacity != flash->zone_capacity)
+		return -ESTALE;
+	return 0;
+}
+
+const char *super_error(int error)
+{
+	switch (error) {
+	case -ENODATA:
+		return "no mtftl superblock, expected a device made by mtftl format";
+	case -EPROTO:
+		return "a superblock of another version, expected version 1 and no new features";
+	case -EINVAL:
+		return "a superblock whose fields contradict each other";
+	case -ESTALE:
+		return "a superblock written for another geometry";
+	}
+	return strerror(-error);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Finds the valid superblock record of a device. Pure but for flash->read. */
+#ifndef MTFTL_TOOL_SUPER_H
+#define MTFTL_TOOL_SUPER_H
+
+#include "flash.h"
+#include "unit.h"
+
+struct super {
+	struct mtftl_sb_info info;
+	u32 zone;		/* where its record is */
+	u32 offset;
+};
+
+/*
+ * 0, or -ENODATA: no record verifies, -EPROTO: of a newer version, -EINVAL: its
+ * fields contradict each other, -ESTALE: written for another geometry (then
+ * @super is filled in).
+ */
+int super_find(struct flash *flash, struct super *super);
+
+/* What such an error means, for people. */
+const char *super_error(int error);
+
+#endif
