@@ -38,6 +38,7 @@ _PATTERNS = [(kind, re.compile(pattern)) for kind, pattern in (
     ("panic", r"Kernel panic - not syncing"),
 )]
 _LINES = 60
+_HANG_LINES = 300           # every CPU's backtrace
 
 
 @dataclass(frozen=True)
@@ -64,5 +65,5 @@ def find(console: str) -> Failure | None:
         for kind, pattern in _PATTERNS:
             if pattern.search(line):
                 text = re.sub(r"^\[[ \d.T]+\] *", "", line).strip("- []")
-                return Failure(kind, tuple(lines[number:number + _LINES]), text)
+                return Failure(kind, tuple(lines[number:number + (_HANG_LINES if kind == "hang" else _LINES)]), text)
     return None

@@ -8,54 +8,61 @@ checkouts share nothing and the work tree stays clean.
 import os
 from pathlib import Path
 
-from .base import BUILD, ROOT, LabError, digest, lock, logged, update_file
+from . import debian
+from .base import BUILD, ROOT, LabError, digest, lock, logged, update_file, write_file
 from .kernels import Kernel
 
 SOURCE = ROOT / "target"
 
 
-def _copy(folder: Path) -> None:
-    """Bring the sources' copy up to date; files that are gone from the sources go there too."""
-    wanted = {p.relative_to(SOURCE) for p in SOURCE.rglob("*")
-              if p.is_file() and p.suffix in (".c", ".h", ".S") or p.name in ("Makefile", "Kbuild")}
+def _copy(folder: Path) -> str:
+    """Bring the sources' copy up to date, without what is gone; returns a hash of them all."""
+    wanted = {str(p.relative_to(SOURCE)): p.read_bytes() for p in sorted(SOURCE.rglob("*"))
+              if p.is_file() and (p.suffix in (".c", ".h") or p.name in ("Makefile", "Kbuild"))}
     for old in list(folder.rglob("*.[ch]")):
-        if old.relative_to(folder) not in wanted and not old.name.endswith(".mod.c"):
+        if str(old.relative_to(folder)) not in wanted and not old.name.endswith(".mod.c"):
             old.unlink()
-    for place in wanted:
-        update_file(folder / place, (SOURCE / place).read_bytes())
+    for place, data in wanted.items():
+        update_file(folder / place, data)
+    return digest(*(part for item in wanted.items() for part in item))
 
 
 def _folder(name: str) -> Path:
     return BUILD / "target" / digest(str(ROOT)) / name
 
 
-def module(kernel: Kernel) -> Path | None:
-    """dm-mtftl.ko for this kernel; None while there is no target or the kernel has no headers."""
-    if not kernel.headers or not ((SOURCE / "Makefile").exists() or (SOURCE / "Kbuild").exists()):
-        return None
-    folder = _folder(kernel.key)
-    with lock(f"target-{digest(str(folder))}"):
-        _copy(folder)
-        build_module(kernel, folder)
-    built = folder / "dm-mtftl.ko"
-    return built if built.exists() else None
-
-
 def build_module(kernel: Kernel, folder: Path) -> None:
-    """Build the kernel module in a folder; the packages' headers need no BTF tools."""
+    """Build the kernel module whose sources are in a folder; Debian's headers lack the BTF tools."""
     if not kernel.headers:
         raise LabError(f"kernel {kernel.release} has no headers to build a module against")
     logged(["make", "-s", f"-j{os.cpu_count()}", "-C", kernel.headers, f"M={folder}",
             "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"], BUILD / "log/target-build.log")
 
 
+def module(kernel: Kernel) -> Path | None:
+    """dm-mtftl.ko for this kernel; None while there is no target or the kernel has no headers."""
+    if not kernel.headers or not (SOURCE / "Kbuild").exists():
+        return None
+    folder = _folder(kernel.key)
+    built, stamp = folder / "dm-mtftl.ko", folder / "built"
+    with lock(f"target-{digest(str(folder))}"):
+        sources = _copy(folder)
+        if not built.exists() or not stamp.exists() or stamp.read_text() != sources:
+            build_module(kernel, folder)
+            write_file(stamp, sources)
+    return built
+
+
 def tool() -> Path | None:
     """mtftl(8) for the guest and for the host; None while there is none."""
-    if not (SOURCE / "tool/Makefile").exists():
+    if not (SOURCE / "tool/Makefile").exists() and not (SOURCE / "tool/mtftl.c").exists():
         return None
     folder = _folder("host")
+    built, stamp = folder / "out/target/mtftl", folder / "built"
     with lock(f"target-{digest(str(folder))}"):
-        _copy(folder)
-        logged(["make", "-s", "-C", folder / "tool"], BUILD / "log/tool-build.log")
-    built = folder / "tool/mtftl"
-    return built if built.exists() else None
+        sources = _copy(folder)
+        if not built.exists() or not stamp.exists() or stamp.read_text() != sources:
+            debian.ensure("build", "tool")
+            logged(["make", "-s", "-C", folder, f"BUILD={folder}/out", "tool"], BUILD / "log/tool-build.log")
+            write_file(stamp, sources)
+    return built

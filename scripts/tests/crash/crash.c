@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Breaks the guest's kernel in the way that its parameter "how" names, when it is loaded. For the
+ * tests of how the lab reports a broken guest; runs in process context, holds nothing.
+ */
+#include <linux/bug.h>
+#include <linux/completion.h>
+#include <linux/irqflags.h>
+#include <linux/module.h>
+#include <linux/preempt.h>
+#include <linux/string.h>
+
+static char *how = "";
+module_param(how, charp, 0);
+
+static DECLARE_COMPLETION(never);
+
+static int __init crash_init(void)
+{
+	if (!strcmp(how, "oops"))
+		WRITE_ONCE(*(volatile int *)8, 0);
+	else if (!strcmp(how, "bug"))
+		BUG();
+	else if (!strcmp(how, "warning"))
+		WARN(1, "crash: as asked\n");
+	else if (!strcmp(how, "panic"))
+		panic("crash: as asked");
+	else if (!strcmp(how, "atomic")) {
+		preempt_disable();
+		schedule();
+		preempt_enable();
+	} else if (!strcmp(how, "spin")) {
+		local_irq_disable();
+		for (;;)
+			cpu_relax();
+	} else if (!strcmp(how, "block"))
+		wait_for_completion(&never);
+	return -ECANCELED;
+}
+module_init(crash_init);
+
+MODULE_DESCRIPTION("Breaks the kernel on purpose");
+MODULE_LICENSE("GPL");

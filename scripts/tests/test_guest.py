@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a run hands back, and how each way to break a guest is told apart."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from mtlab import failure, kernels, target
+from mtlab.testing import LabRun
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def crash_module(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The module that breaks a kernel in a chosen way."""
+    folder = tmp_path_factory.mktemp("crash") / "crash"
+    shutil.copytree(HERE / "crash", folder)
+    target.build_module(kernels.get(kernels.DEFAULT), folder)
+    return folder / "crash.ko"
+
+
+@pytest.mark.parametrize("kernel", kernels.SERIES)
+def test_status_output_and_files(lab_run: LabRun, tmp_path: Path, kernel: str) -> None:
+    pushed = tmp_path / "in.txt"
+    pushed.write_text("from the host\n")
+    big = 5_000_000
+    result = lab_run(f"cat in.txt; echo warned >&2; echo $PWD; mkdir d; seq 3 >d/s; head -c {big} /dev/zero >big;"
+                     "uname -r; exit 7", kernel=kernel, push=[pushed], pull=["d", "bi*"], module=False)
+    assert result.status == 7
+    assert result.output.split("\n")[:3] == ["from the host", "warned", "/root"]
+    assert f"\n{kernel}." in result.output
+    assert result.files["d/s"] == b"1\n2\n3\n"
+    assert result.files["big"] == bytes(big)
+
+
+def test_high_status(lab_run: LabRun) -> None:
+    assert lab_run("exit 255", module=False, profile="none").status == 255
+
+
+def test_missing_file_is_said(lab_run: LabRun) -> None:
+    result = lab_run("true", pull=["nothing"], expect="missing", module=False, profile="none")
+    assert result.failure and "nothing" in str(result.failure)
+
+
+@pytest.mark.parametrize(("how", "kind", "shown"), [
+    ("panic", "panic", "crash: as asked"),
+    ("oops", "oops", "crash_init"),
+    ("bug", "bug", "kernel BUG at"),
+    ("warning", "warning", "crash: as asked"),
+    ("atomic", "lockdep", "scheduling while atomic"),
+])
+def test_broken_kernel(lab_run: LabRun, crash_module: Path, how: str, kind: str, shown: str) -> None:
+    result = lab_run(f"insmod crash.ko how={how}", push=[crash_module], expect=kind, module=False, profile="none")
+    assert result.status == failure.KINDS[kind][0]
+    assert shown in str(result.failure)
+
+
+def test_dead_kernel_is_a_hang(lab_run: LabRun, crash_module: Path) -> None:
+    """All CPUs spin with interrupts off: only the NMI still gets through, and shows every CPU."""
+    result = lab_run("taskset -c 1 insmod crash.ko how=spin & taskset -c 0 insmod crash.ko how=spin",
+                     push=[crash_module], expect="hang", timeout=20, module=False, profile="none")
+    text = str(result.failure)
+    assert "CPU: 0" in text and "CPU: 1" in text
+
+
+def test_blocked_task_is_a_hang(lab_run: LabRun, crash_module: Path) -> None:
+    result = lab_run("echo 5 >/proc/sys/kernel/hung_task_timeout_secs; insmod crash.ko how=block",
+                     push=[crash_module], expect="hang", module=False, profile="none")
+    assert "blocked for more than" in str(result.failure) and "crash_init" in str(result.failure)
+
+
+def test_slow_command_is_a_timeout(lab_run: LabRun) -> None:
+    result = lab_run("sleep 1000", expect="timeout", timeout=15, module=False, profile="none")
+    assert result.failure and "15 s" in str(result.failure)
+    assert result.seconds < 40
+
+
+def test_broken_emulator_is_said(lab_run: LabRun) -> None:
+    result = lab_run("true", qemu=["-device no-such-device"], expect="qemu", module=False, profile="none")
+    assert "no-such-device" in str(result.failure)
