@@ -12,7 +12,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import debian
+from . import debian, debugkernel
 from .base import BUILD, LabError, fresh_folder, lock, need_space, output, say
 
 SERIES = ("6.12", "6.1")
@@ -128,13 +128,15 @@ def _image_file(image: Path) -> Kernel:
 
 
 def get(name: str) -> Kernel:
-    """A kernel by series (6.12, 6.1), by build folder, or by image file."""
+    """A kernel by series (6.12, 6.1), by debug flavour (kasan, kcsan), by build folder, or by image file."""
     if name in SERIES:
         return _debian(name)
+    if name in debugkernel.FLAVOURS:
+        return _built_tree(debugkernel.build(name))
     path = Path(name)
     if path.is_dir():
         return _built_tree(path.resolve())
     if path.is_file():
         return _image_file(path.resolve())
-    raise LabError(f"no kernel '{name}': there are {', '.join(SERIES)}, "
+    raise LabError(f"no kernel '{name}': there are {', '.join(SERIES + debugkernel.FLAVOURS)}, "
                    "or give a folder in which a kernel was built, or an image file")
