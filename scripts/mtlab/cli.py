@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from . import accel, debian, emulator, failure, guest, kernels, machine, target
+from . import accel, debian, emulator, failure, guest, kernels, machine, target, torture
 from .base import LabError, say
 
 
@@ -117,6 +117,8 @@ def _parser() -> argparse.ArgumentParser:
     build = commands.add_parser("build", help="build parts without running them")
     build.add_argument("what", choices=("emulator", "guest", "target", "all"))
     build.set_defaults(function=_build)
+
+    torture.add_command(commands)
     return parser
 
 

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Power cuts by the thousand: `scripts/lab torture`.
+
+One boot of a guest makes PER_BOOT cuts (target/tests/torture/ is the program that runs there). The
+boot's seed decides everything: the shape of the flash device, the processors, what the workers do
+and when the power goes. In virtual time the same seed gives the same run to the bit, so a finding
+is replayed by the command that is printed with it.
+
+`--bugs` proves that the run finds bugs: each patch of target/tests/torture/bugs is applied to a
+copy of the target, and must be found.
+"""
+
+import argparse
+import json
+import random
+import re
+import shutil
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import accel, kernels, machine, target
+from .base import BUILD, ROOT, LabError, digest, fresh_folder, lock, logged, output, say
+
+SOURCE = ROOT / "target/tests/torture"
+BUGS = SOURCE / "bugs"
+PER_BOOT = 250
+BUG_CUTS = 500
+
+
+@dataclass
+class Boot:
+    """What came out of one boot."""
+
+    seed: int
+    status: int
+    summary: dict[str, float]
+    report: str             # the violations, or why the guest failed; empty when all is well
+    seconds: float
+    output: str = field(repr=False)
+
+    @property
+    def cuts(self) -> int:
+        return int(self.summary.get("cuts", 0))
+
+
+def program() -> Path:
+    """The program that runs in the guest, statically linked."""
+    sources = sorted(SOURCE.glob("*.c"))
+    headers = [*sorted(SOURCE.glob("*.h")), *sorted((SOURCE / "fuawrite").glob("*.h")),
+               ROOT / "target/format.h", ROOT / "target/pure.h"]
+    binary = BUILD / f"torture/torture-{digest(*sources, *headers)}"
+    if not binary.exists():
+        binary.parent.mkdir(parents=True, exist_ok=True)
+        part = binary.with_suffix(".part")
+        output(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Wshadow", "-Werror",
+                "-static", "-pthread", "-o", part, *sources])
+        part.rename(binary)
+    return binary
+
+
+def helper_module(kernel: kernels.Kernel) -> Path:
+    """fuawrite.ko for a kernel."""
+    sources = sorted((SOURCE / "fuawrite").iterdir())
+    folder = BUILD / f"torture/fuawrite-{kernel.key}-{digest(*sources)}"
+    with lock("fuawrite"):
+        if not folder.exists():
+            with fresh_folder(folder) as part:
+                for source in sources:
+                    shutil.copy(source, part)
+                target.build_module(kernel, part)
+    return folder / "fuawrite.ko"
+
+
+def bug_names() -> list[str]:
+    """The planted bugs, in the order of their series file."""
+    series = BUGS / "series"
+    lines = series.read_text().splitlines() if series.exists() else []
+    return [line.removesuffix(".patch") for line in lines if line and not line.startswith("#")]
+
+
+def patched_source(name: str, folder: Path) -> Path:
+    """A copy of the target with one planted bug."""
+    place = folder / name
+    place.mkdir(parents=True)
+    for source in [*(ROOT / "target").glob("*.[ch]"), ROOT / "target/Kbuild"]:
+        shutil.copy(source, place)
+    output(["patch", "-s", "-p2", "-F0", "-d", place, "-i", BUGS / f"{name}.patch"])
+    return place
+
+
+def _buggy_module(name: str, kernel: kernels.Kernel) -> Path:
+    """dm-mtftl.ko with one planted bug."""
+    folder = BUILD / "torture/bugs" / kernel.key
+    with lock(f"bug-{name}"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+        place = patched_source(name, folder)
+        target.build_module(kernel, place)
+    return place / "dm-mtftl.ko"
+
+
+def shape(seed: int) -> tuple[int, dict[str, str]]:
+    """Processors and flash device of a boot: small, so that zones fill and GC runs all the time."""
+    rng = random.Random(seed)
+    cpus = rng.choice([1, 2, 4, 4, 8])
+    zone_mib = rng.choice([1, 2, 4])
+    capacity = zone_mib * 1024 * rng.choice([4, 4, 3]) // 4
+    zones = rng.choice([24, 32, 48]) * 4 // zone_mib
+    limit = rng.choice([0, 5, 6, 8, 14])
+    device = {
+        "flash.size": f"{zones * zone_mib}M",
+        "zoned.zone_size": f"{zone_mib}M",
+        "zoned.zone_capacity": f"{capacity}K",
+        "zoned.max_open": str(limit),
+        "zoned.max_active": str(limit),
+    }
+    return cpus, device
+
+
+def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None = None) -> Boot:
+    """One guest, `cuts` power cuts."""
+    kernel = kernels.get(args.kernel)
+    module = module or target.module(kernel)
+    tool = target.tool()
+    if not module or not tool:
+        raise LabError("there is no target to torture")
+    cpus, device = shape(seed)
+    device |= dict(item.split("=", 1) for item in filter(None, args.device.split(",")))
+    binary = program()
+    options = machine.Options(
+        kernel=args.kernel, clock=args.clock, cpus=args.cpus or cpus, memory="1G", profile="tlc", device=device,
+        timeout=args.timeout, module=False, push=[binary, module, tool, helper_module(kernel)])
+    command = (
+        "set -e; export PATH=$PATH:/root; insmod ./dm-mtftl.ko; insmod ./fuawrite.ko;"
+        f" ./{tool.name} format --force --op 25 {machine.NAMESPACE} >/dev/null;"
+        f" exec ./{binary.name} -s {seed} -n {cuts} -c {args.check_every} {'-v' if args.verbose else ''}"
+        f" dm:{machine.NAMESPACE}")
+    result = machine.run(command, options, accel="tcg" if args.clock == "virtual" else accel.choose())
+    found = re.findall(r"^\{.*\}$", result.output, re.M)
+    summary = json.loads(found[-1]) if found else {}
+    lines = [line for line in result.output.splitlines() if not line.startswith(("{", "round "))]
+    report = "\n".join(lines) if result.status else ""
+    if result.failure:
+        report += f"\n{result.failure}"
+    return Boot(seed, result.status, summary, report, result.seconds, result.output)
+
+
+def _replay(seed: int, cuts: int, args: argparse.Namespace) -> str:
+    words = ["scripts/lab torture", f"--seed {seed} --cuts {cuts}", f"--check-every {args.check_every}"]
+    defaults = {"kernel": kernels.DEFAULT, "clock": "virtual", "cpus": 0, "device": ""}
+    words += [f"--{name} {getattr(args, name)}" for name, value in defaults.items() if getattr(args, name) != value]
+    return " ".join([*words, "--verbose"])
+
+
+def _shares(cuts: int, per_boot: int) -> list[int]:
+    """How many cuts each boot makes."""
+    return [per_boot] * (cuts // per_boot) + ([cuts % per_boot] if cuts % per_boot else [])
+
+
+def torture(args: argparse.Namespace) -> int:
+    """Make the cuts that were asked for; the first finding ends the run."""
+    started = time.monotonic()
+    boots: list[Boot] = []
+    shares = list(enumerate(_shares(args.cuts, args.per_boot)))
+    run_boot_of = {index: share for index, share in shares}
+    program(), kernels.get(args.kernel), target.tool()
+    bad: Boot | None = None
+    with ThreadPoolExecutor(args.jobs) as pool:
+        for boot in pool.map(lambda index: run_boot(args.seed + index, run_boot_of[index], args)
+                             if bad is None else None, run_boot_of):
+            if boot is None:
+                continue
+            boots.append(boot)
+            cuts = sum(b.cuts for b in boots)
+            hours = (time.monotonic() - started) / 3600
+            say(f"seed {boot.seed}: {boot.cuts} cuts in {boot.seconds:.0f} s, "
+                f"{int(boot.summary.get('violations', 0))} violations; {cuts} cuts so far, {cuts / hours:.0f} an hour")
+            if args.verbose:
+                print(boot.output)
+            if boot.status and bad is None:
+                bad = boot
+    cuts = sum(b.cuts for b in boots)
+    seconds = time.monotonic() - started
+    print(f"{cuts} power cuts, {len(boots)} boots, "
+          f"{sum(int(b.summary.get('violations', 0)) for b in boots)} violations, "
+          f"{3600 * cuts / seconds:.0f} cuts an hour")
+    if args.json:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        args.json.write_text(json.dumps({
+            "cuts": cuts, "violations": sum(int(b.summary.get("violations", 0)) for b in boots),
+            "failed_boots": sum(1 for b in boots if b.status), "seconds": round(seconds), "jobs": args.jobs,
+            "cuts_per_hour": round(3600 * cuts / seconds), "kernel": kernels.get(args.kernel).release,
+            "clock": args.clock, "commit": output(["git", "-C", ROOT, "rev-parse", "HEAD"]).strip(),
+            "boots": [{"seed": b.seed, "status": b.status, "seconds": round(b.seconds), **b.summary} for b in boots],
+        }, indent=1) + "\n")
+    if bad:
+        print(bad.report)
+        print(f"replay: {_replay(bad.seed, run_boot_of[bad.seed - args.seed], args)}")
+        return 1
+    return 0
+
+
+def bugs(args: argparse.Namespace) -> int:
+    """Plant each bug and look for it."""
+    names = args.bugs or bug_names()
+    unknown = sorted(set(names) - set(bug_names()))
+    if unknown:
+        raise LabError(f"no planted bug {', '.join(unknown)}: there are {', '.join(bug_names())}")
+    kernel = kernels.get(args.kernel)
+    rows = []
+    for name in names:
+        module = _buggy_module(name, kernel)
+        cuts, found = 0, ""
+        for index, share in enumerate(_shares(BUG_CUTS, args.per_boot)):
+            boot = run_boot(args.seed + index, share, args, module)
+            cuts += boot.cuts
+            if boot.status:
+                found = next((line for line in boot.report.splitlines() if line.strip()), "no report")
+                break
+        rows.append({"bug": name, "found": bool(found), "cuts": cuts, "by": found})
+        say(f"{name}: {'found after' if found else 'NOT FOUND in'} {cuts} cuts  {found[:100]}")
+    hits = sum(1 for row in rows if row["found"])
+    print(f"{hits} of {len(rows)} planted bugs found")
+    if args.json:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        args.json.write_text(json.dumps({"found": hits, "planted": len(rows), "seed": args.seed,
+                                         "limit": BUG_CUTS, "bugs": rows}, indent=1) + "\n")
+    return 0 if hits == len(rows) else 1
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`torture` on the command line of scripts/lab."""
+    parser = commands.add_parser(
+        "torture", help="cut the power, again and again, and check that nothing is lost",
+        description="Runs a seeded workload on dm-mtftl, cuts the emulated device's power at seeded instants, mounts "
+        "again and checks every block. Prints how to replay what it finds.")
+    parser.add_argument("--cuts", type=int, default=1000, metavar="N")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the first boot; each has one more")
+    parser.add_argument("--per-boot", type=int, default=PER_BOOT, metavar="N", help="cuts that one guest makes")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="guests side by side")
+    parser.add_argument("--check-every", type=int, default=10, metavar="N",
+                        help="rounds between offline checks with mtftl(8), 0: none")
+    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|kasan|kcsan|PATH")
+    parser.add_argument("--clock", choices=("wall", "virtual"), default="virtual")
+    parser.add_argument("--cpus", type=int, default=0, metavar="N", help="instead of what the seed chooses")
+    parser.add_argument("--device", default="", metavar="KEY=VALUE,...", help="over what the seed chooses")
+    parser.add_argument("--timeout", type=float, default=3600, metavar="S", help="of one boot, host's clock")
+    parser.add_argument("--bugs", nargs="*", metavar="NAME",
+                        help="plant these bugs (all), one after the other, and look for each")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the result")
+    parser.add_argument("-v", "--verbose", action="store_true", help="a line a round")
+    parser.set_defaults(function=lambda args: torture(args) if args.bugs is None else bugs(args))

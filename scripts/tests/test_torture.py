@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The torture run proves itself: its oracle finds what a lying device does, and nothing else."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from mtlab import debugkernel, torture
+
+BUGS = ["flush", "fua", "torn", "misplaced", "resurrect", "stale-read", "old-version", "lost-write", "replay"]
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    return torture.program()
+
+
+def _run(program: Path, device: str, seed: int) -> tuple[int, dict[str, int], str]:
+    done = subprocess.run([program, "-s", str(seed), "-n", "200", device], capture_output=True, text=True, timeout=120)
+    return done.returncode, json.loads(done.stdout.splitlines()[-1]), done.stdout
+
+
+def test_honest_device_passes(program: Path) -> None:
+    status, summary, output = _run(program, "mem:4096", 3)
+    assert status == 0, output
+    assert summary["violations"] == 0 and summary["cuts"] >= 200
+    assert all(summary[kind] > 0 for kind in ("write", "fua", "read", "flush", "discard", "zeroes"))
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_lying_device_is_found(program: Path, bug: str) -> None:
+    status, summary, output = _run(program, f"mem:4096,{bug}", 3)
+    assert status == 1 and summary["violations"] > 0
+    assert "VIOLATION" in output and "history of block" in output
+
+
+def test_unknown_bug_is_refused(program: Path) -> None:
+    done = subprocess.run([program, "mem:4096,nonsense"], capture_output=True, text=True)
+    assert done.returncode == 2 and "nonsense" in done.stderr
+
+
+@pytest.mark.parametrize("name", torture.bug_names())
+def test_planted_bug_applies(name: str, tmp_path: Path) -> None:
+    folder = torture.patched_source(name, tmp_path)
+    assert (folder / "Kbuild").exists()
+
+
+def test_debug_configuration_is_complete() -> None:
+    kasan = debugkernel.configuration("kasan").splitlines()
+    for option in ("KASAN", "PROVE_LOCKING", "DEBUG_ATOMIC_SLEEP", "DEBUG_KMEMLEAK", "FAULT_INJECTION"):
+        assert f"CONFIG_{option}=y" in kasan
+    assert debugkernel.refused("CONFIG_A=y\nCONFIG_B=y\n", "CONFIG_A=y\n# CONFIG_B is not set\n") == ["CONFIG_B=y"]

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A block device whose power can be cut, as the torture run sees it. Two of
+ * them: memdevice.c (a model in memory that can be told to misbehave, which
+ * proves the oracle itself) and dmdevice.c (dm-mtftl over the emulated flash).
+ *
+ * read, write, flush and clear may be called by any number of threads; the rest
+ * by one thread at a time. All return 0 or a negative errno.
+ */
+#ifndef DEVICE_H
+#define DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum write_flags {
+	WRITE_FUA	= 1,
+	WRITE_NOWAIT	= 2,
+};
+
+enum clear_kind {
+	CLEAR_DISCARD,
+	CLEAR_ZEROES,
+};
+
+enum cut_kind {
+	CUT_NS,			/* after so many nanoseconds */
+	CUT_PROGRAMS,		/* in so many-th program of a flash page from now */
+};
+
+/* What a round may vary; each device takes what it knows. */
+struct tuning {
+	unsigned int lanes;
+	unsigned int buffer_entries;
+	unsigned int write_unit;
+	bool cost_benefit;
+};
+
+/* What an administrator does to a busy device. */
+enum disturbance {
+	DISTURB_CHECKPOINT,
+	DISTURB_GC,
+	DISTURB_SUSPEND,
+	DISTURB_RELOAD,
+	NR_DISTURBANCES,
+};
+
+struct device {
+	uint64_t nr_blocks;
+	const struct device_ops *ops;
+};
+
+struct device_ops {
+	int (*read)(struct device *dev, uint64_t lba, uint32_t nr, void *data);
+	int (*write)(struct device *dev, uint64_t lba, uint32_t nr, const void *data,
+		     unsigned int flags);
+	int (*flush)(struct device *dev);
+	int (*clear)(struct device *dev, uint64_t lba, uint32_t nr, enum clear_kind kind);
+
+	int (*mount)(struct device *dev, const struct tuning *tuning);
+	int (*unmount)(struct device *dev);
+	int (*disturb)(struct device *dev, enum disturbance what, const struct tuning *tuning);
+	/* Look at the media of an unmounted device with a second program. */
+	int (*check)(struct device *dev);
+
+	int (*arm)(struct device *dev, enum cut_kind kind, uint64_t value);
+	bool (*dead)(struct device *dev);
+	/* Cut now unless that has happened, then power on; nothing is armed after. */
+	int (*power_cycle)(struct device *dev);
+	/* Forget an armed cut; false if it came before. */
+	bool (*disarm)(struct device *dev);
+};
+
+/* Each parses what follows "mem:" or "dm:"; NULL after a message. */
+struct device *memdevice_open(const char *spec, uint64_t seed);
+struct device *dmdevice_open(const char *spec);
+
+#endif

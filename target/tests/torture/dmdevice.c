@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * dm-mtftl over a namespace of the emulated flash device, whose power is cut
+ * and restored by the emulator's vendor commands (docs/emulator.md). Spec: the
+ * namespace, formatted for the target: /dev/nvme0n1.
+ *
+ * A power cycle also unbinds the NVMe driver and binds it again: what the
+ * kernel remembers of zones and write pointers does not outlive a real one.
+ * Only I/O runs in many threads; it uses nothing but dm->fd.
+ */
+#include "device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <pthread.h>
+#include <linux/dm-ioctl.h>
+#include <linux/fs.h>
+#include <linux/nvme_ioctl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../format.h"
+#include "fuawrite/fuawrite.h"
+#include "oracle.h"
+
+#define DM_NAME		"torture"
+
+/* The emulator's vendor command and log page. */
+#define FLASH_OPCODE	0xc0
+enum flash_action {
+	FLASH_POWER_ON		= 0x00,
+	FLASH_CUT		= 0x01,
+	FLASH_CUT_AT_PROGRAM	= 0x02,
+	FLASH_CUT_FORGET	= 0x03,
+};
+#define FLASH_LOG		0xd0
+#define FLASH_LOG_SIZE		280
+#define FLASH_LOG_POWERED	272
+
+#define SECTORS(blocks)	((uint64_t)(blocks) * (BLOCK_BYTES / 512))
+
+struct dmdevice {
+	struct device dev;
+	char *namespace;
+	char *controller;	/* /dev/nvme0 */
+	char *pci;		/* its address on the bus */
+	int fd;			/* of the mounted device */
+	int fuawrite;
+	bool created;
+};
+
+static struct dmdevice *to_dm(struct device *dev)
+{
+	return (struct dmdevice *)dev;
+}
+
+/* One device-mapper command; @text is a table line's parameters or a message. */
+static int dm_command(unsigned long command, uint32_t flags, uint64_t sectors, const char *text,
+		      dev_t *number)
+{
+	union {
+		struct dm_ioctl head;
+		char bytes[16384];
+	} io = { 0 };
+	static int control = -1;
+	char *payload = io.bytes + sizeof(io.head);
+
+	if (control < 0)
+		control = open("/dev/mapper/control", O_RDWR | O_CLOEXEC);
+	if (control < 0)
+		return -errno;
+	io.head.version[0] = DM_VERSION_MAJOR;
+	io.head.data_size = sizeof(io);
+	io.head.data_start = sizeof(io.head);
+	io.head.flags = flags;
+	strcpy(io.head.name, DM_NAME);
+	if (command == DM_TABLE_LOAD) {
+		struct dm_target_spec spec = { .length = sectors };
+
+		io.head.target_count = 1;
+		strcpy(spec.target_type, "mtftl");
+		memcpy(payload, &spec, sizeof(spec));
+		strcpy(payload + sizeof(spec), text);
+	} else if (command == DM_TARGET_MSG) {
+		strcpy(payload + sizeof(struct dm_target_msg), text);
+	}
+	if (ioctl(control, command, &io))
+		return -errno;
+	if (number)
+		*number = (dev_t)io.head.dev;
+	return 0;
+}
+
+static int load_table(struct dmdevice *dm, const struct tuning *tuning, dev_t *number)
+{
+	char line[PATH_MAX + 128];
+
+	snprintf(line, sizeof(line),
+		 "%s 8 lanes %u buffer_entries %u write_unit %u gc_policy %s", dm->namespace,
+		 tuning->lanes, tuning->buffer_entries, tuning->write_unit,
+		 tuning->cost_benefit ? "cost-benefit" : "greedy");
+	return dm_command(DM_TABLE_LOAD, 0, SECTORS(dm->dev.nr_blocks), line, number);
+}
+
+static int dm_unmount(struct device *dev)
+{
+	struct dmdevice *dm = to_dm(dev);
+	int err = 0;
+
+	if (dm->fd >= 0)
+		close(dm->fd);
+	dm->fd = -1;
+	if (dm->created)
+		err = dm_command(DM_DEV_REMOVE, 0, 0, NULL, NULL);
+	dm->created = false;
+	return err;
+}
+
+static int dm_mount(struct device *dev, const struct tuning *tuning)
+{
+	struct dmdevice *dm = to_dm(dev);
+	char node[64];
+	dev_t number;
+	int err = dm_command(DM_DEV_CREATE, 0, 0, NULL, NULL);
+
+	if (err)
+		return err;
+	dm->created = true;
+	err = load_table(dm, tuning, &number);
+	if (!err)
+		err = dm_command(DM_DEV_SUSPEND, 0, 0, NULL, NULL);
+	if (!err) {
+		snprintf(node, sizeof(node), "/dev/dm-%u", minor(number));
+		dm->fd = open(node, O_RDWR | O_DIRECT | O_CLOEXEC);
+		if (dm->fd < 0)
+			err = -errno;
+	}
+	if (err)
+		dm_unmount(dev);
+	return err;
+}
+
+static int dm_disturb(struct device *dev, enum disturbance what, const struct tuning *tuning)
+{
+	int err = 0;
+
+	if (what == DISTURB_CHECKPOINT)
+		return dm_command(DM_TARGET_MSG, 0, 0, "checkpoint", NULL);
+	if (what == DISTURB_GC)
+		return dm_command(DM_TARGET_MSG, 0, 0, "gc", NULL);
+	if (what == DISTURB_RELOAD)
+		err = load_table(to_dm(dev), tuning, NULL);
+	/* A loaded table comes into force with the resume. */
+	if (!err)
+		err = dm_command(DM_DEV_SUSPEND, DM_SUSPEND_FLAG, 0, NULL, NULL);
+	if (!err)
+		err = dm_command(DM_DEV_SUSPEND, 0, 0, NULL, NULL);
+	return err;
+}
+
+static int result(ssize_t got, uint32_t nr, int partial)
+{
+	if (got < 0)
+		return -errno;
+	return (size_t)got == (size_t)nr * BLOCK_BYTES ? 0 : partial;
+}
+
+static int dm_read(struct device *dev, uint64_t lba, uint32_t nr, void *data)
+{
+	return result(pread(to_dm(dev)->fd, data, (size_t)nr * BLOCK_BYTES,
+			    (off_t)lba * BLOCK_BYTES), nr, -EIO);
+}
+
+static int dm_write(struct device *dev, uint64_t lba, uint32_t nr, const void *data,
+		    unsigned int flags)
+{
+	struct dmdevice *dm = to_dm(dev);
+	struct iovec iov = { (void *)data, (size_t)nr * BLOCK_BYTES };
+	int nowait = flags & WRITE_NOWAIT ? RWF_NOWAIT : 0;
+
+	if (flags & WRITE_FUA) {
+		struct fuawrite fua = {
+			.offset = lba * BLOCK_BYTES, .data = (uintptr_t)data,
+			.length = nr * BLOCK_BYTES, .fd = dm->fd,
+		};
+
+		return ioctl(dm->fuawrite, FUAWRITE, &fua) ? -errno : 0;
+	}
+	return result(pwritev2(dm->fd, &iov, 1, (off_t)lba * BLOCK_BYTES, nowait), nr,
+		      nowait ? -EAGAIN : -EIO);
+}
+
+static int dm_flush(struct device *dev)
+{
+	return fdatasync(to_dm(dev)->fd) ? -errno : 0;
+}
+
+static int dm_clear(struct device *dev, uint64_t lba, uint32_t nr, enum clear_kind kind)
+{
+	uint64_t range[2] = { lba * BLOCK_BYTES, (uint64_t)nr * BLOCK_BYTES };
+
+	return ioctl(to_dm(dev)->fd, kind == CLEAR_DISCARD ? BLKDISCARD : BLKZEROOUT, range) ?
+	       -errno : 0;
+}
+
+static int admin_command(struct dmdevice *dm, struct nvme_admin_cmd *cmd)
+{
+	int fd = open(dm->controller, O_RDWR | O_CLOEXEC), status;
+
+	if (fd < 0)
+		return -errno;
+	status = ioctl(fd, NVME_IOCTL_ADMIN_CMD, cmd);
+	if (status)
+		status = status < 0 ? -errno : -EPROTO;
+	close(fd);
+	return status;
+}
+
+static int flash_action(struct dmdevice *dm, enum flash_action action, uint64_t value)
+{
+	struct nvme_admin_cmd cmd = {
+		.opcode = FLASH_OPCODE, .nsid = 1, .cdw10 = action,
+		.cdw11 = (uint32_t)value, .cdw12 = (uint32_t)(value >> 32),
+	};
+
+	return admin_command(dm, &cmd);
+}
+
+static int dm_arm(struct device *dev, enum cut_kind kind, uint64_t value)
+{
+	return flash_action(to_dm(dev), kind == CUT_NS ? FLASH_CUT : FLASH_CUT_AT_PROGRAM, value);
+}
+
+static bool dm_dead(struct device *dev)
+{
+	static unsigned char log[FLASH_LOG_SIZE];
+	struct nvme_admin_cmd cmd = {
+		.opcode = 0x02, .nsid = 1, .addr = (uintptr_t)log, .data_len = sizeof(log),
+		.cdw10 = FLASH_LOG | (sizeof(log) / 4 - 1) << 16,
+	};
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	uint64_t powered;
+	int err;
+
+	pthread_mutex_lock(&lock);
+	err = admin_command(to_dm(dev), &cmd);
+	memcpy(&powered, log + FLASH_LOG_POWERED, sizeof(powered));
+	pthread_mutex_unlock(&lock);
+	if (err || memcmp(log, "MTFL", 4)) {
+		fprintf(stderr, "the flash does not tell its power state: %s\n", strerror(-err));
+		exit(2);
+	}
+	return !powered;
+}
+
+static bool dm_disarm(struct device *dev)
+{
+	int err = flash_action(to_dm(dev), FLASH_CUT_FORGET, 0);
+
+	if (err) {
+		fprintf(stderr, "cannot disarm the power cut: %s\n", strerror(-err));
+		exit(2);
+	}
+	return !dm_dead(dev);
+}
+
+static int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static int dm_power_cycle(struct device *dev)
+{
+	struct dmdevice *dm = to_dm(dev);
+	struct timespec pause = { 0, 100000 };
+	unsigned int tries = 0;
+	int err = 0;
+
+	if (!dm_dead(dev))
+		err = dm_arm(dev, CUT_NS, 0);
+	if (!err)
+		err = flash_action(dm, FLASH_POWER_ON, 0);
+	if (!err)
+		err = write_file("/sys/bus/pci/drivers/nvme/unbind", dm->pci);
+	if (!err)
+		err = write_file("/sys/bus/pci/drivers/nvme/bind", dm->pci);
+	/* The namespace is found in the background. */
+	while (!err && access(dm->namespace, R_OK | W_OK)) {
+		if (tries++ == 100000)
+			return -ENODEV;
+		nanosleep(&pause, NULL);
+	}
+	return err;
+}
+
+static int dm_check(struct device *dev)
+{
+	char command[PATH_MAX + 64];
+
+	snprintf(command, sizeof(command), "mtftl check %s", to_dm(dev)->namespace);
+	return system(command);
+}
+
+static const struct device_ops dm_ops = {
+	.read = dm_read, .write = dm_write, .flush = dm_flush, .clear = dm_clear,
+	.mount = dm_mount, .unmount = dm_unmount, .disturb = dm_disturb, .check = dm_check,
+	.arm = dm_arm, .dead = dm_dead, .power_cycle = dm_power_cycle, .disarm = dm_disarm,
+};
+
+/* The exported size is in the superblock; right after a format it is block 0. */
+static uint64_t formatted_size(const char *namespace)
+{
+	static _Alignas(MTFTL_BLOCK_SIZE) struct mtftl_sb sb;
+	int fd = open(namespace, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	ssize_t got;
+
+	if (fd < 0)
+		return 0;
+	got = pread(fd, &sb, sizeof(sb), 0);
+	close(fd);
+	if (got != sizeof(sb) || le64_to_cpu(sb.magic) != MTFTL_SB_MAGIC)
+		return 0;
+	return le64_to_cpu(sb.logical_blocks);
+}
+
+struct device *dmdevice_open(const char *spec)
+{
+	struct dmdevice *dm = calloc(1, sizeof(*dm));
+	char path[PATH_MAX], real[PATH_MAX];
+
+	if (!dm)
+		return NULL;
+	dm->dev.ops = &dm_ops;
+	dm->fd = -1;
+	dm->fuawrite = open("/dev/fuawrite", O_RDWR | O_CLOEXEC);
+	if (dm->fuawrite < 0) {
+		perror("/dev/fuawrite");
+		return NULL;
+	}
+	dm->namespace = strdup(spec);
+	dm->dev.nr_blocks = formatted_size(spec);
+	if (!dm->dev.nr_blocks) {
+		fprintf(stderr, "%s: not formatted for mtftl\n", spec);
+		return NULL;
+	}
+	snprintf(path, sizeof(path), "/sys/class/block/%s/device", basename(dm->namespace));
+	dm->namespace = strdup(spec);
+	if (!realpath(path, real) || asprintf(&dm->controller, "/dev/%s", basename(real)) < 0) {
+		perror(path);
+		return NULL;
+	}
+	strcat(path, "/device");
+	if (!realpath(path, real)) {
+		perror(path);
+		return NULL;
+	}
+	dm->pci = strdup(basename(real));
+	return &dm->dev;
+}

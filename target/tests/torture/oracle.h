@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What a block device may answer. The oracle knows, for every 4096-byte block,
+ * which versions were submitted, acknowledged and flushed, and judges what a
+ * read finds: while the device runs, and after a power cut.
+ *
+ * Each write, discard or write-zeroes gives every block that it touches its
+ * next version. Written blocks carry their stamp (run, block, version) and a
+ * payload that follows from it, so that a block proves whose it is, and that it
+ * is whole. Operations on one block that overlap in time form a group: nothing
+ * orders them, and any of them may win. Without overlap a group has one member.
+ *
+ * Thread safe: one mutex inside, never held across I/O.
+ */
+#ifndef ORACLE_H
+#define ORACLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BLOCK_BYTES	4096u
+#define MAX_OP_BLOCKS	1024u
+
+struct oracle;
+
+/* One operation in flight; owned by the thread that runs it. */
+struct op {
+	uint64_t lba;
+	uint32_t nr;
+	bool zeroes;			/* discard or write-zeroes, not a write */
+	size_t acked_before;		/* acknowledgements that a flush covers */
+	uint32_t version[MAX_OP_BLOCKS];
+	uint32_t group[MAX_OP_BLOCKS];	/* first version of the group it belongs to */
+};
+
+struct oracle *oracle_new(uint64_t run, uint64_t nr_blocks);
+void oracle_free(struct oracle *oracle);
+uint64_t oracle_nr_blocks(const struct oracle *oracle);
+
+enum begun {
+	BEGUN,
+	BUSY,			/* another operation on one of the blocks, and no @race */
+	FLUSH_FIRST,		/* a block has too many versions that no flush covers */
+};
+
+/* Start changing @nr blocks. */
+enum begun oracle_begin(struct oracle *oracle, struct op *op, uint64_t lba, uint32_t nr,
+			bool zeroes, bool race);
+/* The data that @op writes. */
+void oracle_fill(const struct oracle *oracle, const struct op *op, void *data);
+/* It ended; where not @ok, it may or may not have taken effect. */
+void oracle_end(struct oracle *oracle, struct op *op, bool ok, bool durable);
+
+/* A flush: what is acknowledged before it begins is durable once it ends well. */
+void oracle_flush_begin(struct oracle *oracle, struct op *op);
+void oracle_flush_end(struct oracle *oracle, const struct op *op);
+/* A clean stop made everything durable that was acknowledged. */
+void oracle_stopped_clean(struct oracle *oracle);
+
+/* A read beside the writers: @op remembers what was acknowledged at its start. */
+void oracle_read_begin(struct oracle *oracle, struct op *op, uint64_t lba, uint32_t nr);
+/*
+ * Each of these returns the number of violations, having printed them, the
+ * first of the run with all that is remembered of its block.
+ */
+unsigned int oracle_read_end(struct oracle *oracle, const struct op *op, const void *data);
+
+/*
+ * After a crash, with no operation in flight: judge @nr blocks, and take what
+ * was found as the state from which the next round starts.
+ */
+unsigned int oracle_recovered(struct oracle *oracle, uint64_t lba, uint32_t nr,
+			      const void *data);
+/* The same for a block that gave a read error. */
+unsigned int oracle_unreadable(struct oracle *oracle, uint64_t lba);
+
+#endif

@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The torture run: rounds of work on a device, each ended by a power cut at a
+ * moment drawn from the seed, each followed by a mount and the oracle's
+ * judgement of every block. Runs in a guest; everything that it does follows
+ * from its seed and from the (virtual) clock.
+ *
+ *   torture [-s seed] [-n cuts] [-c n] [-w seconds] [-v] mem:BLOCKS[,BUG] | dm:SPEC
+ *
+ * Prints a line a round (-v), each violation with the history of its block, and
+ * one line of JSON. Exit status: 0 nothing found, 1 violations, 2 cannot run,
+ * 3 hang (a watchdog reports it, with the kernel's blocked tasks, and panics).
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <fcntl.h>
+
+#include "device.h"
+#include "oracle.h"
+
+#define MAX_WORKERS	12u
+#define MAX_IO_BLOCKS	16u	/* of a read or write: 64 KiB */
+#define CHECK_BLOCKS	64u	/* of a read of the checker */
+
+enum round_kind {
+	ROUND_WORK,		/* cut under load */
+	ROUND_STOP,		/* cut in the middle of a clean stop, or just after it */
+	ROUND_MOUNT,		/* cuts while mounting, then again */
+	ROUND_IDLE,		/* cut without a write since the last one */
+	NR_ROUND_KINDS,
+};
+
+static const char *const round_names[NR_ROUND_KINDS] = { "work", "stop", "mount", "idle" };
+
+enum action {
+	DO_WRITE, DO_FUA, DO_NOWAIT, DO_READ, DO_FLUSH, DO_DISCARD, DO_ZEROES, NR_ACTIONS,
+};
+
+static const char *const action_names[NR_ACTIONS] = {
+	"write", "fua", "nowait", "read", "flush", "discard", "zeroes",
+};
+
+enum pattern {
+	UNIFORM, HOT, SEQUENTIAL, SKEWED, NR_PATTERNS,
+};
+
+struct plan {
+	enum round_kind kind;
+	struct tuning tuning;
+	unsigned int workers;
+	unsigned int weight[NR_ACTIONS];
+	enum pattern pattern[MAX_WORKERS];
+	unsigned int max_blocks;	/* of a read or write */
+	unsigned int max_clear;
+	bool race;			/* workers may overlap on a block */
+	bool disturb;
+	unsigned int ops;		/* of all workers, at most */
+	enum cut_kind cut;
+	uint64_t cut_value;
+	unsigned int mount_cuts;
+};
+
+struct worker {
+	pthread_t thread;
+	unsigned int index;
+	uint64_t random;
+	uint64_t next;			/* of a sequential worker */
+	void *data;
+	struct op op;
+};
+
+/* Shared by the threads: constants of the run, then of the round, then counters. */
+static struct device *dev;
+static struct oracle *oracle;
+static bool verbose;
+static unsigned int hang_seconds = 60;
+static const struct plan *plan;
+static atomic_bool stop;
+static atomic_uint ops_done;
+static atomic_uint violations;
+static atomic_ulong done[NR_ACTIONS];
+
+static const char *_Atomic phase = "start";
+static atomic_uint phase_number;
+
+static uint64_t random64(uint64_t *state)
+{
+	uint64_t x = *state += 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+static unsigned int below(uint64_t *state, uint64_t n)
+{
+	return (unsigned int)(random64(state) % n);
+}
+
+/* Between 2^low and 2^high, evenly in the exponent. */
+static uint64_t magnitude(uint64_t *state, unsigned int low, unsigned int high)
+{
+	unsigned int bits = low + below(state, high - low);
+
+	return (1ull << bits) + random64(state) % (1ull << bits);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void enter(const char *name)
+{
+	atomic_store(&phase, name);
+	atomic_fetch_add(&phase_number, 1);
+}
+
+static void sysrq(char key)
+{
+	int fd = open("/proc/sysrq-trigger", O_WRONLY);
+
+	if (fd >= 0 && write(fd, &key, 1) != 1)
+		perror("sysrq");
+	if (fd >= 0)
+		close(fd);
+}
+
+/* No phase may take longer than hang_seconds: then somebody waits for ever. */
+static void *watchdog(void *arg)
+{
+	unsigned int last = 0, waited = 0;
+	const char *keys = "wldc";
+
+	(void)arg;
+	while (waited < hang_seconds) {
+		unsigned int now = atomic_load(&phase_number);
+
+		waited = now == last ? waited + 1 : 0;
+		last = now;
+		sleep(1);
+	}
+	printf("HANG in %s\n", atomic_load(&phase));
+	fflush(stdout);
+	/* A process with a blocked thread cannot exit: the kernel has to stop. */
+	while (*keys)
+		sysrq(*keys++);
+	_exit(3);
+}
+
+static void violation(const char *format, ...)
+{
+	va_list args;
+
+	if (atomic_fetch_add(&violations, 1) >= 16)
+		return;
+	va_start(args, format);
+	printf("VIOLATION ");
+	vprintf(format, args);
+	printf("\n");
+	va_end(args);
+	fflush(stdout);
+}
+
+/* An operation failed: fine if the power is off, else it must not. */
+static void failed(enum action action, uint64_t lba, int err)
+{
+	if (action == DO_NOWAIT && err == -EAGAIN)
+		return;
+	if (!dev->ops->dead(dev))
+		violation("%s of block %" PRIu64 " failed with the power on: %s",
+			  action_names[action], lba, strerror(-err));
+	atomic_store(&stop, true);
+}
+
+static uint64_t choose_block(struct worker *worker, unsigned int nr)
+{
+	uint64_t room = dev->nr_blocks - nr, a, b;
+
+	switch (plan->pattern[worker->index]) {
+	case HOT:
+		return random64(&worker->random) % (room < 64 ? room : 64);
+	case SEQUENTIAL:
+		a = worker->next <= room ? worker->next : 0;
+		worker->next = a + nr;
+		return a;
+	case SKEWED:
+		a = random64(&worker->random) % 65536;
+		b = a * a >> 16;
+		return room * (b * b >> 16) >> 16;
+	default:
+		return random64(&worker->random) % room;
+	}
+}
+
+static enum action choose_action(struct worker *worker)
+{
+	unsigned int i, sum = 0, x;
+
+	for (i = 0; i < NR_ACTIONS; i++)
+		sum += plan->weight[i];
+	x = below(&worker->random, sum);
+	for (i = 0; x >= plan->weight[i]; i++)
+		x -= plan->weight[i];
+	return i;
+}
+
+static void do_flush(struct worker *worker)
+{
+	int err;
+
+	oracle_flush_begin(oracle, &worker->op);
+	err = dev->ops->flush(dev);
+	if (err)
+		failed(DO_FLUSH, 0, err);
+	else
+		oracle_flush_end(oracle, &worker->op);
+}
+
+static void do_read(struct worker *worker, uint64_t lba, unsigned int nr)
+{
+	unsigned int found;
+	int err;
+
+	oracle_read_begin(oracle, &worker->op, lba, nr);
+	err = dev->ops->read(dev, lba, nr, worker->data);
+	if (err) {
+		failed(DO_READ, lba, err);
+		return;
+	}
+	found = oracle_read_end(oracle, &worker->op, worker->data);
+	if (found) {
+		atomic_fetch_add(&violations, found);
+		atomic_store(&stop, true);
+	}
+}
+
+static void do_write(struct worker *worker, enum action action, uint64_t lba, unsigned int nr)
+{
+	unsigned int flags = action == DO_FUA ? WRITE_FUA : action == DO_NOWAIT ? WRITE_NOWAIT : 0;
+	enum begun begun = oracle_begin(oracle, &worker->op, lba, nr, false, plan->race);
+	int err;
+
+	if (begun == FLUSH_FIRST)
+		do_flush(worker);
+	if (begun != BEGUN)
+		return;
+	oracle_fill(oracle, &worker->op, worker->data);
+	err = dev->ops->write(dev, lba, nr, worker->data, flags);
+	oracle_end(oracle, &worker->op, !err, action == DO_FUA);
+	if (err)
+		failed(action, lba, err);
+}
+
+static void do_clear(struct worker *worker, enum action action, uint64_t lba, unsigned int nr)
+{
+	int err;
+
+	if (oracle_begin(oracle, &worker->op, lba, nr, true, plan->race) != BEGUN)
+		return;
+	err = dev->ops->clear(dev, lba, nr,
+			      action == DO_DISCARD ? CLEAR_DISCARD : CLEAR_ZEROES);
+	oracle_end(oracle, &worker->op, !err, false);
+	if (err)
+		failed(action, lba, err);
+}
+
+static void *work(void *arg)
+{
+	struct worker *worker = arg;
+	unsigned long nr_cpus = (unsigned long)sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(worker->index % nr_cpus, &cpus);
+	sched_setaffinity(0, sizeof(cpus), &cpus);
+	while (!atomic_load(&stop)) {
+		enum action action = choose_action(worker);
+		bool clear = action == DO_DISCARD || action == DO_ZEROES;
+		unsigned int nr = 1 + below(&worker->random,
+					    clear ? plan->max_clear : plan->max_blocks);
+		uint64_t lba = choose_block(worker, nr);
+
+		if (action == DO_FLUSH)
+			do_flush(worker);
+		else if (action == DO_READ)
+			do_read(worker, lba, nr);
+		else if (clear)
+			do_clear(worker, action, lba, nr);
+		else
+			do_write(worker, action, lba, nr);
+		atomic_fetch_add(&done[action], 1);
+		if (atomic_fetch_add(&ops_done, 1) + 1 >= plan->ops)
+			atomic_store(&stop, true);
+	}
+	return NULL;
+}
+
+/* The administrator: interferes while the workers run. */
+static void *disturb(void *arg)
+{
+	struct worker *worker = arg;
+
+	while (!atomic_load(&stop)) {
+		struct timespec pause = { 0, (long)magnitude(&worker->random, 14, 21) };
+		enum disturbance what = below(&worker->random, NR_DISTURBANCES);
+		int err;
+
+		nanosleep(&pause, NULL);
+		err = dev->ops->disturb(dev, what, &plan->tuning);
+		if (err && !dev->ops->dead(dev)) {
+			violation("disturbance %d failed with the power on: %s", what,
+				  strerror(-err));
+			atomic_store(&stop, true);
+		}
+	}
+	return NULL;
+}
+
+static void run_workers(struct worker *workers, struct worker *admin)
+{
+	unsigned int i;
+
+	atomic_store(&stop, false);
+	atomic_store(&ops_done, 0);
+	for (i = 0; i < plan->workers; i++)
+		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+	if (plan->disturb)
+		pthread_create(&admin->thread, NULL, disturb, admin);
+	for (i = 0; i < plan->workers; i++)
+		pthread_join(workers[i].thread, NULL);
+	if (plan->disturb)
+		pthread_join(admin->thread, NULL);
+}
+
+static struct plan make_plan(uint64_t *random, unsigned int round)
+{
+	static const unsigned int lanes[] = { 1, 2, 3, 8 };
+	static const unsigned int entries[] = { 64, 128, 512, 2048 };
+	static const unsigned int units[] = { 1, 2, 8, 32 };
+	struct plan p = { 0 };
+	unsigned int i, x = below(random, 100);
+
+	p.kind = x < 70 || round < 4 ? ROUND_WORK : x < 80 ? ROUND_STOP : x < 95 ? ROUND_MOUNT :
+		 ROUND_IDLE;
+	p.tuning.lanes = lanes[below(random, 4)];
+	p.tuning.buffer_entries = entries[below(random, 4)];
+	p.tuning.write_unit = units[below(random, 4)];
+	p.tuning.cost_benefit = below(random, 2);
+	p.workers = 1 + below(random, MAX_WORKERS);
+	p.weight[DO_WRITE] = 10 + below(random, 60);
+	p.weight[DO_FUA] = below(random, 3) ? 0 : below(random, 10);
+	p.weight[DO_NOWAIT] = below(random, 2) ? 0 : below(random, 20);
+	p.weight[DO_READ] = below(random, 30);
+	p.weight[DO_FLUSH] = below(random, 3) ? below(random, 4) : 0;
+	p.weight[DO_DISCARD] = below(random, 2) ? 0 : below(random, 12);
+	p.weight[DO_ZEROES] = below(random, 3) ? 0 : below(random, 6);
+	for (i = 0; i < MAX_WORKERS; i++)
+		p.pattern[i] = below(random, NR_PATTERNS);
+	p.max_blocks = 1 + below(random, below(random, 2) ? 2 : MAX_IO_BLOCKS);
+	p.max_clear = below(random, 4) ? 16 : MAX_OP_BLOCKS;
+	p.race = !below(random, 4);
+	p.disturb = !below(random, 4);
+	p.ops = (unsigned int)magnitude(random, 7, 12);
+	p.cut = below(random, 3) ? CUT_NS : CUT_PROGRAMS;
+	p.cut_value = p.cut == CUT_NS ? magnitude(random, 13, 25) : magnitude(random, 0, 10);
+	p.mount_cuts = p.kind == ROUND_MOUNT ? 1 + below(random, 3) : 0;
+	if (p.kind == ROUND_STOP)
+		p.cut_value = p.cut == CUT_NS ? magnitude(random, 12, 22) : magnitude(random, 0, 6);
+	return p;
+}
+
+/* Read every block and let the oracle judge; what is there is the new base. */
+static void check_all(void *data)
+{
+	uint64_t lba;
+	uint32_t i, nr;
+
+	for (lba = 0; lba < dev->nr_blocks; lba += nr) {
+		unsigned int found = 0;
+
+		nr = dev->nr_blocks - lba < CHECK_BLOCKS ? (uint32_t)(dev->nr_blocks - lba) :
+		     CHECK_BLOCKS;
+		if (!dev->ops->read(dev, lba, nr, data)) {
+			found = oracle_recovered(oracle, lba, nr, data);
+		} else {
+			for (i = 0; i < nr; i++)
+				found += dev->ops->read(dev, lba + i, 1, data) ?
+					 oracle_unreadable(oracle, lba + i) :
+					 oracle_recovered(oracle, lba + i, 1, data);
+		}
+		atomic_fetch_add(&violations, found);
+	}
+}
+
+/* Mount with a cut somewhere in it, and again; returns the cuts made. */
+static unsigned int cut_mounts(uint64_t *random)
+{
+	unsigned int i, cuts = 0;
+
+	for (i = 0; i < plan->mount_cuts; i++) {
+		bool by_time = below(random, 2);
+		int err;
+
+		enter("arm");
+		dev->ops->arm(dev, by_time ? CUT_NS : CUT_PROGRAMS,
+			      by_time ? magnitude(random, 12, 24) : magnitude(random, 0, 7));
+		enter("mount that is cut");
+		err = dev->ops->mount(dev, &plan->tuning);
+		if (err && !dev->ops->dead(dev))
+			violation("mount failed with the power on: %s", strerror(-err));
+		enter("unmount after a cut mount");
+		if (!err)
+			dev->ops->unmount(dev);
+		enter("power cycle");
+		dev->ops->power_cycle(dev);
+		cuts++;
+	}
+	return cuts;
+}
+
+static unsigned int run_round(uint64_t seed, unsigned int round, bool check,
+			      struct worker *workers)
+{
+	uint64_t random = seed ^ (uint64_t)round * 0xd1342543de82ef95ull;
+	struct plan p = make_plan(&random, round);
+	unsigned int i, cuts;
+	bool survived = false;
+	uint64_t start, mounted, checked, worked;
+	int err;
+
+	plan = &p;
+	for (i = 0; i <= MAX_WORKERS; i++)
+		workers[i].random = random64(&random);
+	start = now_ns();
+	if (check) {
+		enter("offline check");
+		err = dev->ops->check(dev);
+		if (err)
+			violation("the offline check found damage: %d", err);
+	}
+	cuts = cut_mounts(&random);
+	enter("mount");
+	err = dev->ops->mount(dev, &p.tuning);
+	if (err) {
+		violation("mount failed: %s", strerror(-err));
+		return cuts;
+	}
+	mounted = now_ns();
+	enter("check");
+	check_all(workers[0].data);
+	checked = now_ns();
+	enter("work");
+	if (p.kind == ROUND_WORK)
+		dev->ops->arm(dev, p.cut, p.cut_value);
+	if (p.kind != ROUND_IDLE)
+		run_workers(workers, &workers[MAX_WORKERS]);
+	worked = now_ns();
+	enter("unmount");
+	if (p.kind == ROUND_STOP) {
+		dev->ops->arm(dev, p.cut, p.cut_value);
+		err = dev->ops->unmount(dev);
+		survived = dev->ops->disarm(dev);
+		if (survived && !err)
+			oracle_stopped_clean(oracle);
+	} else {
+		/* Without a cut so far it comes now: nothing may be written after it. */
+		dev->ops->arm(dev, CUT_NS, 0);
+		dev->ops->unmount(dev);
+	}
+	enter("power cycle");
+	err = dev->ops->power_cycle(dev);
+	if (err)
+		violation("power cycle failed: %s", strerror(-err));
+	if (verbose)
+		printf("round %u: %s%s%s, lanes %u entries %u unit %u, %u workers%s, %u ops in %.3f ms, "
+		       "mount %.3f ms, check %.3f ms\n",
+		       round, round_names[p.kind], survived ? " (after the stop)" : "",
+		       p.race ? " race" : "", p.tuning.lanes, p.tuning.buffer_entries,
+		       p.tuning.write_unit, p.workers, p.disturb ? " disturbed" : "",
+		       atomic_load(&ops_done), (double)(worked - checked) / 1e6,
+		       (double)(mounted - start) / 1e6, (double)(checked - mounted) / 1e6);
+	fflush(stdout);
+	return cuts + 1;
+}
+
+static void print_summary(uint64_t seed, unsigned int rounds, unsigned int cuts, uint64_t ns)
+{
+	unsigned int i;
+
+	printf("{\"seed\": %" PRIu64 ", \"rounds\": %u, \"cuts\": %u, \"violations\": %u, "
+	       "\"seconds\": %.3f, \"blocks\": %" PRIu64, seed, rounds, cuts,
+	       atomic_load(&violations), (double)ns / 1e9, dev->nr_blocks);
+	for (i = 0; i < NR_ACTIONS; i++)
+		printf(", \"%s\": %lu", action_names[i], atomic_load(&done[i]));
+	printf("}\n");
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: torture [-s seed] [-n cuts] [-c check-every] [-w hang-seconds] [-v]"
+		" mem:BLOCKS[,BUG] | dm:SPEC\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int max_cuts = 100, check_every = 0, rounds = 0, cuts = 0, i;
+	static struct worker workers[MAX_WORKERS + 1];
+	uint64_t seed = 1, start = now_ns();
+	pthread_t dog;
+	int opt;
+
+	while ((opt = getopt(argc, argv, "s:n:c:w:v")) != -1) {
+		switch (opt) {
+		case 's':
+			seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'n':
+			max_cuts = (unsigned int)strtoul(optarg, NULL, 0);
+			break;
+		case 'c':
+			check_every = (unsigned int)strtoul(optarg, NULL, 0);
+			break;
+		case 'w':
+			hang_seconds = (unsigned int)strtoul(optarg, NULL, 0);
+			break;
+		case 'v':
+			verbose = true;
+			break;
+		default:
+			return usage();
+		}
+	}
+	if (optind + 1 != argc)
+		return usage();
+	if (!strncmp(argv[optind], "mem:", 4))
+		dev = memdevice_open(argv[optind] + 4, seed);
+	else if (!strncmp(argv[optind], "dm:", 3))
+		dev = dmdevice_open(argv[optind] + 3);
+	else
+		return usage();
+	if (!dev)
+		return 2;
+	if (dev->nr_blocks <= MAX_OP_BLOCKS) {
+		fprintf(stderr, "the device has %" PRIu64 " blocks, more than %u are needed\n",
+			dev->nr_blocks, MAX_OP_BLOCKS);
+		return 2;
+	}
+	oracle = oracle_new(seed, dev->nr_blocks);
+	for (i = 0; i <= MAX_WORKERS; i++) {
+		workers[i].index = i;
+		if (posix_memalign(&workers[i].data, BLOCK_BYTES, CHECK_BLOCKS * BLOCK_BYTES))
+			return 2;
+	}
+	pthread_create(&dog, NULL, watchdog, NULL);
+	while (cuts < max_cuts && !atomic_load(&violations)) {
+		cuts += run_round(seed, rounds,
+				  check_every && rounds % check_every == check_every - 1, workers);
+		rounds++;
+	}
+	print_summary(seed, rounds, cuts, now_ns() - start);
+	return atomic_load(&violations) ? 1 : 0;
+}
