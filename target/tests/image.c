@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The image behind the readers' tests. Single-threaded. */
+#include <stdlib.h>
+
+#include "image.h"
+#include "mtftl.h"
+
+static int image_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer)
+{
+	struct image *image = (struct image *)flash;
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		if (image->unreadable == flash_page(flash, zone, offset + i))
+			return -EIO;
+	memcpy(buffer, image_block(image, zone, offset), (size_t)nr << MTFTL_BLOCK_SHIFT);
+	return 0;
+}
+
+struct image *image_new(void)
+{
+	struct image *image = xalloc(1, sizeof(*image));
+	u32 i;
+
+	image->flash = (struct flash) {
+		.nr_zones = IMAGE_ZONES,
+		.zone_blocks = IMAGE_ZONE_BLOCKS,
+		.zone_capacity = IMAGE_CAPACITY,
+		.zones = xalloc(IMAGE_ZONES, sizeof(struct flash_zone)),
+		.read = image_read,
+	};
+	image->sb = (struct mtftl_sb_info) {
+		.uuid = "an image's uuid",
+		.key = 0x5eed5eed,
+		.logical_blocks = IMAGE_LOGICAL,
+		.nr_zones = IMAGE_ZONES,
+		.zone_blocks = IMAGE_ZONE_BLOCKS,
+		.zone_capacity = IMAGE_CAPACITY,
+		.op_permille = 250,
+	};
+	image->unreadable = IMAGE_ALL_READABLE;
+	image->seed = mtftl_seed(image->sb.uuid, image->sb.key);
+	image->data = xalloc_blocks(IMAGE_ZONES * IMAGE_ZONE_BLOCKS);
+	for (i = 0; i < IMAGE_ZONES; i++)
+		image->flash.zones[i].cond = FLASH_EMPTY;
+	return image;
+}
+
+void image_free(struct image *image)
+{
+	free(image->flash.zones);
+	free(image->data);
+	free(image);
+}
+
+u8 *image_block(struct image *image, u32 zone, u32 offset)
+{
+	return image->data + ((size_t)flash_page(&image->flash, zone, offset) << MTFTL_BLOCK_SHIFT);
+}
+
+void image_reset_zone(struct image *image, u32 zone)
+{
+	memset(image_block(image, zone, 0), 0, (size_t)IMAGE_ZONE_BLOCKS << MTFTL_BLOCK_SHIFT);
+	image->flash.zones[zone] = (struct flash_zone) { .cond = FLASH_EMPTY };
+	image->erase_count[zone]++;
+	image->first_seq[zone] = 0;
+}
+
+/* The next block of a zone, which then counts as written. */
+static u8 *next_block(struct image *image, u32 zone, u32 *offset)
+{
+	struct flash_zone *state = &image->flash.zones[zone];
+
+	if (state->wp == IMAGE_CAPACITY)
+		fail(EXIT_FAILED, "image: zone %u is full", zone);
+	*offset = state->wp++;
+	state->cond = state->wp == IMAGE_CAPACITY ? FLASH_FULL : FLASH_OPEN;
+	return image_block(image, zone, *offset);
+}
+
+void image_write_super(struct image *image, u16 flags)
+{
+	u32 offset;
+
+	image->sb.flags = flags;
+	image->sb.generation++;
+	mtftl_sb_compose(next_block(image, 0, &offset), &image->sb);
+}
+
+static void note_unit(struct image *image, u32 zone, u32 offset, u64 seq)
+{
+	if (offset == 0)
+		image->first_seq[zone] = seq;
+	if (seq > image->seq)
+		image->seq = seq;
+}
+
+/* A unit whose payload is already at hand; entry i is for first_lba + i. */
+static void write_stream_unit(struct image *image, u32 zone, enum mtftl_unit_type type,
+			      const u8 *payload, u64 first, u16 nr, u16 padding)
+{
+	struct mtftl_unit_info info = {
+		.type = type, .seq = ++image->seq, .nr_blocks = nr + padding,
+	};
+	u32 offset, at;
+	u8 *header = next_block(image, zone, &offset);
+	u16 i;
+
+	mtftl_unit_init(header, &info);
+	for (i = 0; i < nr + padding; i++) {
+		u8 *block = next_block(image, zone, &at);
+
+		if (i >= nr)
+			continue;
+		memcpy(block, payload + ((size_t)i << MTFTL_BLOCK_SHIFT), MTFTL_BLOCK_SIZE);
+		mtftl_unit_add_entry(header, first + i, mtftl_payload_crc(image->seed, block));
+	}
+	mtftl_unit_seal(header, image->seed, zone, offset, image->erase_count[zone],
+			image->durable_seq);
+	note_unit(image, zone, offset, info.seq);
+}
+
+u32 image_write_unit(struct image *image, u32 zone, enum mtftl_unit_type type, u64 seq, u16 nr,
+		     const u64 *lbas, const u16 *contents)
+{
+	struct mtftl_unit_info info = { .type = type, .seq = seq, .nr_blocks = nr };
+	u32 offset, at, i, j;
+	u8 *header = next_block(image, zone, &offset);
+
+	mtftl_unit_init(header, &info);
+	for (i = 0; i < nr; i++) {
+		u16 *block = (u16 *)next_block(image, zone, &at);
+
+		for (j = 0; j < MTFTL_BLOCK_SIZE / sizeof(*block); j++)
+			block[j] = contents[i];
+		mtftl_unit_add_entry(header, lbas[i], mtftl_payload_crc(image->seed, block));
+	}
+	mtftl_unit_seal(header, image->seed, zone, MTFTL_ANY_OFFSET, image->erase_count[zone],
+			image->durable_seq);
+	note_unit(image, zone, offset, seq);
+	return offset;
+}
+
+u32 image_write_range(struct image *image, u32 zone, u64 seq, u64 lba, u32 nr_blocks,
+		      u64 range_seq, enum mtftl_range_kind kind)
+{
+	struct mtftl_unit_info info = { .type = MTFTL_UNIT_RANGES, .seq = seq };
+	u32 offset;
+	u8 *header = next_block(image, zone, &offset);
+
+	mtftl_unit_init(header, &info);
+	mtftl_unit_add_range(header, lba, nr_blocks, range_seq, kind);
+	mtftl_unit_seal(header, image->seed, zone, offset, image->erase_count[zone],
+			image->durable_seq);
+	note_unit(image, zone, offset, seq);
+	return offset;
+}
+
+void image_write_checkpoint(struct image *image, u32 zone, u64 ckpt_seq, const u32 *map,
+			    u16 flags)
+{
+	u32 blocks = mtftl_ckpt_stream_blocks(IMAGE_ZONES, IMAGE_LOGICAL), i;
+	u8 *stream = xalloc_blocks(blocks);
+	struct mtftl_zone_record *record = (struct mtftl_zone_record *)stream;
+	__le32 *entry = (__le32 *)(stream + MTFTL_BLOCK_SIZE);
+
+	for (i = 0; i < IMAGE_ZONES; i++) {
+		record[i].erase_count = cpu_to_le32(image->erase_count[i]);
+		record[i].wp = cpu_to_le32(image->flash.zones[i].wp);
+		record[i].first_seq = cpu_to_le64(image->first_seq[i]);
+	}
+	for (i = 0; i < IMAGE_LOGICAL; i++)
+		entry[i] = cpu_to_le32(map[i]);
+	write_stream_unit(image, zone, MTFTL_UNIT_CKPT, stream, 0, blocks, 0);
+	free(stream);
+
+	image->sb.ckpt_seq = ckpt_seq;
+	image->sb.ckpt_blocks = blocks;
+	image->sb.ckpt_nr_zones = 1;
+	image->sb.ckpt_zones[0] = zone;
+	image_write_super(image, flags);
+}
+
+void image_write_footer(struct image *image, u32 zone, u32 omitted)
+{
+	u32 at, footer_offset, padding;
+	_Alignas(8) u8 stream[MTFTL_BLOCK_SIZE];
+	struct mtftl_unit_info info;
+	struct mtftl_footer footer;
+	u64 lbas[MTFTL_UNIT_MAX_ENTRIES];
+	u32 crc, i;
+
+	mtftl_footer_init(&footer, stream, sizeof(stream));
+	for (at = 0; at < image->flash.zones[zone].wp; at += 1 + info.nr_blocks) {
+		const u8 *block = image_block(image, zone, at);
+		u16 listed;
+
+		if (mtftl_unit_parse(block, image->seed, zone, at, IMAGE_CAPACITY, &info))
+			fail(EXIT_FAILED, "image: zone %u has no unit at block %u", zone, at);
+		if (omitted && omitted--)
+			continue;
+		listed = info.type == MTFTL_UNIT_RANGES ? 0 : info.nr_entries;
+		for (i = 0; i < listed; i++)
+			mtftl_unit_entry(block, i, &lbas[i], &crc);
+		if (mtftl_footer_add(&footer, info.seq, at, info.type, listed, lbas))
+			fail(EXIT_FAILED, "image: footer of zone %u is too long", zone);
+	}
+	footer_offset = at;
+	padding = IMAGE_CAPACITY - at - 3;
+	write_stream_unit(image, zone, MTFTL_UNIT_FOOTER, stream, 0, 1, padding);
+	mtftl_tail_compose(next_block(image, zone, &at), image->seed, zone,
+			   image->erase_count[zone], footer_offset, &footer);
+}

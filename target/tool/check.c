@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Everything that the media can show to be wrong. One pass reads every unit of every
+ * zone, verifies its payload and notes which is the newest of each block; then
+ * recovery is run as the module would and must lead to the same map.
+ *
+ * Memory: 16 bytes a logical block and 16 a unit.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "mtftl.h"
+#include "replay.h"
+#include "scan.h"
+#include "super.h"
+#include "vector.h"
+
+#define WINDOW_BLOCKS	256
+
+struct unit_ref {
+	u64 seq;
+	u32 zone;
+	u32 offset;
+};
+
+struct block_ref {
+	u32 page;
+	u64 lba;
+};
+
+struct check {
+	struct flash *flash;
+	struct report *report;
+	struct check_totals *totals;
+	const struct mtftl_sb_info *sb;
+	u32 seed;
+	struct window window;
+	struct vector units;		/* of data and ranges, struct unit_ref */
+	struct vector bad;		/* payload that does not verify, struct block_ref */
+	struct vector twins;		/* as good as newest_page: of a unit written twice */
+	u64 *newest_seq;		/* per logical block, 0 if none was found */
+	u32 *newest_page;
+};
+
+/* Superblocks */
+
+static void check_superblock_log(struct flash *flash, struct report *report)
+{
+	u64 last_of_zone[MTFTL_NR_SB_ZONES] = { 0 }, first_of_zone[MTFTL_NR_SB_ZONES] = { 0 };
+	struct mtftl_sb_info info;
+	struct window window;
+	u32 zone, at;
+
+	window_init(&window, flash, WINDOW_BLOCKS);
+	for (zone = 0; zone < MTFTL_NR_SB_ZONES && zone < flash->nr_zones; zone++) {
+		for (at = 0; at < flash->zones[zone].wp; at++) {
+			const u8 *block = window_block(&window, zone, at);
+			int err = block ? mtftl_sb_parse(block, &info) : -EIO;
+
+			if (err == -ENODATA || err == -EBADMSG || err == -EIO) {
+				report_note(report, "zone %u block %u: no whole superblock record",
+					    zone, at);
+			} else if (err) {
+				report_error(report, "zone %u block %u: %s", zone, at,
+					     super_error(err));
+			} else {
+				if (info.generation <= last_of_zone[zone])
+					report_error(report, "zone %u block %u: generation %" PRIu64
+						     " behind %" PRIu64, zone, at, info.generation,
+						     last_of_zone[zone]);
+				if (!first_of_zone[zone])
+					first_of_zone[zone] = info.generation;
+				last_of_zone[zone] = info.generation;
+			}
+		}
+	}
+	if (first_of_zone[0] && first_of_zone[1] && first_of_zone[0] <= last_of_zone[1] &&
+	    first_of_zone[1] <= last_of_zone[0])
+		report_error(report, "superblocks: generations of zones 0 and 1 overlap");
+	window_free(&window);
+}
+
+/* Units */
+
+static void add_block(struct vector *vector, u32 page, u64 lba)
+{
+	struct block_ref *block = vector_add(vector, sizeof(*block));
+
+	*block = (struct block_ref) { .page = page, .lba = lba };
+}
+
+static void check_entries(struct check *check, const struct mtftl_unit_info *info,
+			  const u8 *header)
+{
+	u32 wp = check->flash->zones[info->zone].wp, crc, i;
+	u64 lba;
+
+	for (i = 0; i < info->nr_entries; i++) {
+		u32 offset = info->offset + 1 + i;
+		u32 page = flash_page(check->flash, info->zone, offset);
+		const u8 *block = NULL;
+
+		mtftl_unit_entry(header, i, &lba, &crc);
+		if (lba >= check->sb->logical_blocks) {
+			report_error(check->report, "zone %u block %u: logical block %" PRIu64
+				     " is past the end", info->zone, info->offset, lba);
+			continue;
+		}
+		if (offset < wp)
+			block = window_block(&check->window, info->zone, offset);
+		if (!block || mtftl_payload_crc(check->seed, block) != crc) {
+			add_block(&check->bad, page, lba);
+			continue;
+		}
+		check->totals->blocks++;
+		if (check->newest_seq[lba] == info->seq) {
+			if (page - check->newest_page[lba] <= i)
+				report_error(check->report, "zone %u block %u: logical block %"
+					     PRIu64 " twice in one unit", info->zone,
+					     info->offset, lba);
+			add_block(&check->twins, page, lba);
+		}
+		if (info->seq > check->newest_seq[lba]) {
+			check->newest_seq[lba] = info->seq;
+			check->newest_page[lba] = page;
+		}
+	}
+}
+
+static void check_ranges(struct check *check, const struct mtftl_unit_info *info,
+			 const u8 *header)
+{
+	enum mtftl_range_kind kind;
+	u64 lba, seq, at;
+	u32 nr_blocks, i;
+
+	for (i = 0; i < info->nr_entries; i++) {
+		mtftl_unit_range(header, i, &lba, &nr_blocks, &seq, &kind);
+		if (lba + nr_blocks > check->sb->logical_blocks) {
+			report_error(check->report, "zone %u block %u: a range past the end",
+				     info->zone, info->offset);
+			continue;
+		}
+		for (at = lba; at < lba + nr_blocks; at++) {
+			if (seq <= check->newest_seq[at])
+				continue;
+			check->newest_seq[at] = seq;
+			check->newest_page[at] = kind == MTFTL_RANGE_LOST ? MTFTL_MAP_LOST :
+									    MTFTL_MAP_UNMAPPED;
+		}
+	}
+}
+
+static void check_unit(void *context, const struct mtftl_unit_info *info, const u8 *header)
+{
+	struct check *check = context;
+	u8 copy[MTFTL_BLOCK_SIZE];
+
+	check->totals->units++;
+	if (info->type == MTFTL_UNIT_CKPT || info->type == MTFTL_UNIT_FOOTER)
+		return;
+	*(struct unit_ref *)vector_add(&check->units, sizeof(struct unit_ref)) =
+		(struct unit_ref) {
+			.seq = info->seq, .zone = info->zone, .offset = info->offset,
+		};
+	if (check->sb->flags & MTFTL_SB_CLEAN && info->seq > check->sb->ckpt_seq)
+		report_error(check->report, "zone %u block %u: unit %" PRIu64
+			     " is newer than the clean checkpoint's %" PRIu64, info->zone,
+			     info->offset, info->seq, check->sb->ckpt_seq);
+	/* Reading the payload moves the window. */
+	memcpy(copy, header, sizeof(copy));
+	if (info->type == MTFTL_UNIT_RANGES)
+		check_ranges(check, info, copy);
+	else
+		check_entries(check, info, copy);
+}
+
+/* The header that a footer record speaks of must be there and say the same. */
+static bool record_matches(struct check *check, u32 zone, u64 seq, u32 offset,
+			   enum mtftl_unit_type type, u16 nr_entries, const __le64 *lbas)
+{
+	const u8 *header = window_block(&check->window, zone, offset);
+	struct mtftl_unit_info info;
+	u64 lba;
+	u32 crc, i;
+
+	if (!header || mtftl_unit_parse(header, check->seed, zone, offset,
+					check->flash->zone_capacity, &info))
+		return false;
+	if (info.seq != seq || info.type != type)
+		return false;
+	if (type == MTFTL_UNIT_RANGES)
+		return true;
+	if (info.nr_entries != nr_entries)
+		return false;
+	for (i = 0; i < nr_entries; i++) {
+		mtftl_unit_entry(header, i, &lba, &crc);
+		if (lba != le64_to_cpu(lbas[i]))
+			return false;
+	}
+	return true;
+}
+
+static void check_footer(struct check *check, u32 zone, u64 units)
+{
+	u32 size, pos = 0, offset;
+	struct mtftl_tail_info tail;
+	enum mtftl_unit_type type;
+	const __le64 *lbas;
+	u64 durable, seq;
+	u16 entries;
+	u8 *stream;
+
+	durable = 0;
+	stream = scan_footer(&check->window, check->seed, zone, &tail, &durable, &size);
+	if (!stream)
+		return;
+	while (mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &entries, &lbas) > 0)
+		if (!record_matches(check, zone, seq, offset, type, entries, lbas))
+			report_error(check->report, "zone %u: footer lists unit %" PRIu64
+				     " at block %u, its header does not", zone, seq, offset);
+	if (tail.nr_records != units)
+		report_error(check->report, "zone %u: footer lists %u units, the zone has %" PRIu64,
+			     zone, tail.nr_records, units);
+	free(stream);
+}
+
+static void check_zone(struct check *check, u32 zone)
+{
+	struct scan_result result;
+	u64 before = check->units.nr;
+
+	if (check->flash->zones[zone].cond == FLASH_OFFLINE) {
+		report_note(check->report, "zone %u: offline", zone);
+		return;
+	}
+	scan_zone(&check->window, check->seed, zone, 0, 0, check_unit, check, &result);
+	if (result.newer)
+		report_error(check->report, "zone %u: a unit of a newer version", zone);
+	if (result.contradictions)
+		report_error(check->report, "zone %u: %u headers contradict themselves", zone,
+			     result.contradictions);
+	if (result.unreadable)
+		report_note(check->report, "zone %u: %u blocks cannot be read", zone,
+			    result.unreadable);
+	if (result.gap_blocks)
+		report_note(check->report, "zone %u: %u blocks from block %u on are in no unit",
+			    zone, result.gap_blocks, result.first_gap);
+	check->totals->gap_blocks += result.gap_blocks;
+	check_footer(check, zone, check->units.nr - before);
+}
+
+static int by_seq(const void *a, const void *b)
+{
+	const struct unit_ref *x = a, *y = b;
+
+	if (x->seq != y->seq)
+		return x->seq < y->seq ? -1 : 1;
+	return x->zone < y->zone ? -1 : x->zone > y->zone;
+}
+
+/* A unit that was written again after an error says the same in both places. */
+static bool same_unit(struct check *check, const struct unit_ref *a, const struct unit_ref *b)
+{
+	static _Alignas(8) u8 header[MTFTL_BLOCK_SIZE];
+	struct mtftl_unit_info x, y;
+	const u8 *block = window_block(&check->window, a->zone, a->offset);
+	u32 capacity = check->flash->zone_capacity;
+
+	if (!block || mtftl_unit_parse(block, check->seed, a->zone, a->offset, capacity, &x))
+		return false;
+	memcpy(header, block, sizeof(header));
+	block = window_block(&check->window, b->zone, b->offset);
+	if (!block || mtftl_unit_parse(block, check->seed, b->zone, b->offset, capacity, &y))
+		return false;
+	return x.type == y.type && x.nr_entries == y.nr_entries &&
+	       !memcmp(header + sizeof(struct mtftl_unit), block + sizeof(struct mtftl_unit),
+		       MTFTL_BLOCK_SIZE - sizeof(struct mtftl_unit));
+}
+
+static void check_numbers(struct check *check)
+{
+	struct unit_ref *unit = check->units.items;
+	u64 i;
+
+	if (!check->units.nr)
+		return;
+	qsort(unit, check->units.nr, sizeof(*unit), by_seq);
+	for (i = 1; i < check->units.nr; i++) {
+		if (unit[i - 1].seq != unit[i].seq)
+			continue;
+		if (unit[i - 1].zone == unit[i].zone || !same_unit(check, &unit[i - 1], &unit[i]))
+			report_error(check->report, "number %" PRIu64
+				     " given twice: zone %u block %u, zone %u block %u",
+				     unit[i].seq, unit[i - 1].zone, unit[i - 1].offset,
+				     unit[i].zone, unit[i].offset);
+		else
+			report_note(check->report, "unit %" PRIu64 " was written to zones %u and %u",
+				    unit[i].seq, unit[i - 1].zone, unit[i].zone);
+	}
+}
+
+/* Map */
+
+static int by_page(const void *a, const void *b)
+{
+	const struct block_ref *x = a, *y = b;
+
+	return x->page < y->page ? -1 : x->page > y->page;
+}
+
+static bool has_block(const struct vector *sorted, u32 page, u64 lba)
+{
+	struct block_ref key = { .page = page };
+	const struct block_ref *found = NULL;
+
+	if (sorted->nr)
+		found = bsearch(&key, sorted->items, sorted->nr, sizeof(key), by_page);
+	return found && found->lba == lba;
+}
+
+static void sort_blocks(struct vector *vector)
+{
+	if (vector->nr)
+		qsort(vector->items, vector->nr, sizeof(struct block_ref), by_page);
+}
+
+static void report_mapped(struct check *check, u64 lba, u32 page)
+{
+	u32 zone = page / check->flash->zone_blocks, offset = page % check->flash->zone_blocks;
+	u32 newest = check->newest_page[lba];
+	const char *why;
+
+	if (page > MTFTL_MAP_MAX_PAGE || zone >= check->flash->nr_zones ||
+	    zone < MTFTL_NR_SB_ZONES)
+		why = "there is no such place";
+	else if (offset >= check->flash->zones[zone].wp)
+		why = "nothing is written there";
+	else if (has_block(&check->bad, page, lba))
+		why = "its checksum does not match";
+	else if (check->newest_seq[lba] && newest <= MTFTL_MAP_MAX_PAGE)
+		why = "a newer unit is elsewhere, or no unit holds it there";
+	else
+		why = "no unit holds it there";
+	report_error(check->report, "logical block %" PRIu64 " at zone %u block %u: %s", lba, zone,
+		     offset, why);
+}
+
+static void check_map(struct check *check, const struct replay *replay)
+{
+	u64 lba;
+
+	sort_blocks(&check->bad);
+	sort_blocks(&check->twins);
+	check->totals->torn = check->bad.nr;
+	for (lba = 0; lba < check->sb->logical_blocks; lba++) {
+		u32 page = replay->map[lba], newest = check->newest_page[lba];
+		bool in_log = check->newest_seq[lba] > check->sb->ckpt_seq;
+
+		check->totals->lost += page == MTFTL_MAP_LOST;
+		if (page != MTFTL_MAP_UNMAPPED && page != MTFTL_MAP_LOST) {
+			check->totals->mapped++;
+			check->totals->torn -= has_block(&check->bad, page, lba);
+			if (page != newest && !has_block(&check->twins, page, lba))
+				report_mapped(check, lba, page);
+		} else if (in_log && newest != page && newest <= MTFTL_MAP_MAX_PAGE) {
+			report_error(check->report, "logical block %" PRIu64 ": unit %" PRIu64
+				     " holds it, recovery does not find it", lba,
+				     check->newest_seq[lba]);
+		}
+	}
+}
+
+int check_flash(struct flash *flash, struct report *report, struct check_totals *totals)
+{
+	struct check check = { .flash = flash, .report = report, .totals = totals };
+	struct replay replay = { .flash = flash, .report = report };
+	struct super super;
+	u32 zone;
+	int err;
+
+	memset(totals, 0, sizeof(*totals));
+	check_superblock_log(flash, report);
+	err = super_find(flash, &super);
+	if (err)
+		return err;
+
+	check.sb = &super.info;
+	check.seed = mtftl_seed(super.info.uuid, super.info.key);
+	check.newest_seq = xalloc(super.info.logical_blocks, sizeof(*check.newest_seq));
+	check.newest_page = xalloc(super.info.logical_blocks, sizeof(*check.newest_page));
+	memset(check.newest_page, 0xff, super.info.logical_blocks * sizeof(*check.newest_page));
+	window_init(&check.window, flash, WINDOW_BLOCKS);
+	for (zone = MTFTL_NR_SB_ZONES; zone < flash->nr_zones; zone++) {
+		progress("reading zones", zone, flash->nr_zones);
+		check_zone(&check, zone);
+	}
+	progress("reading zones", zone, flash->nr_zones);
+	check_numbers(&check);
+
+	replay.sb = &super.info;
+	if (!replay_run(&replay))
+		check_map(&check, &replay);
+	replay_free(&replay);
+
+	window_free(&check.window);
+	vector_free(&check.units);
+	vector_free(&check.bad);
+	vector_free(&check.twins);
+	free(check.newest_seq);
+	free(check.newest_page);
+	return 0;
+}

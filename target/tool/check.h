@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The offline check of a whole device or image, apart from its command line. */
+#ifndef MTFTL_TOOL_CHECK_H
+#define MTFTL_TOOL_CHECK_H
+
+#include "flash.h"
+#include "report.h"
+
+struct check_totals {
+	u64 units;
+	u64 blocks;		/* payload blocks of data that verify */
+	u64 torn;		/* and that do not, but that nothing refers to */
+	u64 gap_blocks;
+	u64 mapped;
+	u64 lost;
+};
+
+/* Reads everything, reports what is wrong; -errno where there is no device to check. */
+int check_flash(struct flash *flash, struct report *report, struct check_totals *totals);
+
+#endif

@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Recovery in four steps: load the checkpoint, look at each zone that changed since,
+ * sort what was found by number, apply it. Single-threaded; owns all it allocates.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "mtftl.h"
+#include "replay.h"
+#include "scan.h"
+#include "vector.h"
+
+#define WINDOW_BLOCKS	8
+
+struct log_unit {
+	u64 seq;
+	u32 zone;
+	u32 offset;
+	u64 first_entry;
+	u16 nr_entries;
+	bool has_crcs;		/* else found in a footer: they are in its header */
+};
+
+struct log_entry {
+	u64 lba;
+	u32 crc;
+};
+
+struct log_range {
+	u64 seq;
+	u64 lba;
+	u32 nr_blocks;
+	enum mtftl_range_kind kind;
+};
+
+/* One step of the log: ranges[index] or units[index]. */
+struct log_event {
+	u64 seq;
+	u64 index;
+	bool is_range;
+};
+
+struct log {
+	struct replay *replay;
+	struct window window;
+	u32 seed;
+	struct vector units;
+	struct vector entries;
+	struct vector ranges;
+};
+
+/* Checkpoint */
+
+static void take_zone_records(struct replay *replay, u64 first, const u8 *block)
+{
+	const struct mtftl_zone_record *record = (const struct mtftl_zone_record *)block;
+	u32 per_block = MTFTL_BLOCK_SIZE / sizeof(*record), i;
+
+	for (i = 0; i < per_block && first + i < replay->sb->nr_zones; i++) {
+		replay->zones[first + i] = (struct replay_zone) {
+			.erase_count = le32_to_cpu(record[i].erase_count),
+			.wp = le32_to_cpu(record[i].wp),
+			.first_seq = le64_to_cpu(record[i].first_seq),
+			.flags = le16_to_cpu(record[i].flags),
+		};
+	}
+}
+
+static void take_map(struct replay *replay, u64 first, const u8 *block)
+{
+	const __le32 *entry = (const __le32 *)block;
+	u32 per_block = MTFTL_BLOCK_SIZE / sizeof(*entry), i;
+
+	for (i = 0; i < per_block && first + i < replay->sb->logical_blocks; i++)
+		replay->map[first + i] = le32_to_cpu(entry[i]);
+}
+
+static void take_ckpt_block(struct replay *replay, u64 index, const u8 *block)
+{
+	u32 per_block = MTFTL_BLOCK_SIZE / sizeof(struct mtftl_zone_record);
+	u64 zone_blocks = (replay->sb->nr_zones + per_block - 1) / per_block;
+
+	if (index < zone_blocks)
+		take_zone_records(replay, index * per_block, block);
+	else
+		take_map(replay, (index - zone_blocks) * (MTFTL_BLOCK_SIZE / sizeof(__le32)),
+			 block);
+}
+
+struct ckpt_walk {
+	struct log *log;
+	bool *have;		/* which blocks of the stream were seen */
+	u64 missing;
+};
+
+static void take_ckpt_unit(void *context, const struct mtftl_unit_info *info, const u8 *header)
+{
+	struct ckpt_walk *walk = context;
+	struct log *log = walk->log;
+	u8 copy[MTFTL_BLOCK_SIZE];
+	const u8 *block;
+	u64 index;
+	u32 i, crc;
+
+	if (info->type != MTFTL_UNIT_CKPT)
+		return;
+	memcpy(copy, header, sizeof(copy));
+	for (i = 0; i < info->nr_entries; i++) {
+		mtftl_unit_entry(copy, i, &index, &crc);
+		if (info->offset + 1 + i >= log->replay->flash->zones[info->zone].wp)
+			return;
+		block = window_block(&log->window, info->zone, info->offset + 1 + i);
+		if (!block || mtftl_payload_crc(log->seed, block) != crc)
+			continue;
+		if (index >= log->replay->sb->ckpt_blocks || walk->have[index])
+			continue;
+		take_ckpt_block(log->replay, index, block);
+		walk->have[index] = true;
+		walk->missing--;
+	}
+	if (info->seq > log->replay->max_seq)
+		log->replay->max_seq = info->seq;
+}
+
+static int load_checkpoint(struct log *log)
+{
+	const struct mtftl_sb_info *sb = log->replay->sb;
+	struct ckpt_walk walk = { .log = log, .missing = sb->ckpt_blocks };
+	struct scan_result result = { 0 };
+	u32 i;
+
+	walk.have = xalloc(sb->ckpt_blocks, sizeof(*walk.have));
+	for (i = 0; i < sb->ckpt_nr_zones && !result.newer; i++)
+		scan_zone(&log->window, log->seed, sb->ckpt_zones[i], 0, 0, take_ckpt_unit, &walk,
+			  &result);
+	free(walk.have);
+	if (walk.missing == 0)
+		return 0;
+	report_error(log->replay->report,
+		     "checkpoint: %" PRIu64 " of %" PRIu64 " blocks do not verify", walk.missing,
+		     sb->ckpt_blocks);
+	return -EBADMSG;
+}
+
+/* Log */
+
+static void take_ranges(struct log *log, const struct mtftl_unit_info *info, const u8 *header)
+{
+	struct log_range range;
+	u32 i;
+
+	for (i = 0; i < info->nr_entries; i++) {
+		mtftl_unit_range(header, i, &range.lba, &range.nr_blocks, &range.seq, &range.kind);
+		if (range.seq > log->replay->sb->ckpt_seq)
+			*(struct log_range *)vector_add(&log->ranges, sizeof(range)) = range;
+	}
+}
+
+static void take_unit(void *context, const struct mtftl_unit_info *info, const u8 *header)
+{
+	struct log *log = context;
+	struct log_unit *unit;
+	struct log_entry entry;
+	u32 i;
+
+	if (info->seq > log->replay->max_seq)
+		log->replay->max_seq = info->seq;
+	if (info->durable_seq > log->replay->durable_seq)
+		log->replay->durable_seq = info->durable_seq;
+	if (info->seq <= log->replay->sb->ckpt_seq)
+		return;
+	if (info->type == MTFTL_UNIT_RANGES)
+		take_ranges(log, info, header);
+	if (info->type != MTFTL_UNIT_DATA && info->type != MTFTL_UNIT_GC)
+		return;
+
+	unit = vector_add(&log->units, sizeof(*unit));
+	*unit = (struct log_unit) {
+		.seq = info->seq,
+		.zone = info->zone,
+		.offset = info->offset,
+		.first_entry = log->entries.nr,
+		.nr_entries = info->nr_entries,
+		.has_crcs = true,
+	};
+	for (i = 0; i < info->nr_entries; i++) {
+		mtftl_unit_entry(header, i, &entry.lba, &entry.crc);
+		*(struct log_entry *)vector_add(&log->entries, sizeof(entry)) = entry;
+	}
+}
+
+/* False if a header that the footer only points to is not there: then scan. */
+static bool take_footer(struct log *log, u32 zone, const u8 *stream, u32 size)
+{
+	struct replay *replay = log->replay;
+	u32 pos = 0, offset, i;
+	struct mtftl_unit_info info;
+	enum mtftl_unit_type type;
+	const __le64 *lbas;
+	const u8 *header;
+	u16 entries;
+	u64 seq;
+
+	while (mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &entries, &lbas) > 0) {
+		if (seq > replay->max_seq)
+			replay->max_seq = seq;
+		if (seq <= replay->sb->ckpt_seq)
+			continue;
+		if (type == MTFTL_UNIT_RANGES) {
+			header = window_block(&log->window, zone, offset);
+			if (!header || mtftl_unit_parse(header, log->seed, zone, offset,
+							replay->flash->zone_capacity, &info) ||
+			    info.type != MTFTL_UNIT_RANGES || info.seq != seq)
+				return false;
+			take_ranges(log, &info, header);
+			continue;
+		}
+		*(struct log_unit *)vector_add(&log->units, sizeof(struct log_unit)) =
+			(struct log_unit) {
+				.seq = seq,
+				.zone = zone,
+				.offset = offset,
+				.first_entry = log->entries.nr,
+				.nr_entries = entries,
+			};
+		for (i = 0; i < entries; i++)
+			*(struct log_entry *)vector_add(&log->entries, sizeof(struct log_entry)) =
+				(struct log_entry) { .lba = le64_to_cpu(lbas[i]) };
+	}
+	return true;
+}
+
+static bool read_by_footer(struct log *log, u32 zone)
+{
+	u64 units = log->units.nr, entries = log->entries.nr, ranges = log->ranges.nr;
+	struct mtftl_tail_info tail;
+	bool taken;
+	u32 size;
+	u8 *stream;
+
+	stream = scan_footer(&log->window, log->seed, zone, &tail, &log->replay->durable_seq,
+			     &size);
+	if (!stream)
+		return false;
+	taken = take_footer(log, zone, stream, size);
+	if (!taken) {
+		log->units.nr = units;
+		log->entries.nr = entries;
+		log->ranges.nr = ranges;
+	}
+	free(stream);
+	return taken;
+}
+
+/* Where the scan of a zone starts: 0 unless it is certainly as the checkpoint saw it. */
+static u32 scan_start(struct log *log, u32 zone)
+{
+	struct replay *replay = log->replay;
+	const struct replay_zone *record = &replay->zones[zone];
+	struct mtftl_unit_info info;
+	const u8 *block;
+
+	if (record->first_seq == 0 || record->wp > replay->flash->zones[zone].wp)
+		return 0;
+	block = window_block(&log->window, zone, 0);
+	if (!block || mtftl_unit_parse(block, log->seed, zone, 0, replay->flash->zone_capacity,
+				       &info))
+		return 0;
+	return info.seq == record->first_seq ? record->wp : 0;
+}
+
+static int read_zone(struct log *log, u32 zone)
+{
+	struct replay *replay = log->replay;
+	u32 wp = replay->flash->zones[zone].wp, start;
+	struct scan_result result;
+
+	if (wp == 0 || replay->zones[zone].flags & MTFTL_ZONE_RETIRED)
+		return 0;
+	start = scan_start(log, zone);
+	if (start == wp) {
+		replay->zones_skipped++;
+		return 0;
+	}
+	if (read_by_footer(log, zone)) {
+		replay->zones_by_footer++;
+		return 0;
+	}
+	replay->zones_scanned++;
+	scan_zone(&log->window, log->seed, zone, start, replay->sb->ckpt_seq, take_unit, log,
+		  &result);
+	if (!result.newer)
+		return 0;
+	report_error(replay->report, "zone %u: a unit of a newer version", zone);
+	return -EPROTO;
+}
+
+static bool is_ckpt_zone(const struct mtftl_sb_info *sb, u32 zone)
+{
+	u32 i;
+
+	for (i = 0; i < sb->ckpt_nr_zones; i++)
+		if (sb->ckpt_zones[i] == zone)
+			return true;
+	return false;
+}
+
+/* Apply */
+
+static void apply_range(struct log *log, const struct log_range *range)
+{
+	struct replay *replay = log->replay;
+	u32 value = range->kind == MTFTL_RANGE_LOST ? MTFTL_MAP_LOST : MTFTL_MAP_UNMAPPED;
+	u64 i;
+
+	if (range->lba + range->nr_blocks > replay->sb->logical_blocks) {
+		report_error(replay->report, "range record %" PRIu64 ": blocks past the end",
+			     range->seq);
+		return;
+	}
+	for (i = range->lba; i < range->lba + range->nr_blocks; i++)
+		replay->map[i] = value;
+	replay->ranges++;
+}
+
+/* The checksums of a unit that was found in a footer; false if its header is torn. */
+static bool find_crcs(struct log *log, struct log_unit *unit)
+{
+	struct log_entry *entry = (struct log_entry *)log->entries.items + unit->first_entry;
+	struct mtftl_unit_info info;
+	const u8 *header;
+	u64 lba;
+	u32 i;
+
+	if (unit->has_crcs)
+		return true;
+	header = window_block(&log->window, unit->zone, unit->offset);
+	if (!header || mtftl_unit_parse(header, log->seed, unit->zone, unit->offset,
+					log->replay->flash->zone_capacity, &info) ||
+	    info.seq != unit->seq || info.nr_entries != unit->nr_entries ||
+	    info.type == MTFTL_UNIT_RANGES)
+		return false;
+	for (i = 0; i < unit->nr_entries; i++) {
+		mtftl_unit_entry(header, i, &lba, &entry[i].crc);
+		if (lba != entry[i].lba)
+			return false;
+	}
+	unit->has_crcs = true;
+	return true;
+}
+
+static bool payload_verifies(struct log *log, const struct log_unit *unit, u32 index, u32 crc)
+{
+	u32 offset = unit->offset + 1 + index;
+	const u8 *block;
+
+	if (offset >= log->replay->flash->zones[unit->zone].wp)
+		return false;
+	block = window_block(&log->window, unit->zone, offset);
+	return block && mtftl_payload_crc(log->seed, block) == crc;
+}
+
+static void apply_unit(struct log *log, struct log_unit *unit, bool verify)
+{
+	struct replay *replay = log->replay;
+	struct log_entry *entry = (struct log_entry *)log->entries.items + unit->first_entry;
+	u32 i;
+
+	if (verify && !find_crcs(log, unit)) {
+		replay->blocks_dropped += unit->nr_entries;
+		return;
+	}
+	for (i = 0; i < unit->nr_entries; i++) {
+		if (entry[i].lba >= replay->sb->logical_blocks) {
+			report_error(replay->report, "unit %" PRIu64 ": block %" PRIu64
+				     " is past the end", unit->seq, entry[i].lba);
+			continue;
+		}
+		if (verify && !payload_verifies(log, unit, i, entry[i].crc)) {
+			replay->blocks_dropped++;
+			continue;
+		}
+		replay->map[entry[i].lba] = flash_page(replay->flash, unit->zone,
+						       unit->offset + 1 + i);
+	}
+	replay->units++;
+}
+
+/* A durable unit of which no copy verifies is lost, rather than replaced by older data. */
+static void mark_lost(struct log *log, const struct log_unit *unit)
+{
+	struct log_entry *entry = (struct log_entry *)log->entries.items + unit->first_entry;
+	u32 i;
+
+	for (i = 0; i < unit->nr_entries; i++)
+		if (entry[i].lba < log->replay->sb->logical_blocks)
+			log->replay->map[entry[i].lba] = MTFTL_MAP_LOST;
+}
+
+static int by_seq(const void *a, const void *b)
+{
+	const struct log_event *x = a, *y = b;
+
+	if (x->seq != y->seq)
+		return x->seq < y->seq ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static void apply_log(struct log *log)
+{
+	u64 nr = log->units.nr + log->ranges.nr, i, j, k;
+	struct log_event *events = xalloc(nr, sizeof(*events));
+	struct log_unit *units = log->units.items;
+	struct log_range *ranges = log->ranges.items;
+
+	for (i = 0; i < log->units.nr; i++)
+		events[i] = (struct log_event) { .seq = units[i].seq, .index = i };
+	for (j = 0; j < log->ranges.nr; j++)
+		events[i + j] = (struct log_event) {
+			.seq = ranges[j].seq, .index = j, .is_range = true,
+		};
+	qsort(events, nr, sizeof(*events), by_seq);
+
+	for (i = 0; i < nr; i = j) {
+		u64 seq = events[i].seq;
+		u64 copies = 0;
+
+		for (j = i; j < nr && events[j].seq == seq; j++)
+			copies += !events[j].is_range;
+		for (k = i; k < j; k++)
+			if (copies > 1 && seq <= log->replay->durable_seq && !events[k].is_range)
+				mark_lost(log, &units[events[k].index]);
+		for (k = i; k < j; k++)
+			if (events[k].is_range)
+				apply_range(log, &ranges[events[k].index]);
+			else
+				apply_unit(log, &units[events[k].index],
+					   copies > 1 || seq > log->replay->durable_seq);
+	}
+	free(events);
+}
+
+int replay_run(struct replay *replay)
+{
+	const struct mtftl_sb_info *sb = replay->sb;
+	struct log log = { .replay = replay, .seed = mtftl_seed(sb->uuid, sb->key) };
+	int err = 0;
+	u32 zone;
+
+	replay->map = xalloc(sb->logical_blocks, sizeof(*replay->map));
+	memset(replay->map, 0xff, sb->logical_blocks * sizeof(*replay->map));
+	replay->zones = xalloc(sb->nr_zones, sizeof(*replay->zones));
+	replay->max_seq = sb->ckpt_seq;
+	replay->durable_seq = sb->ckpt_seq;
+	window_init(&log.window, replay->flash, WINDOW_BLOCKS);
+
+	if (sb->ckpt_blocks)
+		err = load_checkpoint(&log);
+	if (!err && !(sb->flags & MTFTL_SB_CLEAN)) {
+		for (zone = MTFTL_NR_SB_ZONES; zone < sb->nr_zones && !err; zone++)
+			if (!is_ckpt_zone(sb, zone))
+				err = read_zone(&log, zone);
+		if (!err)
+			apply_log(&log);
+	}
+
+	window_free(&log.window);
+	vector_free(&log.units);
+	vector_free(&log.entries);
+	vector_free(&log.ranges);
+	return err;
+}
+
+void replay_free(struct replay *replay)
+{
+	free(replay->map);
+	free(replay->zones);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Recovery, written a second time and apart from the module: from a superblock to
+ * the map, by the rules of docs/format.md. Reads only. What the module mounts must
+ * be what this finds.
+ */
+#ifndef MTFTL_TOOL_REPLAY_H
+#define MTFTL_TOOL_REPLAY_H
+
+#include "flash.h"
+#include "report.h"
+#include "unit.h"
+
+struct replay_zone {
+	u32 erase_count;
+	u32 wp;
+	u64 first_seq;
+	u16 flags;
+};
+
+struct replay {
+	/* Given. */
+	struct flash *flash;
+	const struct mtftl_sb_info *sb;
+	struct report *report;
+
+	/* Found. */
+	u32 *map;			/* sb->logical_blocks pages or MTFTL_MAP_* */
+	struct replay_zone *zones;	/* of the checkpoint; zeroes without one */
+	u64 max_seq;
+	u64 durable_seq;
+	u32 zones_skipped;		/* unchanged since the checkpoint */
+	u32 zones_by_footer;
+	u32 zones_scanned;
+	u64 units;			/* above the checkpoint's number */
+	u64 ranges;
+	u64 blocks_dropped;		/* not durable and torn */
+};
+
+/*
+ * 0, -EBADMSG: the checkpoint is damaged, or -EPROTO: a unit is of a newer version;
+ * either is reported. replay_free() in any case.
+ */
+int replay_run(struct replay *replay);
+void replay_free(struct replay *replay);
+
+#endif

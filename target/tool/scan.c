@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The walk over a zone's units; docs/format.md gives the rules and their reasons. */
+#include <stdlib.h>
+
+#include "mtftl.h"
+#include "scan.h"
+#include "vector.h"
+
+void window_init(struct window *window, struct flash *flash, u32 size)
+{
+	*window = (struct window) {
+		.flash = flash,
+		.buffer = xalloc_blocks(size),
+		.size = size,
+	};
+}
+
+void window_free(struct window *window)
+{
+	free(window->buffer);
+}
+
+const u8 *window_block(struct window *window, u32 zone, u32 offset)
+{
+	struct flash *flash = window->flash;
+	u32 nr = flash->zones[zone].wp - offset;
+
+	if (zone != window->zone || offset < window->first ||
+	    offset - window->first >= window->filled) {
+		if (nr > window->size)
+			nr = window->size;
+		window->zone = zone;
+		window->first = offset;
+		window->filled = nr;
+		if (flash->read(flash, zone, offset, nr, window->buffer)) {
+			/* One bad block must not hide its neighbours. */
+			window->filled = 1;
+			if (nr == 1 || flash->read(flash, zone, offset, 1, window->buffer)) {
+				window->filled = 0;
+				return NULL;
+			}
+		}
+	}
+	return window->buffer + ((size_t)(offset - window->first) << MTFTL_BLOCK_SHIFT);
+}
+
+/* What is known of this zone; numbers are only asked for behind torn places. */
+struct seen {
+	struct vector seqs;
+	u32 erase_count;
+};
+
+static bool is_copy(const struct seen *seen, const struct mtftl_unit_info *info, u64 ckpt_seq)
+{
+	const u64 *seqs = seen->seqs.items;
+	u64 i;
+
+	if (info->seq <= ckpt_seq)
+		return true;
+	for (i = 0; i < seen->seqs.nr; i++)
+		if (seqs[i] == info->seq)
+			return true;
+	return false;
+}
+
+void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq,
+	       scan_found found, void *context, struct scan_result *result)
+{
+	u32 wp = window->flash->zones[zone].wp, at = from;
+	struct mtftl_unit_info info;
+	struct seen seen = { 0 };
+	bool in_step = from == 0;	/* at the zone's start, or right behind a unit */
+
+	memset(result, 0, sizeof(*result));
+	while (at < wp) {
+		const u8 *block = window_block(window, zone, at);
+		int err = block ? mtftl_unit_parse(block, seed, zone, at,
+						   window->flash->zone_capacity, &info) : -EIO;
+
+		result->unreadable += err == -EIO;
+		result->contradictions += err == -EINVAL;
+		if (err == -EPROTO) {
+			result->newer = true;
+			break;
+		}
+		if (!err && seen.seqs.nr && info.erase_count != seen.erase_count)
+			err = -ESTALE;
+		if (!err && !in_step && is_copy(&seen, &info, ckpt_seq))
+			err = -ESTALE;
+		if (err) {
+			if (!result->gap_blocks++)
+				result->first_gap = at;
+			in_step = false;
+			at++;
+			continue;
+		}
+		*(u64 *)vector_add(&seen.seqs, sizeof(u64)) = info.seq;
+		seen.erase_count = info.erase_count;
+		result->units++;
+		found(context, &info, block);
+		in_step = true;
+		at += 1 + info.nr_blocks;
+	}
+	vector_free(&seen.seqs);
+}
+
+/* Copy the payload of the footer units from @at on to where their entries say. */
+static bool load_footer(struct window *window, u32 seed, u32 zone, u32 at,
+			const struct mtftl_tail_info *tail, u64 *durable_seq, u8 *stream)
+{
+	u32 capacity = window->flash->zone_capacity, left = tail->footer_blocks, i;
+	u8 *header = xalloc_blocks(1);
+	struct mtftl_unit_info info;
+	const u8 *block;
+	bool *have = xalloc(tail->footer_blocks, sizeof(*have));
+
+	while (left > 0 && at < capacity - 1) {
+		block = window_block(window, zone, at);
+		if (!block || mtftl_unit_parse(block, seed, zone, at, capacity, &info))
+			break;
+		if (info.type != MTFTL_UNIT_FOOTER || info.erase_count != tail->erase_count)
+			break;
+		if (info.durable_seq > *durable_seq)
+			*durable_seq = info.durable_seq;
+		memcpy(header, block, MTFTL_BLOCK_SIZE);
+		for (i = 0; i < info.nr_entries; i++) {
+			u64 index;
+			u32 crc;
+
+			mtftl_unit_entry(header, i, &index, &crc);
+			block = window_block(window, zone, at + 1 + i);
+			if (index >= tail->footer_blocks || have[index] || !block ||
+			    mtftl_payload_crc(seed, block) != crc)
+				goto out;
+			memcpy(stream + (index << MTFTL_BLOCK_SHIFT), block, MTFTL_BLOCK_SIZE);
+			have[index] = true;
+			left--;
+		}
+		at += 1 + info.nr_blocks;
+	}
+out:
+	free(have);
+	free(header);
+	return left == 0;
+}
+
+static bool footer_valid(const u8 *stream, u32 size, const struct mtftl_tail_info *tail)
+{
+	u32 pos = 0, offset, records = 0;
+	enum mtftl_unit_type type;
+	const __le64 *lbas;
+	u16 entries;
+	u64 seq;
+	int got;
+
+	while ((got = mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &entries,
+					&lbas)) > 0) {
+		if (seq < tail->min_seq || seq > tail->max_seq ||
+		    offset >= tail->footer_offset || entries >= tail->footer_offset - offset)
+			return false;
+		records++;
+	}
+	return got == 0 && records == tail->nr_records;
+}
+
+u8 *scan_footer(struct window *window, u32 seed, u32 zone, struct mtftl_tail_info *tail,
+		u64 *durable_seq, u32 *size)
+{
+	u32 capacity = window->flash->zone_capacity;
+	struct mtftl_unit_info first;
+	const u8 *block;
+	u8 *stream;
+
+	if (window->flash->zones[zone].wp < capacity)
+		return NULL;
+	block = window_block(window, zone, 0);
+	if (!block || mtftl_unit_parse(block, seed, zone, 0, capacity, &first))
+		return NULL;
+	block = window_block(window, zone, capacity - 1);
+	if (!block || mtftl_tail_parse(block, seed, zone, capacity, tail) ||
+	    tail->erase_count != first.erase_count)
+		return NULL;
+
+	*size = tail->footer_blocks << MTFTL_BLOCK_SHIFT;
+	stream = xalloc_blocks(tail->footer_blocks);
+	if (load_footer(window, seed, zone, tail->footer_offset, tail, durable_seq, stream) &&
+	    footer_valid(stream, *size, tail))
+		return stream;
+	free(stream);
+	return NULL;
+}

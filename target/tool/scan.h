@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Walks the units of one zone, over whatever is torn or damaged, and reads zone
+ * footers. Pure but for flash->read and memory.
+ */
+#ifndef MTFTL_TOOL_SCAN_H
+#define MTFTL_TOOL_SCAN_H
+
+#include "flash.h"
+#include "unit.h"
+
+/* Blocks of one zone, read ahead in pieces of a given size. */
+struct window {
+	struct flash *flash;
+	u8 *buffer;
+	u32 size;		/* blocks in the buffer */
+	u32 zone;
+	u32 first;		/* what it holds: blocks [first, first + filled) of zone */
+	u32 filled;
+};
+
+void window_init(struct window *window, struct flash *flash, u32 size);
+void window_free(struct window *window);
+/* One block below the write pointer, NULL if it cannot be read; valid until the next call. */
+const u8 *window_block(struct window *window, u32 zone, u32 offset);
+
+struct scan_result {
+	u32 units;
+	u32 gap_blocks;		/* below the write pointer, but in no unit */
+	u32 first_gap;
+	u32 contradictions;	/* headers that verify, but make no sense */
+	u32 unreadable;		/* headers that could not be read */
+	bool newer;		/* a unit of a version that is not ours: do not go on */
+};
+
+/*
+ * Call @found for each unit of a zone from block @from on, in order of offset.
+ * A header behind a torn place counts only if its number is above @ckpt_seq (0
+ * if in doubt), new in this zone, and its erase count that of the headers before:
+ * anything else may be payload that a user copied from the raw device.
+ */
+typedef void (*scan_found)(void *context, const struct mtftl_unit_info *info,
+			   const u8 *header);
+void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq,
+	       scan_found found, void *context, struct scan_result *result);
+
+/*
+ * The footer stream of a full zone, or NULL if it has none that verifies from tail
+ * to last block. The caller frees it. @size is in bytes.
+ */
+u8 *scan_footer(struct window *window, u32 seed, u32 zone, struct mtftl_tail_info *tail,
+		u64 *durable_seq, u32 *size);
+
+#endif
