@@ -1,0 +1,1073 @@
+/*
+ * The flash device.  See flash-model.h.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The way of a command: submit -> (controller, one at a time) -> ready ->
+ * operations on dies -> answer -> (firmware latency) -> done.
+ */
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flash-model.h"
+
+typedef struct FlashWaiter {
+    struct FlashWaiter *next;
+    FlashCmd *cmd;
+} FlashWaiter;
+
+/* One program unit's worth of buffered data. */
+struct FlashUnit {
+    FlashOp op;
+    FlashDev *dev;
+    uint32_t zone;
+    uint64_t block;             /* first block, from the zone's start */
+    uint32_t nlb;               /* blocks filled */
+    uint64_t seq;
+    bool dropped;               /* its zone was reset */
+    bool begun;
+    FlashWaiter *waiters;
+    FlashUnit *next, *prev;     /* fill list or issued list */
+    FlashUnit *zone_next;
+    uint8_t *data;
+    uint8_t *oob;
+};
+
+/* Erases or padding of one command on one die, one after the other. */
+struct FlashJob {
+    FlashOp op;
+    FlashCmd *cmd;
+    FlashJob *next, **pprev;
+    uint64_t first;             /* erases at full price */
+    uint64_t left;
+};
+
+static void *alloc(size_t n, size_t size)
+{
+    void *p = calloc(n ? n : 1, size);
+
+    assert(p);
+    return p;
+}
+
+static FlashDev *time_dev(FlashTime *ft)
+{
+    return (FlashDev *)((char *)ft - offsetof(FlashDev, time));
+}
+
+/* Geometry. */
+
+uint32_t flash_dev_die(const FlashDev *dev, uint32_t zone, uint64_t unit)
+{
+    uint32_t width = dev->media.shape.zone_dies;
+    uint32_t groups = dev->time.nr_dies / width;
+
+    return zone % groups * width + (unit + zone / groups) % width;
+}
+
+static uint64_t zone_units(const FlashDev *dev, uint64_t blocks)
+{
+    return (blocks + dev->unit_blocks - 1) / dev->unit_blocks;
+}
+
+/* How many of units [from, to) of the zone sit on the die at that place? */
+static uint64_t units_at(const FlashDev *dev, uint64_t from, uint64_t to,
+                         uint32_t place)
+{
+    uint32_t width = dev->media.shape.zone_dies;
+
+    return (to + width - 1 - place) / width -
+           (from + width - 1 - place) / width;
+}
+
+/* Buffer accounting. */
+
+static void buffer_add(FlashDev *dev, int64_t bytes)
+{
+    FlashStats *s = &dev->stats;
+
+    s->buffer_time += s->buffer_used * (dev->time.now - s->buffer_since);
+    s->buffer_since = dev->time.now;
+    s->buffer_used += bytes;
+    if (s->buffer_used > s->buffer_max) {
+        s->buffer_max = s->buffer_used;
+    }
+}
+
+/* Commands: the last steps. */
+
+static void cmd_unlink(FlashCmd *cmd)
+{
+    *cmd->pprev = cmd->next;
+    if (cmd->next) {
+        cmd->next->pprev = cmd->pprev;
+    }
+}
+
+static void cmd_done(FlashTime *ft, void *arg)
+{
+    FlashDev *dev = time_dev(ft);
+    FlashCmd *cmd = arg;
+
+    cmd_unlink(cmd);
+    free(cmd->reads);
+    free(cmd->data);
+    free(cmd->oob);
+    cmd->reads = NULL;
+    cmd->data = cmd->oob = NULL;
+    if (cmd->status) {
+        dev->stats.errors++;
+    }
+    dev->done(dev, cmd);
+}
+
+static void cmd_answer(FlashDev *dev, FlashCmd *cmd)
+{
+    if (cmd->extra_ns) {
+        flash_time_at(&dev->time, dev->time.now + cmd->extra_ns, cmd_done, cmd);
+    } else {
+        cmd_done(&dev->time, cmd);
+    }
+}
+
+/* A full zone is full after a power loss only from here on. */
+static void finish_ended(FlashDev *dev, FlashCmd *cmd)
+{
+    FlashImageZone *z = &dev->media.zones[cmd->zone];
+
+    if (cmd->seq != z->erases) {
+        return;                 /* it was reset meanwhile */
+    }
+    z->flags |= FLASH_ZONE_FINISHED;
+    if (dev->zones[cmd->zone].accepted) {
+        z->padded = dev->media.shape.zone_cap;
+    }
+}
+
+static void cmd_step(FlashDev *dev, FlashCmd *cmd)
+{
+    assert(cmd->pending);
+    if (!--cmd->pending) {
+        if (cmd->kind == FLASH_CMD_FINISH) {
+            finish_ended(dev, cmd);
+        }
+        cmd_answer(dev, cmd);
+    }
+}
+
+/* Units. */
+
+static void pump(FlashDev *dev);
+
+static FlashUnit *unit_new(FlashDev *dev, uint32_t zone)
+{
+    const FlashShape *s = &dev->media.shape;
+    FlashUnit *u = dev->spare;
+
+    if (u) {
+        dev->spare = u->next;
+    } else {
+        u = alloc(1, sizeof(*u));
+        u->data = alloc(dev->unit_blocks, s->block_size);
+        u->oob = alloc(dev->unit_blocks, s->meta_size ? s->meta_size : 1);
+    }
+    u->dev = dev;
+    u->zone = zone;
+    u->block = dev->zones[zone].accepted;
+    u->nlb = 0;
+    u->dropped = u->begun = false;
+    u->waiters = NULL;
+    u->next = NULL;
+    u->prev = dev->fill_tail;
+    if (dev->fill_tail) {
+        dev->fill_tail->next = u;
+    } else {
+        dev->fill_head = u;
+    }
+    dev->fill_tail = u;
+    dev->zones[zone].fill = u;
+    return u;
+}
+
+static void unit_free(FlashDev *dev, FlashUnit *u)
+{
+    while (u->waiters) {
+        FlashWaiter *w = u->waiters;
+
+        u->waiters = w->next;
+        free(w);
+    }
+    u->next = dev->spare;
+    dev->spare = u;
+}
+
+static void list_remove(FlashUnit **head, FlashUnit **tail, FlashUnit *u)
+{
+    if (u->prev) {
+        u->prev->next = u->next;
+    } else {
+        *head = u->next;
+    }
+    if (u->next) {
+        u->next->prev = u->prev;
+    } else {
+        *tail = u->prev;
+    }
+}
+
+static void unit_wait(FlashUnit *u, FlashCmd *cmd)
+{
+    FlashWaiter *w = u->waiters;
+
+    if (w && w->cmd == cmd) {
+        return;
+    }
+    w = alloc(1, sizeof(*w));
+    w->cmd = cmd;
+    w->next = u->waiters;
+    u->waiters = w;
+    cmd->pending++;
+}
+
+static void waiters_step(FlashDev *dev, FlashUnit *u)
+{
+    while (u->waiters) {
+        FlashWaiter *w = u->waiters;
+        FlashCmd *cmd = w->cmd;
+
+        u->waiters = w->next;
+        free(w);
+        cmd_step(dev, cmd);
+    }
+}
+
+static void zone_forget_unit(FlashDev *dev, FlashUnit *u)
+{
+    FlashUnit **p = &dev->zones[u->zone].units;
+
+    while (*p != u) {
+        p = &(*p)->zone_next;
+    }
+    *p = u->zone_next;
+}
+
+static void flushes_check(FlashDev *dev)
+{
+    while (dev->flush_head &&
+           (!dev->issued_head ||
+            dev->issued_head->seq > dev->flush_head->seq)) {
+        FlashCmd *cmd = dev->flush_head;
+
+        dev->flush_head = cmd->wait_next;
+        if (!dev->flush_head) {
+            dev->flush_tail = &dev->flush_head;
+        }
+        cmd_step(dev, cmd);
+    }
+}
+
+static void cut_now(FlashTime *ft, void *arg);
+
+static void unit_started(FlashTime *ft, FlashOp *op)
+{
+    FlashUnit *u = op->arg;
+    FlashDev *dev = time_dev(ft);
+
+    u->begun = true;
+    if (!u->dropped) {
+        flash_media_begin(&dev->media, u->zone, u->block, u->nlb);
+    }
+    if (dev->trouble.cut_at_program && !--dev->trouble.cut_at_program) {
+        flash_time_at(ft, ft->now, cut_now, (void *)(uintptr_t)dev->cut_epoch);
+    }
+}
+
+static void unit_ended(FlashTime *ft, FlashOp *op)
+{
+    FlashUnit *u = op->arg;
+    FlashDev *dev = time_dev(ft);
+
+    if (dev->trouble.fail_program && !--dev->trouble.fail_program) {
+        /* the drive still has the data, and writes it to a spare block */
+        dev->stats.programs_retried++;
+        dev->stats.programmed_bytes +=
+            (uint64_t)dev->unit_blocks * dev->media.shape.block_size;
+        flash_op_submit(ft, op);
+        return;
+    }
+
+    list_remove(&dev->issued_head, &dev->issued_tail, u);
+    if (!u->dropped) {
+        zone_forget_unit(dev, u);
+        flash_media_commit(&dev->media, u->zone, u->block, u->nlb, u->data,
+                           u->oob);
+        buffer_add(dev, -(int64_t)u->nlb * dev->media.shape.block_size);
+    }
+    waiters_step(dev, u);
+    unit_free(dev, u);
+    flushes_check(dev);
+    pump(dev);
+}
+
+static uint64_t program_ns(const FlashDev *dev)
+{
+    return dev->tuning.delay_program ? dev->tuning.program_ns : 0;
+}
+
+/* Send a unit to its die, full or not. */
+static void unit_issue(FlashDev *dev, FlashUnit *u)
+{
+    FlashZone *z = &dev->zones[u->zone];
+    uint32_t bytes = dev->unit_blocks * dev->media.shape.block_size;
+
+    list_remove(&dev->fill_head, &dev->fill_tail, u);
+    z->fill = NULL;
+    u->seq = ++dev->seq;
+    u->next = NULL;
+    u->prev = dev->issued_tail;
+    if (dev->issued_tail) {
+        dev->issued_tail->next = u;
+    } else {
+        dev->issued_head = u;
+    }
+    dev->issued_tail = u;
+    u->zone_next = z->units;
+    z->units = u;
+
+    if (u->nlb == dev->unit_blocks) {
+        dev->stats.programs_full++;
+    } else {
+        dev->stats.programs_padded++;
+    }
+    dev->stats.programmed_bytes += bytes;
+    u->op = (FlashOp) {
+        .kind = FLASH_OP_PROGRAM,
+        .die = flash_dev_die(dev, u->zone, u->block / dev->unit_blocks),
+        .bytes = bytes,
+        .cell_ns = program_ns(dev),
+        .started = unit_started,
+        .done = unit_ended,
+        .arg = u,
+    };
+    flash_op_submit(&dev->time, &u->op);
+}
+
+static void issue_all(FlashDev *dev)
+{
+    while (dev->fill_head) {
+        unit_issue(dev, dev->fill_head);
+    }
+}
+
+/* Writes. */
+
+static bool write_through(const FlashDev *dev, const FlashCmd *cmd)
+{
+    return cmd->fua || !dev->tuning.buffer;
+}
+
+/* Move as much as fits of a write into the buffer; true: all of it. */
+static bool write_admit(FlashDev *dev, FlashCmd *cmd)
+{
+    const FlashShape *s = &dev->media.shape;
+    FlashZone *z = &dev->zones[cmd->zone];
+
+    while (cmd->admitted < cmd->nlb) {
+        uint32_t n = cmd->nlb - cmd->admitted;
+        uint64_t edge = z->accepted / dev->unit_blocks * dev->unit_blocks +
+                        dev->unit_blocks;
+        FlashUnit *u;
+
+        if (dev->tuning.buffer) {
+            uint64_t used = dev->stats.buffer_used;
+            uint64_t room = used < dev->tuning.buffer ?
+                (dev->tuning.buffer - used) / s->block_size : 0;
+
+            if (!room) {
+                return false;
+            }
+            n = n < room ? n : room;
+        }
+        n = n < edge - z->accepted ? n : edge - z->accepted;
+
+        u = z->fill ? z->fill : unit_new(dev, cmd->zone);
+        memcpy(u->data + (size_t)u->nlb * s->block_size,
+               cmd->data + (size_t)cmd->admitted * s->block_size,
+               (size_t)n * s->block_size);
+        if (s->meta_size) {
+            memcpy(u->oob + (size_t)u->nlb * s->meta_size,
+                   cmd->oob + (size_t)cmd->admitted * s->meta_size,
+                   (size_t)n * s->meta_size);
+        }
+        u->nlb += n;
+        z->accepted += n;
+        cmd->admitted += n;
+        buffer_add(dev, (int64_t)n * s->block_size);
+        if (write_through(dev, cmd)) {
+            unit_wait(u, cmd);
+        }
+        if (z->accepted == edge || z->accepted == s->zone_cap) {
+            unit_issue(dev, u);
+        }
+    }
+    if (write_through(dev, cmd) && z->fill) {
+        unit_issue(dev, z->fill);
+    }
+    return true;
+}
+
+/* Let waiting writes into the buffer, in the order in which they came. */
+static void pump(FlashDev *dev)
+{
+    while (dev->wait_head) {
+        FlashCmd *cmd = dev->wait_head;
+
+        /* the answer waits for all of the write, not for its first units */
+        cmd->pending++;
+        if (!write_admit(dev, cmd)) {
+            cmd->pending--;
+            if (!dev->issued_head && dev->fill_head) {
+                /* all of the buffer is in units that are not full */
+                unit_issue(dev, dev->fill_head);
+            }
+            return;
+        }
+        dev->wait_head = cmd->wait_next;
+        if (!dev->wait_head) {
+            dev->wait_tail = &dev->wait_head;
+        }
+        cmd_step(dev, cmd);
+    }
+}
+
+static void write_ready(FlashDev *dev, FlashCmd *cmd)
+{
+    bool first = !dev->wait_head;
+
+    cmd->wait_next = NULL;
+    *dev->wait_tail = cmd;
+    dev->wait_tail = &cmd->wait_next;
+    if (first) {
+        pump(dev);
+    }
+    if (dev->wait_head) {
+        dev->stats.waited++;
+    }
+}
+
+/* Reads. */
+
+static void read_ended(FlashTime *ft, FlashOp *op)
+{
+    cmd_step(time_dev(ft), op->arg);
+}
+
+static const FlashUnit *unit_of(const FlashDev *dev, uint32_t zone,
+                                uint64_t block)
+{
+    const FlashZone *z = &dev->zones[zone];
+    const FlashUnit *u;
+
+    if (z->fill && block >= z->fill->block) {
+        return block < z->fill->block + z->fill->nlb ? z->fill : NULL;
+    }
+    for (u = z->units; u; u = u->zone_next) {
+        if (block >= u->block && block < u->block + u->nlb) {
+            return u;
+        }
+    }
+    return NULL;
+}
+
+/* One cell read and one transfer for each row of pages that is touched. */
+static void read_ready(FlashDev *dev, FlashCmd *cmd)
+{
+    const FlashShape *s = &dev->media.shape;
+    uint64_t block = cmd->block, end = cmd->block + cmd->nlb;
+    uint64_t limit = dev->zones[cmd->zone].accepted;
+    uint32_t n = 0;
+
+    if (end > limit) {
+        end = limit;            /* beyond it there is nothing to read */
+    }
+    cmd->pending = 1;
+    if (block < end) {
+        cmd->reads = alloc((end - 1) / dev->row_blocks -
+                           block / dev->row_blocks + 1, sizeof(*cmd->reads));
+    }
+    while (block < end) {
+        uint64_t edge = (block / dev->row_blocks + 1) * dev->row_blocks;
+        uint32_t wanted = 0;
+
+        for (edge = edge < end ? edge : end; block < edge; block++) {
+            wanted += !unit_of(dev, cmd->zone, block);
+        }
+        if (!wanted) {
+            dev->stats.buffer_hits++;
+            continue;
+        }
+        cmd->reads[n] = (FlashOp) {
+            .kind = FLASH_OP_READ,
+            .die = flash_dev_die(dev, cmd->zone,
+                                 (block - 1) / dev->unit_blocks),
+            .bytes = wanted * s->block_size,
+            .cell_ns = dev->tuning.delay_read ? dev->tuning.read_ns : 0,
+            .done = read_ended,
+            .arg = cmd,
+        };
+        n++;
+    }
+    dev->stats.reads += n;
+    cmd->pending += n;
+    for (uint32_t i = 0; i < n; i++) {
+        flash_op_submit(&dev->time, &cmd->reads[i]);
+    }
+    cmd_step(dev, cmd);
+}
+
+/* Jobs: the same work again and again on one die, for one command. */
+
+static void job_next(FlashDev *dev, FlashJob *job);
+
+static void job_ended(FlashTime *ft, FlashOp *op)
+{
+    job_next(time_dev(ft), op->arg);
+}
+
+static void job_next(FlashDev *dev, FlashJob *job)
+{
+    FlashCmd *cmd = job->cmd;
+    const FlashTuning *t = &dev->tuning;
+
+    if (!job->left) {
+        *job->pprev = job->next;
+        if (job->next) {
+            job->next->pprev = job->pprev;
+        }
+        free(job);
+        cmd_step(dev, cmd);
+        return;
+    }
+    job->left--;
+    if (job->op.kind == FLASH_OP_ERASE) {
+        job->op.cell_ns = job->first ? t->erase_ns : t->erase_more_ns;
+        if (job->first) {
+            job->first--;
+        }
+        if (!t->delay_erase) {
+            job->op.cell_ns = 0;
+        }
+        dev->stats.erases++;
+    } else {
+        job->op.cell_ns = program_ns(dev);
+        dev->stats.programs_finish++;
+        dev->stats.programmed_bytes += job->op.bytes;
+    }
+    flash_op_submit(&dev->time, &job->op);
+}
+
+static void job_start(FlashDev *dev, FlashCmd *cmd, FlashOpKind kind,
+                      uint32_t die, uint64_t first, uint64_t count)
+{
+    FlashJob *job;
+
+    if (!count) {
+        return;
+    }
+    job = alloc(1, sizeof(*job));
+    job->cmd = cmd;
+    job->first = first;
+    job->left = count;
+    job->op.kind = kind;
+    job->op.die = die;
+    job->op.done = job_ended;
+    job->op.arg = job;
+    if (kind == FLASH_OP_PROGRAM) {
+        job->op.bytes = dev->unit_blocks * dev->media.shape.block_size;
+    }
+    job->next = dev->jobs;
+    job->pprev = &dev->jobs;
+    if (dev->jobs) {
+        dev->jobs->pprev = &job->next;
+    }
+    dev->jobs = job;
+    cmd->pending++;
+    job_next(dev, job);
+}
+
+/* Zones. */
+
+static bool zone_touched(const FlashDev *dev, uint32_t zone)
+{
+    const FlashImageZone *iz = &dev->media.zones[zone];
+
+    return !(iz->flags & (FLASH_ZONE_READ_ONLY | FLASH_ZONE_OFFLINE)) &&
+           (dev->zones[zone].accepted || iz->wp || iz->flags);
+}
+
+/* Nothing of the zone stays in the buffer or in the queue for it. */
+static void zone_drop(FlashDev *dev, uint32_t zone)
+{
+    FlashZone *z = &dev->zones[zone];
+    FlashCmd **p = &dev->wait_head;
+    FlashUnit *u;
+
+    while (*p) {
+        FlashCmd *cmd = *p;
+
+        if (cmd->zone != zone) {
+            p = &cmd->wait_next;
+            continue;
+        }
+        *p = cmd->wait_next;
+        cmd->status = FLASH_OVERTAKEN;
+        cmd->pending++;
+        cmd_step(dev, cmd);
+    }
+    dev->wait_tail = p;
+
+    while ((u = z->units)) {
+        z->units = u->zone_next;
+        buffer_add(dev, -(int64_t)u->nlb * dev->media.shape.block_size);
+        u->dropped = true;
+        if (!u->begun) {
+            u->op.bytes = 0;
+            u->op.cell_ns = 0;
+        }
+    }
+    u = z->fill;
+    if (u) {
+        z->fill = NULL;
+        buffer_add(dev, -(int64_t)u->nlb * dev->media.shape.block_size);
+        list_remove(&dev->fill_head, &dev->fill_tail, u);
+        waiters_step(dev, u);
+        unit_free(dev, u);
+    }
+    z->accepted = 0;
+    z->finished = false;
+}
+
+/* Erase the blocks that the zones occupy; count[die] and first[die] add up. */
+static void zone_count_erases(FlashDev *dev, uint32_t zone, uint64_t *first,
+                              uint64_t *count)
+{
+    const FlashImageZone *iz = &dev->media.zones[zone];
+    uint64_t used = iz->wp > iz->padded ? iz->wp : iz->padded;
+    uint64_t units = zone_units(dev, used);
+
+    for (uint32_t i = 0; i < dev->media.shape.zone_dies; i++) {
+        uint64_t n = units_at(dev, 0, units, i);
+
+        if (n) {
+            uint32_t die = flash_dev_die(dev, zone, i);
+
+            count[die] += (n + dev->units_per_block - 1) /
+                          dev->units_per_block;
+            first[die]++;
+        }
+    }
+}
+
+static void reset_ready(FlashDev *dev, FlashCmd *cmd)
+{
+    bool all = cmd->zone == FLASH_ALL_ZONES;
+    uint64_t nr_zones = dev->media.shape.nr_zones;
+    uint32_t nr_dies = dev->time.nr_dies;
+    uint64_t *count = alloc(2 * nr_dies, sizeof(*count));
+    uint64_t *first = count + nr_dies;
+
+    cmd->pending = 1;
+    for (uint32_t i = 0; i < nr_zones; i++) {
+        if (all ? zone_touched(dev, i) : i == cmd->zone) {
+            zone_count_erases(dev, i, first, count);
+            zone_drop(dev, i);
+            flash_media_reset(&dev->media, i);
+        }
+    }
+    for (uint32_t die = 0; die < nr_dies; die++) {
+        job_start(dev, cmd, FLASH_OP_ERASE, die, first[die], count[die]);
+    }
+    free(count);
+    pump(dev);
+    cmd_step(dev, cmd);
+}
+
+static void finish_ready(FlashDev *dev, FlashCmd *cmd)
+{
+    FlashZone *z = &dev->zones[cmd->zone];
+    uint64_t from = zone_units(dev, z->accepted);
+    uint64_t to = zone_units(dev, dev->media.shape.zone_cap);
+    FlashUnit *u;
+
+    cmd->pending = 1;
+    cmd->seq = dev->media.zones[cmd->zone].erases;
+    if (z->fill) {
+        unit_issue(dev, z->fill);
+    }
+    for (u = z->units; u; u = u->zone_next) {
+        unit_wait(u, cmd);
+    }
+    if (z->accepted && !z->finished) {
+        for (uint32_t i = 0; i < dev->media.shape.zone_dies; i++) {
+            job_start(dev, cmd, FLASH_OP_PROGRAM,
+                      flash_dev_die(dev, cmd->zone, i), 0,
+                      units_at(dev, from, to, i));
+        }
+    }
+    z->finished = true;
+    cmd_step(dev, cmd);
+}
+
+static void flush_ready(FlashDev *dev, FlashCmd *cmd)
+{
+    issue_all(dev);
+    cmd->pending = 1;
+    cmd->seq = dev->seq;
+    cmd->wait_next = NULL;
+    *dev->flush_tail = cmd;
+    dev->flush_tail = &cmd->wait_next;
+    flushes_check(dev);
+}
+
+static void cmd_ready(FlashTime *ft, void *arg)
+{
+    FlashDev *dev = time_dev(ft);
+    FlashCmd *cmd = arg;
+
+    switch (cmd->kind) {
+    case FLASH_CMD_READ:
+        read_ready(dev, cmd);
+        break;
+    case FLASH_CMD_WRITE:
+    case FLASH_CMD_APPEND:
+        write_ready(dev, cmd);
+        break;
+    case FLASH_CMD_FLUSH:
+        flush_ready(dev, cmd);
+        break;
+    case FLASH_CMD_FINISH:
+        finish_ready(dev, cmd);
+        break;
+    case FLASH_CMD_RESET:
+        reset_ready(dev, cmd);
+        break;
+    default:
+        cmd_answer(dev, cmd);
+    }
+}
+
+void flash_dev_submit(FlashDev *dev, FlashCmd *cmd)
+{
+    uint64_t now = dev->time.now;
+    uint64_t begin = dev->service_free > now ? dev->service_free : now;
+    uint64_t bytes = (uint64_t)cmd->nlb * dev->media.shape.block_size;
+
+    cmd->dev = dev;
+    cmd->status = FLASH_OK;
+    cmd->reads = NULL;
+    cmd->admitted = cmd->pending = 0;
+    cmd->extra_ns = dev->tuning.cmd_ns[cmd->kind];
+    cmd->next = dev->cmds;
+    cmd->pprev = &dev->cmds;
+    if (dev->cmds) {
+        dev->cmds->pprev = &cmd->next;
+    }
+    dev->cmds = cmd;
+
+    if (!dev->powered) {
+        cmd->status = FLASH_NO_POWER;
+        cmd_done(&dev->time, cmd);
+        return;
+    }
+    dev->stats.cmds[cmd->kind]++;
+    if (cmd->kind == FLASH_CMD_READ) {
+        dev->stats.read_bytes += bytes;
+    } else if (cmd->kind <= FLASH_CMD_APPEND) {
+        dev->stats.written_bytes += bytes;
+        if (!dev->zones[cmd->zone].open) {
+            dev->zones[cmd->zone].open = true;
+            cmd->extra_ns += dev->tuning.cmd_ns[FLASH_CMD_OPEN];
+        }
+    } else if (cmd->kind == FLASH_CMD_RESET && cmd->zone == FLASH_ALL_ZONES) {
+        uint64_t n = 0;
+
+        for (uint32_t i = 0; i < dev->media.shape.nr_zones; i++) {
+            n += zone_touched(dev, i);
+        }
+        cmd->extra_ns *= n ? n : 1;
+    }
+
+    dev->service_free = begin + dev->tuning.service_ns;
+    if (dev->service_free > now) {
+        flash_time_at(&dev->time, dev->service_free, cmd_ready, cmd);
+    } else {
+        cmd_ready(&dev->time, cmd);
+    }
+}
+
+/* Data. */
+
+bool flash_dev_instant(const FlashDev *dev, uint32_t zone)
+{
+    const FlashTuning *t = &dev->tuning;
+
+    return !(t->delay_read && t->read_ns) &&
+           !(t->delay_program && t->program_ns) &&
+           !(t->delay_erase && (t->erase_ns || t->erase_more_ns)) &&
+           !(t->delay_transfer && (t->bus.bytes_per_s || t->bus.setup_ns)) &&
+           !t->service_ns && !dev->fill_head && !dev->issued_head &&
+           !dev->wait_head && !dev->jobs && !t->cmd_ns[FLASH_CMD_READ] &&
+           !t->cmd_ns[FLASH_CMD_WRITE] && !t->cmd_ns[FLASH_CMD_APPEND] &&
+           !dev->trouble.cut_at_program && !dev->trouble.fail_program &&
+           !dev->zones[zone].fill;
+}
+
+void flash_dev_write_begin(FlashDev *dev, uint32_t zone, uint32_t nlb)
+{
+    flash_media_begin(&dev->media, zone, dev->zones[zone].accepted, nlb);
+}
+
+void flash_dev_write_end(FlashDev *dev, uint32_t zone, uint64_t block,
+                         uint32_t nlb)
+{
+    uint64_t bytes = (uint64_t)nlb * dev->media.shape.block_size;
+
+    flash_media_mark(&dev->media, zone * dev->media.shape.zone_blocks + block,
+                     nlb, false);
+    dev->zones[zone].accepted += nlb;
+    dev->zones[zone].open = true;
+    dev->stats.cmds[FLASH_CMD_WRITE]++;
+    dev->stats.written_bytes += bytes;
+    dev->stats.programmed_bytes += bytes;
+}
+
+const uint8_t *flash_dev_peek(const FlashDev *dev, uint32_t zone,
+                              uint64_t block, uint32_t nlb)
+{
+    const FlashZone *z = &dev->zones[zone];
+    const FlashUnit *u;
+
+    if (block + nlb > z->accepted) {
+        return NULL;
+    }
+    if (z->fill && block + nlb > z->fill->block) {
+        return NULL;
+    }
+    for (u = z->units; u; u = u->zone_next) {
+        if (block < u->block + u->nlb && block + nlb > u->block) {
+            return NULL;
+        }
+    }
+    return flash_media_data(&dev->media,
+                            zone * dev->media.shape.zone_blocks + block);
+}
+
+void flash_dev_copy(const FlashDev *dev, uint32_t zone, uint64_t block,
+                    uint32_t nlb, uint8_t *data, uint8_t *oob)
+{
+    const FlashShape *s = &dev->media.shape;
+    uint64_t lba = zone * s->zone_blocks + block;
+
+    for (; nlb; nlb--, block++, lba++, data += s->block_size) {
+        const FlashUnit *u = unit_of(dev, zone, block);
+
+        if (u) {
+            uint64_t at = block - u->block;
+
+            memcpy(data, u->data + at * s->block_size, s->block_size);
+            memcpy(oob, u->oob + at * s->meta_size, s->meta_size);
+        } else if (block < dev->zones[zone].accepted) {
+            memcpy(data, flash_media_data(&dev->media, lba), s->block_size);
+            memcpy(oob, flash_media_oob(&dev->media, lba), s->meta_size);
+        } else {
+            memset(data, 0, s->block_size);
+            memset(oob, 0, s->meta_size);
+        }
+        oob += s->meta_size;
+    }
+}
+
+bool flash_dev_bad(const FlashDev *dev, uint32_t zone, uint64_t block,
+                   uint32_t nlb)
+{
+    uint64_t start = zone * dev->media.shape.zone_blocks;
+    uint64_t end = block + nlb;
+
+    if (end > dev->zones[zone].accepted) {
+        end = dev->zones[zone].accepted;
+    }
+    if (block >= end ||
+        !flash_media_bad(&dev->media, start + block, end - block)) {
+        return false;
+    }
+    for (; block < end; block++) {
+        if (flash_media_bad(&dev->media, start + block, 1) &&
+            !unit_of(dev, zone, block)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Power. */
+
+static void zone_load(FlashDev *dev, uint32_t zone)
+{
+    const FlashImageZone *iz = &dev->media.zones[zone];
+
+    dev->zones[zone] = (FlashZone) {
+        .accepted = iz->wp,
+        .finished = iz->flags & FLASH_ZONE_FINISHED,
+    };
+}
+
+static void drop_all(FlashDev *dev)
+{
+    for (uint32_t i = 0; i < dev->media.shape.nr_zones; i++) {
+        FlashZone *z = &dev->zones[i];
+
+        dev->stats.lost_bytes += z->fill ? (uint64_t)z->fill->nlb *
+                                 dev->media.shape.block_size : 0;
+        for (FlashUnit *u = z->units; u; u = u->zone_next) {
+            dev->stats.lost_bytes += (uint64_t)u->nlb *
+                                     dev->media.shape.block_size;
+        }
+        zone_load(dev, i);
+    }
+    while (dev->fill_head) {
+        FlashUnit *u = dev->fill_head;
+
+        list_remove(&dev->fill_head, &dev->fill_tail, u);
+        unit_free(dev, u);
+    }
+    while (dev->issued_head) {
+        FlashUnit *u = dev->issued_head;
+
+        list_remove(&dev->issued_head, &dev->issued_tail, u);
+        unit_free(dev, u);
+    }
+    while (dev->jobs) {
+        FlashJob *job = dev->jobs;
+
+        dev->jobs = job->next;
+        free(job);
+    }
+    dev->wait_head = dev->flush_head = NULL;
+    dev->wait_tail = &dev->wait_head;
+    dev->flush_tail = &dev->flush_head;
+    dev->service_free = 0;
+    buffer_add(dev, -(int64_t)dev->stats.buffer_used);
+    flash_time_clear(&dev->time);
+}
+
+static void cut_now(FlashTime *ft, void *arg)
+{
+    FlashDev *dev = time_dev(ft);
+
+    if ((uintptr_t)arg != (uintptr_t)dev->cut_epoch || !dev->powered) {
+        return;
+    }
+    dev->powered = false;
+    dev->stats.cuts++;
+    drop_all(dev);
+    while (dev->cmds) {
+        dev->cmds->status = FLASH_NO_POWER;
+        cmd_done(ft, dev->cmds);
+    }
+    dev->lost_power(dev);
+}
+
+void flash_dev_cut(FlashDev *dev, uint64_t when)
+{
+    flash_time_at(&dev->time, when, cut_now, (void *)(uintptr_t)dev->cut_epoch);
+}
+
+void flash_dev_forget_cuts(FlashDev *dev)
+{
+    dev->cut_epoch++;
+    dev->trouble.cut_at_program = 0;
+}
+
+void flash_dev_power_on(FlashDev *dev)
+{
+    flash_dev_forget_cuts(dev);
+    dev->powered = true;
+}
+
+/* Life. */
+
+void flash_dev_retune(FlashDev *dev)
+{
+    const FlashTuning *t = &dev->tuning;
+    FlashTime *ft = &dev->time;
+
+    ft->bus = t->delay_transfer ? t->bus : (FlashBus) { 0 };
+    ft->cache = t->cache;
+    ft->read_first = t->read_first;
+    ft->suspend = t->suspend;
+    ft->resume_ns = t->resume_ns;
+    pump(dev);
+}
+
+char *flash_dev_open(FlashDev *dev, const char *path, const FlashShape *shape)
+{
+    char *why = flash_media_open(&dev->media, path, shape);
+    uint64_t row = (uint64_t)shape->planes * shape->page_size;
+
+    if (why) {
+        return why;
+    }
+    flash_time_init(&dev->time, shape->channels,
+                    shape->channels * shape->dies_per_channel);
+    dev->row_blocks = row / shape->block_size;
+    dev->unit_blocks = row * shape->program_pages / shape->block_size;
+    dev->units_per_block = shape->pages_per_block / shape->program_pages;
+    dev->zones = alloc(shape->nr_zones, sizeof(*dev->zones));
+    dev->wait_tail = &dev->wait_head;
+    dev->flush_tail = &dev->flush_head;
+    dev->powered = true;
+    for (uint32_t i = 0; i < shape->nr_zones; i++) {
+        zone_load(dev, i);
+    }
+    flash_dev_retune(dev);
+    return NULL;
+}
+
+void flash_dev_sync(FlashDev *dev)
+{
+    FlashUnit *u;
+
+    issue_all(dev);
+    for (u = dev->issued_head; u; u = u->next) {
+        if (!u->dropped) {
+            flash_media_begin(&dev->media, u->zone, u->block, u->nlb);
+            flash_media_commit(&dev->media, u->zone, u->block, u->nlb, u->data,
+                               u->oob);
+        }
+    }
+}
+
+void flash_dev_close(FlashDev *dev)
+{
+    if (dev->powered) {
+        flash_dev_sync(dev);
+    }
+    drop_all(dev);
+    while (dev->cmds) {
+        dev->cmds->status = FLASH_NO_POWER;
+        cmd_done(&dev->time, dev->cmds);
+    }
+    while (dev->spare) {
+        FlashUnit *u = dev->spare;
+
+        dev->spare = u->next;
+        free(u->data);
+        free(u->oob);
+        free(u);
+    }
+    free(dev->zones);
+    flash_time_free(&dev->time);
+    flash_media_close(&dev->media);
+}
