@@ -4,8 +4,15 @@
 The emulator comes from MTFTL_QEMU, or else from $MTFTL_BUILD/qemu or build/qemu.
 """
 
+import contextlib
+import fcntl
+import json
 import os
+import socket
 import subprocess
+import sys
+import termios
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,17 +46,74 @@ def program(tmp_path_factory):
     return make
 
 
-def command(image: Path, icount: str | None, cpus: int, console: Path) -> list[str]:
+def command(image: Path, icount: str | None, cpus: int, console: Path, *more: str) -> list[str]:
     return [QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35,smm=off", "-accel", "tcg",
-            "-cpu", "qemu64", "-global", "apic-common.vapic=off", "-smp", str(cpus), "-m", "64M", *(["-icount", icount] if icount else []),
-            "-bios", str(image), "-chardev", f"file,id=out,path={console}", "-device", "isa-debugcon,chardev=out",
-            "-device", "isa-debug-exit,iobase=0xf4,iosize=4"]
+            "-cpu", "qemu64", "-global", "apic-common.vapic=off", "-smp", str(cpus), "-m", "64M",
+            *(["-icount", icount] if icount else []), "-bios", str(image),
+            "-chardev", f"file,id=out,path={console}", "-device", "isa-debugcon,chardev=out",
+            "-device", "isa-debug-exit,iobase=0xf4,iosize=4", *more]
 
 
-def run(image: Path, icount: str | None, cpus: int, console: Path) -> str:
-    done = subprocess.run(command(image, icount, cpus, console), timeout=120, capture_output=True, text=True)
+def run(image: Path, icount: str | None, cpus: int, console: Path, *more: str) -> str:
+    done = subprocess.run(command(image, icount, cpus, console, *more), timeout=120, capture_output=True, text=True)
     assert done.returncode == 1 and not done.stderr, done.stderr
     return console.read_text()
+
+
+class Monitor:
+    """A running emulator, and QMP to it."""
+
+    def __init__(self, arguments: list[str]):
+        ours, theirs = socket.socketpair()
+        with theirs:
+            fd = theirs.fileno()
+            self.process = subprocess.Popen([*arguments, "-chardev", f"socket,id=qmp,fd={fd}",
+                                             "-mon", "chardev=qmp,mode=control"], pass_fds=[fd])
+        self.socket = ours
+        self.stream = ours.makefile()
+        self.stream.readline()
+        self.execute("qmp_capabilities")
+
+    def execute(self, name: str, **arguments: object) -> object:
+        """The command's result, or None once the emulator has ended."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.socket.sendall(json.dumps({"execute": name, "arguments": arguments}).encode())
+            for line in self.stream:
+                reply = json.loads(line)
+                if "return" in reply:
+                    return reply["return"]
+                assert "event" in reply, reply
+        return None
+
+    def human(self, line: str) -> str | None:
+        return self.execute("human-monitor-command", **{"command-line": line})
+
+    def wait(self) -> None:
+        assert self.process.wait(timeout=120) == 1
+
+
+@contextlib.contextmanager
+def monitored(arguments: list[str]) -> Iterator[Monitor]:
+    monitor = Monitor(arguments)
+    try:
+        yield monitor
+    finally:
+        monitor.process.kill()
+        monitor.process.wait()
+        monitor.stream.close()
+        monitor.socket.close()
+
+
+@contextlib.contextmanager
+def busy_host() -> Iterator[None]:
+    """Something else runs on every core of the host."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
 
 
 def parsed(text: str) -> Lines:
@@ -113,3 +177,93 @@ def test_speed_and_shift(program, tmp_path):
         lines = parsed(run(image, icount, 4, tmp_path / "out"))
         for begin, end in zip(lines["begun"], lines["ended"]):
             assert abs((end - begin) * instructions_per_ns - 2000003) <= 4
+
+
+@pytest.mark.parametrize("quantum", [1, 100, 1000, 100000])
+@pytest.mark.parametrize("halted", [0, 1])
+def test_timers_are_exact(program, tmp_path, halted, quantum):
+    """From the write that starts the timer to the handler's reading of the clock: 11 instructions, always."""
+    lines = parsed(run(program("timer", HALTED=halted), LOCKSTEP.format(quantum), 8, tmp_path / "out"))
+    assert lines["shortest"] == lines["longest"] == [11] * 8
+
+
+def test_interrupts_between_idle_cpus_do_not_wait_for_a_quantum(program, tmp_path):
+    image = program("ipi", BUSY=0)
+    for quantum in (1, 1000, 100000):
+        shortest, longest = parsed(run(image, LOCKSTEP.format(quantum), 8, tmp_path / "out"))["took"]
+        assert 20 <= shortest <= longest <= 25
+
+
+def test_interrupts_between_cpus_take_a_quantum_at_most(program, tmp_path):
+    image = program("ipi", BUSY=1)
+    for quantum in (1, 100, 1000, 100000):
+        longest = parsed(run(image, LOCKSTEP.format(quantum), 8, tmp_path / "out"))["took"][1]
+        assert longest <= 2 * quantum + 40
+
+
+@pytest.mark.parametrize("quantum", [1, 100, 1000])
+def test_clock_in_the_guest(program, tmp_path, quantum):
+    """A CPU's own readings never go back; it is less than a quantum behind any other."""
+    lines = parsed(run(program("clock"), LOCKSTEP.format(quantum), 8, tmp_path / "out"))
+    assert lines["backwards"] == [0] * 8
+    assert max(lines["behind"]) < quantum
+
+
+def test_clock_in_another_thread(program, tmp_path):
+    """The monitor runs in the main thread; it reads the clock through the HPET's counter."""
+    readings = []
+    arguments = command(program("hpet"), LOCKSTEP.format(1000), 4, tmp_path / "out")
+    with monitored(arguments) as qemu:
+        while text := qemu.human("xp /1gx 0xfed000f0"):
+            readings.append(int(text.split()[1], 16))
+    assert len(set(readings)) > 20
+    assert readings == sorted(readings)
+
+
+def test_reset(program, tmp_path):
+    """A reset takes effect at the same instant in every run, and stops the clock until it is done."""
+    image = program("reset")
+    texts = []
+    for load in (contextlib.nullcontext(), busy_host()):
+        with load:
+            texts.append(run(image, LOCKSTEP.format(1000), 8, tmp_path / "out"))
+    assert texts[0] == texts[1]
+    first, second = parsed(texts[0])["reset"]
+    assert first < second
+
+
+def test_same_bytes_in_every_run(program, tmp_path):
+    """Whatever else the host does, and however often the machine is stopped and asked questions."""
+    image = program("mix")
+    quiet = run(image, LOCKSTEP.format(1000), 8, tmp_path / "quiet")
+    with busy_host():
+        loaded = run(image, LOCKSTEP.format(1000), 8, tmp_path / "loaded")
+    with monitored(command(image, LOCKSTEP.format(1000), 8, tmp_path / "asked", "-S")) as qemu:
+        stops = 0
+        while qemu.execute("cont") is not None and qemu.execute("stop") is not None:
+            qemu.human("info registers -a")
+            stops += 1
+        qemu.wait()
+    assert stops > 3
+    assert quiet == loaded == (tmp_path / "asked").read_text()
+    assert quiet != run(image, LOCKSTEP.format(999), 8, tmp_path / "other")
+
+
+def test_a_slow_serial_port_takes_no_time(program, tmp_path):
+    """The reader takes nothing until the pipe is full, so the emulator has to wait for it."""
+    size = 8192
+    image = program("serial", BYTES=3 * size)
+    fast = run(image, LOCKSTEP.format(1000), 2, tmp_path / "out", "-serial", f"file:{tmp_path / 'sent'}")
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, size)
+    arguments = command(image, LOCKSTEP.format(1000), 2, tmp_path / "out", "-serial", f"file:/dev/fd/{writer}")
+    with subprocess.Popen(arguments, pass_fds=[writer]) as process:
+        os.close(writer)
+        while int.from_bytes(fcntl.ioctl(reader, termios.FIONREAD, bytes(4)), sys.byteorder) < size:
+            assert process.poll() is None
+        with open(reader, "rb") as pipe:
+            received = pipe.read()
+        assert process.wait(timeout=60) == 1
+    assert received == (tmp_path / "sent").read_bytes()
+    assert len(received) == 3 * size
+    assert (tmp_path / "out").read_text() == fast

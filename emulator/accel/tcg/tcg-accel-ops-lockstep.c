@@ -19,7 +19,8 @@
  * clock reads exactly their expiry time when they do.  A round ends at the
  * next expiry.  If a vCPU arms a timer that lies before the round's end, the
  * round is cut short there; if an earlier vCPU has passed that instant
- * already, the timer fires when the next vCPU gets to it.
+ * already, the timer fires when the arming vCPU gets to it, running or halted.
+ * So a timer that interrupts the vCPU which armed it is always exact.
  *
  * Nothing here waits for the main loop, except that a request to stop (pause,
  * reset, debugger) freezes time at the end of the round until it was served.
@@ -238,6 +239,11 @@ static void hold_timers_while_stepping(CPUState *cpu)
     }
 }
 
+static bool can_run(CPUState *cpu)
+{
+    return !cpu->stopped && (!cpu->halted || cpu_has_work(cpu));
+}
+
 /*
  * Run @cpu from lockstep.now to @limit.  @far is how far others have got in
  * this round.  Returns the limit for those who come after: a timer armed
@@ -251,12 +257,20 @@ static int64_t run_slice(CPUState *cpu, int64_t limit, int64_t far, bool alone)
     lockstep.woken = false;
     hold_timers_while_stepping(cpu);
 
-    while (lockstep.now < limit && ret == EXCP_INTERRUPT) {
+    while (lockstep.now < limit && ret != EXCP_DEBUG) {
         if (unlikely(lockstep.due <= lockstep.now)) {
             run_timers(lockstep.now);
         }
         if (lockstep.due >= far) {
             limit = MIN(limit, lockstep.due);
+        }
+        if (!can_run(cpu)) {
+            if (lockstep.due >= limit) {
+                break;
+            }
+            /* Halted, but maybe for less than the round. */
+            run_timers(lockstep.due);
+            continue;
         }
         run_queued_work(cpu);
         ret = run_until(cpu, MIN(limit, lockstep.due));
@@ -275,11 +289,6 @@ static int64_t run_slice(CPUState *cpu, int64_t limit, int64_t far, bool alone)
         lockstep.frozen = true;
     }
     return limit;
-}
-
-static bool can_run(CPUState *cpu)
-{
-    return !cpu->stopped && (!cpu->halted || cpu_has_work(cpu));
 }
 
 /* Returns false if there is nothing to do: no vCPU to run and no timer. */
