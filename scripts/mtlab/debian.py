@@ -20,7 +20,7 @@ PACKAGES = {
                 " libfdt-dev libcap-ng-dev libattr1-dev zlib1g-dev qemu-system-data seabios",
     "guest": "busybox-static bash fio nvme-cli zbd-utils dmsetup sysbench util-linux blktrace"
              " e2fsprogs xfsprogs btrfs-progs f2fs-tools",
-    "tool": "libzbd-dev libdevmapper-dev libisal-dev",
+    "tool": "libzbd-dev libdevmapper-dev libisal-dev libblkid-dev uuid-dev",
     "figures": "python3-matplotlib",
     "test": "python3-pytest libcmocka-dev git",
     "lint": "shellcheck sparse clang-format mypy python3-venv git",

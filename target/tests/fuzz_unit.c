@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Any block as a unit header: what parses keeps to its limits. */
+#include "fuzz.h"
+#include "unit.h"
+
+#define ZONE		3
+#define OFFSET		7
+#define CAPACITY	100
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	_Alignas(8) u8 block[MTFTL_BLOCK_SIZE];
+	struct mtftl_unit_info info;
+	enum mtftl_range_kind kind;
+	u32 crc, nr, i;
+	u64 lba, seq;
+
+	fuzz_block(block, data, size);
+	if (mtftl_unit_parse(block, 0, ZONE, OFFSET, CAPACITY, &info))
+		return 0;
+	fuzz_assert(info.seq > info.durable_seq);
+	fuzz_assert(info.offset + 1 + info.nr_blocks <= CAPACITY);
+	for (i = 0; i < info.nr_entries; i++) {
+		if (info.type == MTFTL_UNIT_RANGES) {
+			mtftl_unit_range(block, i, &lba, &nr, &seq, &kind);
+			fuzz_assert(nr > 0 && lba + nr > lba && seq < info.seq);
+		} else {
+			mtftl_unit_entry(block, i, &lba, &crc);
+		}
+	}
+	return 0;
+}
