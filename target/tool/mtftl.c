@@ -13,6 +13,7 @@ static const struct command {
 	{ "open", cmd_open, "DEVICE NAME [KEY=VALUE...]" },
 	{ "close", cmd_close, "NAME" },
 	{ "check", cmd_check, "DEVICE" },
+	{ "dump", cmd_dump, "[--units] DEVICE" },
 	{ "status", cmd_status, "[--json] NAME" },
 };
 

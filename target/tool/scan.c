@@ -8,6 +8,8 @@
 
 void window_init(struct window *window, struct flash *flash, u32 size)
 {
+	if (size > flash->zone_capacity)
+		size = flash->zone_capacity;
 	*window = (struct window) {
 		.flash = flash,
 		.buffer = xalloc_blocks(size),
