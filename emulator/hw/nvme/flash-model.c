@@ -424,10 +424,7 @@ static void pump(FlashDev *dev)
     while (dev->wait_head) {
         FlashCmd *cmd = dev->wait_head;
 
-        /* the answer waits for all of the write, not for its first units */
-        cmd->pending++;
         if (!write_admit(dev, cmd)) {
-            cmd->pending--;
             if (!dev->issued_head && dev->fill_head) {
                 /* all of the buffer is in units that are not full */
                 unit_issue(dev, dev->fill_head);
@@ -446,6 +443,8 @@ static void write_ready(FlashDev *dev, FlashCmd *cmd)
 {
     bool first = !dev->wait_head;
 
+    /* the answer waits for all of the write, not for its first units */
+    cmd->pending = 1;
     cmd->wait_next = NULL;
     *dev->wait_tail = cmd;
     dev->wait_tail = &cmd->wait_next;
@@ -623,7 +622,6 @@ static void zone_drop(FlashDev *dev, uint32_t zone)
         }
         *p = cmd->wait_next;
         cmd->status = FLASH_OVERTAKEN;
-        cmd->pending++;
         cmd_step(dev, cmd);
     }
     dev->wait_tail = p;

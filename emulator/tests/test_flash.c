@@ -1,0 +1,1015 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The flash model against closed forms, without a guest: times, buffer,
+ * zones, power, image.  Each test builds a small device in a temporary file.
+ */
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "flash-model.h"
+
+#define KIB 1024ull
+#define MIB (1024 * KIB)
+#define BLOCK 4096u
+#define US 1000ull
+#define MS (1000 * US)
+
+static char path[] = "/tmp/test-flash-XXXXXX";
+
+typedef struct Rig {
+    FlashDev dev;
+    unsigned done;              /* commands that ended, and the last one's */
+    uint64_t at;
+    FlashStatus status;
+} Rig;
+
+static void on_done(FlashDev *dev, FlashCmd *cmd)
+{
+    Rig *rig = dev->owner;
+
+    rig->done++;
+    rig->at = dev->time.now;
+    rig->status = cmd->status;
+    free(cmd);
+}
+
+static void on_lost_power(FlashDev *dev)
+{
+    (void)dev;
+}
+
+static FlashShape shape_of(uint32_t channels, uint32_t dies, uint32_t planes,
+                           uint32_t page, uint32_t program_pages)
+{
+    return (FlashShape) {
+        .nr_zones = 8, .zone_blocks = 4096, .zone_cap = 4096,
+        .block_size = BLOCK,
+        .channels = channels, .dies_per_channel = dies, .planes = planes,
+        .page_size = page, .program_pages = program_pages,
+        .pages_per_block = 16 * program_pages,
+        .zone_dies = channels * dies,
+    };
+}
+
+static FlashTuning tuning_of(uint64_t read, uint64_t program, uint64_t erase)
+{
+    return (FlashTuning) {
+        .read_ns = read, .program_ns = program, .erase_ns = erase,
+        .erase_more_ns = erase, .cache = true, .buffer = 64 * MIB,
+        .delay_read = true, .delay_program = true, .delay_erase = true,
+        .delay_transfer = true,
+    };
+}
+
+static Rig *rig_open(const FlashShape *shape, const FlashTuning *tuning)
+{
+    Rig *rig = calloc(1, sizeof(*rig));
+    char *why;
+
+    rig->dev.owner = rig;
+    rig->dev.done = on_done;
+    rig->dev.lost_power = on_lost_power;
+    rig->dev.tuning = *tuning;
+    why = flash_dev_open(&rig->dev, path, shape);
+    if (why) {
+        fail_msg("%s", why);
+    }
+    return rig;
+}
+
+static Rig *rig_new(FlashShape shape, FlashTuning tuning)
+{
+    unlink(path);
+    return rig_open(&shape, &tuning);
+}
+
+static void rig_free(Rig *rig)
+{
+    flash_dev_close(&rig->dev);
+    free(rig);
+}
+
+static FlashCmd *cmd_new(FlashCmdKind kind, uint32_t zone, uint64_t block,
+                         uint32_t nlb)
+{
+    FlashCmd *cmd = calloc(1, sizeof(*cmd));
+
+    cmd->kind = kind;
+    cmd->zone = zone;
+    cmd->block = block;
+    cmd->nlb = nlb;
+    return cmd;
+}
+
+static void submit(Rig *rig, FlashCmdKind kind, uint32_t zone, uint64_t block,
+                   uint32_t nlb)
+{
+    flash_dev_submit(&rig->dev, cmd_new(kind, zone, block, nlb));
+}
+
+/* Every block carries its number and a salt. */
+static void put_write(Rig *rig, uint32_t zone, uint64_t block, uint32_t nlb,
+                      uint64_t salt, bool fua)
+{
+    FlashCmd *cmd = cmd_new(FLASH_CMD_WRITE, zone, block, nlb);
+
+    cmd->data = calloc(nlb, BLOCK);
+    cmd->oob = calloc(nlb, rig->dev.media.shape.meta_size + 1);
+    cmd->fua = fua;
+    for (uint32_t i = 0; i < nlb; i++) {
+        uint64_t *p = (uint64_t *)(cmd->data + i * BLOCK);
+
+        p[0] = zone;
+        p[1] = block + i;
+        p[2] = p[511] = salt;
+    }
+    flash_dev_submit(&rig->dev, cmd);
+}
+
+/* Run until n commands have ended; the instant of the last one. */
+static uint64_t run(Rig *rig, unsigned n)
+{
+    uint64_t when;
+
+    n += rig->done;
+    while (rig->done < n) {
+        assert_true(flash_time_next(&rig->dev.time, &when));
+        flash_time_run(&rig->dev.time, when);
+    }
+    return rig->at;
+}
+
+static void drain(Rig *rig)
+{
+    uint64_t when;
+
+    while (flash_time_next(&rig->dev.time, &when)) {
+        flash_time_run(&rig->dev.time, when);
+    }
+}
+
+/* Fill part of a zone and let everything settle. */
+static void fill(Rig *rig, uint32_t zone, uint64_t from, uint64_t to)
+{
+    while (from < to) {
+        uint32_t n = to - from < 256 ? to - from : 256;
+
+        put_write(rig, zone, from, n, 1, false);
+        from += n;
+        drain(rig);
+    }
+}
+
+static void assert_near(uint64_t have, uint64_t want)
+{
+    if (have * 1000 < want * 990 || have * 1000 > want * 1010) {
+        fail_msg("%llu is not within 1%% of %llu", (unsigned long long)have,
+                 (unsigned long long)want);
+    }
+}
+
+/* Reads. */
+
+static const FlashBus bus = { .bytes_per_s = 400000000 };
+#define XFER 10240ull           /* 4 KiB at 400 MB/s */
+
+static Rig *read_rig(bool cache)
+{
+    FlashTuning t = tuning_of(50 * US, 0, 0);
+    Rig *rig;
+
+    t.cache = cache;
+    t.bus = bus;
+    rig = rig_new(shape_of(2, 2, 1, 4096, 1), t);
+    fill(rig, 0, 0, 64);
+    return rig;
+}
+
+static uint64_t two_reads(Rig *rig, uint64_t a, uint64_t b)
+{
+    uint64_t start = rig->dev.time.now;
+
+    submit(rig, FLASH_CMD_READ, 0, a, 1);
+    submit(rig, FLASH_CMD_READ, 0, b, 1);
+    return run(rig, 2) - start;
+}
+
+static void test_one_read(void **state)
+{
+    Rig *rig = read_rig(false);
+    uint64_t start = rig->dev.time.now;
+
+    (void)state;
+    submit(rig, FLASH_CMD_READ, 0, 5, 1);
+    assert_int_equal(run(rig, 1) - start, 50 * US + XFER);
+    rig_free(rig);
+}
+
+/* Block n is on die n % 4, which is on channel n % 2. */
+static void test_two_reads(void **state)
+{
+    Rig *rig = read_rig(false);
+
+    (void)state;
+    assert_int_equal(two_reads(rig, 0, 4), 2 * (50 * US + XFER));
+    assert_int_equal(two_reads(rig, 0, 1), 50 * US + XFER);
+    assert_int_equal(two_reads(rig, 0, 2), 50 * US + 2 * XFER);
+    rig_free(rig);
+}
+
+static void test_cache_read_overlaps(void **state)
+{
+    Rig *rig = read_rig(true);
+
+    (void)state;
+    assert_int_equal(two_reads(rig, 0, 4), 2 * 50 * US + XFER);
+    rig_free(rig);
+}
+
+/* The bus is free while a cell is read: another die's write may use it. */
+static void test_read_leaves_the_bus(void **state)
+{
+    FlashTuning t = tuning_of(50 * US, 20 * US, 0);
+    uint64_t start;
+    Rig *rig;
+
+    (void)state;
+    t.bus = bus;
+    t.buffer = 0;
+    rig = rig_new(shape_of(1, 2, 1, 4096, 1), t);
+    fill(rig, 0, 0, 3);
+    start = rig->dev.time.now;
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);       /* die 0 */
+    put_write(rig, 0, 3, 1, 1, false);          /* die 1 */
+    assert_int_equal(run(rig, 1) - start, XFER + 20 * US);
+    assert_int_equal(run(rig, 1) - start, 50 * US + XFER);
+    rig_free(rig);
+}
+
+static void test_beyond_the_data(void **state)
+{
+    Rig *rig = read_rig(false);
+    uint64_t start = rig->dev.time.now;
+
+    (void)state;
+    submit(rig, FLASH_CMD_READ, 0, 2000, 8);
+    submit(rig, FLASH_CMD_READ, 3, 0, 8);
+    assert_int_equal(rig->done > 1 ? rig->at - start : 1, 0);
+    rig_free(rig);
+}
+
+static void test_read_overtakes(void **state)
+{
+    FlashTuning t = tuning_of(50 * US, 1 * MS, 0);
+    uint64_t start;
+    Rig *rig;
+
+    (void)state;
+    rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+    fill(rig, 0, 0, 4);
+    put_write(rig, 0, 4, 3, 1, false);          /* three programs wait */
+    start = rig->dev.time.now;
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    assert_int_equal(run(rig, 1) - start, 3 * MS + 50 * US);
+
+    rig->dev.tuning.read_first = true;
+    flash_dev_retune(&rig->dev);
+    put_write(rig, 0, 7, 3, 1, false);
+    start = rig->dev.time.now;
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    assert_int_equal(run(rig, 1) - start, 1 * MS + 50 * US);
+    drain(rig);
+
+    rig->dev.tuning.suspend = true;
+    rig->dev.tuning.cache = false;
+    rig->dev.tuning.resume_ns = 7 * US;
+    flash_dev_retune(&rig->dev);
+    start = rig->dev.time.now;
+    put_write(rig, 0, 10, 1, 1, true);
+    flash_time_run(&rig->dev.time, start + 300 * US);
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    assert_int_equal(run(rig, 1) - start, 350 * US);
+    assert_int_equal(run(rig, 1) - start, 1 * MS + 57 * US);
+    rig_free(rig);
+}
+
+/* Writes. */
+
+/* Sustained bandwidth of a device whose buffer is small against the data. */
+static uint64_t write_rate(FlashShape shape, FlashTuning t, uint32_t nlb)
+{
+    Rig *rig;
+    uint64_t bytes = 0, start, from, end = shape.zone_cap;
+    unsigned sent = 0;
+
+    t.buffer = 2ull * shape.channels * shape.dies_per_channel * shape.planes *
+               shape.page_size * shape.program_pages;
+    rig = rig_new(shape, t);
+    start = rig->dev.time.now;
+    for (uint32_t zone = 0; zone < 4; zone++) {
+        for (from = 0; from < end; from += nlb) {
+            put_write(rig, zone, from, nlb, 1, false);
+            bytes += (uint64_t)nlb * BLOCK;
+            if (++sent >= rig->done + 64) {
+                run(rig, 1);
+            }
+        }
+    }
+    drain(rig);
+    bytes = bytes * 1000000000 / (rig->dev.time.now - start);
+    rig_free(rig);
+    return bytes;
+}
+
+static void test_write_bandwidth(void **state)
+{
+    FlashShape s = shape_of(2, 4, 2, 16384, 3);
+    FlashTuning t = tuning_of(50 * US, 700 * US, 0);
+
+    (void)state;
+    s.zone_blocks = s.zone_cap = 24 * 8 * 64;
+    t.bus.bytes_per_s = 1200000000;
+    assert_near(write_rate(s, t, 32), 8 * 98304ull * 1000000000 / (700 * US));
+}
+
+/* The zone-reset paper's QLC: 8 dies x 2 planes x 64 KiB in 12.196 ms. */
+static void test_qlc(void **state)
+{
+    FlashShape s = shape_of(4, 2, 2, 16384, 4);
+    FlashTuning t = tuning_of(75 * US, 12196 * US, 3 * MS);
+
+    (void)state;
+    s.zone_blocks = s.zone_cap = 32 * 8 * 64;
+    t.bus.bytes_per_s = 1200000000;
+    assert_near(write_rate(s, t, 32) / 1000, 8199 * MIB / 100 / 1000);
+}
+
+static void test_femu(void **state)
+{
+    FlashTuning t = tuning_of(40 * US, 200 * US, 2 * MS);
+
+    (void)state;
+    assert_near(write_rate(shape_of(2, 8, 1, 4096, 1), t, 4), 327680000);
+}
+
+/* A program's transfer overlaps the one before only with a cache register. */
+static void test_cache_program(void **state)
+{
+    FlashShape s = shape_of(1, 1, 1, 4096, 1);
+    FlashTuning t = tuning_of(0, 100 * US, 0);
+
+    (void)state;
+    t.bus = bus;
+    assert_near(write_rate(s, t, 4), BLOCK * 1000000000ull / (100 * US));
+    t.cache = false;
+    assert_near(write_rate(s, t, 4),
+                BLOCK * 1000000000ull / (100 * US + XFER));
+}
+
+static void test_zone_on_few_dies(void **state)
+{
+    FlashShape s = shape_of(4, 4, 1, 4096, 1);
+    FlashTuning t = tuning_of(0, 100 * US, 0);
+
+    (void)state;
+    s.zone_dies = 1;
+    assert_near(write_rate(s, t, 4), BLOCK * 1000000000ull / (100 * US));
+    s.zone_dies = 4;
+    assert_near(write_rate(s, t, 4), 4 * BLOCK * 1000000000ull / (100 * US));
+}
+
+/* Early completion until the buffer is full, then one slot a program. */
+static void test_back_pressure(void **state)
+{
+    FlashTuning t = tuning_of(0, 1 * MS, 0);
+    Rig *rig;
+
+    (void)state;
+    t.buffer = 4 * BLOCK;
+    rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+    for (int i = 0; i < 8; i++) {
+        put_write(rig, 0, i, 1, 1, false);
+    }
+    assert_int_equal(rig->done, 4);
+    assert_int_equal(rig->dev.time.now, 0);
+    for (int i = 1; i <= 4; i++) {
+        assert_int_equal(run(rig, 1), i * MS);
+    }
+    assert_int_equal(rig->dev.stats.buffer_max, 4 * BLOCK);
+    /* larger than the buffer: admitted piece by piece */
+    put_write(rig, 0, 8, 16, 1, false);
+    assert_int_equal(run(rig, 1), 20 * MS);
+    rig_free(rig);
+}
+
+/* Partial units cannot block the buffer for ever. */
+static void test_partial_units_make_room(void **state)
+{
+    FlashShape s = shape_of(1, 1, 1, 16384, 1);
+    FlashTuning t = tuning_of(0, 1 * MS, 0);
+    Rig *rig;
+
+    (void)state;
+    t.buffer = 2 * BLOCK;
+    rig = rig_new(s, t);
+    for (int zone = 0; zone < 3; zone++) {
+        put_write(rig, zone, 0, 1, 1, false);
+    }
+    assert_int_equal(run(rig, 3 - rig->done), 1 * MS);
+    assert_int_equal(rig->dev.stats.programs_padded, 1);
+    rig_free(rig);
+}
+
+static void test_flush_and_fua(void **state)
+{
+    FlashShape s = shape_of(1, 2, 1, 16384, 1);
+    FlashTuning t = tuning_of(0, 1 * MS, 0);
+    Rig *rig = rig_new(s, t);
+
+    (void)state;
+    submit(rig, FLASH_CMD_FLUSH, 0, 0, 0);
+    assert_int_equal(rig->done, 1);             /* nothing to do */
+    put_write(rig, 0, 0, 5, 1, false);          /* a unit and a quarter */
+    assert_int_equal(rig->done, 2);
+    submit(rig, FLASH_CMD_FLUSH, 0, 0, 0);
+    assert_int_equal(run(rig, 1), 1 * MS);      /* two dies */
+    assert_int_equal(rig->dev.stats.programs_padded, 1);
+    assert_int_equal(rig->dev.stats.buffer_used, 0);
+    assert_int_equal(rig->dev.media.zones[0].wp, 5);
+    put_write(rig, 0, 5, 1, 1, true);
+    assert_int_equal(run(rig, 1), 2 * MS);
+    put_write(rig, 0, 6, 8, 1, true);           /* 2 + 4 + 2 blocks */
+    assert_int_equal(run(rig, 1), 4 * MS);      /* two of them on one die */
+    /* written four times 16 KiB and two padded ends for 14 blocks */
+    assert_int_equal(rig->dev.stats.programmed_bytes, 6 * 16 * KIB);
+    rig_free(rig);
+}
+
+static void test_write_through(void **state)
+{
+    FlashTuning t = tuning_of(0, 1 * MS, 0);
+    Rig *rig;
+
+    (void)state;
+    t.buffer = 0;
+    rig = rig_new(shape_of(1, 2, 1, 4096, 1), t);
+    put_write(rig, 0, 0, 2, 1, false);
+    assert_int_equal(run(rig, 1), 1 * MS);
+    put_write(rig, 0, 2, 3, 1, false);
+    assert_int_equal(run(rig, 1), 3 * MS);
+    rig_free(rig);
+}
+
+static void test_read_hits_the_buffer(void **state)
+{
+    FlashShape s = shape_of(1, 1, 1, 4096, 1);
+    FlashTuning t = tuning_of(50 * US, 1 * MS, 0);
+    uint8_t data[2 * BLOCK], oob[1];
+    Rig *rig = rig_new(s, t);
+
+    (void)state;
+    put_write(rig, 0, 0, 2, 77, false);
+    submit(rig, FLASH_CMD_READ, 0, 0, 2);
+    assert_int_equal(rig->done, 2);
+    assert_int_equal(rig->dev.stats.buffer_hits, 2);
+    flash_dev_copy(&rig->dev, 0, 0, 2, data, oob);
+    assert_int_equal(((uint64_t *)data)[2], 77);
+    assert_int_equal(((uint64_t *)data)[512 + 1], 1);
+    assert_null(flash_dev_peek(&rig->dev, 0, 0, 1));
+    drain(rig);
+    assert_non_null(flash_dev_peek(&rig->dev, 0, 0, 1));
+    rig_free(rig);
+}
+
+/* Zones: 8 dies, 16 units a block, 4 blocks a die. */
+
+static Rig *zone_rig(void)
+{
+    FlashShape s = shape_of(2, 4, 1, 16384, 1);
+    FlashTuning t = tuning_of(0, 100 * US, 3 * MS);
+
+    s.zone_blocks = s.zone_cap = 4 * 8 * 16 * 4;
+    t.cmd_ns[FLASH_CMD_RESET] = 20 * US;
+    return rig_new(s, t);
+}
+
+static uint64_t timed(Rig *rig, FlashCmdKind kind, uint32_t zone)
+{
+    uint64_t start = rig->dev.time.now;
+    unsigned done = rig->done;
+
+    submit(rig, kind, zone, 0, 0);
+    if (rig->done == done) {
+        run(rig, 1);
+    }
+    return rig->at - start;
+}
+
+static void test_reset(void **state)
+{
+    Rig *rig = zone_rig();
+    uint64_t cap = rig->dev.media.shape.zone_cap;
+
+    (void)state;
+    assert_int_equal(timed(rig, FLASH_CMD_RESET, 0), 20 * US);
+    fill(rig, 0, 0, cap);
+    assert_int_equal(timed(rig, FLASH_CMD_RESET, 0), 20 * US + 4 * 3 * MS);
+    fill(rig, 0, 0, cap / 2);
+    assert_int_equal(timed(rig, FLASH_CMD_RESET, 0), 20 * US + 2 * 3 * MS);
+    fill(rig, 0, 0, 4);                         /* one unit on one die */
+    assert_int_equal(timed(rig, FLASH_CMD_RESET, 0), 20 * US + 3 * MS);
+    assert_int_equal(rig->dev.stats.erases, 32 + 16 + 1);
+    assert_int_equal(rig->dev.media.zones[0].wp, 0);
+
+    rig->dev.tuning.erase_more_ns = 1 * MS;
+    fill(rig, 0, 0, cap);
+    assert_int_equal(timed(rig, FLASH_CMD_RESET, 0), 20 * US + 6 * MS);
+    rig->dev.tuning.delay_erase = false;
+    fill(rig, 0, 0, cap);
+    assert_int_equal(timed(rig, FLASH_CMD_RESET, 0), 20 * US);
+    rig_free(rig);
+}
+
+static void test_reset_all_is_linear(void **state)
+{
+    Rig *rig = zone_rig();
+    uint64_t cap = rig->dev.media.shape.zone_cap;
+
+    (void)state;
+    for (uint32_t n = 1; n <= 8; n++) {
+        for (uint32_t zone = 0; zone < n; zone++) {
+            fill(rig, zone, 0, cap);
+        }
+        assert_int_equal(timed(rig, FLASH_CMD_RESET, FLASH_ALL_ZONES),
+                         n * (20 * US + 4 * 3 * MS));
+    }
+    rig_free(rig);
+}
+
+/* Others on the same dies feel a reset, and it waits for them. */
+static void test_reset_queues(void **state)
+{
+    Rig *rig = zone_rig();
+    uint64_t start;
+
+    (void)state;
+    fill(rig, 0, 0, 4);
+    fill(rig, 1, 0, 32);
+    start = rig->dev.time.now;
+    submit(rig, FLASH_CMD_RESET, 0, 0, 0);
+    /* zone 0 begins on die 0; zone 1's unit 7 is there too */
+    submit(rig, FLASH_CMD_READ, 1, 28, 1);
+    assert_int_equal(run(rig, 1) - start, 3 * MS);
+    assert_int_equal(run(rig, 1) - start, 3 * MS + 20 * US);
+    rig_free(rig);
+}
+
+static void test_reset_drops_the_buffer(void **state)
+{
+    Rig *rig = zone_rig();
+
+    (void)state;
+    put_write(rig, 0, 0, 3, 1, false);          /* stays in the buffer */
+    put_write(rig, 1, 0, 9, 1, false);          /* two units on their way */
+    assert_int_equal(timed(rig, FLASH_CMD_RESET, 0), 20 * US);
+    assert_int_equal(rig->dev.stats.buffer_used, 9 * BLOCK);
+    submit(rig, FLASH_CMD_RESET, 1, 0, 0);
+    assert_int_equal(rig->dev.stats.buffer_used, 0);
+    assert_int_equal(rig->dev.zones[1].accepted, 0);
+    put_write(rig, 1, 0, 4, 2, true);
+    drain(rig);
+    assert_int_equal(rig->dev.media.zones[1].wp, 4);
+    assert_int_equal(((uint64_t *)flash_dev_peek(&rig->dev, 1, 0, 1))[2], 2);
+    rig_free(rig);
+}
+
+/* A write that waited for the buffer when its zone was reset comes too late. */
+static void test_reset_overtakes_writes(void **state)
+{
+    FlashTuning t = tuning_of(0, 1 * MS, 0);
+    Rig *rig;
+
+    (void)state;
+    t.buffer = BLOCK;
+    rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+    put_write(rig, 0, 0, 1, 1, false);
+    put_write(rig, 0, 1, 1, 1, false);
+    put_write(rig, 1, 0, 1, 1, false);
+    submit(rig, FLASH_CMD_RESET, 0, 0, 0);
+    assert_int_equal(rig->dev.zones[1].accepted, 1);
+    drain(rig);
+    assert_int_equal(rig->done, 4);
+    assert_int_equal(rig->dev.stats.errors, 1);
+    assert_int_equal(rig->dev.zones[0].accepted, 0);
+    rig_free(rig);
+}
+
+static void test_finish(void **state)
+{
+    Rig *rig = zone_rig();
+    uint64_t cap = rig->dev.media.shape.zone_cap;
+
+    (void)state;
+    assert_int_equal(timed(rig, FLASH_CMD_FINISH, 0), 0);   /* empty */
+    fill(rig, 1, 0, cap / 2);
+    /* half of 512 units on 8 dies */
+    assert_int_equal(timed(rig, FLASH_CMD_FINISH, 1), 32 * 100 * US);
+    assert_int_equal(timed(rig, FLASH_CMD_FINISH, 1), 0);
+    assert_int_equal(rig->dev.stats.programs_finish, 256);
+    /* the padding must be erased too */
+    assert_int_equal(timed(rig, FLASH_CMD_RESET, 1), 20 * US + 4 * 3 * MS);
+    assert_int_equal(timed(rig, FLASH_CMD_RESET, 0), 20 * US);
+    rig_free(rig);
+}
+
+static void test_open_and_close(void **state)
+{
+    FlashTuning t = tuning_of(0, 0, 0);
+    Rig *rig;
+
+    (void)state;
+    t.cmd_ns[FLASH_CMD_OPEN] = 5 * US;
+    t.cmd_ns[FLASH_CMD_CLOSE] = 11 * US;
+    t.cmd_ns[FLASH_CMD_WRITE] = 10 * US;
+    rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+    assert_int_equal(timed(rig, FLASH_CMD_OPEN, 0), 5 * US);
+    assert_int_equal(timed(rig, FLASH_CMD_CLOSE, 0), 11 * US);
+    put_write(rig, 1, 0, 1, 1, false);          /* opens implicitly */
+    assert_int_equal(run(rig, 1), 16 * US + 15 * US);
+    put_write(rig, 1, 1, 1, 1, false);
+    assert_int_equal(run(rig, 1), 31 * US + 10 * US);
+    rig_free(rig);
+}
+
+/* The controller serves one command after the other. */
+static void test_service_time(void **state)
+{
+    FlashTuning t = tuning_of(0, 0, 0);
+    Rig *rig;
+
+    (void)state;
+    t.service_ns = 2 * US;
+    rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+    for (int i = 0; i < 5; i++) {
+        submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    }
+    assert_int_equal(run(rig, 5), 10 * US);
+    rig_free(rig);
+}
+
+static void test_slow_die_and_failed_program(void **state)
+{
+    FlashTuning t = tuning_of(0, 1 * MS, 0);
+    Rig *rig;
+
+    (void)state;
+    rig = rig_new(shape_of(1, 2, 1, 4096, 1), t);
+    rig->dev.time.dies[0].slow = 250;
+    put_write(rig, 0, 0, 1, 1, true);           /* die 0 */
+    assert_int_equal(run(rig, 1), 2500 * US);
+    rig->dev.trouble.fail_program = 1;
+    put_write(rig, 0, 1, 1, 1, true);           /* die 1, twice */
+    assert_int_equal(run(rig, 1), 4500 * US);
+    assert_int_equal(rig->dev.stats.programs_retried, 1);
+    rig_free(rig);
+}
+
+/* Power. */
+
+static void check_after_cut(Rig *rig)
+{
+    /* one die: programs end in order, 1 ms each; cut at 2.5 ms */
+    assert_int_equal(rig->dev.media.zones[0].wp, 3);
+    assert_false(flash_dev_bad(&rig->dev, 0, 0, 2));
+    assert_true(flash_dev_bad(&rig->dev, 0, 2, 1));
+    assert_int_equal(rig->dev.zones[0].accepted, 3);
+    assert_int_equal(rig->dev.zones[1].accepted, 0);
+    assert_false(flash_dev_bad(&rig->dev, 0, 3, 10));
+}
+
+static void test_cut_in_time(void **state)
+{
+    FlashTuning t = tuning_of(0, 1 * MS, 0);
+    Rig *rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        put_write(rig, 0, i, 1, 1, false);
+    }
+    put_write(rig, 1, 0, 1, 1, false);
+    submit(rig, FLASH_CMD_FLUSH, 0, 0, 0);
+    flash_dev_cut(&rig->dev, 2500 * US);
+    assert_int_equal(run(rig, 1), 2500 * US);
+    assert_int_equal(rig->status, FLASH_NO_POWER);
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    assert_int_equal(rig->status, FLASH_NO_POWER);
+    flash_dev_power_on(&rig->dev);
+    check_after_cut(rig);
+    assert_int_equal(rig->dev.stats.lost_bytes, 7 * BLOCK);
+    /* the zone goes on behind the torn block */
+    put_write(rig, 0, 3, 1, 9, true);
+    run(rig, 1);
+    assert_int_equal(rig->status, FLASH_OK);
+    assert_false(flash_dev_bad(&rig->dev, 0, 3, 1));
+    rig_free(rig);
+}
+
+static void test_cut_at_program(void **state)
+{
+    FlashTuning t = tuning_of(0, 1 * MS, 0);
+    Rig *rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+
+    (void)state;
+    rig->dev.trouble.cut_at_program = 3;
+    for (int i = 0; i < 8; i++) {
+        put_write(rig, 0, i, 1, 1, false);
+    }
+    put_write(rig, 1, 0, 1, 1, false);
+    drain(rig);
+    flash_dev_power_on(&rig->dev);
+    check_after_cut(rig);
+    rig_free(rig);
+}
+
+/* A fast die runs ahead: what waited for the slow one is a hole. */
+static void test_cut_leaves_holes(void **state)
+{
+    FlashTuning t = tuning_of(0, 1 * MS, 0);
+    Rig *rig = rig_new(shape_of(2, 1, 1, 4096, 1), t);
+
+    (void)state;
+    rig->dev.time.dies[0].slow = 1000;
+    for (int i = 0; i < 6; i++) {
+        put_write(rig, 0, i, 1, 1, false);
+    }
+    flash_dev_cut(&rig->dev, 3500 * US);
+    drain(rig);
+    flash_dev_power_on(&rig->dev);
+    assert_int_equal(rig->dev.media.zones[0].wp, 6);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(flash_dev_bad(&rig->dev, 0, i, 1), i % 2 == 0);
+    }
+    rig_free(rig);
+}
+
+/* The process dies with programs in flight; another one opens the image. */
+static void test_kill(void **state)
+{
+    FlashShape s = shape_of(1, 1, 1, 4096, 1);
+    FlashTuning t = tuning_of(0, 1 * MS, 0);
+    int status;
+    Rig *rig;
+    pid_t pid;
+
+    (void)state;
+    unlink(path);
+    pid = fork();
+    if (!pid) {
+        rig = rig_open(&s, &t);
+        for (int i = 0; i < 8; i++) {
+            put_write(rig, 0, i, 1, 1, false);
+        }
+        put_write(rig, 1, 0, 1, 1, false);
+        flash_time_run(&rig->dev.time, 2500 * US);
+        kill(getpid(), SIGKILL);
+    }
+    waitpid(pid, &status, 0);
+    assert_true(WIFSIGNALED(status));
+    rig = rig_open(&s, &t);
+    check_after_cut(rig);
+    rig_free(rig);
+}
+
+static void test_orderly_close(void **state)
+{
+    FlashShape s = shape_of(1, 1, 1, 16384, 1);
+    FlashTuning t = tuning_of(0, 1 * MS, 0);
+    Rig *rig;
+
+    (void)state;
+    s.meta_size = 16;
+    rig = rig_new(s, t);
+    put_write(rig, 0, 0, 6, 5, false);
+    rig_free(rig);
+    rig = rig_open(&s, &t);
+    assert_int_equal(rig->dev.zones[0].accepted, 6);
+    assert_false(flash_dev_bad(&rig->dev, 0, 0, 6));
+    assert_int_equal(((uint64_t *)flash_dev_peek(&rig->dev, 0, 5, 1))[2], 5);
+    rig_free(rig);
+}
+
+/* The image. */
+
+static void assert_refused(FlashShape shape, const char *word)
+{
+    FlashMedia m;
+    char *why = flash_media_open(&m, path, &shape);
+
+    assert_non_null(why);
+    if (!strstr(why, word)) {
+        fail_msg("'%s' does not say '%s'", why, word);
+    }
+    free(why);
+}
+
+static void test_image_of_another_shape(void **state)
+{
+    FlashShape s = shape_of(2, 2, 1, 4096, 1), other;
+
+    (void)state;
+    rig_free(rig_new(s, tuning_of(0, 0, 0)));
+    other = s;
+    other.nr_zones = 9;
+    assert_refused(other, "zones");
+    other = s;
+    other.channels = 4;
+    assert_refused(other, "channels");
+    other = s;
+    other.zone_cap = 100;
+    assert_refused(other, "zone capacity");
+    other = s;
+    other.meta_size = 8;
+    assert_refused(other, "metadata");
+
+    truncate(path, 5000);
+    assert_refused(s, "truncated");
+    truncate(path, 100);
+    assert_refused(s, "not a flash image");
+    truncate(path, 0);
+    truncate(path, 1 * MIB);
+    assert_refused(s, "not a flash image");
+    truncate(path, 0);
+}
+
+static void test_image_in_use(void **state)
+{
+    FlashShape s = shape_of(1, 1, 1, 4096, 1);
+    Rig *rig = rig_new(s, tuning_of(0, 0, 0));
+
+    (void)state;
+    assert_refused(s, "in use");
+    rig_free(rig);
+}
+
+/*
+ * Random commands with random cuts against a record of what must hold: a
+ * block that was flushed is there; one that was not is there, or an error, or
+ * beyond the write pointer; never other data.
+ */
+static void test_random_cuts(void **state)
+{
+    FlashShape s = shape_of(2, 2, 1, 8192, 2);
+    FlashTuning t = tuning_of(20 * US, 300 * US, 1 * MS);
+    uint64_t salt[8][512] = { 0 }, flushed[8] = { 0 }, wp[8] = { 0 };
+    uint64_t next = 1;
+    Rig *rig;
+
+    (void)state;
+    s.zone_blocks = s.zone_cap = 512;
+    s.pages_per_block = 8;
+    t.buffer = 24 * BLOCK;
+    t.bus = bus;
+    rig = rig_new(s, t);
+    srandom(1);
+    for (int step = 0; step < 100000; step++) {
+        uint32_t zone = random() % 8;
+        uint32_t n = 1 + random() % 16;
+
+        flash_time_run(&rig->dev.time,
+                       rig->dev.time.now + random() % (100 * US));
+        switch (rig->dev.powered ? random() % 32 : -1) {
+        case -1:
+            break;
+        case 0:
+            submit(rig, FLASH_CMD_RESET, zone, 0, 0);
+            wp[zone] = flushed[zone] = 0;
+            drain(rig);
+            break;
+        case 1:
+            drain(rig);         /* a flush covers what was acknowledged */
+            submit(rig, FLASH_CMD_FLUSH, 0, 0, 0);
+            drain(rig);
+            if (rig->dev.powered) {
+                memcpy(flushed, wp, sizeof(wp));
+            }
+            break;
+        case 2:
+            if (random() % 2) {
+                rig->dev.trouble.cut_at_program = 1 + random() % 5;
+            } else {
+                flash_dev_cut(&rig->dev, rig->dev.time.now +
+                              random() % (1 * MS));
+            }
+            break;
+        case 3:
+            if (wp[zone] < 512) {
+                rig->dev.trouble.fail_program = 1;
+            }
+            break;
+        case 4 ... 12:
+            submit(rig, FLASH_CMD_READ, zone, random() % 500, 1 + random() % 8);
+            break;
+        default:
+            if (wp[zone] + n <= 512) {
+                bool fua = !(random() % 16);
+
+                for (uint32_t i = 0; i < n; i++) {
+                    salt[zone][wp[zone] + i] = next;
+                }
+                put_write(rig, zone, wp[zone], n, next++, fua);
+                wp[zone] += n;
+            }
+        }
+        if (rig->dev.powered) {
+            continue;
+        }
+        flash_dev_power_on(&rig->dev);
+        for (zone = 0; zone < 8; zone++) {
+            uint64_t have = rig->dev.zones[zone].accepted;
+
+            assert_true(have <= wp[zone] && have >= flushed[zone]);
+            for (uint64_t b = 0; b < have; b++) {
+                const uint64_t *p;
+
+                if (flash_dev_bad(&rig->dev, zone, b, 1)) {
+                    assert_true(b >= flushed[zone]);
+                    continue;
+                }
+                p = (const uint64_t *)flash_dev_peek(&rig->dev, zone, b, 1);
+                assert_non_null(p);
+                assert_int_equal(p[0], zone);
+                assert_int_equal(p[1], b);
+                assert_int_equal(p[2], salt[zone][b]);
+                assert_int_equal(p[511], salt[zone][b]);
+            }
+            /* holes are no longer promised anything */
+            wp[zone] = have;
+            if (have) {
+                submit(rig, FLASH_CMD_RESET, zone, 0, 0);
+                wp[zone] = flushed[zone] = 0;
+            }
+        }
+        drain(rig);
+        assert_int_equal(rig->dev.stats.buffer_used, 0);
+    }
+    assert_true(rig->dev.stats.cuts > 1000);
+    rig_free(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_read),
+        cmocka_unit_test(test_two_reads),
+        cmocka_unit_test(test_cache_read_overlaps),
+        cmocka_unit_test(test_read_leaves_the_bus),
+        cmocka_unit_test(test_beyond_the_data),
+        cmocka_unit_test(test_read_overtakes),
+        cmocka_unit_test(test_write_bandwidth),
+        cmocka_unit_test(test_qlc),
+        cmocka_unit_test(test_femu),
+        cmocka_unit_test(test_cache_program),
+        cmocka_unit_test(test_zone_on_few_dies),
+        cmocka_unit_test(test_back_pressure),
+        cmocka_unit_test(test_partial_units_make_room),
+        cmocka_unit_test(test_flush_and_fua),
+        cmocka_unit_test(test_write_through),
+        cmocka_unit_test(test_read_hits_the_buffer),
+        cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_reset_all_is_linear),
+        cmocka_unit_test(test_reset_queues),
+        cmocka_unit_test(test_reset_drops_the_buffer),
+        cmocka_unit_test(test_reset_overtakes_writes),
+        cmocka_unit_test(test_finish),
+        cmocka_unit_test(test_open_and_close),
+        cmocka_unit_test(test_service_time),
+        cmocka_unit_test(test_slow_die_and_failed_program),
+        cmocka_unit_test(test_cut_in_time),
+        cmocka_unit_test(test_cut_at_program),
+        cmocka_unit_test(test_cut_leaves_holes),
+        cmocka_unit_test(test_kill),
+        cmocka_unit_test(test_orderly_close),
+        cmocka_unit_test(test_image_of_another_shape),
+        cmocka_unit_test(test_image_in_use),
+        cmocka_unit_test(test_random_cuts),
+    };
+    int fd = mkstemp(path), bad;
+
+    if (fd < 0) {
+        return 1;
+    }
+    close(fd);
+    bad = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(path);
+    return bad;
+}
