@@ -23,7 +23,7 @@ TOOLS = """bash fio nvme zbd blkzone blockdev lsblk blkdiscard fallocate dmsetup
     umount mkfs.f2fs fsck.f2fs mkfs.btrfs btrfs mkfs.xfs xfs_repair mke2fs e2fsck taskset chrt""".split()
 MODULES = """nvme null_blk dm-mod dm-flakey dm-zoned dm-log-writes dm-delay dm-dust f2fs xfs btrfs ext4 loop scsi_debug
     sd_mod configfs crc32c_intel crc32c_generic raid6_pq xor overlay 9p 9pnet_virtio virtio_pci""".split()
-FIRST = ["configfs", "nvme", "dm-mod"]      # loaded before the command runs; all others on demand
+FIRST = ["configfs", "nvme", "dm-mod", "libcrc32c"]      # loaded before the command runs; all others on demand
 
 
 def _libraries(binary: Path) -> set[Path]:
