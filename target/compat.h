@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The only place that knows kernel versions: 6.1 and 6.12 are supported.
+ */
+#ifndef MTFTL_COMPAT_H
+#define MTFTL_COMPAT_H
+
+#include <linux/blkdev.h>
+#include <linux/sched/mm.h>
+#include <linux/version.h>
+
+/* Since 6.9 the caller's memalloc scope says how to allocate. */
+static inline int mtftl_compat_zone_mgmt(struct block_device *bdev, enum req_op op,
+					 sector_t sector, sector_t nr_sectors)
+{
+	unsigned int flags = memalloc_noio_save();
+	int r;
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+	r = blkdev_zone_mgmt(bdev, op, sector, nr_sectors, GFP_NOIO);
+#else
+	r = blkdev_zone_mgmt(bdev, op, sector, nr_sectors);
+#endif
+	memalloc_noio_restore(flags);
+	return r;
+}
+
+/* Since 6.11 "zoned" is a feature bit, before it was an enum. */
+static inline void mtftl_compat_not_zoned(struct queue_limits *limits)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+	limits->zoned = BLK_ZONED_NONE;
+#else
+	limits->features &= ~BLK_FEAT_ZONED;
+	limits->max_zone_append_sectors = 0;
+	limits->max_open_zones = 0;
+	limits->max_active_zones = 0;
+#endif
+}
+
+static inline void mtftl_compat_max_discard(struct queue_limits *limits, unsigned int sectors)
+{
+	limits->max_hw_discard_sectors = sectors;
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+	limits->max_discard_sectors = sectors;
+#endif
+}
+
+/* Before 6.11 targets said so themselves where host-aware devices exist. */
+static inline bool mtftl_compat_host_managed(struct block_device *bdev)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+	return bdev_zoned_model(bdev) == BLK_ZONED_HM;
+#else
+	return bdev_is_zoned(bdev);
+#endif
+}
+
+#endif

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Flush rounds and discards: what makes acknowledged things durable.
+ *
+ * One thread runs the rounds. A round covers all that was acknowledged before it began:
+ * it writes the range records, lets every lane drain up to the head it has now,
+ * and flushes the device once. Who comes while it runs shares the next one.
+ *
+ * flush_lock protects the list of bios and the counts of rounds; ranges.lock the range
+ * records. Both are taken with interrupts off and alone.
+ */
+#include "mtftl.h"
+
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+static void wake_flusher(struct mtftl *ftl)
+{
+	wake_up_all(&ftl->flush_wait);
+}
+
+/* A flush, or a write that wants one (FUA). Completes it. Any context. */
+void mtftl_flush_bio(struct mtftl *ftl, struct bio *bio)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ftl->flush_lock, flags);
+	bio_list_add(&ftl->flush_bios, bio);
+	ftl->flush_wanted++;
+	spin_unlock_irqrestore(&ftl->flush_lock, flags);
+	wake_flusher(ftl);
+}
+
+/* All that was acknowledged before the call is durable when it returns 0. Sleeps. */
+int mtftl_flush_sync(struct mtftl *ftl)
+{
+	u64 mine;
+
+	spin_lock_irq(&ftl->flush_lock);
+	mine = ++ftl->flush_wanted;
+	spin_unlock_irq(&ftl->flush_lock);
+	wake_flusher(ftl);
+	wait_event(ftl->flush_wait, READ_ONCE(ftl->flush_done) >= mine);
+	return READ_ONCE(ftl->flush_error);
+}
+
+/* Range records */
+
+/* Room for one record is kept until range_commit(). False: @bio waits, if there is one. */
+static bool range_reserve(struct mtftl *ftl, struct bio *bio)
+{
+	struct mtftl_ranges *ranges = &ftl->ranges;
+	unsigned long flags;
+	bool room;
+
+	spin_lock_irqsave(&ranges->lock, flags);
+	room = ranges->nr + ranges->reserved < MTFTL_MAX_RANGES;
+	if (room)
+		ranges->reserved++;
+	else if (bio)
+		bio_list_add(&ranges->waiting, bio);
+	spin_unlock_irqrestore(&ranges->lock, flags);
+	return room;
+}
+
+static void range_commit(struct mtftl *ftl, const struct mtftl_range_rec *rec)
+{
+	struct mtftl_ranges *ranges = &ftl->ranges;
+	unsigned long flags;
+	bool full;
+
+	spin_lock_irqsave(&ranges->lock, flags);
+	ranges->reserved--;
+	if (rec)
+		ranges->recs[ranges->nr++] = *rec;
+	full = ranges->nr >= MTFTL_UNIT_MAX_RANGES;
+	spin_unlock_irqrestore(&ranges->lock, flags);
+	if (full)
+		wake_flusher(ftl);
+}
+
+/* Record a loss, whose number was drawn with the change of the map. Sleeps. */
+void mtftl_range_log(struct mtftl *ftl, const struct mtftl_range_rec *rec)
+{
+	range_commit(ftl, rec);
+}
+
+void mtftl_range_wait(struct mtftl *ftl)
+{
+	while (!range_reserve(ftl, NULL))
+		mtftl_flush_sync(ftl);
+}
+
+/* Discard or write-zeroes. Never sleeps; completes the bio, now or later. */
+void mtftl_trim(struct mtftl *ftl, struct bio *bio)
+{
+	while (bio->bi_iter.bi_size) {
+		u32 lba = bio->bi_iter.bi_sector / MTFTL_BLOCK_SECTORS;
+		u32 left = (1u << MTFTL_CHUNK_SHIFT) - (lba & ((1u << MTFTL_CHUNK_SHIFT) - 1));
+		u32 n = min(left, bio->bi_iter.bi_size >> MTFTL_BLOCK_SHIFT);
+		struct mtftl_range_rec rec = {
+			.lba = lba,
+			.nr_blocks = n,
+			.kind = MTFTL_RANGE_TRIM,
+		};
+
+		if (READ_ONCE(ftl->read_only)) {
+			bio_io_error(bio);
+			return;
+		}
+		if (!range_reserve(ftl, bio)) {
+			wake_flusher(ftl);
+			return;
+		}
+		if (mtftl_map_trim(ftl, lba, n, &rec.seq)) {
+			range_commit(ftl, &rec);
+			mtftl_count(ftl, user_trims, n);
+		} else {
+			range_commit(ftl, NULL);
+		}
+		bio->bi_iter.bi_sector += (sector_t)n * MTFTL_BLOCK_SECTORS;
+		bio->bi_iter.bi_size -= n * MTFTL_BLOCK_SIZE;
+	}
+	if (bio->bi_opf & REQ_FUA)
+		mtftl_flush_bio(ftl, bio);
+	else
+		bio_endio(bio);
+}
+
+static void ranges_done(struct mtftl_unit_io *unit, blk_status_t status)
+{
+	struct mtftl *ftl = unit->ftl;
+
+	ftl->ranges_status = status;
+	complete(unit->private);
+}
+
+/* Write one unit of the oldest records; they stay listed until they are written. */
+static int write_ranges(struct mtftl *ftl)
+{
+	struct mtftl_ranges *ranges = &ftl->ranges;
+	struct mtftl_unit_io *unit = ftl->ranges_unit;
+	struct mtftl_unit_info info = { .type = MTFTL_UNIT_RANGES, .lane = U16_MAX };
+	DECLARE_COMPLETION_ONSTACK(done);
+	struct mtftl_stream *stream;
+	struct bio_list waiting;
+	u32 n, i, room, gen;
+	struct bio *bio;
+
+	if (READ_ONCE(ftl->super.clean) && mtftl_super_dirty(ftl))
+		return -EIO;
+	n = min_t(u32, READ_ONCE(ranges->nr), MTFTL_UNIT_MAX_RANGES);
+	/* The records are there already, so this number is above all of theirs. */
+	info.seq = atomic64_inc_return(&ftl->seq);
+	mtftl_unit_start(unit, MTFTL_UNIT_RANGES, info.seq);
+	mtftl_unit_init(unit->header, &info);
+	for (i = 0; i < n; i++)
+		mtftl_unit_add_range(unit->header, ranges->recs[i].lba, ranges->recs[i].nr_blocks,
+				     ranges->recs[i].seq, ranges->recs[i].kind);
+	unit->done = ranges_done;
+	unit->private = &done;
+	for (;;) {
+		gen = atomic_read(&ftl->space_gen);
+		stream = mtftl_stream_find(ftl, 0, 1, MTFTL_RIGHT_USER, &room);
+		if (stream)
+			break;
+		if (READ_ONCE(ftl->read_only))
+			return -EIO;
+		wait_event(ftl->drain_wait, gen != atomic_read(&ftl->space_gen) ||
+			   READ_ONCE(ftl->read_only));
+	}
+	mtftl_stream_take(stream, unit);
+	mutex_unlock(&stream->lock);
+	mtftl_unit_submit(unit);
+	wait_for_completion_io(&done);
+	if (ftl->ranges_status)
+		return -EIO;
+	mtftl_count(ftl, meta_blocks, 1);
+
+	spin_lock_irq(&ranges->lock);
+	ranges->nr -= n;
+	memmove(ranges->recs, ranges->recs + n, ranges->nr * sizeof(*ranges->recs));
+	waiting = ranges->waiting;
+	bio_list_init(&ranges->waiting);
+	spin_unlock_irq(&ranges->lock);
+	while ((bio = bio_list_pop(&waiting)))
+		mtftl_trim(ftl, bio);
+	return 0;
+}
+
+static int write_all_ranges(struct mtftl *ftl, u32 least)
+{
+	int r = 0;
+
+	while (!r && READ_ONCE(ftl->ranges.nr) >= least)
+		r = write_ranges(ftl);
+	return r;
+}
+
+/* Rounds */
+
+static bool lanes_drained(struct mtftl *ftl)
+{
+	unsigned int i;
+
+	for (i = 0; i < ftl->nr_lanes; i++)
+		if (READ_ONCE(ftl->lanes[i].tail) < ftl->lanes[i].drain_to)
+			return false;
+	return true;
+}
+
+static int flush_round(struct mtftl *ftl)
+{
+	u32 left = READ_ONCE(ftl->ranges.nr);
+	unsigned int i;
+	u64 drawn;
+	int r;
+
+	/*
+	 * The number before the heads: every user's unit up to it holds only slots below
+	 * the heads that are read next. GC's units in flight are not waited for.
+	 */
+	drawn = atomic64_read(&ftl->seq);
+	smp_mb();
+	for (i = 0; i < ftl->nr_lanes; i++) {
+		struct mtftl_lane *lane = &ftl->lanes[i];
+
+		spin_lock_irq(&lane->lock);
+		WRITE_ONCE(lane->drain_to, lane->head);
+		spin_unlock_irq(&lane->lock);
+		mtftl_lane_kick(lane);
+	}
+	for (r = 0; !r && left; left -= min_t(u32, left, MTFTL_UNIT_MAX_RANGES))
+		r = write_ranges(ftl);
+	if (r)
+		return r;
+	drawn = min(drawn, mtftl_gc_oldest_seq(ftl) - 1);
+	wait_event(ftl->drain_wait, lanes_drained(ftl) || READ_ONCE(ftl->read_only));
+	if (!lanes_drained(ftl))
+		return -EIO;
+	r = blkdev_issue_flush(ftl->bdev);
+	if (!r && drawn > ftl->durable_seq)
+		WRITE_ONCE(ftl->durable_seq, drawn);
+	mtftl_count(ftl, flushes, 1);
+	return r;
+}
+
+static bool flusher_has_work(struct mtftl *ftl)
+{
+	return READ_ONCE(ftl->flush_wanted) != READ_ONCE(ftl->flush_done) ||
+	       (READ_ONCE(ftl->ranges.nr) >= MTFTL_UNIT_MAX_RANGES &&
+		!READ_ONCE(ftl->read_only)) ||
+	       kthread_should_stop();
+}
+
+static int flusher(void *data)
+{
+	unsigned int flags = memalloc_noio_save();
+	struct mtftl *ftl = data;
+	struct bio_list bios;
+	struct bio *bio;
+	u64 wanted;
+	int r;
+
+	while (!kthread_should_stop()) {
+		wait_event_idle(ftl->flush_wait, flusher_has_work(ftl));
+		if (!READ_ONCE(ftl->read_only))
+			write_all_ranges(ftl, MTFTL_UNIT_MAX_RANGES);
+
+		spin_lock_irq(&ftl->flush_lock);
+		bios = ftl->flush_bios;
+		bio_list_init(&ftl->flush_bios);
+		wanted = ftl->flush_wanted;
+		spin_unlock_irq(&ftl->flush_lock);
+		if (wanted == ftl->flush_done)
+			continue;
+		r = flush_round(ftl);
+		while ((bio = bio_list_pop(&bios))) {
+			bio->bi_status = errno_to_blk_status(r);
+			bio_endio(bio);
+		}
+		WRITE_ONCE(ftl->flush_error, r);
+		smp_store_release(&ftl->flush_done, wanted);
+		wake_up_all(&ftl->flush_wait);
+	}
+	memalloc_noio_restore(flags);
+	return 0;
+}
+
+int mtftl_flush_start(struct mtftl *ftl)
+{
+	struct task_struct *task;
+
+	spin_lock_init(&ftl->flush_lock);
+	spin_lock_init(&ftl->ranges.lock);
+	bio_list_init(&ftl->flush_bios);
+	bio_list_init(&ftl->ranges.waiting);
+	init_waitqueue_head(&ftl->flush_wait);
+	ftl->ranges.recs = kvcalloc(MTFTL_MAX_RANGES, sizeof(*ftl->ranges.recs), GFP_KERNEL);
+	ftl->ranges_unit = mtftl_unit_alloc(ftl, 1);
+	if (!ftl->ranges.recs || !ftl->ranges_unit)
+		return -ENOMEM;
+	task = kthread_run(flusher, ftl, "mtftl_flush");
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	ftl->flusher = task;
+	return 0;
+}
+
+void mtftl_flush_stop(struct mtftl *ftl)
+{
+	if (ftl->flusher)
+		kthread_stop(ftl->flusher);
+	ftl->flusher = NULL;
+	mtftl_unit_free(ftl->ranges_unit);
+	ftl->ranges_unit = NULL;
+	kvfree(ftl->ranges.recs);
+	ftl->ranges.recs = NULL;
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The map: logical block -> page of the device, slot of a buffer, unmapped, lost.
+ *
+ * Every change of an entry, of the slot that it points to and of the zones' valid
+ * counts is one step under the lock of the entry's shard, taken with interrupts
+ * off. Readers look without a lock; who follows an entry to a slot takes the lock.
+ *
+ * Order. A unit's number is drawn before its slots are taken (mtftl_map_take), and a
+ * slot that was taken is never overwritten: a newer write gets a new slot, which is
+ * published before its own unit draws a number. So the higher number is the newer data.
+ */
+#include "mtftl.h"
+
+#include <linux/highmem.h>
+#include <linux/vmalloc.h>
+
+int mtftl_map_alloc(struct mtftl *ftl)
+{
+	size_t bytes = array_size(ftl->logical_blocks, sizeof(u32));
+	unsigned int i;
+
+	ftl->map = vmalloc(bytes);
+	ftl->shards = kvcalloc(MTFTL_NR_SHARDS, sizeof(*ftl->shards), GFP_KERNEL);
+	if (!ftl->map || !ftl->shards)
+		return -ENOMEM;
+	memset(ftl->map, 0xff, bytes);
+	for (i = 0; i < MTFTL_NR_SHARDS; i++)
+		spin_lock_init(&ftl->shards[i].lock);
+	return 0;
+}
+
+void mtftl_map_free(struct mtftl *ftl)
+{
+	vfree(ftl->map);
+	kvfree(ftl->shards);
+	ftl->map = NULL;
+	ftl->shards = NULL;
+}
+
+/* One block between a bio, which advances, and memory. */
+static void copy_block(struct bio *bio, void *data, bool to_bio)
+{
+	unsigned int left = MTFTL_BLOCK_SIZE;
+
+	while (left) {
+		struct bio_vec bv = bio_iter_iovec(bio, bio->bi_iter);
+		unsigned int n = min(left, bv.bv_len);
+
+		if (to_bio)
+			memcpy_to_page(bv.bv_page, bv.bv_offset, data, n);
+		else
+			memcpy_from_page(data, bv.bv_page, bv.bv_offset, n);
+		bio_advance_iter_single(bio, &bio->bi_iter, n);
+		data += n;
+		left -= n;
+	}
+}
+
+void mtftl_bio_to_slot(struct bio *bio, void *data)
+{
+	copy_block(bio, data, false);
+}
+
+/* Its newest data is buffered and not in flight yet: overwrite it where it is. */
+bool mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio)
+{
+	struct mtftl_shard *shard = mtftl_shard(ftl, lba);
+	struct mtftl_slot *slot;
+	unsigned long flags;
+	bool done = false;
+	void *data;
+	u32 value;
+
+	if (!mtftl_is_slot(READ_ONCE(ftl->map[lba])))
+		return false;
+	spin_lock_irqsave(&shard->lock, flags);
+	value = ftl->map[lba];
+	if (mtftl_is_slot(value)) {
+		slot = mtftl_slot(ftl, value, &data);
+		if (slot->state == MTFTL_SLOT_FILLED) {
+			copy_block(bio, data, false);
+			done = true;
+		}
+	}
+	spin_unlock_irqrestore(&shard->lock, flags);
+	return done;
+}
+
+static void drop_page(struct mtftl *ftl, u32 value)
+{
+	if (mtftl_is_page(value))
+		atomic_dec(&mtftl_page_zone(ftl, value)->valid);
+}
+
+/* A filled slot becomes the block's newest data. */
+void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 value)
+{
+	struct mtftl_shard *shard = mtftl_shard(ftl, lba);
+	struct mtftl_slot *older;
+	unsigned long flags;
+	u32 old;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	old = ftl->map[lba];
+	slot->lba = lba;
+	slot->prev = old;
+	if (mtftl_is_slot(old)) {
+		older = mtftl_slot(ftl, old, NULL);
+		/* Not in flight: it dies here and will never have a page. */
+		if (older->state == MTFTL_SLOT_FILLED)
+			slot->prev = older->prev;
+	} else {
+		drop_page(ftl, old);
+	}
+	WRITE_ONCE(ftl->map[lba], value);
+	/* Pairs with the writer's acquire: it composes only what was published. */
+	smp_store_release(&slot->state, MTFTL_SLOT_FILLED);
+	spin_unlock_irqrestore(&shard->lock, flags);
+}
+
+/*
+ * Into a unit whose number is drawn already: from here on nobody overwrites the slot.
+ * False: it is dead, a newer write or a discard came.
+ */
+bool mtftl_map_take(struct mtftl *ftl, struct mtftl_slot *slot, u32 value)
+{
+	u32 lba = slot->lba;
+	struct mtftl_shard *shard;
+	unsigned long flags;
+	bool live;
+
+	if (lba == MTFTL_NO_LBA) {
+		WRITE_ONCE(slot->state, MTFTL_SLOT_DONE);
+		return false;
+	}
+	shard = mtftl_shard(ftl, lba);
+	spin_lock_irqsave(&shard->lock, flags);
+	live = ftl->map[lba] == value;
+	WRITE_ONCE(slot->state, live ? MTFTL_SLOT_IN_FLIGHT : MTFTL_SLOT_DONE);
+	spin_unlock_irqrestore(&shard->lock, flags);
+	return live;
+}
+
+/*
+ * The slot's data is at @page now. Compare, then store: where the map went on, the page
+ * is dead on arrival, but a slot that replaced this one while it was in flight
+ * must learn what the map would point to without it, for checkpoints.
+ */
+void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page)
+{
+	struct mtftl_shard *shard = mtftl_shard(ftl, lba);
+	struct mtftl_slot *slot, *newer;
+	unsigned long flags;
+	u32 at;
+
+	slot = mtftl_slot(ftl, value, NULL);
+	spin_lock_irqsave(&shard->lock, flags);
+	at = ftl->map[lba];
+	if (at == value) {
+		WRITE_ONCE(ftl->map[lba], page);
+		atomic_inc(&mtftl_page_zone(ftl, page)->valid);
+	} else {
+		while (mtftl_is_slot(at)) {
+			newer = mtftl_slot(ftl, at, NULL);
+			if (newer->prev == value) {
+				newer->prev = page;
+				break;
+			}
+			at = newer->prev;
+		}
+	}
+	smp_store_release(&slot->state, MTFTL_SLOT_DONE);
+	spin_unlock_irqrestore(&shard->lock, flags);
+}
+
+/* Read a block out of the buffer; false: it is not there any more, look again. */
+bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio)
+{
+	struct mtftl_shard *shard = mtftl_shard(ftl, lba);
+	unsigned long flags;
+	bool hit;
+	void *data;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	hit = ftl->map[lba] == value;
+	if (hit) {
+		mtftl_slot(ftl, value, &data);
+		copy_block(bio, data, true);
+	}
+	spin_unlock_irqrestore(&shard->lock, flags);
+	return hit;
+}
+
+/*
+ * Clear entries of one chunk. The number is drawn inside the lock: drawn before, a unit
+ * composed in between would bring the data back at recovery; after, a newer write
+ * would die. False: there was nothing to clear, so nothing to log.
+ */
+bool mtftl_map_trim(struct mtftl *ftl, u32 lba, u32 nr_blocks, u64 *seq)
+{
+	struct mtftl_shard *shard = mtftl_shard(ftl, lba);
+	unsigned long flags;
+	bool cleared = false;
+	u32 i;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	for (i = lba; i < lba + nr_blocks; i++) {
+		u32 old = ftl->map[i];
+
+		if (old == MTFTL_MAP_UNMAPPED)
+			continue;
+		drop_page(ftl, old);
+		WRITE_ONCE(ftl->map[i], MTFTL_MAP_UNMAPPED);
+		cleared = true;
+	}
+	if (cleared)
+		*seq = atomic64_inc_return(&ftl->seq);
+	spin_unlock_irqrestore(&shard->lock, flags);
+	return cleared;
+}
+
+bool mtftl_map_points_to(struct mtftl *ftl, u32 lba, u32 page)
+{
+	struct mtftl_shard *shard = mtftl_shard(ftl, lba);
+	unsigned long flags;
+	bool live;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	live = ftl->map[lba] == page;
+	spin_unlock_irqrestore(&shard->lock, flags);
+	return live;
+}
+
+/* GC wrote a copy: it counts only if nobody wrote or discarded the block meanwhile. */
+void mtftl_map_move(struct mtftl *ftl, u32 lba, u32 from, u32 to)
+{
+	struct mtftl_shard *shard = mtftl_shard(ftl, lba);
+	unsigned long flags;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	if (ftl->map[lba] == from) {
+		WRITE_ONCE(ftl->map[lba], to);
+		atomic_inc(&mtftl_page_zone(ftl, to)->valid);
+		drop_page(ftl, from);
+	}
+	spin_unlock_irqrestore(&shard->lock, flags);
+}
+
+/* The page cannot be read: its block reads as an error until it is written again. */
+bool mtftl_map_lose(struct mtftl *ftl, u32 lba, u32 page, u64 *seq)
+{
+	struct mtftl_shard *shard = mtftl_shard(ftl, lba);
+	unsigned long flags;
+	bool lost;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	lost = ftl->map[lba] == page;
+	if (lost) {
+		drop_page(ftl, page);
+		WRITE_ONCE(ftl->map[lba], MTFTL_MAP_LOST);
+		*seq = atomic64_inc_return(&ftl->seq);
+	}
+	spin_unlock_irqrestore(&shard->lock, flags);
+	return lost;
+}
+
+/* What the map would say without the buffers, for a checkpoint. */
+u32 mtftl_map_durable(struct mtftl *ftl, u32 lba)
+{
+	u32 at = ftl->map[lba];
+
+	lockdep_assert_held(&mtftl_shard(ftl, lba)->lock);
+	while (mtftl_is_slot(at))
+		at = mtftl_slot(ftl, at, NULL)->prev;
+	return at;
+}

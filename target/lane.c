@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A lane: a ring of 4 KiB slots and the thread that writes them out.
+ *
+ * Positions only grow: tail <= next <= head <= tail + entries. Writers of the device
+ * above ("users") reserve at head and fill without a lock; the lane's thread composes
+ * from next, as far as slots are filled; completions free at tail, in order. A flush
+ * waits until tail has passed the head that it saw.
+ *
+ * lane->lock protects head, tail, waiting bios and free units; next belongs to the
+ * lane's thread. Slots change under their shard's lock, see l2p.c.
+ */
+#include "mtftl.h"
+
+#include <linux/jiffies.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#define UNITS_MIN	4u
+#define UNITS_MAX	32u
+#define SPARE_AFTER	2	/* jiffies without a user of its own */
+
+struct mtftl_slot *mtftl_slot(struct mtftl *ftl, u32 value, void **data)
+{
+	u32 slot = value - MTFTL_MAP_SLOTS;
+	struct mtftl_lane *lane = &ftl->lanes[slot >> ftl->lane_shift];
+	u32 index = slot & lane->mask;
+
+	if (data)
+		*data = lane->chunks[index >> MTFTL_BUFFER_ORDER] +
+			(index & ((1u << MTFTL_BUFFER_ORDER) - 1)) * MTFTL_BLOCK_SIZE;
+	return &lane->slots[index];
+}
+
+static inline u32 lane_value(const struct mtftl_lane *lane, u64 pos)
+{
+	return lane->first_slot + ((u32)pos & lane->mask);
+}
+
+/* The writer: when to compose, when to sleep */
+
+static bool next_is_filled(struct mtftl_lane *lane)
+{
+	u64 next = READ_ONCE(lane->next);
+
+	return next != READ_ONCE(lane->head) &&
+	       READ_ONCE(lane->slots[(u32)next & lane->mask].state) == MTFTL_SLOT_FILLED;
+}
+
+/*
+ * A full unit goes at once; less than that only if nothing is in flight, so that a lone
+ * write does not wait, or if somebody waits for it.
+ */
+static bool may_compose(struct mtftl_lane *lane, u64 filled)
+{
+	return filled >= lane->ftl->opt.write_unit || !READ_ONCE(lane->units_in_flight) ||
+	       READ_ONCE(lane->drain_to) > lane->next;
+}
+
+/* Waiting bios are admitted many at a time, so that those woken do not run one by one. */
+static bool may_admit(struct mtftl_lane *lane)
+{
+	u64 used = READ_ONCE(lane->head) - READ_ONCE(lane->tail);
+
+	if (bio_list_empty(&lane->waiting) || used >= lane->entries || READ_ONCE(lane->ftl->gated))
+		return false;
+	return used <= lane->entries - lane->entries / 4 ||
+	       (!READ_ONCE(lane->units_in_flight) && !next_is_filled(lane));
+}
+
+static bool has_work(struct mtftl_lane *lane)
+{
+	if (READ_ONCE(lane->ftl->read_only))
+		return !bio_list_empty(&lane->waiting);
+	if (may_admit(lane))
+		return true;
+	if (!next_is_filled(lane))
+		return false;
+	if (READ_ONCE(lane->stalled) &&
+	    lane->stalled_at == (u32)atomic_read(&lane->ftl->space_gen))
+		return false;
+	return !list_empty(&lane->free_units) &&
+	       may_compose(lane, READ_ONCE(lane->head) - READ_ONCE(lane->next));
+}
+
+/* Any context. Whoever gave the writer something to do calls this afterwards. */
+void mtftl_lane_kick(struct mtftl_lane *lane)
+{
+	/* Pairs with the barrier in writer_sleep(): it sees the work, or we see it asleep. */
+	smp_mb();
+	if (READ_ONCE(lane->asleep) && has_work(lane) && xchg(&lane->asleep, false))
+		wake_up_process(lane->writer);
+}
+
+void mtftl_lanes_kick(struct mtftl *ftl)
+{
+	unsigned int i;
+
+	for (i = 0; i < ftl->nr_lanes; i++)
+		mtftl_lane_kick(&ftl->lanes[i]);
+}
+
+/* A zone, or users' credit: whoever was refused may try again. Any context. */
+void mtftl_space_appeared(struct mtftl *ftl)
+{
+	atomic_inc(&ftl->space_gen);
+	mtftl_lanes_kick(ftl);
+	if (!list_empty(&ftl->redo))
+		queue_work(ftl->wq, &ftl->redo_work);
+	if (wq_has_sleeper(&ftl->drain_wait))
+		wake_up_all(&ftl->drain_wait);
+}
+
+static void writer_sleep(struct mtftl_lane *lane)
+{
+	set_current_state(TASK_IDLE);
+	WRITE_ONCE(lane->asleep, true);
+	smp_mb();
+	if (!has_work(lane) && !kthread_should_stop())
+		schedule();
+	__set_current_state(TASK_RUNNING);
+	WRITE_ONCE(lane->asleep, false);
+}
+
+/* Composing */
+
+/* Slots from next on that are filled, @max at most. */
+static u32 count_filled(struct mtftl_lane *lane, u32 max)
+{
+	u64 pos = lane->next;
+	u32 n = 0;
+
+	max = min_t(u64, max, READ_ONCE(lane->head) - pos);
+	/* Pairs with mtftl_map_publish(). */
+	while (n < max && smp_load_acquire(&lane->slots[(u32)(pos + n) & lane->mask].state) ==
+			  MTFTL_SLOT_FILLED)
+		n++;
+	return n;
+}
+
+static struct mtftl_unit_io *get_unit(struct mtftl_lane *lane)
+{
+	struct mtftl_unit_io *unit;
+
+	spin_lock_irq(&lane->lock);
+	unit = list_first_entry_or_null(&lane->free_units, struct mtftl_unit_io, list);
+	if (unit) {
+		list_del_init(&unit->list);
+		lane->units_in_flight++;
+	}
+	spin_unlock_irq(&lane->lock);
+	return unit;
+}
+
+/* Free what is done at the tail, in order. */
+static void advance_tail(struct mtftl_lane *lane)
+{
+	u64 tail = lane->tail;
+
+	lockdep_assert_held(&lane->lock);
+	while (tail != lane->next) {
+		struct mtftl_slot *slot = &lane->slots[(u32)tail & lane->mask];
+
+		if (smp_load_acquire(&slot->state) != MTFTL_SLOT_DONE)
+			break;
+		slot->state = MTFTL_SLOT_FREE;
+		tail++;
+	}
+	WRITE_ONCE(lane->tail, tail);
+}
+
+static void put_unit(struct mtftl_lane *lane, struct mtftl_unit_io *unit)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&lane->lock, flags);
+	list_add(&unit->list, &lane->free_units);
+	WRITE_ONCE(lane->units_in_flight, lane->units_in_flight - 1);
+	advance_tail(lane);
+	spin_unlock_irqrestore(&lane->lock, flags);
+
+	/* wq_has_sleeper() orders the new tail before the look for sleepers. */
+	if (wq_has_sleeper(&lane->ftl->drain_wait))
+		wake_up_all(&lane->ftl->drain_wait);
+}
+
+/*
+ * Completed: slots are published already. Any context. After a failure that nothing could
+ * help the slots stay as they are: their data can still be read.
+ */
+void mtftl_lane_unit_done(struct mtftl_unit_io *unit, blk_status_t status)
+{
+	struct mtftl_lane *lane = unit->lane;
+
+	put_unit(lane, unit);
+	mtftl_lane_kick(lane);
+}
+
+static bool lane_compose(struct mtftl_lane *lane)
+{
+	struct mtftl *ftl = lane->ftl;
+	struct mtftl_stream *stream;
+	struct mtftl_unit_io *unit;
+	u32 n, room, i, gen;
+	u64 seq, next;
+	bool drain;
+
+	n = count_filled(lane, ftl->opt.write_unit);
+	if (!n || !may_compose(lane, n) || READ_ONCE(ftl->read_only))
+		return false;
+	drain = READ_ONCE(lane->drain_to) > lane->next;
+	gen = atomic_read(&ftl->space_gen);
+	if (lane->stalled && lane->stalled_at == gen && !drain)
+		return false;
+	WRITE_ONCE(lane->stalled_at, gen);
+	if (unlikely(READ_ONCE(ftl->super.clean)) && mtftl_super_dirty(ftl)) {
+		WRITE_ONCE(lane->stalled, true);
+		return false;
+	}
+	if (!drain && mtftl_throttled(ftl)) {
+		WRITE_ONCE(lane->stalled, true);
+		return false;
+	}
+	unit = get_unit(lane);
+	if (!unit)
+		return false;
+	stream = mtftl_stream_find(ftl, lane->index, 2, MTFTL_RIGHT_USER, &room);
+	if (!stream) {
+		WRITE_ONCE(lane->stalled, true);
+		put_unit(lane, unit);
+		return false;
+	}
+	WRITE_ONCE(lane->stalled, false);
+	n = min(n, room - 1);
+
+	/*
+	 * Only now, with the slots known: each of the n was published before this number was
+	 * drawn, so a unit with an older copy of one of their blocks has a lower number.
+	 */
+	seq = atomic64_inc_return(&ftl->seq);
+	mtftl_unit_start(unit, MTFTL_UNIT_DATA, seq);
+	for (i = 0, next = lane->next; i < n; i++, next++) {
+		u32 value = lane_value(lane, next);
+		struct mtftl_slot *slot;
+		void *data;
+
+		slot = mtftl_slot(ftl, value, &data);
+		if (mtftl_map_take(ftl, slot, value))
+			mtftl_unit_add(unit, slot->lba, value, data);
+	}
+	if (unit->nr)
+		mtftl_stream_take(stream, unit);
+	mutex_unlock(&stream->lock);
+	WRITE_ONCE(lane->next, next);
+
+	if (!unit->nr) {
+		put_unit(lane, unit);
+		return true;
+	}
+	mtftl_charge(ftl, unit->nr);
+	mtftl_count(ftl, units, 1);
+	mtftl_count(ftl, data_blocks, unit->nr);
+	mtftl_unit_compose(unit);
+	mtftl_unit_submit(unit);
+	return true;
+}
+
+/* Users: inserting */
+
+/*
+ * Up to what the bio needs; 0: it waits now, or still does. Whoever comes while others wait
+ * waits behind them; while zones are short all do.
+ */
+static u32 reserve_slots(struct mtftl_lane *lane, struct bio *bio, bool waited, u64 *pos)
+{
+	u32 want = bio->bi_iter.bi_size >> MTFTL_BLOCK_SHIFT;
+	unsigned long flags;
+	u32 n = 0;
+
+	spin_lock_irqsave(&lane->lock, flags);
+	if ((waited || bio_list_empty(&lane->waiting)) && !READ_ONCE(lane->ftl->gated))
+		n = min_t(u64, want, lane->entries - (lane->head - lane->tail));
+	*pos = lane->head;
+	if (n)
+		WRITE_ONCE(lane->head, lane->head + n);
+	else if (waited)
+		bio_list_add_head(&lane->waiting, bio);
+	else
+		bio_list_add(&lane->waiting, bio);
+	spin_unlock_irqrestore(&lane->lock, flags);
+	return n;
+}
+
+/* False: the bio waits in lane->waiting, and may be gone already. */
+static bool insert_bio(struct mtftl_lane *lane, struct bio *bio, bool waited)
+{
+	struct mtftl *ftl = lane->ftl;
+	u32 n = 0, written = 0;
+	u64 pos = 0;
+
+	while (bio->bi_iter.bi_size) {
+		u32 lba = bio->bi_iter.bi_sector / MTFTL_BLOCK_SECTORS;
+		struct mtftl_slot *slot;
+		void *data;
+		u32 value;
+
+		if (!n) {
+			if (mtftl_map_overwrite(ftl, lba, bio)) {
+				mtftl_count(ftl, user_overwrites, 1);
+				written++;
+				continue;
+			}
+			n = reserve_slots(lane, bio, waited, &pos);
+			if (!n) {
+				mtftl_count(ftl, user_writes, written);
+				return false;
+			}
+		}
+		value = lane_value(lane, pos);
+		slot = mtftl_slot(ftl, value, &data);
+		mtftl_bio_to_slot(bio, data);
+		mtftl_map_publish(ftl, lba, slot, value);
+		written++;
+		pos++;
+		n--;
+	}
+	mtftl_count(ftl, user_writes, written);
+	return true;
+}
+
+static void write_done(struct mtftl *ftl, struct bio *bio)
+{
+	if (bio->bi_opf & REQ_FUA)
+		mtftl_flush_bio(ftl, bio);
+	else
+		bio_endio(bio);
+}
+
+static void fail_waiting(struct mtftl_lane *lane)
+{
+	struct bio_list bios;
+	struct bio *bio;
+
+	spin_lock_irq(&lane->lock);
+	bios = lane->waiting;
+	bio_list_init(&lane->waiting);
+	spin_unlock_irq(&lane->lock);
+	while ((bio = bio_list_pop(&bios)))
+		bio_io_error(bio);
+}
+
+static bool lane_admit(struct mtftl_lane *lane)
+{
+	struct bio *bio;
+	bool some = false;
+
+	if (READ_ONCE(lane->ftl->read_only)) {
+		fail_waiting(lane);
+		return false;
+	}
+	if (!may_admit(lane))
+		return false;
+	do {
+		spin_lock_irq(&lane->lock);
+		bio = NULL;
+		if (lane->head - lane->tail < lane->entries)
+			bio = bio_list_pop(&lane->waiting);
+		spin_unlock_irq(&lane->lock);
+		if (!bio)
+			break;
+		some = true;
+		if (!insert_bio(lane, bio, true))
+			break;
+		write_done(lane->ftl, bio);
+	} while (1);
+	return some;
+}
+
+/* Which lane takes a user's write */
+
+static u32 lane_used(struct mtftl_lane *lane)
+{
+	return READ_ONCE(lane->head) - READ_ONCE(lane->tail);
+}
+
+/* Its CPU has no user of its own, and no other lane's user has come to it. */
+static bool is_spare(struct mtftl *ftl, struct mtftl_lane *lane, struct mtftl_lane *home)
+{
+	unsigned long seen = READ_ONCE(*per_cpu_ptr(ftl->submitted, lane->cpu));
+
+	if (time_before(jiffies, seen + SPARE_AFTER))
+		return false;
+	return READ_ONCE(lane->guest) == home->index ||
+	       time_after_eq(jiffies, READ_ONCE(lane->guest_seen) + SPARE_AFTER);
+}
+
+static struct mtftl_lane *find_helper(struct mtftl *ftl, struct mtftl_lane *home)
+{
+	unsigned int i, first = home->helper ? home->helper->index : home->index;
+	struct mtftl_lane *lane;
+
+	for (i = 0; i < ftl->nr_lanes; i++) {
+		lane = &ftl->lanes[(first + i) % ftl->nr_lanes];
+		if (lane == home || lane->cpu == home->cpu || lane_used(lane) > lane->entries / 2 ||
+		    !is_spare(ftl, lane, home))
+			continue;
+		WRITE_ONCE(lane->guest, home->index);
+		WRITE_ONCE(lane->guest_seen, jiffies);
+		return lane;
+	}
+	return home;
+}
+
+/*
+ * The user's own CPU also runs its lane's writer, so a user whose neighbours are idle
+ * goes to a neighbour's lane, where the writer has a CPU to itself; with all CPUs busy
+ * everybody stays at home. Hints only: a wrong choice costs time, nothing else.
+ */
+static struct mtftl_lane *pick_lane(struct mtftl *ftl)
+{
+	unsigned int cpu = raw_smp_processor_id(), i;
+	struct mtftl_lane *home, *lane, *best;
+
+	if (ftl->nr_lanes == 1)
+		return &ftl->lanes[0];
+	home = &ftl->lanes[cpu % ftl->nr_lanes];
+	if (READ_ONCE(*per_cpu_ptr(ftl->submitted, cpu)) != jiffies)
+		WRITE_ONCE(*per_cpu_ptr(ftl->submitted, cpu), jiffies);
+
+	lane = READ_ONCE(home->helper);
+	if (!lane || time_after(jiffies, READ_ONCE(home->helper_until)) ||
+	    (lane != home && lane_used(lane) > lane->entries / 2)) {
+		lane = find_helper(ftl, home);
+		WRITE_ONCE(home->helper, lane);
+		WRITE_ONCE(home->helper_until, jiffies);
+	}
+	if (lane_used(lane) < lane->entries)
+		return lane;
+	for (i = 0, best = home; i < ftl->nr_lanes; i++)
+		if (lane_used(&ftl->lanes[i]) < lane_used(best))
+			best = &ftl->lanes[i];
+	return best;
+}
+
+/* A user's write: never sleeps. Completes the bio, now or later. */
+void mtftl_lane_write(struct mtftl *ftl, struct bio *bio)
+{
+	struct mtftl_lane *lane = pick_lane(ftl);
+
+	if (unlikely(READ_ONCE(ftl->read_only))) {
+		bio_io_error(bio);
+		return;
+	}
+	if (insert_bio(lane, bio, false))
+		write_done(ftl, bio);
+	else
+		mtftl_count(ftl, waits, 1);
+	mtftl_lane_kick(lane);
+}
+
+/* The writer thread */
+
+static int lane_writer(void *data)
+{
+	unsigned int flags = memalloc_noio_save();
+	struct mtftl_lane *lane = data;
+	struct blk_plug plug;
+	bool busy;
+
+	while (!kthread_should_stop()) {
+		blk_start_plug(&plug);
+		do {
+			busy = lane_admit(lane);
+			busy |= lane_compose(lane);
+			cond_resched();
+		} while (busy);
+		blk_finish_plug(&plug);
+		writer_sleep(lane);
+	}
+	memalloc_noio_restore(flags);
+	return 0;
+}
+
+int mtftl_lanes_start(struct mtftl *ftl)
+{
+	unsigned int i;
+
+	for (i = 0; i < ftl->nr_lanes; i++) {
+		struct mtftl_lane *lane = &ftl->lanes[i];
+		struct task_struct *task;
+
+		task = kthread_create_on_node(lane_writer, lane, cpu_to_node(lane->cpu),
+					      "mtftl/%u", lane->index);
+		if (IS_ERR(task))
+			return PTR_ERR(task);
+		set_cpus_allowed_ptr(task, cpumask_of(lane->cpu));
+		lane->writer = task;
+		wake_up_process(task);
+	}
+	return 0;
+}
+
+/* Lanes are drained, or nothing helps any more. */
+void mtftl_lanes_stop(struct mtftl *ftl)
+{
+	unsigned int i;
+
+	for (i = 0; ftl->lanes && i < ftl->nr_lanes; i++) {
+		if (ftl->lanes[i].writer)
+			kthread_stop(ftl->lanes[i].writer);
+		ftl->lanes[i].writer = NULL;
+	}
+}
+
+static int lane_alloc(struct mtftl *ftl, struct mtftl_lane *lane)
+{
+	u32 i, slots = 1u << ftl->lane_shift;
+	u32 chunks = DIV_ROUND_UP(slots, 1u << MTFTL_BUFFER_ORDER);
+	struct mtftl_unit_io *unit;
+
+	lane->slots = kvcalloc(slots, sizeof(*lane->slots), GFP_KERNEL);
+	lane->chunks = kvcalloc(chunks, sizeof(*lane->chunks), GFP_KERNEL);
+	if (!lane->slots || !lane->chunks)
+		return -ENOMEM;
+	for (i = 0; i < chunks; i++) {
+		lane->chunks[i] = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
+		if (!lane->chunks[i])
+			return -ENOMEM;
+	}
+	for (i = 0; i < clamp(lane->entries / ftl->opt.write_unit, UNITS_MIN, UNITS_MAX); i++) {
+		unit = mtftl_unit_alloc(ftl, ftl->opt.write_unit);
+		if (!unit)
+			return -ENOMEM;
+		unit->lane = lane;
+		list_add(&unit->list, &lane->free_units);
+	}
+	return 0;
+}
+
+int mtftl_lanes_alloc(struct mtftl *ftl)
+{
+	unsigned int i, cpu;
+
+	ftl->submitted = alloc_percpu(unsigned long);
+	ftl->lanes = kvcalloc(ftl->nr_lanes, sizeof(*ftl->lanes), GFP_KERNEL);
+	if (!ftl->submitted || !ftl->lanes)
+		return -ENOMEM;
+	for_each_possible_cpu(cpu)
+		*per_cpu_ptr(ftl->submitted, cpu) = jiffies - SPARE_AFTER;
+	for (i = 0, cpu = -1; i < ftl->nr_lanes; i++) {
+		struct mtftl_lane *lane = &ftl->lanes[i];
+		int r;
+
+		cpu = cpumask_next(cpu, cpu_online_mask);
+		if (cpu >= nr_cpu_ids)
+			cpu = cpumask_first(cpu_online_mask);
+		lane->ftl = ftl;
+		lane->index = i;
+		lane->cpu = cpu;
+		lane->entries = max(ftl->opt.buffer_entries / ftl->nr_lanes, 1u);
+		lane->mask = (1u << ftl->lane_shift) - 1;
+		lane->first_slot = MTFTL_MAP_SLOTS + (i << ftl->lane_shift);
+		lane->guest = i;
+		lane->guest_seen = jiffies - SPARE_AFTER;
+		spin_lock_init(&lane->lock);
+		bio_list_init(&lane->waiting);
+		INIT_LIST_HEAD(&lane->free_units);
+		r = lane_alloc(ftl, lane);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+void mtftl_lanes_free(struct mtftl *ftl)
+{
+	struct mtftl_unit_io *unit, *next;
+	u32 i, c;
+
+	for (i = 0; ftl->lanes && i < ftl->nr_lanes; i++) {
+		struct mtftl_lane *lane = &ftl->lanes[i];
+
+		if (!lane->ftl)
+			break;
+		for (c = 0; lane->chunks && c <= lane->mask >> MTFTL_BUFFER_ORDER; c++)
+			free_pages((unsigned long)lane->chunks[c], MTFTL_BUFFER_ORDER);
+		list_for_each_entry_safe(unit, next, &lane->free_units, list)
+			mtftl_unit_free(unit);
+		kvfree(lane->slots);
+		kvfree(lane->chunks);
+	}
+	kvfree(ftl->lanes);
+	ftl->lanes = NULL;
+	free_percpu(ftl->submitted);
+	ftl->submitted = NULL;
+}

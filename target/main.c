@@ -1,0 +1,562 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * dm-mtftl: the side that device-mapper sees. Table line, bios, suspend and resume,
+ * mount and stop. The only file that knows device-mapper's rules.
+ *
+ * The constructor only looks: while it runs an older table may be writing to the same
+ * device. Mounting happens before the first resume. A stop drains, checkpoints and says
+ * clean; it happens after each suspend, before a reboot and at the latest when the
+ * target goes. mounts_lock protects the list of all mounted targets.
+ */
+#include "mtftl.h"
+
+#include <linux/module.h>
+#include <linux/reboot.h>
+#include <linux/slab.h>
+
+#define DEFAULT_BUFFER_ENTRIES	1024
+#define DEFAULT_WRITE_UNIT	32
+#define MAX_DISCARD_BLOCKS	(64u << MTFTL_CHUNK_SHIFT)
+
+static LIST_HEAD(mounts);
+static DEFINE_MUTEX(mounts_lock);
+
+/* Table line */
+
+static int parse_number(struct dm_target *ti, const char *name, const char *value,
+			unsigned int least, unsigned int most, unsigned int *out)
+{
+	if (!kstrtouint(value, 10, out) && *out >= least && *out <= most)
+		return 0;
+	DMERR("%s is %s, expected %u to %u", name, value, least, most);
+	ti->error = "Option out of range";
+	return -EINVAL;
+}
+
+static int parse_switch(struct dm_target *ti, const char *name, const char *value,
+			const char *on, const char *off, bool *out)
+{
+	*out = !strcmp(value, on);
+	if (*out || !strcmp(value, off))
+		return 0;
+	DMERR("%s is %s, expected %s or %s", name, value, on, off);
+	ti->error = "Option has an unknown value";
+	return -EINVAL;
+}
+
+static int parse_option(struct dm_target *ti, struct mtftl_options *opt, const char *name,
+			const char *value)
+{
+	if (!strcmp(name, "lanes")) {
+		opt->lanes = 0;
+		if (!strcmp(value, "percpu"))
+			return 0;
+		return parse_number(ti, name, value, 1, 1024, &opt->lanes);
+	}
+	if (!strcmp(name, "buffer_entries"))
+		return parse_number(ti, name, value, 1, MTFTL_MAX_SLOTS / 4,
+				    &opt->buffer_entries);
+	if (!strcmp(name, "write_unit"))
+		return parse_number(ti, name, value, 1, MTFTL_UNIT_MAX_ENTRIES, &opt->write_unit);
+	if (!strcmp(name, "low_water"))
+		return parse_number(ti, name, value, 0, U16_MAX, &opt->low_water);
+	if (!strcmp(name, "hot_cold"))
+		return parse_switch(ti, name, value, "on", "off", &opt->hot_cold);
+	if (!strcmp(name, "placement"))
+		return parse_switch(ti, name, value, "append", "write", &opt->append);
+	if (!strcmp(name, "gc_policy")) {
+		opt->gc_policy = mtftl_victim_policy(value);
+		if (opt->gc_policy)
+			return 0;
+		DMERR("gc_policy is %s, expected greedy or cost-benefit", value);
+		ti->error = "Unknown GC policy";
+		return -EINVAL;
+	}
+	DMERR("option %s is not known", name);
+	ti->error = "Unknown option";
+	return -EINVAL;
+}
+
+static int parse_table(struct mtftl *ftl, unsigned int argc, char **argv)
+{
+	struct dm_target *ti = ftl->ti;
+	unsigned int nr, i;
+	int r;
+
+	ftl->opt = (struct mtftl_options){
+		.buffer_entries = DEFAULT_BUFFER_ENTRIES,
+		.write_unit = DEFAULT_WRITE_UNIT,
+		.gc_policy = mtftl_victim_policy("greedy"),
+		.hot_cold = true,
+		.append = true,
+	};
+	if (!argc)
+		return 0;
+	if (kstrtouint(argv[0], 10, &nr) || nr != argc - 1 || nr % 2) {
+		ti->error = "Expected <device> [<number of words> {<option> <value>}]";
+		return -EINVAL;
+	}
+	for (i = 1; i < argc; i += 2) {
+		r = parse_option(ti, &ftl->opt, argv[i], argv[i + 1]);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* What the device allows */
+
+static int check_device(struct mtftl *ftl)
+{
+	struct request_queue *q = bdev_get_queue(ftl->bdev);
+	struct dm_target *ti = ftl->ti;
+	u32 sectors;
+
+	if (!bdev_is_zoned(ftl->bdev)) {
+		ti->error = "Device is not zoned, expected a host-managed zoned device";
+		return -EINVAL;
+	}
+	if (!mtftl_compat_host_managed(ftl->bdev)) {
+		ti->error = "Device is host-aware, expected a host-managed zoned device";
+		return -EINVAL;
+	}
+	if (bdev_logical_block_size(ftl->bdev) > MTFTL_BLOCK_SIZE) {
+		ti->error = "Device has blocks of more than 4096 bytes";
+		return -EINVAL;
+	}
+	if (bdev_zone_sectors(ftl->bdev) % MTFTL_BLOCK_SECTORS ||
+	    !is_power_of_2(bdev_zone_sectors(ftl->bdev))) {
+		ti->error = "Zone size is not a power of two of 4096 bytes";
+		return -EINVAL;
+	}
+	if (!bdev_max_zone_append_sectors(ftl->bdev))
+		ftl->opt.append = false;
+	sectors = queue_max_sectors(q);
+	if (ftl->opt.append)
+		sectors = min(sectors, bdev_max_zone_append_sectors(ftl->bdev));
+	/* One segment a block at worst, and one for the header: units are never split. */
+	ftl->unit_max = min3(sectors / MTFTL_BLOCK_SECTORS, (u32)queue_max_segments(q),
+			     (u32)MTFTL_UNIT_MAX_ENTRIES + 1);
+	if (ftl->unit_max < 2) {
+		ti->error = "Device takes less than 8192 bytes in one write";
+		return -EINVAL;
+	}
+	ftl->unit_max--;
+	ftl->opt.write_unit = min(ftl->opt.write_unit, ftl->unit_max);
+	return 0;
+}
+
+static int check_super(struct mtftl *ftl)
+{
+	struct mtftl_sb_info *info = &ftl->super.info;
+	u32 zone_blocks = bdev_zone_sectors(ftl->bdev) / MTFTL_BLOCK_SECTORS;
+	struct dm_target *ti = ftl->ti;
+	int r;
+
+	r = mtftl_super_read(ftl, info, &ftl->super.zone, &ftl->super.wp);
+	switch (r) {
+	case 0:
+		break;
+	case -ENODATA:
+		ti->error = "No superblock found, expected a device formatted by mtftl format";
+		return -EINVAL;
+	case -EPROTO:
+		ti->error = "Superblock is of a newer version or has unknown features";
+		return -EINVAL;
+	default:
+		ti->error = "Cannot read the superblock";
+		return r;
+	}
+	if (info->zone_blocks != zone_blocks || info->nr_zones != bdev_nr_zones(ftl->bdev)) {
+		ti->error = "Device has other zones than it was formatted with";
+		return -EINVAL;
+	}
+	if (ti->len != info->logical_blocks * MTFTL_BLOCK_SECTORS) {
+		DMERR("%s: length is %llu sectors, expected %llu", ftl->dev->name,
+		      (u64)ti->len, info->logical_blocks * MTFTL_BLOCK_SECTORS);
+		ti->error = "Table has another length than the device was formatted with";
+		return -EINVAL;
+	}
+	ftl->super.clean = info->flags & MTFTL_SB_CLEAN;
+	return 0;
+}
+
+static int check_options(struct mtftl *ftl)
+{
+	struct dm_target *ti = ftl->ti;
+	u32 limit;
+
+	ftl->nr_zones = ftl->super.info.nr_zones;
+	ftl->zone_shift = ilog2(ftl->super.info.zone_blocks);
+	ftl->capacity = ftl->super.info.zone_capacity;
+	ftl->logical_blocks = ftl->super.info.logical_blocks;
+	ftl->seed = mtftl_seed(ftl->super.info.uuid, ftl->super.info.key);
+
+	ftl->nr_lanes = ftl->opt.lanes ? ftl->opt.lanes : num_online_cpus();
+	/* A lane of less than a unit would never compose a full one. */
+	ftl->nr_lanes = clamp(ftl->opt.buffer_entries / ftl->opt.write_unit, 1u, ftl->nr_lanes);
+	ftl->opt.write_unit = min(ftl->opt.write_unit, ftl->opt.buffer_entries);
+	ftl->lane_shift = order_base_2(max(ftl->opt.buffer_entries / ftl->nr_lanes, 2u));
+	if ((u64)ftl->nr_lanes << ftl->lane_shift > MTFTL_MAX_SLOTS) {
+		ti->error = "buffer_entries is more than slots can be numbered";
+		return -EINVAL;
+	}
+	limit = min_not_zero(bdev_max_open_zones(ftl->bdev), bdev_max_active_zones(ftl->bdev));
+	if (mtftl_budget(limit, ftl->nr_lanes, ftl->nr_zones, &ftl->budget)) {
+		ti->error = "Device allows too few open zones, expected 4 at least";
+		return -EINVAL;
+	}
+	/* All that is buffered fits into what is kept, were each block a unit of its own. */
+	ftl->kept = 1 + DIV_ROUND_UP(2 * ftl->opt.buffer_entries, ftl->capacity);
+	ftl->reserve = ftl->kept + 2;
+	ftl->low_water = ftl->opt.low_water ? ftl->opt.low_water :
+			 ftl->reserve + max(2u, ftl->nr_zones / 64);
+	return 0;
+}
+
+/* Mount and stop */
+
+static void unmount(struct mtftl *ftl)
+{
+	mtftl_gc_stop(ftl);
+	if (ftl->wq)
+		flush_workqueue(ftl->wq);
+	mtftl_lanes_stop(ftl);
+	mtftl_flush_stop(ftl);
+	mtftl_gc_free(ftl);
+	mtftl_zones_free(ftl);
+	mtftl_lanes_free(ftl);
+	mtftl_map_free(ftl);
+	mtftl_read_exit(ftl);
+	free_pages((unsigned long)ftl->super.buf, MTFTL_BUFFER_ORDER);
+	ftl->super.buf = NULL;
+	ftl->mounted = false;
+}
+
+static int mount(struct mtftl *ftl)
+{
+	unsigned int flags = memalloc_noio_save();
+	bool was_clean;
+	int r;
+
+	ftl->super.buf = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
+	r = ftl->super.buf ? 0 : -ENOMEM;
+	r = r ?: mtftl_read_init(ftl);
+	r = r ?: mtftl_map_alloc(ftl);
+	r = r ?: mtftl_zones_alloc(ftl);
+	r = r ?: mtftl_lanes_alloc(ftl);
+	r = r ?: mtftl_gc_alloc(ftl);
+	r = r ?: mtftl_recover(ftl);
+	was_clean = ftl->super.clean;
+	ftl->read_only = ftl->super.info.flags & MTFTL_SB_READONLY;
+	r = r ?: mtftl_flush_start(ftl);
+	r = r ?: mtftl_lanes_start(ftl);
+	if (!r && !was_clean && !ftl->read_only)
+		r = mtftl_checkpoint(ftl, false);
+	r = r ?: mtftl_gc_start(ftl);
+	if (r)
+		unmount(ftl);
+	else
+		ftl->mounted = true;
+	memalloc_noio_restore(flags);
+	return r;
+}
+
+/* Make everything durable and say so. Nobody writes meanwhile. */
+static int stop_clean(struct mtftl *ftl)
+{
+	unsigned int flags;
+	int r;
+
+	if (!ftl->mounted || READ_ONCE(ftl->super.clean) || READ_ONCE(ftl->read_only))
+		return 0;
+	flags = memalloc_noio_save();
+	mtftl_gc_stop(ftl);
+	r = mtftl_flush_sync(ftl);
+	flush_workqueue(ftl->wq);
+	if (!r)
+		r = mtftl_checkpoint(ftl, true);
+	if (r)
+		mtftl_err(ftl, "clean stop failed (%d), the next mount recovers", r);
+	memalloc_noio_restore(flags);
+	return r;
+}
+
+/* Another table on the same device still holds what is not on flash: it stops first. */
+static int stop_others(struct mtftl *ftl)
+{
+	struct mtftl *other;
+	int r = 0;
+
+	lockdep_assert_held(&mounts_lock);
+	list_for_each_entry(other, &mounts, mounts)
+		if (other != ftl && other->bdev == ftl->bdev)
+			r = r ?: stop_clean(other);
+	return r;
+}
+
+static int reboot_event(struct notifier_block *nb, unsigned long event, void *data)
+{
+	struct mtftl *ftl;
+
+	mutex_lock(&mounts_lock);
+	list_for_each_entry(ftl, &mounts, mounts)
+		stop_clean(ftl);
+	mutex_unlock(&mounts_lock);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block reboot_notifier = {
+	.notifier_call = reboot_event,
+};
+
+/* Target */
+
+static void mtftl_dtr(struct dm_target *ti)
+{
+	struct mtftl *ftl = ti->private;
+
+	mutex_lock(&mounts_lock);
+	if (ftl->mounted) {
+		stop_clean(ftl);
+		list_del(&ftl->mounts);
+		unmount(ftl);
+	}
+	mutex_unlock(&mounts_lock);
+	free_percpu(ftl->stats);
+	if (ftl->dev)
+		dm_put_device(ti, ftl->dev);
+	kfree(ftl);
+}
+
+static int mtftl_ctr(struct dm_target *ti, unsigned int argc, char **argv)
+{
+	struct mtftl *ftl;
+	int r;
+
+	if (!argc) {
+		ti->error = "Expected <device> [<number of words> {<option> <value>}]";
+		return -EINVAL;
+	}
+	ftl = kzalloc(sizeof(*ftl), GFP_KERNEL);
+	if (!ftl) {
+		ti->error = "Out of memory";
+		return -ENOMEM;
+	}
+	ti->private = ftl;
+	ftl->ti = ti;
+	mutex_init(&ftl->super.lock);
+	mutex_init(&ftl->gc_lock);
+	spin_lock_init(&ftl->redo_lock);
+	INIT_LIST_HEAD(&ftl->redo);
+	INIT_LIST_HEAD(&ftl->footer_bufs);
+	INIT_WORK(&ftl->redo_work, mtftl_redo_work);
+	init_waitqueue_head(&ftl->drain_wait);
+	init_waitqueue_head(&ftl->flush_wait);
+	init_waitqueue_head(&ftl->gc_wait);
+	ftl->stats = alloc_percpu(struct mtftl_cpu_stats);
+	r = -ENOMEM;
+	if (!ftl->stats) {
+		ti->error = "Out of memory";
+		goto bad;
+	}
+	r = dm_get_device(ti, argv[0], dm_table_get_mode(ti->table), &ftl->dev);
+	if (r) {
+		ti->error = "Cannot open the device";
+		goto bad;
+	}
+	ftl->bdev = ftl->dev->bdev;
+	r = parse_table(ftl, argc - 1, argv + 1);
+	r = r ?: check_device(ftl);
+	r = r ?: check_super(ftl);
+	r = r ?: check_options(ftl);
+	r = r ?: dm_set_target_max_io_len(ti, MAX_DISCARD_BLOCKS * MTFTL_BLOCK_SECTORS);
+	if (r)
+		goto bad;
+
+	ti->per_io_data_size = sizeof(struct mtftl_bio);
+	ti->num_flush_bios = 1;
+	ti->num_discard_bios = 1;
+	ti->num_write_zeroes_bios = 1;
+	ti->flush_supported = true;
+	ti->discards_supported = true;
+	return 0;
+bad:
+	mtftl_dtr(ti);
+	return r;
+}
+
+static int mtftl_map(struct dm_target *ti, struct bio *bio)
+{
+	struct mtftl_bio *io = dm_per_bio_data(bio, sizeof(*io));
+	struct mtftl *ftl = ti->private;
+
+	io->epoch = NULL;
+	if (bio->bi_opf & REQ_PREFLUSH) {
+		/* Always empty here: device-mapper takes the data apart. */
+		mtftl_flush_bio(ftl, bio);
+		return DM_MAPIO_SUBMITTED;
+	}
+	switch (bio_op(bio)) {
+	case REQ_OP_READ:
+		return mtftl_read(ftl, bio);
+	case REQ_OP_WRITE:
+		mtftl_lane_write(ftl, bio);
+		return DM_MAPIO_SUBMITTED;
+	case REQ_OP_DISCARD:
+	case REQ_OP_WRITE_ZEROES:
+		mtftl_trim(ftl, bio);
+		return DM_MAPIO_SUBMITTED;
+	default:
+		return DM_MAPIO_KILL;
+	}
+}
+
+static int mtftl_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
+{
+	struct mtftl_bio *io = dm_per_bio_data(bio, sizeof(*io));
+	struct mtftl *ftl = ti->private;
+
+	if (io->epoch) {
+		percpu_ref_put(io->epoch);
+		if (unlikely(*error))
+			mtftl_count(ftl, read_errors, 1);
+	}
+	return DM_ENDIO_DONE;
+}
+
+static int mtftl_preresume(struct dm_target *ti)
+{
+	struct mtftl *ftl = ti->private;
+	int r;
+
+	mutex_lock(&mounts_lock);
+	if (ftl->mounted) {
+		r = mtftl_gc_start(ftl);
+	} else {
+		r = stop_others(ftl);
+		/* What the constructor read may be older than what the others wrote. */
+		r = r ?: check_super(ftl);
+		r = r ?: mount(ftl);
+		if (!r)
+			list_add(&ftl->mounts, &mounts);
+	}
+	mutex_unlock(&mounts_lock);
+	return r;
+}
+
+static void mtftl_presuspend(struct dm_target *ti)
+{
+	struct mtftl *ftl = ti->private;
+
+	ftl->noflush = dm_noflush_suspending(ti);
+}
+
+/* Every bio is answered. Without flush the device may be gone: keep all in memory. */
+static void mtftl_postsuspend(struct dm_target *ti)
+{
+	struct mtftl *ftl = ti->private;
+
+	mutex_lock(&mounts_lock);
+	if (!ftl->noflush)
+		stop_clean(ftl);
+	mutex_unlock(&mounts_lock);
+}
+
+static void mtftl_status_line(struct dm_target *ti, status_type_t type, unsigned int flags,
+			      char *result, unsigned int maxlen)
+{
+	struct mtftl *ftl = ti->private;
+	unsigned int sz = 0;
+
+	switch (type) {
+	case STATUSTYPE_INFO:
+		if (ftl->mounted)
+			mtftl_status(ftl, result, maxlen);
+		else
+			DMEMIT("not mounted");
+		break;
+	case STATUSTYPE_TABLE:
+		DMEMIT("%s 14 lanes %u buffer_entries %u write_unit %u gc_policy %s hot_cold %s placement %s low_water %u",
+		       ftl->dev->name, ftl->nr_lanes, ftl->opt.buffer_entries,
+		       ftl->opt.write_unit, ftl->opt.gc_policy->name,
+		       ftl->opt.hot_cold ? "on" : "off", ftl->opt.append ? "append" : "write",
+		       ftl->low_water);
+		break;
+	case STATUSTYPE_IMA:
+		*result = '\0';
+		break;
+	}
+}
+
+static int mtftl_target_message(struct dm_target *ti, unsigned int argc, char **argv,
+				char *result, unsigned int maxlen)
+{
+	struct mtftl *ftl = ti->private;
+
+	if (!ftl->mounted)
+		return -EINVAL;
+	return mtftl_message(ftl, argc, argv);
+}
+
+static void mtftl_io_hints(struct dm_target *ti, struct queue_limits *limits)
+{
+	limits->logical_block_size = MTFTL_BLOCK_SIZE;
+	limits->physical_block_size = MTFTL_BLOCK_SIZE;
+	limits->io_min = MTFTL_BLOCK_SIZE;
+	limits->io_opt = 0;
+	/* Else bios are split at the borders of zones, which nobody sees any more. */
+	limits->chunk_sectors = 0;
+	limits->discard_granularity = MTFTL_BLOCK_SIZE;
+	limits->max_write_zeroes_sectors = MAX_DISCARD_BLOCKS * MTFTL_BLOCK_SECTORS;
+	mtftl_compat_max_discard(limits, MAX_DISCARD_BLOCKS * MTFTL_BLOCK_SECTORS);
+	mtftl_compat_not_zoned(limits);
+}
+
+static int mtftl_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn, void *data)
+{
+	struct mtftl *ftl = ti->private;
+
+	return fn(ti, ftl->dev, 0, bdev_nr_sectors(ftl->bdev), data);
+}
+
+static struct target_type mtftl_target = {
+	.name = "mtftl",
+	.version = { 1, 0, 0 },
+	.features = DM_TARGET_SINGLETON | DM_TARGET_MIXED_ZONED_MODEL | DM_TARGET_NOWAIT,
+	.module = THIS_MODULE,
+	.ctr = mtftl_ctr,
+	.dtr = mtftl_dtr,
+	.map = mtftl_map,
+	.end_io = mtftl_end_io,
+	.preresume = mtftl_preresume,
+	.presuspend = mtftl_presuspend,
+	.postsuspend = mtftl_postsuspend,
+	.status = mtftl_status_line,
+	.message = mtftl_target_message,
+	.io_hints = mtftl_io_hints,
+	.iterate_devices = mtftl_iterate_devices,
+};
+
+static int __init mtftl_init(void)
+{
+	int r = register_reboot_notifier(&reboot_notifier);
+
+	if (r)
+		return r;
+	r = dm_register_target(&mtftl_target);
+	if (r)
+		unregister_reboot_notifier(&reboot_notifier);
+	return r;
+}
+
+static void __exit mtftl_exit(void)
+{
+	dm_unregister_target(&mtftl_target);
+	unregister_reboot_notifier(&reboot_notifier);
+}
+
+module_init(mtftl_init);
+module_exit(mtftl_exit);
+MODULE_DESCRIPTION("Multi-threaded flash translation layer on a zoned device");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Inside the module: structures, which lock protects what, and the functions
+ * that each file offers to the others.
+ *
+ * Locks, outermost first; none is held across a wait for I/O but those marked *:
+ *   super.lock*	superblock log and checkpoint
+ *   gc_lock*	a batch of GC's units, from number to completion
+ *   stream->lock	who takes place in a stream's zone, process context
+ *   zones_lock		states and lists of zones, process context
+ *   zone->lock		a zone's units in flight and footer, irq
+ *   lane->lock		a lane's positions, waiting bios and free units, irq
+ *   shard->lock	a part of the map and the slots that it points to, irq
+ * The last three are leaves, taken one at a time: shard->lock may be taken alone
+ * only, or inside stream->lock.
+ */
+#ifndef MTFTL_MTFTL_H
+#define MTFTL_MTFTL_H
+
+#include <linux/atomic.h>
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/device-mapper.h>
+#include <linux/kthread.h>
+#include <linux/mutex.h>
+#include <linux/percpu-refcount.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "compat.h"
+#include "policy.h"
+#include "unit.h"
+
+#define DM_MSG_PREFIX "mtftl"
+
+#define MTFTL_BLOCK_SECTORS	(MTFTL_BLOCK_SIZE >> SECTOR_SHIFT)
+#define MTFTL_NR_SHARDS		512	/* locks; chunks of the map are spread over them */
+#define MTFTL_CHUNK_SHIFT	10	/* map entries that share a lock for certain */
+#define MTFTL_BUFFER_ORDER	5	/* slots are allocated 32 pages at a time */
+#define MTFTL_NO_LBA		U32_MAX	/* a slot that nobody needs */
+
+#define mtftl_err(ftl, fmt, ...)	DMERR("%s: " fmt, (ftl)->dev->name, ##__VA_ARGS__)
+#define mtftl_warn(ftl, fmt, ...)	DMWARN("%s: " fmt, (ftl)->dev->name, ##__VA_ARGS__)
+#define mtftl_info(ftl, fmt, ...)	DMINFO("%s: " fmt, (ftl)->dev->name, ##__VA_ARGS__)
+
+/* Map entries: a block of the device, a slot, or one of MTFTL_MAP_*. */
+#define MTFTL_MAP_SLOTS		(MTFTL_MAP_MAX_PAGE + 1)
+#define MTFTL_MAX_SLOTS		(MTFTL_MAP_LOST - MTFTL_MAP_SLOTS)
+
+static inline bool mtftl_is_page(u32 value)
+{
+	return value <= MTFTL_MAP_MAX_PAGE;
+}
+
+static inline bool mtftl_is_slot(u32 value)
+{
+	return value >= MTFTL_MAP_SLOTS && value < MTFTL_MAP_LOST;
+}
+
+/* One 4 KiB place in a lane's buffer. */
+enum mtftl_slot_state {
+	MTFTL_SLOT_FREE,	/* or reserved by somebody who is still filling it */
+	MTFTL_SLOT_FILLED,	/* may be overwritten in place; dead if the map is elsewhere */
+	MTFTL_SLOT_IN_FLIGHT,	/* its content is fixed */
+	MTFTL_SLOT_DONE,	/* waits for the slots before it */
+};
+
+struct mtftl_slot {
+	u32 lba;		/* shard->lock of the lba that it holds or held */
+	u32 prev;		/* what the map pointed to before; shard->lock */
+	u8 state;		/* shard->lock to change, but for DONE -> FREE: lane->lock */
+};
+
+struct mtftl_shard {
+	spinlock_t lock;	/* map entries of its chunks, the slots they point to */
+} ____cacheline_aligned_in_smp;
+
+struct mtftl_entry_io {
+	u32 lba;
+	u32 from;		/* map value that it replaces: a slot, or GC's old page */
+	void *data;
+};
+
+/* A write unit in flight: belongs to whoever composes it, then to its bio. */
+struct mtftl_unit_io {
+	struct mtftl *ftl;
+	struct mtftl_lane *lane;	/* whose buffer, NULL: GC or ranges */
+	struct mtftl_zone *zone;
+	struct list_head list;		/* free, or to be written again */
+	void (*done)(struct mtftl_unit_io *unit, blk_status_t status);	/* without lane; irq */
+	void *private;
+	u64 seq;
+	enum mtftl_unit_type type;
+	u16 nr;
+	u16 max;
+	u32 offset;			/* where it is meant to go, or went */
+	u32 blocks;			/* of the zone, header included */
+	void *header;
+	u64 *lbas;			/* for the footer */
+	struct bio bio;
+	struct bio_vec *vecs;
+	struct mtftl_entry_io entries[];
+};
+
+struct mtftl_lane {
+	struct mtftl *ftl;
+	unsigned int index;
+	unsigned int cpu;
+	struct task_struct *writer;
+	struct mtftl_slot *slots;
+	void **chunks;			/* pages of the slots */
+	u32 entries;			/* slots in use at most */
+	u32 mask;			/* of positions, for the array's index */
+	u32 first_slot;			/* map value of slot 0 */
+
+	spinlock_t lock ____cacheline_aligned_in_smp;	/* what follows, up to free_units */
+	u64 head;			/* next position to be filled */
+	u64 tail;			/* first position that is not written yet */
+	struct bio_list waiting;	/* writes that found no slot, in order */
+	struct list_head free_units;
+	unsigned int units_in_flight;
+
+	u64 next;			/* next position to be composed; writer only */
+	u64 drain_to;			/* compose up to here without waiting; flusher */
+	bool asleep;			/* the writer wants to be woken */
+	u32 stalled_at;			/* ftl->space_gen when there was no place; writer */
+	bool stalled;
+
+	/* Who puts work into other lanes: a hint, racy by design. */
+	struct mtftl_lane *helper;	/* where this CPU's writes go at present */
+	unsigned long helper_until;	/* jiffies: look for a better one after */
+	unsigned int guest;		/* lane that chose this one as its helper */
+	unsigned long guest_seen;
+};
+
+enum mtftl_zone_state {
+	MTFTL_ZONE_EMPTY,
+	MTFTL_ZONE_OPEN,	/* some stream writes to it */
+	MTFTL_ZONE_PARTIAL,	/* written in part by an earlier mount: opened again first */
+	MTFTL_ZONE_CLOSING,	/* has its data, waits for its footer */
+	MTFTL_ZONE_FULL,
+	MTFTL_ZONE_VICTIM,	/* GC works on it */
+	MTFTL_ZONE_RESETTING,
+	MTFTL_ZONE_SUPER,	/* superblock log */
+	MTFTL_ZONE_CKPT,	/* set aside for checkpoints */
+	MTFTL_ZONE_BAD,		/* retired, read-only or offline */
+	MTFTL_NR_ZONE_STATES
+};
+
+struct mtftl_zone {
+	spinlock_t lock;	/* wp to footer */
+	u32 index;
+	u32 wp;			/* blocks handed out */
+	u32 quiet_wp;		/* every unit below it has completed */
+	u32 limit;		/* data goes below it */
+	u16 in_flight;
+	bool closing;		/* nobody takes place in it any more */
+	bool broken;		/* failed a write: nothing more goes here */
+	bool append;		/* placed by the device */
+	u32 erase_count;	/* changed while nobody writes to the zone */
+	u64 first_seq;		/* number of its first unit, 0 if not known yet */
+	u64 ranges_seq;		/* of the newest ranges in it */
+	u64 full_seq;		/* when it became full, for its age */
+	struct mtftl_footer_buf *footer;	/* NULL: it will have none */
+
+	enum mtftl_zone_state state;	/* zones_lock */
+	struct list_head list;	/* of its state; zones_lock */
+	atomic_t valid;		/* blocks that the map points to */
+	struct work_struct close_work;
+	struct mtftl *ftl;
+};
+
+struct mtftl_footer_buf {
+	struct list_head list;		/* zones_lock */
+	struct mtftl_footer footer;
+	bool complete;			/* lists every unit */
+	void *stream;
+};
+
+/* Which zones may be taken by whom. */
+enum mtftl_right {
+	MTFTL_RIGHT_USER,	/* what is buffered fits into the reserve: see gc.c */
+	MTFTL_RIGHT_GC,		/* leaves zones for what is buffered */
+};
+
+/* A place to write to: one open zone. Lanes may share one. */
+struct mtftl_stream {
+	struct mutex lock;
+	struct mtftl *ftl;
+	struct mtftl_zone *zone;
+	bool gc;
+};
+
+/* Discards and losses that are not on flash yet. */
+struct mtftl_ranges {
+	spinlock_t lock;
+	unsigned int nr;
+	unsigned int reserved;		/* places for trims under way */
+	struct bio_list waiting;	/* found no place */
+	struct mtftl_range_rec {
+		u32 lba;
+		u32 nr_blocks;
+		u64 seq;
+		enum mtftl_range_kind kind;
+	} *recs;
+};
+#define MTFTL_MAX_RANGES	((unsigned int)MTFTL_UNIT_MAX_RANGES * 4)
+
+struct mtftl_super {
+	struct mutex lock;
+	struct mtftl_sb_info info;	/* the newest record */
+	u32 zone;			/* 0 or 1: where the log goes on */
+	u32 wp;
+	bool clean;			/* the newest record says so */
+	u32 set[2][MTFTL_SB_MAX_CKPT_ZONES];	/* zones set aside, two checkpoints' worth */
+	u32 set_zones;
+	unsigned int durable_set;
+	void *buf;		/* 1 << MTFTL_BUFFER_ORDER pages */
+};
+
+/* Table line. */
+struct mtftl_options {
+	unsigned int lanes;		/* 0: one for each CPU */
+	unsigned int buffer_entries;
+	unsigned int write_unit;
+	const struct mtftl_victim_policy *gc_policy;
+	bool hot_cold;
+	bool append;
+	unsigned int low_water;		/* zones, 0: chosen by size */
+};
+
+struct mtftl_cpu_stats {
+	u64 user_writes, user_overwrites, user_reads, buffer_reads, user_trims;	/* blocks */
+	u64 data_blocks, header_blocks, gc_blocks, meta_blocks;			/* to flash */
+	u64 units, waits, flushes, read_errors, write_errors, lost_blocks, victims;
+};
+
+struct mtftl {
+	struct dm_dev *dev;
+	struct block_device *bdev;
+	struct dm_target *ti;
+	struct mtftl_options opt;
+	struct list_head mounts;	/* all that are mounted; mounts_lock in main.c */
+
+	/* Geometry, in blocks. */
+	u32 nr_zones;
+	u32 zone_shift;
+	u32 capacity;
+	u64 logical_blocks;
+	u32 seed;
+	u32 unit_max;			/* payload of the largest unit */
+	struct mtftl_budget budget;
+
+	u32 *map;
+	struct mtftl_shard *shards;
+	atomic64_t seq ____cacheline_aligned_in_smp;
+	u64 durable_seq;		/* flusher writes, composers read */
+
+	struct mtftl_lane *lanes ____cacheline_aligned_in_smp;
+	unsigned int nr_lanes;
+	unsigned int lane_shift;	/* slots of a lane's array */
+	unsigned long __percpu *submitted;	/* jiffies of the CPU's last write */
+	atomic_t space_gen;		/* one more whenever place may have appeared */
+	struct mtftl_stream *streams;	/* budget.user_streams, then GC's */
+	struct mtftl_stream *gc_stream;
+
+	struct mtftl_zone *zones;
+	spinlock_t zones_lock;
+	struct list_head zone_list[MTFTL_NR_ZONE_STATES];
+	u32 zone_count[MTFTL_NR_ZONE_STATES];
+	u32 zones_in_use;		/* open, closing and partial: against the budget */
+	struct list_head footer_bufs;
+	struct workqueue_struct *wq;	/* ordered: closing zones, writing units again */
+	void *close_buf;		/* of whatever runs in wq */
+	u32 reserve;			/* zones that users cannot take */
+	u32 kept;			/* of them: for what is buffered */
+	bool gated;			/* no more than the reserve is left: buffers take nothing */
+	u32 broken_zones;		/* full ones that GC has to clear; zones_lock */
+	u32 low_water;			/* GC runs below */
+	atomic64_t credit;		/* blocks that users may write while GC runs */
+
+	struct mtftl_epoch {		/* readers in flight */
+		struct percpu_ref ref;
+		struct completion idle;
+	} epoch[2];
+	unsigned int cur_epoch;
+	struct mutex epoch_lock;	/* who waits for readers */
+
+	/* Flush rounds. */
+	struct task_struct *flusher;
+	spinlock_t flush_lock;		/* the two that follow */
+	struct bio_list flush_bios;
+	u64 flush_wanted;		/* rounds asked for */
+	u64 flush_done;			/* rounds completed */
+	int flush_error;
+	wait_queue_head_t flush_wait;	/* the flusher, and who waits for a round */
+	wait_queue_head_t drain_wait;	/* a lane reached drain_to */
+	struct mtftl_ranges ranges;
+	struct mtftl_unit_io *ranges_unit;	/* flusher only, like the next */
+	blk_status_t ranges_status;
+
+	struct task_struct *gc;
+	struct mutex gc_lock;		/* held while GC has units in flight */
+	struct mtftl_gc *gc_data;
+	wait_queue_head_t gc_wait;
+
+	spinlock_t redo_lock;		/* redo: units whose write failed */
+	struct list_head redo;
+	struct work_struct redo_work;
+
+	struct mtftl_super super;
+	atomic64_t log_blocks;		/* written since the last checkpoint */
+	bool read_only;			/* nothing can be written any more */
+	bool mounted;
+	bool noflush;			/* the suspend under way */
+
+	struct mtftl_cpu_stats __percpu *stats;
+};
+
+/* Per bio, from device-mapper. */
+struct mtftl_bio {
+	struct percpu_ref *epoch;	/* reads of the device: the one held */
+};
+
+#define mtftl_count(ftl, field, n)	this_cpu_add((ftl)->stats->field, n)
+
+static inline struct mtftl_shard *mtftl_shard(struct mtftl *ftl, u32 lba)
+{
+	return &ftl->shards[(lba >> MTFTL_CHUNK_SHIFT) % MTFTL_NR_SHARDS];
+}
+
+static inline struct mtftl_zone *mtftl_page_zone(struct mtftl *ftl, u32 page)
+{
+	return &ftl->zones[page >> ftl->zone_shift];
+}
+
+static inline u32 mtftl_zone_page(struct mtftl *ftl, const struct mtftl_zone *zone)
+{
+	return zone->index << ftl->zone_shift;
+}
+
+static inline sector_t mtftl_page_sector(u32 page)
+{
+	return (sector_t)page * MTFTL_BLOCK_SECTORS;
+}
+
+/* lane.c */
+int mtftl_lanes_alloc(struct mtftl *ftl);
+void mtftl_lanes_free(struct mtftl *ftl);
+int mtftl_lanes_start(struct mtftl *ftl);
+void mtftl_lanes_stop(struct mtftl *ftl);
+void mtftl_lane_write(struct mtftl *ftl, struct bio *bio);
+void mtftl_lane_unit_done(struct mtftl_unit_io *unit, blk_status_t status);
+void mtftl_lane_kick(struct mtftl_lane *lane);
+void mtftl_lanes_kick(struct mtftl *ftl);
+void mtftl_space_appeared(struct mtftl *ftl);
+struct mtftl_slot *mtftl_slot(struct mtftl *ftl, u32 value, void **data);
+
+/* l2p.c */
+int mtftl_map_alloc(struct mtftl *ftl);
+void mtftl_map_free(struct mtftl *ftl);
+void mtftl_bio_to_slot(struct bio *bio, void *data);
+bool mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio);
+void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 value);
+bool mtftl_map_take(struct mtftl *ftl, struct mtftl_slot *slot, u32 value);
+void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page);
+bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio);
+bool mtftl_map_trim(struct mtftl *ftl, u32 lba, u32 nr_blocks, u64 *seq);
+bool mtftl_map_points_to(struct mtftl *ftl, u32 lba, u32 page);
+void mtftl_map_move(struct mtftl *ftl, u32 lba, u32 from, u32 to);
+bool mtftl_map_lose(struct mtftl *ftl, u32 lba, u32 page, u64 *seq);
+u32 mtftl_map_durable(struct mtftl *ftl, u32 lba);
+
+/* unit_io.c */
+struct mtftl_unit_io *mtftl_unit_alloc(struct mtftl *ftl, unsigned int max);
+void mtftl_unit_free(struct mtftl_unit_io *unit);
+void mtftl_unit_start(struct mtftl_unit_io *unit, enum mtftl_unit_type type, u64 seq);
+void mtftl_unit_add(struct mtftl_unit_io *unit, u32 lba, u32 from, void *data);
+void mtftl_unit_compose(struct mtftl_unit_io *unit);
+void mtftl_unit_submit(struct mtftl_unit_io *unit);
+void mtftl_redo_work(struct work_struct *work);
+int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr_blocks);
+
+/* zone.c */
+bool mtftl_out_of_zones(struct mtftl *ftl);
+int mtftl_zones_alloc(struct mtftl *ftl);
+void mtftl_zones_free(struct mtftl *ftl);
+struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, unsigned int first, u32 least,
+				       enum mtftl_right right, u32 *room);
+void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_unit_io *unit);
+void mtftl_zone_unit_done(struct mtftl_unit_io *unit, blk_status_t status);
+void mtftl_zone_set_state(struct mtftl *ftl, struct mtftl_zone *zone,
+			  enum mtftl_zone_state state);
+int mtftl_zone_reset(struct mtftl *ftl, struct mtftl_zone *zone);
+u32 mtftl_zones_free_count(struct mtftl *ftl);
+
+/* read.c */
+int mtftl_read_init(struct mtftl *ftl);
+void mtftl_read_exit(struct mtftl *ftl);
+int mtftl_read(struct mtftl *ftl, struct bio *bio);
+void mtftl_wait_readers(struct mtftl *ftl);
+
+/* flush.c */
+int mtftl_flush_start(struct mtftl *ftl);
+void mtftl_flush_stop(struct mtftl *ftl);
+void mtftl_flush_bio(struct mtftl *ftl, struct bio *bio);
+int mtftl_flush_sync(struct mtftl *ftl);
+void mtftl_trim(struct mtftl *ftl, struct bio *bio);
+void mtftl_range_wait(struct mtftl *ftl);
+void mtftl_range_log(struct mtftl *ftl, const struct mtftl_range_rec *rec);
+
+/* gc.c */
+int mtftl_gc_start(struct mtftl *ftl);
+void mtftl_gc_stop(struct mtftl *ftl);
+void mtftl_gc_kick(struct mtftl *ftl);
+bool mtftl_throttled(struct mtftl *ftl);
+void mtftl_charge(struct mtftl *ftl, u32 blocks);
+int mtftl_gc_alloc(struct mtftl *ftl);
+void mtftl_gc_free(struct mtftl *ftl);
+void mtftl_gc_force(struct mtftl *ftl);
+u64 mtftl_gc_oldest_seq(struct mtftl *ftl);
+
+/* recover.c */
+int mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf,
+		    int (*block)(void *private, u32 page, u64 lba), void *private);
+
+/* super.c */
+int mtftl_super_read(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone, u32 *wp);
+int mtftl_super_dirty(struct mtftl *ftl);
+int mtftl_checkpoint(struct mtftl *ftl, bool clean);
+int mtftl_checkpoint_load(struct mtftl *ftl, struct mtftl_zone_record *records);
+
+/* recover.c */
+int mtftl_recover(struct mtftl *ftl);
+
+/* stats.c */
+void mtftl_status(struct mtftl *ftl, char *result, unsigned int maxlen);
+int mtftl_message(struct mtftl *ftl, unsigned int argc, char **argv);
+void mtftl_set_read_only(struct mtftl *ftl, const char *why);
+
+#endif

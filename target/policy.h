@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Decisions as pure functions: how zones are shared out (budget.c), which zone
+ * GC takes next (victim.c), how fast users may write while it works (rate.c).
+ * A policy is one function and one line in its table.
+ */
+#ifndef MTFTL_POLICY_H
+#define MTFTL_POLICY_H
+
+#include "pure.h"
+
+/* How many zones may be open at once, and for whom. */
+struct mtftl_budget {
+	u32 data_zones;		/* open at once for data, those being closed included */
+	u32 user_streams;	/* zones that lanes write to at once */
+	bool gc_shares;		/* too few: GC writes to the user's stream */
+};
+
+/*
+ * @limit is the device's smaller limit of open and active zones, 0 for none.
+ * One is kept for the superblock log and two for checkpoints.
+ * -EINVAL: fewer than MTFTL_MIN_OPEN_ZONES.
+ */
+#define MTFTL_MIN_OPEN_ZONES	4
+int mtftl_budget(u32 limit, u32 lanes, u32 nr_zones, struct mtftl_budget *budget);
+
+/* What a victim policy knows of a full zone. */
+struct mtftl_candidate {
+	u32 valid;		/* blocks that GC would have to move */
+	u32 capacity;
+	u64 age;		/* units written since it became full */
+};
+
+struct mtftl_victim_policy {
+	const char *name;
+	u64 (*score)(const struct mtftl_candidate *zone);	/* highest is taken */
+};
+
+/* NULL if there is none of that name. */
+const struct mtftl_victim_policy *mtftl_victim_policy(const char *name);
+
+/*
+ * Blocks that users may write for @moved blocks that GC moved out of a victim
+ * with @valid of @capacity blocks in use: what it gains, less where free zones run
+ * short of @target, more where there are plenty. Continuous, so writers slow
+ * down smoothly; none at all once @free has fallen to @reserve.
+ */
+u64 mtftl_rate_credit(u32 moved, u32 valid, u32 capacity, u32 free, u32 reserve, u32 target);
+
+#endif

@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Mounting: a table of steps, each timed. Runs alone, before any user and any thread.
+ * Nothing is written here: the caller writes a checkpoint once all steps succeeded,
+ * so a crash in between changes nothing.
+ */
+#include "mtftl.h"
+
+#include <linux/slab.h>
+#include <linux/sort.h>
+#include <linux/vmalloc.h>
+
+/* A unit that is newer than the checkpoint. */
+struct found_unit {
+	u64 seq;
+	u32 page;		/* of its header */
+	u16 nr;
+	u8 type;
+	bool verify;		/* its payload may be torn */
+	union {
+		u32 *lbas;
+		struct mtftl_range_rec *ranges;
+	};
+};
+
+struct recovery {
+	struct mtftl *ftl;
+	struct mtftl_zone_record *records;
+	struct found_unit *units;
+	u32 nr_units;
+	u32 max_units;
+	u64 durable_seq;
+	u64 newest_seq;
+	void *buf;
+};
+
+static int report_zone(struct blk_zone *bz, unsigned int index, void *data)
+{
+	struct mtftl *ftl = ((struct recovery *)data)->ftl;
+	struct mtftl_zone *zone = &ftl->zones[index];
+	enum mtftl_zone_state state = MTFTL_ZONE_PARTIAL;
+
+	zone->wp = DIV_ROUND_UP(bz->wp - bz->start, MTFTL_BLOCK_SECTORS);
+	switch (bz->cond) {
+	case BLK_ZONE_COND_EMPTY:
+		state = MTFTL_ZONE_EMPTY;
+		zone->wp = 0;
+		break;
+	case BLK_ZONE_COND_OFFLINE:
+		state = MTFTL_ZONE_BAD;
+		zone->wp = 0;
+		break;
+	case BLK_ZONE_COND_READONLY:
+		/* What it holds can be read: GC moves it, then retires the zone. */
+		zone->broken = true;
+		fallthrough;
+	case BLK_ZONE_COND_FULL:
+		state = MTFTL_ZONE_FULL;
+		zone->wp = ftl->capacity;
+		break;
+	default:
+		if (zone->wp >= ftl->capacity)
+			state = MTFTL_ZONE_FULL;
+		break;
+	}
+	zone->quiet_wp = zone->wp;
+	spin_lock(&ftl->zones_lock);
+	mtftl_zone_set_state(ftl, zone, state);
+	spin_unlock(&ftl->zones_lock);
+	return 0;
+}
+
+static int step_report_zones(struct recovery *rec)
+{
+	int r = blkdev_report_zones(rec->ftl->bdev, 0, rec->ftl->nr_zones, report_zone, rec);
+
+	return r < 0 ? r : 0;
+}
+
+static int step_load_checkpoint(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	int r = 0;
+	u32 i;
+
+	if (ftl->super.info.ckpt_blocks)
+		r = mtftl_checkpoint_load(ftl, rec->records);
+	if (r) {
+		mtftl_err(ftl, "checkpoint is damaged (%d), expected %llu blocks that verify", r,
+			  ftl->super.info.ckpt_blocks);
+		return r;
+	}
+	rec->newest_seq = atomic64_read(&ftl->seq);
+	for (i = 0; i < ftl->nr_zones; i++) {
+		struct mtftl_zone *zone = &ftl->zones[i];
+
+		zone->erase_count = le32_to_cpu(rec->records[i].erase_count);
+		zone->first_seq = le64_to_cpu(rec->records[i].first_seq);
+		if (le16_to_cpu(rec->records[i].flags) & MTFTL_ZONE_RETIRED) {
+			spin_lock(&ftl->zones_lock);
+			mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_BAD);
+			spin_unlock(&ftl->zones_lock);
+		}
+	}
+	return 0;
+}
+
+/* Superblock log, the durable checkpoint, and as many zones for the next one. */
+static int step_set_aside(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	struct mtftl_super *super = &ftl->super;
+	u32 i, n = super->info.ckpt_nr_zones, other, first, fixed;
+	int r = 0;
+
+	super->set_zones = mtftl_ckpt_zones(ftl->nr_zones, ftl->capacity, ftl->logical_blocks);
+	if (n && n != super->set_zones)
+		return -EINVAL;
+	fixed = MTFTL_NR_SB_ZONES + 2 * super->set_zones;
+
+	spin_lock(&ftl->zones_lock);
+	for (i = 0; i < MTFTL_NR_SB_ZONES; i++)
+		mtftl_zone_set_state(ftl, &ftl->zones[i], MTFTL_ZONE_SUPER);
+	super->durable_set = 0;
+	memcpy(super->set[0], super->info.ckpt_zones, n * sizeof(u32));
+	for (i = 0; i < n; i++)
+		mtftl_zone_set_state(ftl, &ftl->zones[super->set[0][i]], MTFTL_ZONE_CKPT);
+
+	/* Low zones never hold data; where some of them went bad, an empty one serves. */
+	for (i = MTFTL_NR_SB_ZONES, first = n, other = 0; i < ftl->nr_zones; i++) {
+		struct mtftl_zone *zone = &ftl->zones[i];
+
+		if (first == super->set_zones && other == super->set_zones)
+			break;
+		if (zone->state == MTFTL_ZONE_CKPT || zone->state == MTFTL_ZONE_BAD ||
+		    zone->broken || (i >= fixed && zone->state != MTFTL_ZONE_EMPTY))
+			continue;
+		mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_CKPT);
+		if (first < super->set_zones)
+			super->set[0][first++] = i;
+		else
+			super->set[1][other++] = i;
+	}
+	spin_unlock(&ftl->zones_lock);
+	if (first < super->set_zones || other < super->set_zones) {
+		mtftl_err(ftl, "no zones left for a checkpoint, expected 2 * %u", super->set_zones);
+		r = -ENOSPC;
+	}
+	return r;
+}
+
+/* Scanning */
+
+static int keep_unit(struct recovery *rec, const void *header,
+		     const struct mtftl_unit_info *info)
+{
+	struct found_unit *unit, *more;
+	u64 lba;
+	u32 i, crc;
+
+	if (rec->nr_units == rec->max_units) {
+		u32 max = rec->max_units ? 2 * rec->max_units : 1024;
+
+		more = kvmalloc_array(max, sizeof(*more), GFP_NOIO);
+		if (!more)
+			return -ENOMEM;
+		if (rec->nr_units)
+			memcpy(more, rec->units, rec->nr_units * sizeof(*more));
+		kvfree(rec->units);
+		rec->units = more;
+		rec->max_units = max;
+	}
+	unit = &rec->units[rec->nr_units];
+	unit->seq = info->seq;
+	unit->page = (info->zone << rec->ftl->zone_shift) + info->offset;
+	unit->nr = info->nr_entries;
+	unit->type = info->type;
+	unit->verify = false;
+	if (unit->type == MTFTL_UNIT_RANGES) {
+		unit->ranges = kmalloc_array(unit->nr, sizeof(*unit->ranges), GFP_NOIO);
+		if (!unit->ranges)
+			return -ENOMEM;
+		for (i = 0; i < unit->nr; i++) {
+			mtftl_unit_range(header, i, &lba, &unit->ranges[i].nr_blocks,
+					 &unit->ranges[i].seq, &unit->ranges[i].kind);
+			unit->ranges[i].lba = min_t(u64, lba, U32_MAX);
+		}
+	} else {
+		unit->lbas = kmalloc_array(unit->nr, sizeof(*unit->lbas), GFP_NOIO);
+		if (!unit->lbas)
+			return -ENOMEM;
+		for (i = 0; i < unit->nr; i++) {
+			mtftl_unit_entry(header, i, &lba, &crc);
+			unit->lbas[i] = min_t(u64, lba, MTFTL_NO_LBA);
+		}
+	}
+	rec->nr_units++;
+	return 0;
+}
+
+static void saw_unit(struct recovery *rec, struct mtftl_zone *zone,
+		     const struct mtftl_unit_info *info)
+{
+	rec->durable_seq = max(rec->durable_seq, info->durable_seq);
+	rec->newest_seq = max(rec->newest_seq, info->seq);
+	zone->erase_count = info->erase_count;
+	if (info->offset == 0)
+		zone->first_seq = info->seq;
+	if (info->type == MTFTL_UNIT_RANGES)
+		zone->ranges_seq = max(zone->ranges_seq, info->seq);
+}
+
+/* Units of one zone from block @at on. A torn one in the middle hides nothing behind it. */
+static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at)
+{
+	struct mtftl *ftl = rec->ftl;
+	struct mtftl_unit_info info;
+	int r;
+
+	while (at < zone->wp) {
+		r = mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_page(ftl, zone) + at, rec->buf, 1);
+		if (!r)
+			r = mtftl_unit_parse(rec->buf, ftl->seed, zone->index, at, ftl->capacity,
+					     &info);
+		if (r) {
+			at++;
+			continue;
+		}
+		saw_unit(rec, zone, &info);
+		if (info.seq > ftl->super.info.ckpt_seq &&
+		    (info.type == MTFTL_UNIT_DATA || info.type == MTFTL_UNIT_GC ||
+		     info.type == MTFTL_UNIT_RANGES)) {
+			r = keep_unit(rec, rec->buf, &info);
+			if (r)
+				return r;
+		}
+		at += 1 + info.nr_blocks;
+		cond_resched();
+	}
+	return 0;
+}
+
+/*
+ * Every block that units of a zone hold, for GC: from its footer, or where that does not
+ * verify from its headers. What cannot be read is left out.
+ */
+int mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf,
+		    int (*block)(void *private, u32 page, u64 lba), void *private)
+{
+	u32 start = mtftl_zone_page(ftl, zone), at = 0, i, crc;
+	struct mtftl_unit_info info;
+	u64 lba;
+	int r;
+
+	while (at < zone->wp) {
+		r = mtftl_rw_sync(ftl, REQ_OP_READ, start + at, buf, 1);
+		if (!r)
+			r = mtftl_unit_parse(buf, ftl->seed, zone->index, at, ftl->capacity,
+					     &info);
+		if (r) {
+			at++;
+			continue;
+		}
+		if (info.type == MTFTL_UNIT_DATA || info.type == MTFTL_UNIT_GC)
+			for (i = 0; i < info.nr_entries; i++) {
+				mtftl_unit_entry(buf, i, &lba, &crc);
+				r = block(private, start + at + 1 + i, lba);
+				if (r)
+					return r;
+			}
+		at += 1 + info.nr_blocks;
+	}
+	return 0;
+}
+
+static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
+{
+	const struct mtftl_zone_record *record = &rec->records[zone->index];
+	struct mtftl *ftl = rec->ftl;
+	u32 from = le32_to_cpu(record->wp);
+	struct mtftl_unit_info info;
+	u64 first = 0;
+	int r;
+
+	r = mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_page(ftl, zone), rec->buf, 1);
+	if (!r)
+		r = mtftl_unit_parse(rec->buf, ftl->seed, zone->index, 0, ftl->capacity, &info);
+	if (!r)
+		first = info.seq;
+	/* Reset since, or nothing known of it: all of it is new. */
+	if (from && (from > zone->wp || first != le64_to_cpu(record->first_seq)))
+		from = 0;
+	zone->first_seq = first;
+	return scan_zone(rec, zone, from);
+}
+
+static int step_scan(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	u32 i;
+	int r;
+
+	for (i = MTFTL_NR_SB_ZONES; i < ftl->nr_zones; i++) {
+		struct mtftl_zone *zone = &ftl->zones[i];
+
+		if (zone->state != MTFTL_ZONE_PARTIAL && zone->state != MTFTL_ZONE_FULL)
+			continue;
+		r = scan_changed(rec, zone);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int by_seq(const void *a, const void *b)
+{
+	const struct found_unit *left = a, *right = b;
+
+	if (left->seq != right->seq)
+		return left->seq < right->seq ? -1 : 1;
+	return left->page < right->page ? -1 : left->page > right->page;
+}
+
+static int step_sort(struct recovery *rec)
+{
+	sort(rec->units, rec->nr_units, sizeof(*rec->units), by_seq, NULL);
+	return 0;
+}
+
+/* Entries whose payload did not make it are dropped: the version before is still there. */
+static int verify_unit(struct recovery *rec, struct found_unit *unit)
+{
+	struct mtftl *ftl = rec->ftl;
+	void *block = rec->buf + MTFTL_BLOCK_SIZE;
+	u64 lba;
+	u32 i, crc;
+	int r;
+
+	r = mtftl_rw_sync(ftl, REQ_OP_READ, unit->page, rec->buf, 1);
+	for (i = 0; i < unit->nr; i++) {
+		if (!r) {
+			mtftl_unit_entry(rec->buf, i, &lba, &crc);
+			r = mtftl_rw_sync(ftl, REQ_OP_READ, unit->page + 1 + i, block, 1);
+		}
+		if (r || crc != mtftl_payload_crc(ftl->seed, block))
+			unit->lbas[i] = MTFTL_NO_LBA;
+		r = 0;
+	}
+	return 0;
+}
+
+static int step_verify(struct recovery *rec)
+{
+	u32 i;
+
+	for (i = 0; i < rec->nr_units; i++) {
+		struct found_unit *unit = &rec->units[i];
+		/* Its write failed once: the same number is in two places. */
+		bool twice = (i && unit[-1].seq == unit->seq) ||
+			     (i + 1 < rec->nr_units && unit[1].seq == unit->seq);
+
+		if (unit->type != MTFTL_UNIT_RANGES && (twice || unit->seq > rec->durable_seq))
+			verify_unit(rec, unit);
+	}
+	return 0;
+}
+
+/* One change of the map, in the order of numbers. */
+struct change {
+	u64 seq;
+	u32 unit;
+	u32 range;		/* of a RANGES unit */
+};
+
+static int by_change_seq(const void *a, const void *b)
+{
+	const struct change *left = a, *right = b;
+
+	return left->seq < right->seq ? -1 : left->seq > right->seq;
+}
+
+static void apply(struct recovery *rec, const struct change *change)
+{
+	struct found_unit *unit = &rec->units[change->unit];
+	struct mtftl *ftl = rec->ftl;
+	u32 i;
+
+	if (unit->type == MTFTL_UNIT_RANGES) {
+		const struct mtftl_range_rec *range = &unit->ranges[change->range];
+		u64 end = min_t(u64, (u64)range->lba + range->nr_blocks, ftl->logical_blocks);
+		u64 lba;
+
+		for (lba = range->lba; lba < end; lba++)
+			ftl->map[lba] = range->kind == MTFTL_RANGE_LOST ? MTFTL_MAP_LOST :
+									  MTFTL_MAP_UNMAPPED;
+		return;
+	}
+	for (i = 0; i < unit->nr; i++)
+		if (unit->lbas[i] < ftl->logical_blocks)
+			ftl->map[unit->lbas[i]] = unit->page + 1 + i;
+}
+
+static int step_replay(struct recovery *rec)
+{
+	u64 after = rec->ftl->super.info.ckpt_seq;
+	struct change *changes;
+	u32 i, j, nr = 0;
+
+	for (i = 0; i < rec->nr_units; i++)
+		nr += rec->units[i].type == MTFTL_UNIT_RANGES ? rec->units[i].nr : 1;
+	if (!nr)
+		return 0;
+	changes = kvmalloc_array(nr, sizeof(*changes), GFP_NOIO);
+	if (!changes)
+		return -ENOMEM;
+	for (i = 0, nr = 0; i < rec->nr_units; i++) {
+		struct found_unit *unit = &rec->units[i];
+
+		if (unit->type != MTFTL_UNIT_RANGES)
+			changes[nr++] = (struct change){ .seq = unit->seq, .unit = i };
+		/* Up to the checkpoint's number the map has it, and newer writes besides. */
+		for (j = 0; unit->type == MTFTL_UNIT_RANGES && j < unit->nr; j++)
+			if (unit->ranges[j].seq > after)
+				changes[nr++] = (struct change){
+					.seq = unit->ranges[j].seq, .unit = i, .range = j
+				};
+	}
+	sort(changes, nr, sizeof(*changes), by_change_seq, NULL);
+	for (i = 0; i < nr; i++)
+		apply(rec, &changes[i]);
+	kvfree(changes);
+	return 0;
+}
+
+static int step_count(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	u64 lba;
+	u32 i;
+
+	for (lba = 0; lba < ftl->logical_blocks; lba++) {
+		if (mtftl_is_page(ftl->map[lba]))
+			atomic_inc(&mtftl_page_zone(ftl, ftl->map[lba])->valid);
+		if (!(lba & 0xffff))
+			cond_resched();
+	}
+	ftl->zones_in_use = ftl->zone_count[MTFTL_ZONE_PARTIAL];
+	for (i = 0; i < ftl->nr_zones; i++)
+		ftl->zones[i].full_seq = ftl->zones[i].first_seq;
+	atomic64_set(&ftl->seq, rec->newest_seq);
+	ftl->durable_seq = min(rec->durable_seq, rec->newest_seq);
+	return 0;
+}
+
+static const struct step {
+	const char *name;
+	int (*run)(struct recovery *rec);
+	bool crash_only;
+} steps[] = {
+	{ "report zones",	step_report_zones },
+	{ "load checkpoint",	step_load_checkpoint },
+	{ "set zones aside",	step_set_aside },
+	{ "scan",		step_scan,	true },
+	{ "sort",		step_sort,	true },
+	{ "verify payload",	step_verify,	true },
+	{ "replay",		step_replay,	true },
+	{ "count",		step_count },
+};
+
+int mtftl_recover(struct mtftl *ftl)
+{
+	struct recovery rec = { .ftl = ftl };
+	u32 i;
+	int r = -ENOMEM;
+
+	rec.records = kvcalloc(ftl->nr_zones, sizeof(*rec.records), GFP_NOIO);
+	rec.buf = (void *)__get_free_pages(GFP_NOIO, 1);
+	if (!rec.records || !rec.buf)
+		goto out;
+	for (i = 0, r = 0; !r && i < ARRAY_SIZE(steps); i++) {
+		ktime_t start = ktime_get();
+
+		if (steps[i].crash_only && ftl->super.clean)
+			continue;
+		r = steps[i].run(&rec);
+		mtftl_info(ftl, "mount: %s: %lld us%s", steps[i].name,
+			   ktime_us_delta(ktime_get(), start), r ? ", failed" : "");
+	}
+	if (!r && !ftl->super.clean)
+		mtftl_info(ftl, "mount: %u units newer than the checkpoint", rec.nr_units);
+out:
+	for (i = 0; i < rec.nr_units; i++)
+		kfree(rec.units[i].lbas);
+	kvfree(rec.units);
+	kvfree(rec.records);
+	free_pages((unsigned long)rec.buf, 1);
+	return r;
+}

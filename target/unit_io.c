@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A write unit on its way to flash: memory, bio, completion, and another try in
+ * another zone when the device fails. A unit belongs to whoever composes it until
+ * mtftl_unit_submit(); from then to its completion, which may be in interrupt
+ * context, to the bio.
+ */
+#include "mtftl.h"
+
+#include <linux/slab.h>
+
+struct mtftl_unit_io *mtftl_unit_alloc(struct mtftl *ftl, unsigned int max)
+{
+	struct mtftl_unit_io *unit;
+
+	unit = kvzalloc(struct_size(unit, entries, max), GFP_KERNEL);
+	if (!unit)
+		return NULL;
+	unit->ftl = ftl;
+	unit->max = max;
+	INIT_LIST_HEAD(&unit->list);
+	unit->header = (void *)__get_free_page(GFP_KERNEL);
+	unit->lbas = kcalloc(max, sizeof(*unit->lbas), GFP_KERNEL);
+	unit->vecs = kcalloc(max + 1, sizeof(*unit->vecs), GFP_KERNEL);
+	if (!unit->header || !unit->lbas || !unit->vecs) {
+		mtftl_unit_free(unit);
+		return NULL;
+	}
+	return unit;
+}
+
+void mtftl_unit_free(struct mtftl_unit_io *unit)
+{
+	if (!unit)
+		return;
+	free_page((unsigned long)unit->header);
+	kfree(unit->lbas);
+	kfree(unit->vecs);
+	kvfree(unit);
+}
+
+void mtftl_unit_start(struct mtftl_unit_io *unit, enum mtftl_unit_type type, u64 seq)
+{
+	unit->type = type;
+	unit->seq = seq;
+	unit->nr = 0;
+	unit->zone = NULL;
+}
+
+void mtftl_unit_add(struct mtftl_unit_io *unit, u32 lba, u32 from, void *data)
+{
+	struct mtftl_entry_io *entry = &unit->entries[unit->nr];
+
+	entry->lba = lba;
+	entry->from = from;
+	entry->data = data;
+	unit->lbas[unit->nr++] = lba;
+}
+
+/* The map first: while the unit counts as in flight, GC leaves its zone alone. */
+static void unit_finish(struct mtftl_unit_io *unit, blk_status_t status)
+{
+	struct mtftl *ftl = unit->ftl;
+	u32 page, i;
+
+	if (!status) {
+		page = mtftl_zone_page(ftl, unit->zone) + unit->offset + 1;
+		for (i = 0; i < unit->nr && unit->type != MTFTL_UNIT_RANGES; i++, page++) {
+			struct mtftl_entry_io *entry = &unit->entries[i];
+
+			if (unit->type == MTFTL_UNIT_DATA)
+				mtftl_map_complete(ftl, entry->lba, entry->from, page);
+			else
+				mtftl_map_move(ftl, entry->lba, entry->from, page);
+		}
+		mtftl_zone_unit_done(unit, status);
+	}
+	if (unit->lane)
+		mtftl_lane_unit_done(unit, status);
+	else
+		unit->done(unit, status);
+}
+
+static void unit_endio(struct bio *bio)
+{
+	struct mtftl_unit_io *unit = container_of(bio, struct mtftl_unit_io, bio);
+	struct mtftl *ftl = unit->ftl;
+	blk_status_t status = bio->bi_status;
+	unsigned long flags;
+
+	if (unit->zone->append)
+		unit->offset = (bio->bi_iter.bi_sector / MTFTL_BLOCK_SECTORS) -
+			       mtftl_zone_page(ftl, unit->zone);
+	bio_uninit(bio);
+	if (likely(!status)) {
+		unit_finish(unit, status);
+		return;
+	}
+	spin_lock_irqsave(&ftl->redo_lock, flags);
+	list_add_tail(&unit->list, &ftl->redo);
+	spin_unlock_irqrestore(&ftl->redo_lock, flags);
+	queue_work(ftl->wq, &ftl->redo_work);
+}
+
+/* Its place is taken: seal the header for it and go. */
+void mtftl_unit_submit(struct mtftl_unit_io *unit)
+{
+	struct mtftl *ftl = unit->ftl;
+	struct mtftl_zone *zone = unit->zone;
+	struct bio *bio = &unit->bio;
+	u32 i;
+
+	mtftl_unit_seal(unit->header, ftl->seed, zone->index,
+			zone->append ? MTFTL_ANY_OFFSET : unit->offset, zone->erase_count,
+			READ_ONCE(ftl->durable_seq));
+	bio_init(bio, ftl->bdev, unit->vecs, unit->max + 1,
+		 zone->append ? REQ_OP_ZONE_APPEND : REQ_OP_WRITE);
+	bio->bi_iter.bi_sector = mtftl_page_sector(mtftl_zone_page(ftl, zone) +
+						   (zone->append ? 0 : unit->offset));
+	bio->bi_end_io = unit_endio;
+	__bio_add_page(bio, virt_to_page(unit->header), MTFTL_BLOCK_SIZE, 0);
+	for (i = 0; unit->type != MTFTL_UNIT_RANGES && i < unit->nr; i++) {
+		void *data = unit->entries[i].data;
+
+		/* Merges neighbours: slots are contiguous by the chunk. */
+		if (bio_add_page(bio, virt_to_page(data), MTFTL_BLOCK_SIZE,
+				 offset_in_page(data)) != MTFTL_BLOCK_SIZE)
+			WARN_ON_ONCE(1);
+	}
+	submit_bio_noacct(bio);
+}
+
+/* Header and checksums, once: a unit that is written again keeps them, and its number. */
+void mtftl_unit_compose(struct mtftl_unit_io *unit)
+{
+	struct mtftl *ftl = unit->ftl;
+	struct mtftl_unit_info info = {
+		.type = unit->type,
+		.nr_blocks = unit->nr,
+		.lane = unit->lane ? unit->lane->index : U16_MAX,
+		.seq = unit->seq,
+	};
+	u32 i;
+
+	mtftl_unit_init(unit->header, &info);
+	for (i = 0; i < unit->nr; i++)
+		mtftl_unit_add_entry(unit->header, unit->entries[i].lba,
+				     mtftl_payload_crc(ftl->seed, unit->entries[i].data));
+}
+
+/*
+ * Units whose write failed: their zone takes nothing more, they go elsewhere with the
+ * number that they have.
+ */
+void mtftl_redo_work(struct work_struct *work)
+{
+	struct mtftl *ftl = container_of(work, struct mtftl, redo_work);
+	struct mtftl_stream *stream;
+	struct mtftl_unit_io *unit;
+	enum mtftl_right right;
+	u32 room;
+
+	for (;;) {
+		spin_lock_irq(&ftl->redo_lock);
+		unit = list_first_entry_or_null(&ftl->redo, struct mtftl_unit_io, list);
+		if (unit)
+			list_del_init(&unit->list);
+		spin_unlock_irq(&ftl->redo_lock);
+		if (!unit)
+			return;
+
+		if (unit->zone) {
+			mtftl_count(ftl, write_errors, 1);
+			mtftl_zone_unit_done(unit, BLK_STS_IOERR);
+			unit->zone = NULL;
+		}
+		right = unit->type == MTFTL_UNIT_GC ? MTFTL_RIGHT_GC : MTFTL_RIGHT_USER;
+		stream = mtftl_stream_find(ftl, 0, unit->blocks, right, &room);
+		if (stream) {
+			mtftl_stream_take(stream, unit);
+			mutex_unlock(&stream->lock);
+			mtftl_unit_submit(unit);
+		} else if (mtftl_out_of_zones(ftl)) {
+			mtftl_set_read_only(ftl, "a write failed and no zone is left for it");
+			unit_finish(unit, BLK_STS_IOERR);
+		} else {
+			/* mtftl_space_appeared() starts this work again. */
+			spin_lock_irq(&ftl->redo_lock);
+			list_add(&unit->list, &ftl->redo);
+			spin_unlock_irq(&ftl->redo_lock);
+			return;
+		}
+	}
+}
+
+/* Some blocks at once, for what is not in the hot path. @data is from the page allocator. */
+int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr_blocks)
+{
+	struct bio_vec vec;
+	struct bio bio;
+	int r;
+
+	bio_init(&bio, ftl->bdev, &vec, 1, opf);
+	bio.bi_iter.bi_sector = mtftl_page_sector(page);
+	__bio_add_page(&bio, virt_to_page(data), nr_blocks * MTFTL_BLOCK_SIZE,
+		       offset_in_page(data));
+	r = submit_bio_wait(&bio);
+	bio_uninit(&bio);
+	return r;
+}

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Zones: their states, the budget of open ones, who may take which, closing with a
+ * footer, reset. A stream is an open zone and the right to place units in it.
+ *
+ * States, lists and the budget are under zones_lock (process context); a zone's units
+ * in flight and its footer under zone->lock (completions).
+ */
+#include "mtftl.h"
+
+#include <linux/slab.h>
+
+#define CLOSE_BLOCKS	(1u << MTFTL_BUFFER_ORDER)	/* written at once by the closer */
+
+void mtftl_zone_set_state(struct mtftl *ftl, struct mtftl_zone *zone,
+			  enum mtftl_zone_state state)
+{
+	lockdep_assert_held(&ftl->zones_lock);
+	ftl->zone_count[zone->state]--;
+	zone->state = state;
+	ftl->zone_count[state]++;
+	list_move_tail(&zone->list, &ftl->zone_list[state]);
+}
+
+u32 mtftl_zones_free_count(struct mtftl *ftl)
+{
+	return READ_ONCE(ftl->zone_count[MTFTL_ZONE_EMPTY]);
+}
+
+/* Nothing that is under way could make a zone writable again. */
+bool mtftl_out_of_zones(struct mtftl *ftl)
+{
+	bool out;
+
+	spin_lock(&ftl->zones_lock);
+	out = !ftl->zone_count[MTFTL_ZONE_EMPTY] && !ftl->zone_count[MTFTL_ZONE_PARTIAL] &&
+	      !ftl->zone_count[MTFTL_ZONE_OPEN] && !ftl->zone_count[MTFTL_ZONE_CLOSING] &&
+	      !ftl->zone_count[MTFTL_ZONE_RESETTING] && !ftl->zone_count[MTFTL_ZONE_VICTIM];
+	spin_unlock(&ftl->zones_lock);
+	return out;
+}
+
+/* The least worn of the empty ones. */
+static struct mtftl_zone *least_worn(struct mtftl *ftl)
+{
+	struct mtftl_zone *zone, *best = NULL;
+
+	list_for_each_entry(zone, &ftl->zone_list[MTFTL_ZONE_EMPTY], list)
+		if (!best || zone->erase_count < best->erase_count)
+			best = zone;
+	return best;
+}
+
+static bool lanes_empty(struct mtftl *ftl)
+{
+	unsigned int i;
+
+	for (i = 0; i < ftl->nr_lanes; i++)
+		if (READ_ONCE(ftl->lanes[i].head) != READ_ONCE(ftl->lanes[i].tail))
+			return false;
+	return true;
+}
+
+/* Budget and reserve, in one place. */
+static bool may_open_empty(struct mtftl *ftl, enum mtftl_right right)
+{
+	u32 empty = ftl->zone_count[MTFTL_ZONE_EMPTY];
+	u32 kept = 0;
+
+	lockdep_assert_held(&ftl->zones_lock);
+	/* GC can always open its zone: else nothing would ever become free again. */
+	if (right == MTFTL_RIGHT_USER && !ftl->gc_stream->zone && !ftl->budget.gc_shares)
+		kept = 1;
+	if (ftl->zones_in_use + kept >= ftl->budget.data_zones)
+		return false;
+	/* Users have their limit at the door of the buffers. The last zone is for flushes. */
+	if (right == MTFTL_RIGHT_USER)
+		return empty > 0;
+	return empty > (lanes_empty(ftl) ? 1 : ftl->kept);
+}
+
+/* After each change of how many zones are empty. */
+static void update_gate(struct mtftl *ftl)
+{
+	lockdep_assert_held(&ftl->zones_lock);
+	WRITE_ONCE(ftl->gated, ftl->zone_count[MTFTL_ZONE_EMPTY] <= ftl->reserve);
+}
+
+static struct mtftl_zone *zone_open(struct mtftl *ftl, enum mtftl_right right)
+{
+	struct mtftl_zone *zone;
+
+	spin_lock(&ftl->zones_lock);
+	/* Zones that an earlier mount left behind count against the budget already. */
+	zone = list_first_entry_or_null(&ftl->zone_list[MTFTL_ZONE_PARTIAL],
+					struct mtftl_zone, list);
+	if (!zone && may_open_empty(ftl, right)) {
+		zone = least_worn(ftl);
+		zone->footer = list_first_entry_or_null(&ftl->footer_bufs,
+							struct mtftl_footer_buf, list);
+		if (zone->footer) {
+			list_del_init(&zone->footer->list);
+			zone->footer->complete = true;
+			mtftl_footer_init(&zone->footer->footer, zone->footer->stream,
+					  zone->footer->footer.size);
+		}
+		ftl->zones_in_use++;
+	}
+	if (zone)
+		mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_OPEN);
+	update_gate(ftl);
+	spin_unlock(&ftl->zones_lock);
+	if (!zone)
+		return NULL;
+
+	zone->append = ftl->opt.append;
+	zone->closing = false;
+	/* Without a footer data may go up to the end. */
+	zone->limit = ftl->capacity;
+	if (zone->footer)
+		zone->limit -= mtftl_footer_reserve(ftl->capacity);
+	if (mtftl_zones_free_count(ftl) < ftl->low_water)
+		mtftl_gc_kick(ftl);
+	return zone;
+}
+
+static void stream_close(struct mtftl_stream *stream)
+{
+	struct mtftl_zone *zone = stream->zone;
+	struct mtftl *ftl = stream->ftl;
+	bool idle;
+
+	lockdep_assert_held(&stream->lock);
+	spin_lock(&ftl->zones_lock);
+	mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_CLOSING);
+	spin_unlock(&ftl->zones_lock);
+	stream->zone = NULL;
+
+	spin_lock_irq(&zone->lock);
+	zone->closing = true;
+	idle = !zone->in_flight;
+	spin_unlock_irq(&zone->lock);
+	if (idle)
+		queue_work(ftl->wq, &zone->close_work);
+}
+
+/*
+ * Blocks that a unit may take now, header included; 0: busy, or no zone for @right.
+ * Where fewer than @least are left the zone is closed and another one opened.
+ */
+static u32 stream_room(struct mtftl_stream *stream, u32 least, enum mtftl_right right,
+		       bool may_open)
+{
+	struct mtftl_zone *zone = stream->zone;
+	bool busy, close;
+	u32 room;
+
+	lockdep_assert_held(&stream->lock);
+	if (zone) {
+		spin_lock_irq(&zone->lock);
+		close = zone->broken || zone->wp + least > zone->limit;
+		/* Nothing but the zone append command orders writes to a zone on 6.1. */
+		busy = !zone->append && zone->in_flight;
+		room = zone->limit - zone->wp;
+		spin_unlock_irq(&zone->lock);
+		if (!close)
+			return busy ? 0 : room;
+		stream_close(stream);
+	}
+	if (!may_open)
+		return 0;
+	stream->zone = zone_open(stream->ftl, right);
+	zone = stream->zone;
+	if (!zone)
+		return 0;
+	if (zone->wp + least > zone->limit) {
+		stream_close(stream);
+		return 0;
+	}
+	return zone->limit - zone->wp;
+}
+
+static struct mtftl_stream *try_stream(struct mtftl_stream *stream, u32 least,
+				       enum mtftl_right right, bool may_open, u32 *room)
+{
+	mutex_lock(&stream->lock);
+	*room = stream_room(stream, least, right, may_open);
+	if (*room)
+		return stream;
+	mutex_unlock(&stream->lock);
+	return NULL;
+}
+
+static struct mtftl_stream *try_streams(struct mtftl *ftl, unsigned int first, u32 least,
+					enum mtftl_right right, bool may_open, u32 *room)
+{
+	unsigned int i, nr = ftl->budget.user_streams;
+	struct mtftl_stream *stream = NULL;
+
+	for (i = 0; i < nr && !stream; i++)
+		stream = try_stream(&ftl->streams[(first + i) % nr], least, right, may_open,
+				    room);
+	return stream;
+}
+
+/*
+ * A stream with room, locked, or NULL. Users try their own first, then the others'. Where
+ * zones are short, what is open is filled before another one is opened, GC's included.
+ */
+struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, unsigned int first, u32 least,
+				       enum mtftl_right right, u32 *room)
+{
+	bool mixed = right == MTFTL_RIGHT_USER || !ftl->opt.hot_cold;
+	struct mtftl_stream *stream = NULL;
+
+	if (READ_ONCE(ftl->gated) && mixed)
+		stream = try_streams(ftl, first, least, right, false, room) ?:
+			 try_stream(ftl->gc_stream, least, right, false, room);
+	if (!stream && mixed)
+		stream = try_streams(ftl, first, least, right, true, room);
+	if (!stream && (right == MTFTL_RIGHT_GC || READ_ONCE(ftl->gated)))
+		stream = try_stream(ftl->gc_stream, least, right, true, room);
+	return stream;
+}
+
+void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_unit_io *unit)
+{
+	struct mtftl_zone *zone = stream->zone;
+
+	lockdep_assert_held(&stream->lock);
+	unit->zone = zone;
+	unit->blocks = unit->type == MTFTL_UNIT_RANGES ? 1 : 1 + unit->nr;
+	spin_lock_irq(&zone->lock);
+	unit->offset = zone->wp;
+	zone->wp += unit->blocks;
+	zone->in_flight++;
+	spin_unlock_irq(&zone->lock);
+	atomic64_add(unit->blocks, &stream->ftl->log_blocks);
+}
+
+/* Completed, or failed and about to go elsewhere. Any context. */
+void mtftl_zone_unit_done(struct mtftl_unit_io *unit, blk_status_t status)
+{
+	struct mtftl_zone *zone = unit->zone;
+	bool ranges = unit->type == MTFTL_UNIT_RANGES;
+	bool close, append = zone->append;
+	struct mtftl *ftl = unit->ftl;
+	unsigned long flags;
+
+	spin_lock_irqsave(&zone->lock, flags);
+	if (status) {
+		zone->broken = true;
+	} else {
+		if (unit->offset == 0)
+			zone->first_seq = unit->seq;
+		if (ranges)
+			zone->ranges_seq = max(zone->ranges_seq, unit->seq);
+		if (zone->footer && mtftl_footer_add(&zone->footer->footer, unit->seq,
+						     unit->offset, unit->type,
+						     ranges ? 0 : unit->nr, unit->lbas))
+			zone->footer->complete = false;
+	}
+	zone->in_flight--;
+	if (!zone->in_flight && !zone->broken)
+		zone->quiet_wp = zone->wp;
+	close = zone->closing && !zone->in_flight;
+	spin_unlock_irqrestore(&zone->lock, flags);
+
+	if (close)
+		queue_work(ftl->wq, &zone->close_work);
+	if (!append)
+		mtftl_space_appeared(ftl);
+}
+
+/* One FOOTER unit at the write pointer: @entries blocks of the stream, then padding. */
+static int write_footer_unit(struct mtftl_zone *zone, void *buf, const void *stream,
+			     u32 index, u32 entries, u32 blocks)
+{
+	struct mtftl *ftl = zone->ftl;
+	struct mtftl_unit_info info = {
+		.type = MTFTL_UNIT_FOOTER,
+		.nr_blocks = blocks,
+		.lane = U16_MAX,
+		.seq = atomic64_inc_return(&ftl->seq),
+	};
+	u32 i;
+	int r;
+
+	mtftl_unit_init(buf, &info);
+	memset(buf + MTFTL_BLOCK_SIZE, 0, blocks * MTFTL_BLOCK_SIZE);
+	memcpy(buf + MTFTL_BLOCK_SIZE, stream + index * MTFTL_BLOCK_SIZE,
+	       entries * MTFTL_BLOCK_SIZE);
+	for (i = 0; i < entries; i++)
+		mtftl_unit_add_entry(buf, index + i,
+				     mtftl_payload_crc(ftl->seed,
+						       buf + (1 + i) * MTFTL_BLOCK_SIZE));
+	mtftl_unit_seal(buf, ftl->seed, zone->index, zone->wp, zone->erase_count,
+			READ_ONCE(ftl->durable_seq));
+	r = mtftl_rw_sync(ftl, REQ_OP_WRITE, mtftl_zone_page(ftl, zone) + zone->wp, buf,
+			  1 + blocks);
+	if (!r)
+		zone->wp += 1 + blocks;
+	mtftl_count(ftl, meta_blocks, 1 + blocks);
+	return r;
+}
+
+/*
+ * Fill the zone up to its last block, so that it gives its place in the budget
+ * back: finishing it would make the device pad, which may take a second.
+ */
+static int write_footer(struct mtftl_zone *zone, void *buf)
+{
+	struct mtftl *ftl = zone->ftl;
+	struct mtftl_footer_buf *footer = zone->footer;
+	bool tail = footer && footer->complete && footer->footer.nr_records;
+	u32 at = zone->wp, left = 0, index = 0, n, r;
+
+	if (tail)
+		left = DIV_ROUND_UP(footer->footer.used, MTFTL_BLOCK_SIZE);
+	while (zone->wp + tail < ftl->capacity) {
+		u32 room = min(ftl->capacity - tail - zone->wp, CLOSE_BLOCKS) - 1;
+
+		n = min(left, room);
+		r = write_footer_unit(zone, buf, footer ? footer->stream : buf, index, n, room);
+		if (r)
+			return r;
+		left -= n;
+		index += n;
+	}
+	if (tail) {
+		mtftl_tail_compose(buf, ftl->seed, zone->index, zone->erase_count, at,
+				   &footer->footer);
+		r = mtftl_rw_sync(ftl, REQ_OP_WRITE, mtftl_zone_page(ftl, zone) + zone->wp, buf,
+				  1);
+		if (r)
+			return r;
+		zone->wp++;
+	}
+	return 0;
+}
+
+static void zone_close_work(struct work_struct *work)
+{
+	struct mtftl_zone *zone = container_of(work, struct mtftl_zone, close_work);
+	struct mtftl *ftl = zone->ftl;
+
+	if (!zone->broken && write_footer(zone, ftl->close_buf)) {
+		mtftl_count(ftl, write_errors, 1);
+		zone->broken = true;
+	}
+	spin_lock(&ftl->zones_lock);
+	if (zone->footer)
+		list_add(&zone->footer->list, &ftl->footer_bufs);
+	zone->footer = NULL;
+	zone->quiet_wp = zone->wp;
+	zone->full_seq = atomic64_read(&ftl->seq);
+	ftl->zones_in_use--;
+	mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_FULL);
+	if (zone->broken)
+		ftl->broken_zones++;
+	spin_unlock(&ftl->zones_lock);
+	if (zone->broken)
+		mtftl_gc_kick(ftl);
+	mtftl_space_appeared(ftl);
+}
+
+/* Nobody reads it, nothing in it is needed: see gc.c. A failed reset retires it. */
+int mtftl_zone_reset(struct mtftl *ftl, struct mtftl_zone *zone)
+{
+	sector_t sectors = (sector_t)MTFTL_BLOCK_SECTORS << ftl->zone_shift;
+	int r = -EIO;
+
+	if (!zone->broken)
+		r = mtftl_compat_zone_mgmt(ftl->bdev, REQ_OP_ZONE_RESET,
+					   zone->index * sectors, sectors);
+	if (!r)
+		zone->erase_count++;
+	spin_lock(&ftl->zones_lock);
+	zone->wp = 0;
+	zone->quiet_wp = 0;
+	zone->first_seq = 0;
+	zone->ranges_seq = 0;
+	mtftl_zone_set_state(ftl, zone, r ? MTFTL_ZONE_BAD : MTFTL_ZONE_EMPTY);
+	update_gate(ftl);
+	spin_unlock(&ftl->zones_lock);
+	if (r)
+		mtftl_warn(ftl, "zone %u retired", zone->index);
+	return r;
+}
+
+static int footer_bufs_alloc(struct mtftl *ftl)
+{
+	/* Where units are so small that it does not fit, a zone gets no footer. */
+	u32 size = round_up(ftl->capacity * 12, MTFTL_BLOCK_SIZE);
+	struct mtftl_footer_buf *buf;
+	u32 i;
+
+	for (i = 0; i < ftl->budget.data_zones; i++) {
+		buf = kzalloc(sizeof(*buf), GFP_KERNEL);
+		if (!buf)
+			return -ENOMEM;
+		list_add(&buf->list, &ftl->footer_bufs);
+		buf->footer.size = size;
+		buf->stream = kvzalloc(size, GFP_KERNEL);
+		if (!buf->stream)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int mtftl_zones_alloc(struct mtftl *ftl)
+{
+	u32 i;
+
+	spin_lock_init(&ftl->zones_lock);
+	for (i = 0; i < MTFTL_NR_ZONE_STATES; i++)
+		INIT_LIST_HEAD(&ftl->zone_list[i]);
+	ftl->wq = alloc_ordered_workqueue("mtftl-%s", WQ_MEM_RECLAIM, ftl->dev->name);
+	ftl->close_buf = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
+	ftl->zones = kvcalloc(ftl->nr_zones, sizeof(*ftl->zones), GFP_KERNEL);
+	ftl->streams = kcalloc(ftl->budget.user_streams + 1, sizeof(*ftl->streams), GFP_KERNEL);
+	if (!ftl->wq || !ftl->close_buf || !ftl->zones || !ftl->streams)
+		return -ENOMEM;
+
+	for (i = 0; i < ftl->nr_zones; i++) {
+		struct mtftl_zone *zone = &ftl->zones[i];
+
+		spin_lock_init(&zone->lock);
+		zone->ftl = ftl;
+		zone->index = i;
+		zone->limit = ftl->capacity;
+		INIT_WORK(&zone->close_work, zone_close_work);
+		list_add_tail(&zone->list, &ftl->zone_list[MTFTL_ZONE_EMPTY]);
+	}
+	ftl->zone_count[MTFTL_ZONE_EMPTY] = ftl->nr_zones;
+	for (i = 0; i <= ftl->budget.user_streams; i++) {
+		mutex_init(&ftl->streams[i].lock);
+		ftl->streams[i].ftl = ftl;
+	}
+	ftl->gc_stream = &ftl->streams[ftl->budget.gc_shares ? 0 : ftl->budget.user_streams];
+	return footer_bufs_alloc(ftl);
+}
+
+void mtftl_zones_free(struct mtftl *ftl)
+{
+	struct mtftl_footer_buf *buf, *next;
+	u32 i;
+
+	if (ftl->wq)
+		destroy_workqueue(ftl->wq);
+	for (i = 0; ftl->zones && i < ftl->nr_zones; i++)
+		if (ftl->zones[i].footer)
+			list_add(&ftl->zones[i].footer->list, &ftl->footer_bufs);
+	list_for_each_entry_safe(buf, next, &ftl->footer_bufs, list) {
+		kvfree(buf->stream);
+		kfree(buf);
+	}
+	free_pages((unsigned long)ftl->close_buf, MTFTL_BUFFER_ORDER);
+	kvfree(ftl->zones);
+	kfree(ftl->streams);
+}
