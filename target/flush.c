@@ -9,7 +9,7 @@
  * flush_lock protects the list of bios and the counts of rounds; ranges.lock the range
  * records. Both are taken with interrupts off and alone.
  */
-#include "mtftl.h"
+#include "ftl.h"
 
 #include <linux/sched/mm.h>
 #include <linux/slab.h>

@@ -17,7 +17,7 @@
  * gc_lock is held from a batch's numbers to its completions; everything else belongs to
  * the thread.
  */
-#include "mtftl.h"
+#include "ftl.h"
 
 #include <linux/sched/mm.h>
 #include <linux/slab.h>

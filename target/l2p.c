@@ -10,7 +10,7 @@
  * slot that was taken is never overwritten: a newer write gets a new slot, which is
  * published before its own unit draws a number. So the higher number is the newer data.
  */
-#include "mtftl.h"
+#include "ftl.h"
 
 #include <linux/highmem.h>
 #include <linux/vmalloc.h>

@@ -10,7 +10,7 @@
  * lane->lock protects head, tail, waiting bios and free units; next belongs to the
  * lane's thread. Slots change under their shard's lock, see l2p.c.
  */
-#include "mtftl.h"
+#include "ftl.h"
 
 #include <linux/jiffies.h>
 #include <linux/sched/mm.h>

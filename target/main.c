@@ -8,7 +8,7 @@
  * clean; it happens after each suspend, before a reboot and at the latest when the
  * target goes. mounts_lock protects the list of all mounted targets.
  */
-#include "mtftl.h"
+#include "ftl.h"
 
 #include <linux/module.h>
 #include <linux/reboot.h>

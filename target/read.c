@@ -8,7 +8,7 @@
  * reader is gone: later readers cannot have seen an entry that was dropped before.
  * References are per CPU: readers share nothing.
  */
-#include "mtftl.h"
+#include "ftl.h"
 
 static void epoch_release(struct percpu_ref *ref)
 {

@@ -4,7 +4,7 @@
  * Nothing is written here: the caller writes a checkpoint once all steps succeeded,
  * so a crash in between changes nothing.
  */
-#include "mtftl.h"
+#include "ftl.h"
 
 #include <linux/slab.h>
 #include <linux/sort.h>

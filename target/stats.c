@@ -3,7 +3,7 @@
  * What the target tells: status line, messages, and the switch to read-only.
  * Counters are per CPU and only ever added to.
  */
-#include "mtftl.h"
+#include "ftl.h"
 
 static void sum_stats(struct mtftl *ftl, struct mtftl_cpu_stats *sum)
 {

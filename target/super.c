@@ -10,7 +10,7 @@
  * number before S0, so units above S0 are all behind the recorded positions; what
  * drew up to S0 is flushed and in the map when that is copied.
  */
-#include "mtftl.h"
+#include "ftl.h"
 
 #include <linux/slab.h>
 #include <linux/vmalloc.h>

@@ -5,7 +5,7 @@
  * mtftl_unit_submit(); from then to its completion, which may be in interrupt
  * context, to the bio.
  */
-#include "mtftl.h"
+#include "ftl.h"
 
 #include <linux/slab.h>
 

@@ -6,7 +6,7 @@
  * States, lists and the budget are under zones_lock (process context); a zone's units
  * in flight and its footer under zone->lock (completions).
  */
-#include "mtftl.h"
+#include "ftl.h"
 
 #include <linux/slab.h>
 

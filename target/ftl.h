@@ -14,8 +14,8 @@
  * The last three are leaves, taken one at a time: shard->lock may be taken alone
  * only, or inside stream->lock.
  */
-#ifndef MTFTL_MTFTL_H
-#define MTFTL_MTFTL_H
+#ifndef MTFTL_FTL_H
+#define MTFTL_FTL_H
 
 #include <linux/atomic.h>
 #include <linux/bio.h>
