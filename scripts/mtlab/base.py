@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,6 +36,14 @@ def digest(*parts: bytes | str | Path) -> str:
             data = data.encode()
         h.update(len(data).to_bytes(8, "little") + data)
     return h.hexdigest()[:16]
+
+
+def digest_files(files: Mapping[str, bytes]) -> str:
+    """A short hash of files, by name and content."""
+    parts: list[bytes | str | Path] = []
+    for name in sorted(files):
+        parts += [name, files[name]]
+    return digest(*parts)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from .base import BUILD, LabError, lock, logged, output, say, write_file
 
 # What the machine itself must have, by what it is for.
 PACKAGES = {
-    "build": "gcc libc6-dev make patch bc kmod dpkg-dev xz-utils bzip2 libelf-dev flex bison",
+    "build": "gcc libc6-dev make patch bc kmod dpkg-dev xz-utils zstd libelf-dev flex bison",
     "emulator": "ninja-build pkg-config python3-venv python3-setuptools libglib2.0-dev libpixman-1-dev"
                 " libfdt-dev libcap-ng-dev libattr1-dev zlib1g-dev qemu-system-data seabios",
     "guest": "busybox-static bash fio nvme-cli zbd-utils dmsetup sysbench util-linux blktrace"
@@ -77,10 +77,9 @@ def ensure(*purposes: str) -> None:
         raise LabError(f"apt-get installed, but these are still missing: {' '.join(still)}")
 
 
-def _entries() -> list[tuple[str, str, str]]:
-    """The machine's binary archive entries: (URI, suite, keyring) in both of apt's formats."""
+def entries(etc: Path) -> list[tuple[str, str, str]]:
+    """A machine's binary archive entries: (URI, suite, keyring), in both of apt's formats."""
     found: list[tuple[str, str, str]] = []
-    etc = Path("/etc/apt")
     for path in [etc / "sources.list", *sorted(etc.glob("sources.list.d/*.list"))]:
         for line in path.read_text().splitlines() if path.exists() else []:
             m = re.match(r"deb\s+(?:\[([^]]*)\]\s+)?(\S+)\s+(\S+)\s", line)
@@ -104,7 +103,7 @@ def _entries() -> list[tuple[str, str, str]]:
 def _mirror() -> tuple[str, str]:
     """URL and keyring of the mirror that holds the machine's own suite."""
     suite = codename()
-    for uri, name, key in _entries():
+    for uri, name, key in entries(Path("/etc/apt")):
         if name in (suite, "stable") and "security" not in uri:
             return uri, key or (str(KEYRING) if KEYRING.exists() else "")
     raise LabError(f"no archive entry for {suite} in /etc/apt: which mirror has Debian's packages?")

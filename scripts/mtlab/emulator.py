@@ -2,9 +2,10 @@
 """QEMU as Debian ships it, plus every file under emulator/hw and emulator/accel, plus our patches.
 
 Three places under BUILD/emulator:
-  source-VERSION/   the pristine tree (never written to)
-  tree-CHECKOUT/    src and obj of one checkout: only changed files are rewritten, so ninja is incremental
-  bin-HASH/         finished binaries by the hash of all their inputs; the last few are kept
+  source-*/   the pristine tree (never written to)
+  tree/       src and obj: only files that change are rewritten, so ninja is incremental, also when
+              several checkouts share BUILD and take turns
+  bin-HASH/   finished binaries by the hash of all their inputs; the last few are kept
 """
 
 import os
@@ -15,8 +16,21 @@ import tempfile
 from pathlib import Path
 
 from . import debian
-from .base import (BUILD, ROOT, LabError, digest, fresh_folder, lock, logged, need_space, output, say,
-                   update_file, write_file)
+from .base import (
+    BUILD,
+    ROOT,
+    LabError,
+    digest,
+    digest_files,
+    fresh_folder,
+    lock,
+    logged,
+    need_space,
+    output,
+    say,
+    update_file,
+    write_file,
+)
 
 OURS = ROOT / "emulator"
 COPIED = ("hw", "accel", "include")
@@ -124,14 +138,13 @@ def build() -> Path:
     debian.ensure("build", "emulator")
     source = pristine()
     files = patched(source)
-    key = digest(source.name, (source / "VERSION").read_text(), " ".join(CONFIGURE),
-                 *(part for place in sorted(files) for part in (place, files[place])))
+    key = digest(source.name, source / "VERSION", " ".join(CONFIGURE), digest_files(files))
     binary = HOME / f"bin-{key}" / "qemu-system-x86_64"
     if binary.exists():
         os.utime(binary.parent)
         return binary
-    tree = HOME / f"tree-{digest(str(ROOT))}"
-    with lock(tree.name):
+    tree = HOME / "tree"
+    with lock("emulator"):
         if binary.exists():
             return binary
         _build_tree(source, files, tree)

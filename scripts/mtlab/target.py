@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from . import debian
-from .base import BUILD, ROOT, LabError, digest, lock, logged, update_file, write_file
+from .base import BUILD, ROOT, LabError, digest, digest_files, lock, logged, update_file, write_file
 from .kernels import Kernel
 
 SOURCE = ROOT / "target"
@@ -24,7 +24,7 @@ def _copy(folder: Path) -> str:
             old.unlink()
     for place, data in wanted.items():
         update_file(folder / place, data)
-    return digest(*(part for item in wanted.items() for part in item))
+    return digest_files(wanted)
 
 
 def _folder(name: str) -> Path:
@@ -55,7 +55,7 @@ def module(kernel: Kernel) -> Path | None:
 
 def tool() -> Path | None:
     """mtftl(8) for the guest and for the host; None while there is none."""
-    if not (SOURCE / "tool/Makefile").exists() and not (SOURCE / "tool/mtftl.c").exists():
+    if not (SOURCE / "tool/mtftl.c").exists():
         return None
     folder = _folder("host")
     built, stamp = folder / "out/target/mtftl", folder / "built"

@@ -51,7 +51,7 @@ def emulator_binary() -> Path:
         pytest.exit(str(e))
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(trylast=True)  # type: ignore[misc]
 def pytest_unconfigure(config: pytest.Config) -> None:
     """The last line counts all tests."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")

@@ -18,7 +18,7 @@ static DECLARE_COMPLETION(never);
 static int __init crash_init(void)
 {
 	if (!strcmp(how, "oops"))
-		WRITE_ONCE(*(volatile int *)8, 0);
+		WRITE_ONCE(*(int *)8, 0);
 	else if (!strcmp(how, "bug"))
 		BUG();
 	else if (!strcmp(how, "warning"))
