@@ -10,7 +10,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from . import debian
@@ -19,10 +19,11 @@ from .cpio import Archive
 from .kernels import Kernel
 
 HERE = ROOT / "scripts/guest"
-TOOLS = """bash fio nvme zbd blkzone blockdev lsblk blkdiscard fallocate dmsetup sysbench blktrace blkparse losetup mount
-    umount mkfs.f2fs fsck.f2fs mkfs.btrfs btrfs mkfs.xfs xfs_repair mke2fs e2fsck taskset chrt""".split()
+TOOLS = """bash fio nvme zbd blkzone blockdev lsblk blkdiscard fallocate dmsetup sysbench blktrace blkparse
+    losetup mount umount mkfs.f2fs fsck.f2fs mkfs.btrfs btrfs mkfs.xfs xfs_repair mke2fs e2fsck taskset chrt""".split()
 MODULES = """nvme null_blk dm-mod dm-flakey dm-zoned dm-log-writes dm-delay dm-dust f2fs xfs btrfs ext4 loop scsi_debug
     sd_mod configfs crc32c_intel crc32c_generic raid6_pq xor overlay 9p 9pnet_virtio virtio_pci""".split()
+PATHS = "/usr/sbin:/usr/bin:/sbin:/bin"
 FIRST = ["configfs", "nvme", "dm-mod", "libcrc32c"]      # loaded before the command runs; all others on demand
 
 
@@ -52,40 +53,50 @@ def _guest_exit() -> Path:
     return binary
 
 
-def tools() -> Path:
-    """The archive of all programs; the same for every kernel."""
+def base() -> Path:
+    """The archive that every guest starts from: init and busybox."""
     debian.ensure("build", "guest")
-    paths = "/usr/sbin:/usr/bin:/sbin:/bin"
-    found = {name: Path(shutil.which(name, path=paths) or "") for name in TOOLS}
+    busybox = Path(shutil.which("busybox", path=PATHS) or "")
+    target = BUILD / "guest" / f"base-{digest(HERE / 'init', HERE / 'shell', busybox, _guest_exit())}.cpio"
+    if target.exists():
+        return target
+    archive = Archive()
+    for folder in "dev proc sys tmp run root mnt etc lib/modules usr/bin".split():
+        archive.folder(folder)
+    archive.node("dev/console", 5, 1)
+    archive.link("bin", "usr/bin")
+    archive.link("sbin", "usr/bin")
+    archive.link("usr/sbin", "bin")
+    archive.file("etc/passwd", "root:x:0:0:root:/root:/bin/bash\n")
+    archive.file("etc/group", "root:x:0:\n")
+    archive.link("etc/mtab", "/proc/mounts")
+    archive.file("init", (HERE / "init").read_bytes(), 0o755)
+    archive.file("lab/shell", (HERE / "shell").read_bytes())
+    _put_binary(archive, busybox, "usr/bin/busybox")
+    for applet in output([busybox, "--list"]).split():
+        if applet != "busybox":
+            archive.link(f"usr/bin/{applet}", "busybox")
+    _put_binary(archive, _guest_exit(), "usr/bin/guest-exit")
+    write_file(target, archive.bytes())
+    return target
+
+
+def tools() -> Path:
+    """The archive of the programs that experiments and tests use; it lies over the base."""
+    debian.ensure("build", "guest")
+    found = {name: Path(shutil.which(name, path=PATHS) or "") for name in TOOLS}
     lost = [name for name, path in found.items() if not path.name]
     if lost:
         raise LabError(f"these programs are not on this machine: {' '.join(lost)}")
     stats = [f"{p}{p.stat().st_size}{p.stat().st_mtime_ns}" for p in found.values()]
-    target = BUILD / "guest" / f"tools-{digest(HERE / 'init', _guest_exit(), *stats)}.cpio"
+    target = BUILD / "guest" / f"tools-{digest(*stats)}.cpio"
     if target.exists():
         return target
     with lock("guest-tools"):
         say("packing the guest's tools")
         archive = Archive()
-        for folder in "dev proc sys tmp run root mnt etc lib/modules".split():
-            archive.folder(folder)
-        archive.node("dev/console", 5, 1)
-        archive.link("bin", "usr/bin")
-        archive.link("sbin", "usr/sbin")
-        archive.file("etc/passwd", "root:x:0:0:root:/root:/bin/bash\n")
-        archive.file("etc/group", "root:x:0:\n")
-        archive.link("etc/mtab", "/proc/mounts")
-        archive.file("init", (HERE / "init").read_bytes(), 0o755)
-        archive.file("usr/bin/busybox", Path("/usr/bin/busybox").read_bytes()
-                     if Path("/usr/bin/busybox").exists() else Path("/bin/busybox").read_bytes(), 0o755)
-        for path in ("usr/bin/sh", "usr/sbin/modprobe"):
-            archive.link(path, "/usr/bin/busybox")
         for name, path in found.items():
             _put_binary(archive, path.resolve(), f"usr/bin/{name}")
-        _put_binary(archive, _guest_exit(), "usr/bin/guest-exit")
-        for applet in output(["busybox", "--list"]).split():
-            if f"usr/bin/{applet}" not in archive:
-                archive.link(f"usr/bin/{applet}", "busybox")
         write_file(target, archive.bytes())
     return target
 
@@ -129,11 +140,11 @@ def modules(kernel: Kernel) -> Path | None:
 
 
 def run_archive(command: str, *, pushed: Sequence[Path], pulled: Iterable[str], insmod: Path | None,
-                programs: Sequence[Path], wait_for: str) -> bytes:
+                programs: Sequence[Path], wait_for: str, shell: Mapping[str, str] | None = None) -> bytes:
     """What one run adds: its settings, its command, pushed files in /root, the target and its tool."""
     archive = Archive()
     settings = {"LAB_MODULES": " ".join(FIRST), "LAB_PULL": " ".join(pulled), "LAB_WAIT": wait_for,
-                "LAB_INSMOD": f"/lab/{insmod.name}" if insmod else ""}
+                "LAB_INSMOD": f"/lab/{insmod.name}" if insmod else "", **(shell or {})}
     archive.file("lab/env", "".join(f"{k}={shlex.quote(v)}\n" for k, v in settings.items()))
     archive.file("lab/cmd", command + "\n")
     if insmod:
@@ -141,8 +152,6 @@ def run_archive(command: str, *, pushed: Sequence[Path], pulled: Iterable[str], 
     for program in programs:
         _put_binary(archive, program, f"usr/bin/{program.name}")
     for path in pushed:
-        if not path.exists():
-            raise LabError(f"--push {path}: there is no such file")
         if path.is_file() and path.read_bytes()[:4] == b"\x7fELF" and path.suffix != ".ko":
             _put_binary(archive, path, f"root/{path.name}")
         else:

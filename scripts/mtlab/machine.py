@@ -7,7 +7,6 @@ a file, which never makes the guest wait.
 """
 
 import contextlib
-import ctypes
 import fnmatch
 import io
 import json
@@ -21,8 +20,9 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,6 +50,8 @@ STOCK_DEVICE = {"logical_block_size": "4096", "physical_block_size": "4096", "zo
                 "zoned.zone_size": "16M", "zoned.zone_capacity": "16M", "zoned.max_open": "16",
                 "zoned.max_active": "16"}
 STOCK_SIZE = 2 << 30
+SEED = 42
+_stop = threading.Event()
 
 
 @dataclass
@@ -100,24 +102,26 @@ def default_profile() -> str:
     return "tlc" if (PROFILES / "tlc.cfg").exists() else STOCK
 
 
-def _device(options: Options, folder: Path) -> list[str]:
+def _join(settings: Mapping[str, str]) -> str:
+    return ",".join(f"{k}={v}" for k, v in settings.items())
+
+
+def device_arguments(options: Options, folder: Path) -> list[str]:
     """QEMU's arguments for the flash device."""
     name = options.profile or default_profile()
-    if name not in profiles():
-        raise LabError(f"no profile '{name}': there are {', '.join(profiles())}")
     if name == NONE:
         return []
     media = options.media.resolve() if options.media else folder / "media"
     controller = {k.removeprefix("nvme0."): v for k, v in options.device.items() if k.startswith("nvme0.")}
     namespace = {k.removeprefix("ns0."): v for k, v in options.device.items() if not k.startswith("nvme0.")}
-    args = ["-device", ",".join(["nvme,id=nvme0,serial=mtftl", *(f"{k}={v}" for k, v in controller.items())])]
+    args = ["-device", _join({"driver": "nvme", "id": "nvme0", "serial": "mtftl"} | controller)]
     if name == STOCK:
         if not media.exists():
             with open(media, "wb") as f:
                 f.truncate(STOCK_SIZE)
         settings = STOCK_DEVICE | namespace
         return [*args, "-drive", f"file={media},id=media,format=raw,if=none,cache=unsafe,discard=unmap",
-                "-device", ",".join(["nvme-ns,bus=nvme0,nsid=1,drive=media", *(f"{k}={v}" for k, v in settings.items())])]
+                "-device", _join({"driver": "nvme-ns", "bus": "nvme0", "nsid": "1", "drive": "media"} | settings)]
     args += ["-readconfig", str(PROFILES / f"{name}.cfg")]
     for key, value in ({"flash.media": str(media)} | namespace).items():
         args += ["-set", f"device.ns0.{key}={value}"]
@@ -127,17 +131,38 @@ def _device(options: Options, folder: Path) -> list[str]:
 def _clock(options: Options, accel: str) -> list[str]:
     """QEMU's arguments for the processors and their clock."""
     if options.clock == "virtual":
-        return ["-accel", "tcg,thread=single", "-cpu", "max,-rdrand,-rdseed", "-seed", "42",
+        return ["-accel", "tcg,thread=single", "-cpu", "max,-rdrand,-rdseed,-erms,-fsrm", "-seed", str(SEED),
                 "-rtc", "base=2026-01-01,clock=vm", "-icount",
-                f"shift=0,sleep=off,quantum={options.quantum}" + (f",speed={options.speed}" if options.speed > 1 else "")]
+                f"shift=0,sleep=off,quantum={options.quantum},speed={options.speed}"]
     if accel == "kvm":
         return ["-accel", "kvm", "-cpu", "qemu64"]
     return ["-accel", "tcg,thread=multi", "-cpu", WALL_CPU]
 
 
-def _die_with_parent() -> None:
-    """In the child, before exec: the kernel ends it when the lab dies, however that happens."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+def base_arguments(binary: Path, kernel: kernels.Kernel, place: Path, options: Options, accel: str) -> list[str]:
+    """QEMU's arguments that every guest has; place holds its initrd."""
+    # The kernel ends the emulator when the lab dies, however that happens.
+    return ["setpriv", "--pdeathsig", "KILL", str(binary), *(x for f in emulator.FIRMWARE for x in ("-L", f)),
+            "-nodefaults", "-no-user-config", "-display", "none", "-name", "mtftl-lab",
+            "-machine", "q35,hpet=off,sata=off,usb=off,smbus=off,vmport=off,smm=off", *_clock(options, accel),
+            "-smp", str(options.cpus), "-m", options.memory,
+            "-kernel", str(kernel.image), "-initrd", str(place / "initrd"),
+            "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-action", "reboot=shutdown,panic=none"]
+
+
+def write_initrd(path: Path, parts: Sequence[Path], own: bytes) -> None:
+    """The cached archives and the run's own, one behind the other; the kernel unpacks them in order."""
+    with open(path, "wb") as f:
+        for part in parts:
+            with open(part, "rb") as source:
+                while os.sendfile(f.fileno(), source.fileno(), None, 1 << 30):
+                    pass
+        f.write(own)
+
+
+def stop_all() -> None:
+    """End the guests of all threads; their runs unwind with KeyboardInterrupt."""
+    _stop.set()
 
 
 class _Tail:
@@ -178,7 +203,7 @@ class _Qmp:
 
 
 @contextlib.contextmanager
-def _folder() -> Iterator[Path]:
+def folder() -> Iterator[Path]:
     """A run's own folder; gone at the end, also after a signal."""
     base = Path(os.environ["TMPDIR"]) if os.environ.get("TMPDIR") else BUILD / "run"
     base.mkdir(parents=True, exist_ok=True)
@@ -239,64 +264,57 @@ def _parse_area(path: Path) -> tuple[int, dict[str, bytes]] | None:
     return status, files
 
 
+def _check(options: Options) -> None:
+    """Refuse what cannot work before anything is built."""
+    if options.clock not in ("wall", "virtual"):
+        raise LabError(f"no clock '{options.clock}': there are wall, virtual")
+    if options.profile and options.profile not in profiles():
+        raise LabError(f"no profile '{options.profile}': there are {', '.join(profiles())}")
+    for path in options.push:
+        if not path.exists():
+            raise LabError(f"--push {path}: there is no such file")
+    need_memory(options.memory)
+    need_space(BUILD, 1, "a run")
+
+
 def run(command: str, options: Options, *, accel: str, on_output: Callable[[str], None] | None = None,
         on_console: Callable[[str], None] | None = None) -> Result:
     """Boot a guest, run a command in it, end it. Builds what is missing first."""
-    if options.clock not in ("wall", "virtual"):
-        raise LabError(f"no clock '{options.clock}': there are wall, virtual")
+    _check(options)
     kernel = kernels.get(options.kernel)
     binary = emulator.build()
-    parts = [guest.tools(), *filter(None, [guest.modules(kernel)])]
+    parts = [guest.base(), guest.tools(), *filter(None, [guest.modules(kernel)])]
     insmod = target.module(kernel) if options.module else None
     tool = target.tool() if options.module else None
-    with _folder() as folder:
-        need_space(folder, 1, "a run")
-        _need_memory(options.memory)
-        device = _device(options, folder)
+    with folder() as place:
+        device = device_arguments(options, place)
         own = guest.run_archive(command, pushed=options.push, pulled=options.pull, insmod=insmod,
                                 programs=[tool] if tool else [], wait_for=NAMESPACE if device else "")
-        with open(folder / "initrd", "wb") as f:
-            for part in parts:
-                with open(part, "rb") as source:
-                    while os.sendfile(f.fileno(), source.fileno(), None, 1 << 30):
-                        pass
-            f.write(own)
-        with open(folder / "area", "wb") as f:
+        write_initrd(place / "initrd", parts, own)
+        with open(place / "area", "wb") as f:
             f.truncate(AREA)
         for name in ("console", "output"):
-            (folder / name).touch()
-        ours, theirs = socket.socketpair()
+            (place / name).touch()
         append = f"{BOOT} {options.append}".strip()
-        clock = _clock(options, accel)
-        args = [str(binary), *(x for f in emulator.FIRMWARE for x in ("-L", f)),
-                "-nodefaults", "-no-user-config", "-display", "none", "-name", "mtftl-lab",
-                "-machine", "q35,hpet=off,sata=off,usb=off,smbus=off,vmport=off,smm=off", *clock,
-                "-smp", str(options.cpus), "-m", options.memory,
-                "-kernel", str(kernel.image), "-initrd", str(folder / "initrd"), "-append", append,
-                "-chardev", f"file,id=console,path={folder}/console", "-serial", "chardev:console",
-                "-chardev", f"file,id=output,path={folder}/output", "-serial", "chardev:output",
-                "-chardev", f"socket,id=qmp,fd={theirs.fileno()}", "-mon", "chardev=qmp,mode=control",
-                "-object", f"memory-backend-file,id=area,size={AREA},share=on,mem-path={folder}/area",
-                "-device", "ivshmem-plain,memdev=area,addr=0x10", "-device", "isa-debug-exit,iobase=0xf4,iosize=4",
-                "-action", "reboot=shutdown,panic=none", *device,
-                *(x for given in options.qemu for x in shlex.split(given))]
         # The names of binary, kernel and archives hold the hashes of their contents.
-        inputs = digest(binary.parent.name, kernel.key, *(p.name for p in parts), own, *(
-            x.replace(str(folder), "") for x in (*clock, *device, append, str(options.cpus), options.memory)))
+        inputs = digest(binary.parent.name, kernel.key, *(p.name for p in parts), own, append, str(options.cpus),
+                        options.memory, *(x.replace(str(place), "") for x in (*_clock(options, accel), *device)))
+        ours, theirs = socket.socketpair()
+        args = [*base_arguments(binary, kernel, place, options, accel), "-append", append,
+                "-chardev", f"file,id=console,path={place}/console", "-serial", "chardev:console",
+                "-chardev", f"file,id=output,path={place}/output", "-serial", "chardev:output",
+                "-chardev", f"socket,id=qmp,fd={theirs.fileno()}", "-mon", "chardev=qmp,mode=control",
+                "-object", f"memory-backend-file,id=area,size={AREA},share=on,mem-path={place}/area",
+                "-device", "ivshmem-plain,memdev=area,addr=0x10", *device,
+                *(x for given in options.qemu for x in shlex.split(given))]
+        console, output = _Tail(place / "console", on_console), _Tail(place / "output", on_output)
         started = time.monotonic()
-        console, output = _Tail(folder / "console", on_console), _Tail(folder / "output", on_output)
-        with open(folder / "qemu", "wb") as said:
+        with open(place / "qemu", "wb") as said:
             child = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
-                                     pass_fds=[theirs.fileno()], start_new_session=True, preexec_fn=_die_with_parent)
+                                     pass_fds=[theirs.fileno()], start_new_session=True)
         theirs.close()
-        wrong = None
         try:
-            while child.poll() is None:
-                busy = [console.poll(), output.poll()]
-                if time.monotonic() - started > options.timeout:
-                    wrong = _hang_or_timeout(ours, child, console, options.timeout)
-                    break
-                time.sleep(0.005 if any(busy) else 0.02)
+            wrong = _watch(child, ours, console, output, options.timeout)
         finally:
             if child.poll() is None:
                 child.kill()
@@ -304,21 +322,43 @@ def run(command: str, options: Options, *, accel: str, on_output: Callable[[str]
             ours.close()
         console.poll()
         output.poll()
-        qemu_said = (folder / "qemu").read_text(errors="replace").strip()
-        left = _parse_area(folder / "area")
-        reported = failure.find(console.text)
-        if wrong is None or (reported and wrong.kind == "timeout"):
-            wrong = reported or wrong
-        if not wrong and not left:
-            kind = "qemu" if child.returncode else "lost"
-            wrong = failure.Failure(kind, tuple((qemu_said or console.text).splitlines()[-20:]),
-                                    f"exit status {child.returncode}")
+        seconds = time.monotonic() - started
+        left = _parse_area(place / "area")
+        said_last = (place / "qemu").read_text(errors="replace").strip() or console.text
+        wrong = _judge(wrong, left, console.text, said_last, child.returncode, options.pull)
         status, files = left or (0, {})
-        absent = [p for p in options.pull if not any(_matches(p, name) for name in files)]
-        if absent and not wrong and not status:
-            wrong = failure.Failure("missing", detail=" ".join(absent))
-        return Result(wrong.status if wrong else status, wrong, output.text, console.text, files,
-                      time.monotonic() - started, inputs, "virtual time" if options.clock == "virtual" else accel)
+        return Result(wrong.status if wrong else status, wrong, output.text, console.text, files, seconds, inputs,
+                      "virtual time" if options.clock == "virtual" else accel)
+
+
+def _watch(child: subprocess.Popen[bytes], control: socket.socket, console: _Tail, output: _Tail,
+           timeout: float) -> failure.Failure | None:
+    """Pass on what the guest says until it ends, or until its time is up."""
+    end = time.monotonic() + timeout
+    while child.poll() is None:
+        busy = [console.poll(), output.poll()]
+        if _stop.is_set():
+            raise KeyboardInterrupt
+        if time.monotonic() > end:
+            return _hang_or_timeout(control, child, console, timeout)
+        time.sleep(0.005 if any(busy) else 0.02)
+    return None
+
+
+def _judge(overdue: failure.Failure | None, left: tuple[int, dict[str, bytes]] | None, console: str, said: str,
+           emulator_status: int, pulled: Sequence[str]) -> failure.Failure | None:
+    """Which failure a run ended with, if any: the kernel's own report says more than a time-out."""
+    reported = failure.find(console)
+    if overdue and not (reported and overdue.kind == "timeout"):
+        return overdue
+    if reported:
+        return reported
+    if not left:
+        kind = "qemu" if emulator_status else "lost"
+        return failure.Failure(kind, tuple(said.splitlines()[-20:]), f"exit status {emulator_status}")
+    status, files = left
+    absent = [p for p in pulled if not any(_matches(p, name) for name in files)]
+    return failure.Failure("missing", detail=" ".join(absent)) if absent and not status else None
 
 
 def _matches(pattern: str, name: str) -> bool:
@@ -327,7 +367,7 @@ def _matches(pattern: str, name: str) -> bool:
     return fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(name, pattern + "/*")
 
 
-def _need_memory(wanted: str) -> None:
+def need_memory(wanted: str) -> None:
     """Say before the guest starts that the host cannot hold it."""
     units = {"M": 20, "G": 30}
     if not wanted[:-1].isdigit() or wanted[-1:] not in units:

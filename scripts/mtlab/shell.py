@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`lab shell`: an interactive guest over the host's own root folder.
+
+The host's root is mounted read-only over 9p, with an overlay in the guest's memory on top: every tool
+of the host is there, and nothing that is done there reaches the host.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+
+from . import accel, emulator, guest, kernels, machine, target
+from .base import BUILD, LabError
+
+
+def _shell(args: argparse.Namespace) -> int:
+    if not sys.stdin.isatty():
+        raise LabError("the shell needs a terminal; `lab run` runs commands without one")
+    options = machine.Options(kernel=args.kernel, cpus=args.cpus, memory=args.memory, profile=args.profile,
+                              media=args.media)
+    kernel = kernels.get(args.kernel)
+    binary = emulator.build()
+    kind = accel.choose()
+    module = target.module(kernel)
+    with machine.folder() as folder:
+        device = machine.device_arguments(options, folder)
+        parts = [guest.base(), *filter(None, [guest.modules(kernel)])]
+        own = guest.run_archive("", pushed=[], pulled=[], insmod=module, programs=list(filter(None, [target.tool()])),
+                                wait_for=machine.NAMESPACE if device else "",
+                                shell={"LAB_SHELL": "1", "LAB_TERM": os.environ.get("TERM", "vt100"),
+                                       "LAB_SIZE": " ".join(map(str, shutil.get_terminal_size())),
+                                       "LAB_MODULE_TREE": str(kernel.modules or "")})
+        machine.write_initrd(folder / "initrd", parts, own)
+        command = [
+            *machine.base_arguments(binary, kernel, folder, options, kind),
+            "-append", machine.BOOT.replace("loglevel=5", "loglevel=3"),
+            "-chardev", "stdio,id=console,mux=on,signal=off", "-serial", "chardev:console", "-mon", "chardev=console",
+            "-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
+            "-device", "virtio-9p-pci,fsdev=root,mount_tag=hostroot", *device]
+        print(f"{kind}, {kernel.release}, {BUILD}; the device is {machine.NAMESPACE}. Leave with exit or Ctrl-A X.")
+        saved = subprocess.run(["stty", "-g"], stdout=subprocess.PIPE, text=True).stdout.strip()
+        try:
+            return subprocess.run(command).returncode
+        finally:
+            if saved:
+                subprocess.run(["stty", saved])
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`shell` on the command line of scripts/lab."""
+    parser = commands.add_parser("shell", help="an interactive guest over the host's root, with the device ready")
+    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|PATH")
+    parser.add_argument("--cpus", type=int, default=2, metavar="N")
+    parser.add_argument("--memory", default="2G", metavar="SIZE")
+    parser.add_argument("--profile", default="", metavar="NAME", help=", ".join(machine.profiles()))
+    parser.add_argument("--media", metavar="FILE", help="keep the flash's content in this file")
+    parser.set_defaults(function=_shell)
