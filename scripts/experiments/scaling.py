@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Single- against multi-threaded FTL: 4 KiB random writes by a growing number of users on 8 CPUs.
+
+`lanes 1` is the single-threaded architecture (one buffer, one writer) in the same code; `lanes 8` is one
+lane a CPU; the raw zoned device, written without any FTL, is the ceiling. 1024 buffer entries in all,
+one block a write unit.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from mtlab import figures, fio
+from mtlab.experiments import Check, Experiment, Run, Sample, at_least
+from mtlab.machine import Options
+
+CPUS = 8
+ENTRIES = 1024
+USERS = (1, 2, 4, 8, 16, 32, 64)
+QUICK_USERS = (1, 2, 4, 8)
+PROFILES = ("dram", "tlc")
+FTLS = {"single": f"lanes=1 buffer_entries={ENTRIES}", "multi": f"lanes={CPUS} buffer_entries={ENTRIES // CPUS}"}
+LABELS = {"multi": f"multi-threaded FTL ({CPUS} lanes)", "single": "single-threaded FTL (1 lane)",
+          "raw": "raw zoned device, no FTL"}
+
+
+def _script(line: str, users: tuple[int, ...], window: str) -> str:
+    """One boot's work: for each number of users a fresh FTL and one fio job."""
+    common = {"bs": "4k", "ioengine": "psync", "rw": "randwrite", "numjobs": "$users", "time_based": True,
+              "ramp_time": "20ms", "runtime": window, "size": "1G"}
+    if line == "raw":
+        job = fio.command("$users.json", filename="/dev/nvme0n1", zonemode="zbd", max_open_zones=14, **common)
+        body = f"blkzone reset /dev/nvme0n1\n{job}"
+    else:
+        job = fio.command("$users.json", filename="/dev/mapper/ftl", norandommap=True, **common)
+        body = ("mtftl format --force /dev/nvme0n1\n"
+                f"mtftl open /dev/nvme0n1 ftl {FTLS[line]} write_unit=1\n{job}\nmtftl close ftl")
+    return f"set -e\nfor users in {' '.join(map(str, users))}; do\n{body}\ndone"
+
+
+def runs(quick: bool) -> list[Run]:
+    users, window = (QUICK_USERS, "100ms") if quick else (USERS, "200ms")
+    return [Run(f"{profile}-{line}", _script(line, users, window),
+                Options(clock="virtual", cpus=CPUS, profile=profile, timeout=1800, module=line != "raw"))
+            for profile in (PROFILES[1:] if quick else PROFILES) for line in ("single", "multi", "raw")]
+
+
+def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
+    found = []
+    for name, outputs in files.items():
+        profile, line = name.split("-")
+        found += [{"profile": profile, "line": line, "users": int(Path(output).stem), **fio.sample(data, "write")}
+                  for output, data in outputs.items()]
+    return sorted(found, key=lambda s: (s["profile"], s["line"], s["users"]))
+
+
+def _iops(found: list[Sample], profile: str, line: str) -> dict[int, float]:
+    return {s["users"]: s["iops"] for s in found if (s["profile"], s["line"]) == (profile, line)}
+
+
+def checks(found: list[Sample], _quick: bool) -> list[Check]:
+    result = []
+    for profile in sorted({s["profile"] for s in found}):
+        single, multi, raw = (_iops(found, profile, line) for line in ("single", "multi", "raw"))
+        result += [
+            at_least(f"{profile}: multi over single at 8 users", multi[8] / single[8], 6,
+                     "independent lanes share nothing on the write path"),
+            *(at_least(f"{profile}: multi over single at {u} user{'s'[:u - 1]}", multi[u] / single[u], 1,
+                       "a few users must not pay for lanes they do not use") for u in (1, 2)),
+            at_least(f"{profile}: share of linear growth from 1 to 8 users", multi[8] / (8 * multi[1]), 0.85,
+                     "each user has a CPU and a lane of its own"),
+        ]
+        beyond = [u for u in sorted(multi) if u >= CPUS]
+        if len(beyond) > 1:
+            result.append(at_least(f"{profile}: least growth beyond {CPUS} users", min(
+                multi[b] / multi[a] for a, b in zip(beyond, beyond[1:], strict=False)), 0.98,
+                "more users than CPUs queue; they must not collide"))
+        if profile == "tlc":
+            result.append(at_least("tlc: multi over the raw device at 8 users", multi[8] / raw[8], 0.95,
+                                   "the FTL buffers writes that the raw device makes its users wait for"))
+    return result
+
+
+def table(found: list[Sample]) -> list[list[str]]:
+    rows = [["device", "users", "single kIOPS", "multi kIOPS", "raw kIOPS", "multi/single"]]
+    for profile in sorted({s["profile"] for s in found}):
+        single, multi, raw = (_iops(found, profile, line) for line in ("single", "multi", "raw"))
+        rows += [[profile, str(u), f"{single[u] / 1000:.1f}", f"{multi[u] / 1000:.1f}", f"{raw[u] / 1000:.1f}",
+                  f"{multi[u] / single[u]:.2f}"] for u in sorted(multi)]
+    return rows
+
+
+def draw(found: list[Sample], path: Path) -> None:
+    profiles = sorted({s["profile"] for s in found})
+    figure, axes = figures.panels(len(profiles))
+    for panel, profile in zip(axes, profiles, strict=True):
+        lines = []
+        for line, label in LABELS.items():
+            points = _iops(found, profile, line)
+            lines.append(figures.Line(label, sorted(points), [points[u] / 1000 for u in sorted(points)]))
+        figures.lines(panel, lines, x="users (fio jobs, queue depth 1)", y="4 KiB random writes (kIOPS)",
+                      title=f"{profile}, {CPUS} CPUs", log2_x=True, ticks=lines[0].x)
+    figures.save(figure, path)
+
+
+EXPERIMENT = Experiment(
+    name="scaling", title="Single- against multi-threaded FTL",
+    question="Does one lane a CPU let write throughput grow with the number of users, "
+             "where one buffer and one writer do not?",
+    runs=runs, samples=samples, checks=checks, table=table, draw=draw,
+    caption=f"4 KiB random writes, {CPUS} modelled CPUs of one instruction a nanosecond, {ENTRIES} buffer entries "
+            "in all, one block a write unit. Virtual time: the transfer of cache lines between CPUs costs nothing.")

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0
+"""fio jobs as text, and their JSON output as flat samples."""
+
+import json
+from typing import Any
+
+PERCENTILES = (50, 95, 99, 99.9)
+
+
+def command(output: str, **settings: object) -> str:
+    """A fio command line: settings by their names (zonemode, numjobs, ...); True stands alone."""
+    fixed = {"name": "job", "direct": 1, "group_reporting": True, "randseed": 42, "percentile_list":
+             ":".join(map(str, PERCENTILES)), "output-format": "json", "output": output}
+    words = [f"--{k.replace('_', '-') if k == 'output_format' else k}" + ("" if v is True else f"={v}")
+             for k, v in {**fixed, **settings}.items()]
+    return "fio " + " ".join(words)
+
+
+def sample(data: bytes, direction: str) -> dict[str, Any]:
+    """IOPS, bytes a second and completion latencies in microseconds of one direction of one job."""
+    job = json.loads(data[data.index(b"{"):])["jobs"][0]
+    if job["error"]:
+        raise ValueError(f"fio reports error {job['error']}")
+    side = job[direction]
+    seconds = side["runtime"] / 1000
+    latency = side["clat_ns"]
+    return {"ios": side["total_ios"], "iops": round(side["total_ios"] / seconds, 3) if seconds else 0,
+            "bytes_per_s": round(side["io_bytes"] / seconds, 3) if seconds else 0,
+            "mean_us": round(latency["mean"] / 1000, 3), "max_us": round(latency["max"] / 1000, 3),
+            **{f"p{p:g}_us": round(latency["percentile"][f"{p:.6f}"] / 1000, 3) for p in PERCENTILES
+               if "percentile" in latency}}

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One self-contained HTML page of all results: figures, tables, checks, and how to repeat them."""
+
+import argparse
+import html
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .base import BUILD, LabError, say, write_file
+from .experiments import RESULTS
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 62rem; margin: 2rem auto;
+       padding: 0 1rem; }
+h2 { border-top: 1px solid #ccc; padding-top: 1.2rem; margin-top: 2.4rem; }
+svg { max-width: 100%; height: auto; }
+table { border-collapse: collapse; margin: .8rem 0; font-variant-numeric: tabular-nums; }
+th, td { border-bottom: 1px solid #ddd; padding: .15rem .7rem; text-align: right; }
+td.text, th.text { text-align: left; }
+.miss { background: #fbe3d6; } .caption { color: #555; font-size: 14px; }
+pre { background: #f5f5f5; padding: .6rem; overflow-x: auto; font-size: 13px; }
+"""
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{html.escape(c)}</th>" for c in rows[0])
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in rows[1:])
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _checks(checks: Sequence[Mapping[str, Any]]) -> str:
+    rows = "".join(
+        f"<tr{'' if c['pass'] else ' class=miss'}><td class=text>{'holds' if c['pass'] else 'misses'}</td>"
+        f"<td class=text>{html.escape(c['name'])}</td><td>{c['measured']:.4g}</td><td>{html.escape(c['bound'])}</td>"
+        f"<td class=text>{html.escape(c['why'])}</td></tr>" for c in checks)
+    return ("<table><tr><th class=text></th><th class=text>check</th><th>measured</th><th>bound</th>"
+            f"<th class=text>because</th></tr>{rows}</table>")
+
+
+def _section(results: Mapping[str, Any], figure: str) -> str:
+    name = results["experiment"]
+    provenance = html.escape(json.dumps({k: v for k, v in results["provenance"].items() if k != "scripts"}, indent=1))
+    return (f"<section id={name}><h2>{html.escape(results['title'])}</h2><p>{html.escape(results['question'])}</p>"
+            f"{figure}<p class=caption>{html.escape(results['caption'])}</p>{_table(results['table'])}"
+            f"{_checks(results['checks'])}<p>Repeat it: <code>scripts/lab exp {name}</code></p>"
+            f"<details><summary>Where it comes from</summary><pre>{provenance}</pre></details></section>")
+
+
+def _svg(path: Path, name: str) -> str:
+    """The figure without its XML prologue, its ids made unique within the page."""
+    text = path.read_text()
+    text = text[text.index("<svg"):]
+    for before, after in (('id="', f'id="{name}-'), ('href="#', f'href="#{name}-'), ("url(#", f"url(#{name}-")):
+        text = text.replace(before, after)
+    return text
+
+
+def page(folder: Path) -> str:
+    """The whole report as one page that needs nothing else."""
+    found = sorted(folder.glob("*/results.json"))
+    if not found:
+        raise LabError(f"no results in {folder}; scripts/lab exp NAME makes them")
+    results = [json.loads(path.read_text()) for path in found]
+    held = sum(c["pass"] for r in results for c in r["checks"])
+    total = sum(len(r["checks"]) for r in results)
+    links = "".join(f"<li><a href='#{r['experiment']}'>{html.escape(r['title'])}</a>: "
+                    f"{sum(c['pass'] for c in r['checks'])} of {len(r['checks'])} checks hold</li>" for r in results)
+    sections = "".join(_section(r, _svg(path.with_name("figure.svg"), r["experiment"]))
+                       for r, path in zip(results, found, strict=True))
+    return (f"<!doctype html><html lang=en><meta charset=utf-8><title>dm-mtftl: results</title><style>{_STYLE}</style>"
+            f"<h1>dm-mtftl: results</h1><p>{held} of {total} checks hold. Every number comes from a run in "
+            "virtual time unless its section says otherwise, and is the same on every machine.</p>"
+            f"<ul>{links}</ul>{sections}</html>\n")
+
+
+def _report(args: argparse.Namespace) -> int:
+    write_file(args.out, page(args.results))
+    say(f"the report is {args.out}")
+    return 0
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`report` on the command line of scripts/lab."""
+    parser = commands.add_parser("report", help="one HTML page of all results")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
+    parser.add_argument("--out", type=Path, default=BUILD / "report.html", metavar="FILE")
+    parser.set_defaults(function=_report)
