@@ -1,19 +1,52 @@
 # SPDX-License-Identifier: GPL-2.0
-# The one entry. BUILD= moves the build folder, so that several checkouts can share it.
-BUILD ?= $(or $(MTFTL_BUILD),build)
+# The one entry to the project; the work is done by scripts/lab.
+#
+#   BUILD=FOLDER      where everything is built (build/); several checkouts can share one
+#   QEMU_SRC=TARBALL  QEMU's source instead of Debian's source package
+#   KERNEL=SERIES     the shell's kernel: 6.12, 6.1 or a path
+#   K=NAME            only tests whose name contains it
+BUILD	?= $(or $(MTFTL_BUILD),build)
+KERNEL	?= 6.12
 export MTFTL_BUILD := $(abspath $(BUILD))
-LAB := scripts/lab
+export QEMU_SRC
+
+PYTHON	:= /usr/bin/python3
+LAB	:= $(PYTHON) -B scripts/lab
 
 help:
-	@echo 'make emulator   build QEMU with our flash device and virtual time'
-	@echo 'make guest      build the guest: kernels, tools'
-	@echo 'make target     build dm-mtftl.ko and mtftl(8) for the guest'
-	@echo 'make clean      remove the build folder'
+	@echo 'make demo      single- against multi-threaded FTL: a table and a figure'
+	@echo 'make test      all tests; K=name: those whose name contains it'
+	@echo 'make results   all experiments, into results/, and build/report.html'
+	@echo 'make shell     an interactive guest with a zoned device; KERNEL=6.12, 6.1 or a path'
+	@echo 'make emulator  build QEMU with our flash device and virtual time'
+	@echo 'make guest     build the guest: kernels and tools'
+	@echo 'make target    build dm-mtftl.ko and mtftl(8) for the guest'
+	@echo 'make lint      check style and types'
+	@echo 'make install   install the module (DKMS) and mtftl(8) on this machine'
+	@echo 'make clean     remove what was built'
 
-emulator guest target:
-	$(LAB) build $@
+demo lint install: $(PYTHON)
+	@$(LAB) $@
+
+test: $(PYTHON)
+	@$(LAB) test -k '$(K)'
+
+results: $(PYTHON)
+	@$(LAB) exp --all
+	@$(LAB) report
+
+shell: $(PYTHON)
+	@$(LAB) shell --kernel $(KERNEL)
+
+emulator guest target: $(PYTHON)
+	@$(LAB) build $@
 
 clean:
 	rm -rf $(MTFTL_BUILD)
 
-.PHONY: help emulator guest target clean
+# The lab itself is Python: the one thing that it cannot fetch.
+$(PYTHON):
+	@echo 'missing Debian package: python3'
+	@test $$(id -u) = 0 && S= || S=sudo; $$S apt-get -q update && $$S apt-get -q install -y --no-install-recommends python3
+
+.PHONY: help demo test results shell emulator guest target lint install clean

@@ -6,7 +6,21 @@ import json
 import sys
 from pathlib import Path
 
-from . import accel, debian, emulator, failure, guest, kernels, machine, target, torture
+from . import (
+    accel,
+    check,
+    debian,
+    emulator,
+    experiments,
+    failure,
+    guest,
+    kernels,
+    machine,
+    report,
+    shell,
+    target,
+    torture,
+)
 from .base import LabError, say
 
 
@@ -35,7 +49,7 @@ def _guest_options(parser: argparse.ArgumentParser) -> None:
 
 def _options(args: argparse.Namespace) -> machine.Options:
     device = {}
-    for item in filter(None, args.device.split(",")):
+    for item in [x for x in args.device.split(",") if x]:
         key, equals, value = item.partition("=")
         if not equals:
             raise LabError(f"--device {item}: expected KEY=VALUE")
@@ -95,8 +109,8 @@ def _build(args: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lab", description="Builds the parts of dm-mtftl and runs commands in a guest "
-                                     "with an emulated zoned flash device.")
+    parser = argparse.ArgumentParser(prog="lab", description="Builds the parts of dm-mtftl and runs commands in a "
+                                     "guest with an emulated zoned flash device.")
     commands = parser.add_subparsers(dest="which", required=True, metavar="COMMAND")
 
     run = commands.add_parser("run", help="run a command in a guest",
@@ -118,7 +132,11 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("what", choices=("emulator", "guest", "target", "all"))
     build.set_defaults(function=_build)
 
+    shell.add_command(commands)
+    experiments.add_commands(commands)
+    report.add_command(commands)
     torture.add_command(commands)
+    check.add_commands(commands)
     return parser
 
 

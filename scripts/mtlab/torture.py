@@ -15,14 +15,13 @@ import json
 import random
 import re
 import shutil
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import accel, kernels, machine, target
-from .base import BUILD, ROOT, LabError, digest, fresh_folder, lock, logged, output, say
+from .base import BUILD, ROOT, LabError, digest, fresh_folder, lock, output, say
 
 SOURCE = ROOT / "target/tests/torture"
 BUGS = SOURCE / "bugs"

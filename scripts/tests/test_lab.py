@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The lab's own parts, without a guest."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mtlab import cpio, debian, emulator, experiments, failure, figures, fio, machine
+from mtlab.base import ROOT, LabError, fresh_folder, update_file
+
+LAB = ROOT / "scripts/lab"
+
+
+def _lab(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([LAB, *args], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(("args", "existing"), [
+    (("exp", "no-such"), "scaling"),
+    (("run", "--profile", "no-such", "--", "true"), "stock"),
+    (("run", "--kernel", "no-such", "--", "true"), "6.12, 6.1"),
+])
+def test_unknown_names_list_the_known(args: tuple[str, ...], existing: str) -> None:
+    done = _lab(*args)
+    assert done.returncode == failure.KINDS["setup"][0]
+    assert "'no-such'" in done.stderr and existing in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_bad_device_and_memory_are_refused() -> None:
+    assert "expected KEY=VALUE" in _lab("run", "--device", "zoned", "--", "true").stderr
+    with pytest.raises(LabError, match="a number with M or G"):
+        machine.need_memory("much")
+    with pytest.raises(LabError, match="MiB available"):
+        machine.need_memory("9000G")
+
+
+def test_make_help_names_every_goal() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.M)
+    assert phony
+    help_text = subprocess.run(["make", "-s", "-C", ROOT], capture_output=True, text=True).stdout
+    assert set(re.findall(r"^make (\w+)", help_text, re.M)) == set(phony[1].split()) - {"help"}
+
+
+def test_cpio_is_read_by_others(tmp_path: Path) -> None:
+    archive = cpio.Archive()
+    archive.file("deep/in/a", b"xyz", 0o755)
+    archive.link("l", "deep/in/a")
+    done = subprocess.run(["busybox", "cpio", "-id"], input=archive.bytes(), cwd=tmp_path, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "l").read_bytes() == b"xyz"
+    assert (tmp_path / "deep/in/a").stat().st_mode & 0o777 == 0o755
+    again = cpio.Archive()
+    again.copy(tmp_path / "deep", "deep")
+    again.link("l", "deep/in/a")
+    assert again.bytes() == archive.bytes()
+
+
+def test_archive_entries_of_both_formats(tmp_path: Path) -> None:
+    (tmp_path / "sources.list.d").mkdir()
+    (tmp_path / "sources.list").write_text("# deb http://old/ bookworm main\ndeb-src http://src/ bookworm main\n"
+                                           "deb [arch=amd64 signed-by=/k.gpg] http://one/debian bookworm main\n")
+    (tmp_path / "sources.list.d/a.sources").write_text(
+        "Types: deb deb-src\n# a comment\nURIs: http://two/debian\nSuites: bookworm bookworm-updates\nComponents: main\n"
+        "Signed-By: /usr/share/k.gpg\n\nTypes: deb\nEnabled: no\nURIs: http://off/\nSuites: bookworm\n")
+    assert debian.entries(tmp_path) == [
+        ("http://one/debian", "bookworm", "/k.gpg"), ("http://two/debian", "bookworm", "/usr/share/k.gpg"),
+        ("http://two/debian", "bookworm-updates", "/usr/share/k.gpg")]
+
+
+@pytest.fixture
+def small_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A source of one file, and a patch series of ours over it."""
+    source, ours = tmp_path / "source", tmp_path / "ours"
+    (source / "hw").mkdir(parents=True)
+    (source / "hw/a.c").write_text("one\ntwo\n")
+    (ours / "patches").mkdir(parents=True)
+    (ours / "hw").mkdir()
+    (ours / "hw/b.c").write_text("new\n")
+    (ours / "patches/series").write_text("0001-x.patch\n")
+    (ours / "patches/0001-x.patch").write_text("--- a/hw/a.c\n+++ b/hw/a.c\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n")
+    monkeypatch.setattr(emulator, "OURS", ours)
+    return source
+
+
+def test_patches_and_files_are_laid_over_the_source(small_tree: Path) -> None:
+    assert emulator.patched(small_tree) == {"hw/a.c": b"one\nthree\n", "hw/b.c": b"new\n"}
+
+
+def test_failing_patch_is_named(small_tree: Path) -> None:
+    (small_tree / "hw/a.c").write_text("something else\n")
+    with pytest.raises(LabError, match="0001-x.patch does not apply"):
+        emulator.patched(small_tree)
+
+
+def test_missing_patch_is_named(small_tree: Path) -> None:
+    with (emulator.OURS / "patches/series").open("a") as f:
+        f.write("0002-y.patch\n")
+    with pytest.raises(LabError, match="0002-y.patch"):
+        emulator.patched(small_tree)
+
+
+def test_unfinished_folder_is_never_seen(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), fresh_folder(tmp_path / "f") as part:
+        (part / "a").touch()
+        raise RuntimeError
+    assert not (tmp_path / "f").exists()
+    with fresh_folder(tmp_path / "f") as part:
+        assert not (part / "a").exists()
+    assert (tmp_path / "f").is_dir()
+
+
+def test_unchanged_file_keeps_its_time(tmp_path: Path) -> None:
+    assert update_file(tmp_path / "a", b"1")
+    before = (tmp_path / "a").stat().st_mtime_ns
+    assert not update_file(tmp_path / "a", b"1")
+    assert (tmp_path / "a").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(("line", "kind"), [
+    ("[    5.6] Kernel panic - not syncing: sysrq triggered crash", "panic"),
+    ("[    5.6] BUG: kernel NULL pointer dereference, address: 0000000000000008", "oops"),
+    ("[    5.6] Oops: general protection fault, 0000 [#1] PREEMPT SMP", "oops"),
+    ("[    5.6] kernel BUG at drivers/md/dm.c:100!", "bug"),
+    ("[    5.6] WARNING: CPU: 1 PID: 12 at block/bio.c:1 x+0x1/0x2", "warning"),
+    ("[    5.6] WARNING: possible circular locking dependency detected", "lockdep"),
+    ("[    5.6] BUG: sleeping function called from invalid context at mm/slab.h:1", "lockdep"),
+    ("[    5.6] BUG: KASAN: slab-use-after-free in x+0x1/0x2", "sanitizer"),
+    ("[    5.6] BUG: KCSAN: data-race in a / b", "sanitizer"),
+    ("[   26.1] watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [a:1]", "hang"),
+    ("[  130.1] INFO: task fio:12 blocked for more than 120 seconds.", "hang"),
+    ("[   21.1] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:", "hang"),
+    ("[    1.0] nvme nvme0: 2/0/0 default/read/poll queues", None),
+    ("[    1.0] WARNING! this is not a report", None),
+])
+def test_console_reports(line: str, kind: str | None) -> None:
+    found = failure.find(f"[    1.0] before\n{line}\n[    6.0] Kernel panic - not syncing: Fatal exception\n"
+                         if kind else line)
+    assert (found.kind if found else None) == kind
+    if found:
+        assert found.lines[0] == line
+
+
+def _fio_output(iops: int) -> bytes:
+    side = {"total_ios": iops // 10, "runtime": 100, "io_bytes": 4096 * iops // 10,
+            "clat_ns": {"mean": 1e9 / iops, "max": 5e6, "percentile": {f"{p:.6f}": 1000 for p in fio.PERCENTILES}}}
+    return (b"fio: a note before\n" + str({"jobs": [{"error": 0, "write": side}]}).replace("'", '"').encode())
+
+
+def _scaling() -> tuple[experiments.Experiment, list[experiments.Sample]]:
+    experiment = experiments.load("scaling")
+    rates = {"single": {1: 100, 2: 90, 4: 60, 8: 50}, "multi": {1: 100, 2: 200, 4: 400, 8: 780},
+             "raw": {1: 50, 2: 100, 4: 200, 8: 400}}
+    files = {f"tlc-{line}": {f"{u}.json": _fio_output(rate * 1000) for u, rate in rates[line].items()} for line in rates}
+    return experiment, experiment.samples(files)
+
+
+def test_experiment_judges_its_samples() -> None:
+    experiment, samples = _scaling()
+    assert samples[0]["line"] == "multi" and samples[0]["iops"] == 100_000
+    assert all(c.passed for c in experiment.checks(samples, True))
+    next(s for s in samples if s["line"] == "multi" and s["users"] == 8)["iops"] = 200_000
+    missed = {c.name for c in experiment.checks(samples, True) if not c.passed}
+    assert missed == {"tlc: multi over single at 8 users", "tlc: share of linear growth from 1 to 8 users",
+                      "tlc: multi over the raw device at 8 users"}
+
+
+def test_every_experiment_is_well_formed() -> None:
+    for name in experiments.names():
+        experiment = experiments.load(name)
+        for quick in (True, False):
+            runs = experiment.runs(quick)
+            assert runs and len({r.name for r in runs}) == len(runs)
+            for run in runs:
+                subprocess.run(["bash", "-n", "-c", run.script], check=True)
+
+
+def test_figure_is_the_same_twice(tmp_path: Path) -> None:
+    experiment, samples = _scaling()
+    for name in ("a", "b"):
+        experiment.draw(samples, tmp_path / name)
+    for suffix in (".svg", ".png"):
+        assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+
+
+def test_differences_name_what_moved() -> None:
+    old = {"samples": [{"line": "a", "iops": 100.0}], "checks": [{"name": "c", "pass": True}]}
+    new = {"samples": [{"line": "a", "iops": 110.0}], "checks": [{"name": "c", "pass": False}]}
+    assert experiments.differences(old, old) == []
+    assert experiments.differences(old, new) == ["line=a: iops 100.0 -> 110.0 (+10.00%)", "check c: pass -> miss"]
+
+
+def test_report_stands_alone(tmp_path: Path) -> None:
+    experiment, samples = _scaling()
+    checks = [{"name": c.name, "measured": c.measured, "bound": c.bound, "pass": c.passed, "why": c.why}
+              for c in experiment.checks(samples, True)]
+    results = experiments.Results("scaling", experiment.title, experiment.question, experiment.caption, True, {},
+                                  samples, checks, experiment.table(samples))
+    experiments.keep(experiment, results, tmp_path / "scaling")
+    done = _lab("report", "--results", str(tmp_path), "--out", str(tmp_path / "r.html"))
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "r.html").read_text()
+    assert f"{len(checks)} of {len(checks)} checks hold" in page
+    links = set(re.findall(r'(?:src|href)="?([^"\s>]+)', page))
+    assert not [x for x in links if not x.startswith("#") and not x.startswith("'#")]
+
+
+def test_the_lab_writes_no_bytecode_into_the_tree() -> None:
+    assert sys.dont_write_bytecode
