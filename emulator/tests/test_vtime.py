@@ -6,6 +6,7 @@ The emulator comes from MTFTL_QEMU, or else from $MTFTL_BUILD/qemu or build/qemu
 
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import socket
@@ -20,30 +21,30 @@ import pytest
 HERE = Path(__file__).resolve().parent
 BUILD = Path(os.environ.get("MTFTL_BUILD", HERE.parents[1] / "build"))
 QEMU = os.environ.get("MTFTL_QEMU", str(BUILD / "qemu/qemu-system-x86_64"))
+CONTENTION = [(50, 50), (50, 1000), (200, 800), (1000, 5000)]  # instructions with and without the lock
 LOCKSTEP = "shift=0,sleep=off,quantum={}"
 Lines = dict[str, list[int]]
 
 
+def build(folder: Path, name: str, **defines: int) -> Path:
+    """Makes vtime/NAME.c a firmware image."""
+    source = HERE / "vtime"
+    image = folder / "-".join([name, *(f"{k}{v}" for k, v in defines.items())])
+    if not image.exists():
+        elf = image.with_suffix(".elf")
+        subprocess.run(["gcc", "-m32", "-O2", "-ffreestanding", "-fno-pic", "-fno-stack-protector",
+                        "-fcf-protection=none", "-mno-sse", "-mno-mmx", "-nostdlib", "-static", "-Wall", "-Wextra",
+                        "-Werror", f"-Wl,-T,{source}/guest.ld,--build-id=none,-z,noexecstack",
+                        *(f"-D{k}={v}" for k, v in defines.items()), "-o", elf,
+                        source / "start.S", source / "guest.c", source / f"{name}.c"], check=True)
+        subprocess.run(["objcopy", "-O", "binary", "-j", ".text", "-j", ".reset", "--gap-fill", "0xf4", elf, image],
+                       check=True)
+    return image
+
+
 @pytest.fixture(scope="session")
 def program(tmp_path_factory):
-    """Builds vtime/NAME.c into a firmware image."""
-    folder = tmp_path_factory.mktemp("vtime")
-
-    def make(name: str, **defines: int) -> Path:
-        source = HERE / "vtime"
-        image = folder / "-".join([name, *(f"{k}{v}" for k, v in defines.items())])
-        if not image.exists():
-            elf = image.with_suffix(".elf")
-            subprocess.run(["gcc", "-m32", "-O2", "-ffreestanding", "-fno-pic", "-fno-stack-protector",
-                            "-fcf-protection=none", "-mno-sse", "-mno-mmx", "-nostdlib", "-static", "-Wall", "-Wextra",
-                            "-Werror", f"-Wl,-T,{source}/guest.ld,--build-id=none,-z,noexecstack",
-                            *(f"-D{k}={v}" for k, v in defines.items()), "-o", elf,
-                            source / "start.S", source / "guest.c", source / f"{name}.c"], check=True)
-            subprocess.run(["objcopy", "-O", "binary", "-j", ".text", "-j", ".reset", "--gap-fill", "0xf4", elf, image],
-                           check=True)
-        return image
-
-    return make
+    return functools.partial(build, tmp_path_factory.mktemp("vtime"))
 
 
 def command(image: Path, icount: str | None, cpus: int, console: Path, *more: str) -> list[str]:
@@ -140,7 +141,10 @@ def refused(icount: str) -> str:
     ("shift=0,sleep=off,quantum=1000001", "quantum must be a number from 1 to 1000000, not '1000001'"),
     ("shift=0,sleep=off,quantum=fast", "quantum must be a number from 1 to 1000000, not 'fast'"),
     ("shift=0,sleep=off,quantum=", "quantum must be a number from 1 to 1000000, not ''"),
-    ("shift=0,sleep=off,speed=4", "speed needs quantum"),
+    ("shift=0,sleep=off,speed=4", "speed and spin need quantum"),
+    ("shift=0,sleep=off,spin=10", "speed and spin need quantum"),
+    ("shift=0,sleep=off,quantum=100,spin=101", "spin must be a number from 1 to 100, not '101'"),
+    ("shift=0,sleep=off,quantum=100,spin=0", "spin must be a number from 1 to 100, not '0'"),
     ("shift=0,sleep=off,quantum=100,speed=0", "speed must be a number from 1 to 100, not '0'"),
     ("shift=1,sleep=off,quantum=100,speed=2", "speed needs shift=0"),
     ("shift=0,sleep=off,quantum=100,rr=record,rrfile=/dev/null", "quantum and rr are incompatible"),
@@ -218,6 +222,28 @@ def test_clock_in_another_thread(program, tmp_path):
             readings.append(int(text.split()[1], 16))
     assert len(set(readings)) > 20
     assert readings == sorted(readings)
+
+
+def throughput(image: Path, icount: str, console: Path, cpus: int = 8) -> int:
+    return sum(parsed(run(image, icount, cpus, console))["taken"])
+
+
+@pytest.mark.parametrize("hold, rest", CONTENTION)
+def test_one_lock(program, tmp_path, hold, rest):
+    """One instruction at a time is the truth; the quantum must not matter much."""
+    image = program("lock", HOLD=hold, REST=rest, TIME=500000)
+    truth = throughput(image, LOCKSTEP.format(1), tmp_path / "out")
+    for quantum in (100, 500, 1000):
+        assert abs(throughput(image, LOCKSTEP.format(quantum), tmp_path / "out") / truth - 1) < 0.05, quantum
+
+
+def test_one_lock_needs_short_rounds(program, tmp_path):
+    """Without spin= a contended lock goes round faster than one owner after the other could take it."""
+    hold = 50
+    image = program("lock", HOLD=hold, REST=50, TIME=500000)
+    possible = 500000 / hold
+    assert throughput(image, LOCKSTEP.format(1000), tmp_path / "out") <= possible
+    assert throughput(image, LOCKSTEP.format(1000) + ",spin=1000", tmp_path / "out") > possible
 
 
 def test_reset(program, tmp_path):

@@ -1,7 +1,8 @@
 /*
  * Lockstep virtual time: N modelled cores on one host thread.
  *
- * With -icount shift=S,sleep=off,quantum=Q[,speed=N] time passes in rounds.
+ * With -icount shift=S,sleep=off,quantum=Q[,speed=N][,spin=P] time passes in
+ * rounds.
  * In a round every vCPU that is not halted runs up to Q instructions (its
  * slice), all from the same instant; then the clock moves on by the longest
  * slice.  When every vCPU is halted, the clock jumps to the next timer.  What
@@ -21,6 +22,12 @@
  * round is cut short there; if an earlier vCPU has passed that instant
  * already, the timer fires when the arming vCPU gets to it, running or halted.
  * So a timer that interrupts the vCPU which armed it is always exact.
+ *
+ * A lock that is held when its holder's slice ends stays held for the whole
+ * slice of everyone else, and one that is taken and released within a slice is
+ * never seen held.  Both errors vanish with short rounds, and both show in that
+ * somebody spins.  So rounds last only P instructions from a PAUSE on, until
+ * nobody has executed one for a while.
  *
  * Nothing here waits for the main loop, except that a request to stop (pause,
  * reset, debugger) freezes time at the end of the round until it was served.
@@ -62,17 +69,26 @@
 /* Instructions a vCPU may run in one go while all others are halted. */
 #define ALONE 1000000
 
+/* Instructions per round while vCPUs spin, unless "spin" says otherwise. */
+#define SPIN 10
+
+/* Instructions since the last PAUSE until rounds are long again. */
+#define CALM 5000
+
 int64_t icount_quantum;
 
 static struct {
     /* Fixed by the command line. */
     int64_t speed;      /* ticks per nanosecond */
-    int64_t slice;      /* ticks per quantum */
+    int64_t slice;      /* ticks per round */
+    int64_t spin_slice; /* the same while vCPUs spin */
     int shift;          /* an instruction lasts 1 << shift ticks */
 
     int64_t now;        /* while no vCPU runs: the vCPU thread's clock */
     int64_t end;        /* while a vCPU runs: when its budget is used up */
     int64_t due;        /* first timer, as far as known; maybe too early */
+    int64_t calm;       /* rounds are short until then: a vCPU has spun */
+    bool spun;          /* the running vCPU has executed PAUSE */
     bool woken;         /* the running vCPU has interrupted another one */
     bool frozen;        /* a vCPU asked to stop, the main loop will answer */
 } lockstep;
@@ -97,17 +113,22 @@ bool lockstep_configure(QemuOpts *opts, long shift, bool sleep, Error **errp)
 {
     int64_t quantum = 0;
     int64_t speed = 1;
+    int64_t spin;
 
     if (!parse_count(opts, "quantum", MAX_QUANTUM, &quantum, errp) ||
         !parse_count(opts, "speed", MAX_SPEED, &speed, errp)) {
         return false;
     }
     if (!quantum) {
-        if (qemu_opt_get(opts, "speed")) {
-            error_setg(errp, "icount: speed needs quantum");
+        if (qemu_opt_get(opts, "speed") || qemu_opt_get(opts, "spin")) {
+            error_setg(errp, "icount: speed and spin need quantum");
             return false;
         }
         return true;
+    }
+    spin = MIN(SPIN, quantum);
+    if (!parse_count(opts, "spin", quantum, &spin, errp)) {
+        return false;
     }
     if (qemu_opt_get(opts, "rr")) {
         error_setg(errp, "icount: quantum and rr are incompatible");
@@ -128,6 +149,7 @@ bool lockstep_configure(QemuOpts *opts, long shift, bool sleep, Error **errp)
     lockstep.speed = speed;
     lockstep.shift = shift;
     lockstep.slice = quantum << shift;
+    lockstep.spin_slice = spin << shift;
     icount_quantum = quantum;
     return true;
 }
@@ -198,6 +220,11 @@ static void run_timers(int64_t until)
 }
 
 /* One vCPU's turn */
+
+void icount_spin_hint(void)
+{
+    lockstep.spun = true;
+}
 
 static void run_queued_work(CPUState *cpu)
 {
@@ -282,6 +309,10 @@ static int64_t run_slice(CPUState *cpu, int64_t limit, int64_t far, bool alone)
             }
         }
     }
+    if (lockstep.spun) {
+        lockstep.spun = false;
+        lockstep.calm = lockstep.now + (CALM << lockstep.shift);
+    }
     if (unlikely(ret == EXCP_DEBUG)) {
         bql_lock();
         cpu_handle_guest_debug(cpu);
@@ -289,6 +320,15 @@ static int64_t run_slice(CPUState *cpu, int64_t limit, int64_t far, bool alone)
         lockstep.frozen = true;
     }
     return limit;
+}
+
+/* How long a round may last that begins at @base with @busy vCPUs. */
+static int64_t round_length(int64_t base, int busy)
+{
+    if (busy == 1) {
+        return MAX(lockstep.slice, ALONE << lockstep.shift);
+    }
+    return base < lockstep.calm ? lockstep.spin_slice : lockstep.slice;
 }
 
 /* Returns false if there is nothing to do: no vCPU to run and no timer. */
@@ -303,8 +343,7 @@ static bool run_round(void)
     CPU_FOREACH(cpu) {
         busy += can_run(cpu);
     }
-    limit = base + (busy == 1 ? MAX(lockstep.slice, ALONE << lockstep.shift)
-                              : lockstep.slice);
+    limit = base + round_length(base, busy);
     if (busy) {
         CPU_FOREACH(cpu) {
             if (can_run(cpu)) {
