@@ -40,7 +40,7 @@ struct image *image_new(void)
 	};
 	image->unreadable = IMAGE_ALL_READABLE;
 	image->seed = mtftl_seed(image->sb.uuid, image->sb.key);
-	image->data = xalloc_blocks(IMAGE_ZONES * IMAGE_ZONE_BLOCKS);
+	image->data = xalloc(IMAGE_ZONES * IMAGE_ZONE_BLOCKS, MTFTL_BLOCK_SIZE);
 	for (i = 0; i < IMAGE_ZONES; i++)
 		image->flash.zones[i].cond = FLASH_EMPTY;
 	return image;
@@ -160,7 +160,7 @@ void image_write_checkpoint(struct image *image, u32 zone, u64 ckpt_seq, const u
 			    u16 flags)
 {
 	u32 blocks = mtftl_ckpt_stream_blocks(IMAGE_ZONES, IMAGE_LOGICAL), i;
-	u8 *stream = xalloc_blocks(blocks);
+	u8 *stream = xalloc(blocks, MTFTL_BLOCK_SIZE);
 	struct mtftl_zone_record *record = (struct mtftl_zone_record *)stream;
 	__le32 *entry = (__le32 *)(stream + MTFTL_BLOCK_SIZE);
 

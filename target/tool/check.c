@@ -16,7 +16,7 @@
 #include "super.h"
 #include "vector.h"
 
-#define WINDOW_BLOCKS	256
+#define WINDOW_BLOCKS	64
 
 struct unit_ref {
 	u64 seq;
@@ -381,11 +381,11 @@ int check_flash(struct flash *flash, struct report *report, struct check_totals 
 	int err;
 
 	memset(totals, 0, sizeof(*totals));
-	check_superblock_log(flash, report);
 	err = super_find(flash, &super);
 	if (err)
 		return err;
 
+	check_superblock_log(flash, report);
 	check.sb = &super.info;
 	check.seed = mtftl_seed(super.info.uuid, super.info.key);
 	check.newest_seq = xalloc(super.info.logical_blocks, sizeof(*check.newest_seq));

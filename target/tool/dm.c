@@ -123,7 +123,8 @@ int cmd_open(int argc, char **argv)
 		err = dm_task_get_errno(task);
 		kernel_log_show(log);
 		fail(EXIT_FAILED, "%s: cannot create with 'mtftl %s': %s", name, params,
-		     err == EBUSY ? "name or device already open" : strerror(err));
+		     err == EBUSY ? "name or device already open" :
+				    err ? strerror(err) : "the kernel refuses it");
 	}
 	dm_task_destroy(task);
 	return EXIT_OK;

@@ -17,7 +17,7 @@ enum mtftl_exit {
 void fail(enum mtftl_exit code, const char *format, ...)
 	__attribute__((noreturn, format(printf, 2, 3)));
 void *xalloc(size_t count, size_t size);
-/* Zeroed, aligned for O_DIRECT. */
+/* Aligned for O_DIRECT, of undefined content. */
 void *xalloc_blocks(size_t blocks);
 
 /* A bar on stderr where that is a terminal; nothing elsewhere. */

@@ -174,6 +174,8 @@ static void take_unit(void *context, const struct mtftl_unit_info *info, const u
 		take_ranges(log, info, header);
 	if (info->type != MTFTL_UNIT_DATA && info->type != MTFTL_UNIT_GC)
 		return;
+	if (info->nr_entries == 0)
+		return;
 
 	unit = vector_add(&log->units, sizeof(*unit));
 	*unit = (struct log_unit) {
@@ -206,6 +208,8 @@ static bool take_footer(struct log *log, u32 zone, const u8 *stream, u32 size)
 		if (seq > replay->max_seq)
 			replay->max_seq = seq;
 		if (seq <= replay->sb->ckpt_seq)
+			continue;
+		if (type != MTFTL_UNIT_RANGES && entries == 0)
 			continue;
 		if (type == MTFTL_UNIT_RANGES) {
 			header = window_block(&log->window, zone, offset);

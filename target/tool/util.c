@@ -49,7 +49,7 @@ void *xalloc_blocks(size_t blocks)
 
 	if (!memory)
 		fail(EXIT_FAILED, "out of memory: %zu blocks wanted", blocks);
-	return memset(memory, 0, blocks * MTFTL_BLOCK_SIZE);
+	return memory;
 }
 
 void *vector_add(struct vector *vector, size_t size)

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mtftl(8) in a guest: what it refuses and how it says so, and what check and dump find.
+
+One boot runs all commands, each on a device of its own or one that it leaves as it was; the tests
+look at what came out. Devices are null_blk, 4 MiB zones; media that are damaged or foreign are
+written by media.py, which knows only docs/format.md.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from media import BLOCK, CLEAN, Media
+from mtlab import target
+from mtlab.testing import LabRun
+
+ZONE_BLOCKS, CAPACITY, ZONES = 1024, 768, 32
+SETUP = """
+null() { # name size-MiB [attribute=value...]: a null_blk device
+	local d=/sys/kernel/config/nullb/$1 x; mkdir $d; echo $2 >$d/size; shift 2
+	echo 4096 >$d/blocksize; echo 1 >$d/memory_backed
+	for x in "$@"; do echo ${x#*=} >$d/${x%%=*}; done
+	echo 1 >$d/power
+}
+zoned() { local n=$1 s=$2; shift 2; null $n $s zoned=1 zone_size=4 zone_capacity=3 "$@"; }
+put() { # file device zone: at the start of an empty zone
+	dd if=$1 of=/dev/$2 bs=4096 seek=$(($3 * 1024)) oflag=direct conv=notrunc 2>/dev/null
+}
+try() { # name command...: run it, mark its output
+	local name=$1; shift
+	echo "@@ $name"; "$@"; echo "@@= $?"
+}
+modprobe null_blk nr_devices=0
+"""
+
+
+@dataclass
+class Case:
+    """A command, and what must come of it."""
+
+    command: str
+    status: int
+    says: str = ""              # a pattern in its output
+    before: str = ""            # shell that prepares the device
+
+
+def zoned(*attributes: str, size: int = 128) -> str:
+    return f"zoned %s {size} {' '.join(attributes)}"
+
+
+GOOD = Media(ZONES, ZONE_BLOCKS, CAPACITY)
+OTHER = Media(ZONES + 1, ZONE_BLOCKS, CAPACITY)
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    """Media with one bit changed."""
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1:]
+
+
+HISTORY = GOOD.unit(3, 1, {7: b"old", 8: b"eight"}) + GOOD.unit(3, 4, {7: b"new"}, durable=1)
+TRIMMED = GOOD.trim(4, 6, 8, 1, 5)
+# Pieces that go to the start of zones: name -> bytes.
+PIECES = {
+    "good": GOOD.superblock(),
+    "clean": GOOD.superblock(flags=CLEAN),
+    "version": GOOD.superblock(version=2),
+    "feature": GOOD.superblock() + GOOD.superblock(generation=2, incompat=1),
+    "absurd": GOOD.superblock(logical_blocks=1 << 40),
+    "other": OTHER.superblock(),
+    "torn": GOOD.superblock() + flipped(GOOD.superblock(generation=2), 90),
+    "gone": flipped(GOOD.superblock(), 90),
+    "history": HISTORY,
+    "trimmed": TRIMMED,
+    "damaged": flipped(HISTORY, 4 * BLOCK + 100),
+    "durable": GOOD.unit(5, 9, {20: b"x"}, durable=6),
+    "twice": GOOD.unit(5, 4, {21: b"another"}),
+    "newer": GOOD.unit(5, 9, {20: b"x"}, version=2),
+    "past": GOOD.unit(5, 9, {GOOD.logical_blocks: b"x"}),
+}
+
+
+def media(**places: int) -> str:
+    """Shell that makes a device and puts pieces to zones."""
+    puts = "; ".join(f"put {piece} %s {zone}" for piece, zone in places.items())
+    return f"{zoned()}; {puts}"
+
+
+IN_USE = zoned() + "; mtftl format -- /dev/%s >/dev/null; dmsetup create held-%s --table '0 8192 linear /dev/%s 0'"
+EXT4 = "mke2fs -q -F -b 4096 image 8192 2>/dev/null; " + zoned() + "; dd if=image of=/dev/%s bs=64k count=1" \
+       " oflag=direct 2>/dev/null"
+CASES = {
+    # The command line.
+    "nothing": Case("mtftl", 16, "usage: mtftl format"),
+    "help": Case("mtftl --help", 0, "usage: mtftl format"),
+    "no-command": Case("mtftl frobnicate", 16, "no command 'frobnicate'"),
+    "format-nothing": Case("mtftl format", 16, "0 devices given, expected one"),
+    "format-two": Case("mtftl format a b", 16, "2 devices given, expected one"),
+    "format-option": Case("mtftl format --frob x", 16, "unrecognized option '--frob'"),
+    "op-word": Case("mtftl format --op much x", 16, "--op much: expected a percentage from 1 to 90"),
+    "op-zero": Case("mtftl format --op 0 x", 16, "--op 0: expected a percentage from 1 to 90"),
+    "op-hundred": Case("mtftl format --op 100% x", 16, "--op 100%: expected"),
+    "uuid": Case("mtftl format --uuid 123 x", 16, "--uuid 123: expected a UUID"),
+    "check-nothing": Case("mtftl check", 16, "0 devices given, expected one"),
+    "dump-two": Case("mtftl dump a b", 16, "2 devices given, expected one"),
+    "open-nothing": Case("mtftl open", 16, "expected a device and a name"),
+    "open-option": Case("mtftl open /dev/null x lanes", 16, "'lanes', expected key=value"),
+    "close-nothing": Case("mtftl close", 16, "0 names given, expected one"),
+    "status-nothing": Case("mtftl status", 16, "0 names given, expected one"),
+    # Devices that format refuses.
+    "no-device": Case("mtftl format /dev/nothing", 8, "/dev/nothing: No such file or directory"),
+    "file": Case("mtftl format /proc/version", 8, "/proc/version: not a block device, expected a zoned one"),
+    "not-zoned": Case("mtftl format /dev/%s", 8, "not zoned, expected a host-managed zoned device", "null %s 64"),
+    "conventional": Case("mtftl format /dev/%s", 8, "zone 0 is conventional, expected sequential",
+                         zoned("zone_nr_conv=2")),
+    "few-zones": Case("mtftl format /dev/%s", 8, "8 usable zones, expected 9 or more", zoned(size=32)),
+    "few-open": Case("mtftl format /dev/%s", 8, "at most 3 open zones, expected 4 or more",
+                     zoned("zone_max_open=3")),
+    "few-active": Case("mtftl format /dev/%s", 8, "at most 3 active zones, expected 4 or more",
+                       zoned("zone_max_active=3")),
+    "last-zone": Case("mtftl format /dev/%s", 8, "a smaller last zone, expected zones of one size", zoned("zone_capacity=4", size=130)),
+    "too-large": Case("mtftl format /dev/%s", 8, "17.0 TiB, expected 16 TiB at most",
+                      f"null %s {17 << 20} memory_backed=0 zoned=1 zone_size=65536"),
+    "in-use": Case("mtftl format --force /dev/%s", 8, "in use, held by dm-[0-9]+, expected an idle device", IN_USE),
+    "offline-0": Case("mtftl format /dev/%s", 8, "zone 0 is offline, expected a writable one for superblocks",
+                      zoned() + "; echo 0 >/sys/kernel/config/nullb/%s/zone_offline"),
+    "signature": Case("mtftl format /dev/%s", 8, "holds a signature of ext[234]; --force overwrites it", EXT4),
+    "ours": Case("mtftl format /dev/%s", 8,
+                 "holds the mtftl device 6d656469-6120-666f-7220-746573747321; --force overwrites it", media(good=0)),
+    "ours-newer": Case("mtftl format /dev/%s", 8, "holds a superblock of another version", media(version=0)),
+    # Devices that it takes.
+    "format": Case("mtftl format --uuid 01234567-89ab-cdef-0123-456789abcdef /dev/%s && mtftl check /dev/%s", 0,
+                   "over-provisioning 25.0%, UUID 01234567-89ab-cdef-0123-456789abcdef.*0 errors", zoned()),
+    "format-512": Case("mtftl format --op 7.5 /dev/%s && mtftl check /dev/%s", 0, "over-provisioning 7.5%",
+                       zoned("blocksize=512")),
+    "format-force": Case("mtftl format --force /dev/%s && mtftl check /dev/%s", 0, "0 units", media(good=0, history=3)),
+    "format-ext4": Case("mtftl format --force /dev/%s && mtftl check /dev/%s", 0, "0 errors", EXT4),
+    "offline-5": Case("mtftl format /dev/%s && mtftl check /dev/%s", 0, "zone 5: offline",
+                      zoned() + f"; echo {5 * 8192} >/sys/kernel/config/nullb/%s/zone_offline"),
+    # Check.
+    "check-clean": Case("mtftl check /dev/%s", 0, "0 units.*0 errors, 0 notes", media(clean=0)),
+    "check-history": Case("mtftl check /dev/%s", 0, "3 units, 3 blocks verified, 1 mapped.*0 errors, 0 notes",
+                          media(good=0, history=3, trimmed=4)),
+    "check-torn": Case("mtftl check /dev/%s", 0, "2 mapped, 0 lost, 1 torn.*0 errors", media(good=0, damaged=3)),
+    "check-damaged": Case("mtftl check /dev/%s", 4,
+                          "error: logical block 7 at zone 3 block 4: its checksum does not match",
+                          media(good=0, damaged=3, durable=5)),
+    "check-unclean": Case("mtftl check /dev/%s", 4, "unit 4 is newer than the clean checkpoint's 0",
+                          media(clean=0, history=3)),
+    "check-twice": Case("mtftl check /dev/%s", 4, "number 4 given twice: zone 3 block 3, zone 5 block 0",
+                        media(good=0, history=3, twice=5)),
+    "check-newer": Case("mtftl check /dev/%s", 4, "zone 5: a unit of a newer version", media(good=0, newer=5)),
+    "check-past": Case("mtftl check /dev/%s", 4, "logical block 1024 is past the end", media(good=0, past=5)),
+    "check-torn-super": Case("mtftl check /dev/%s", 0, "note: zone 0 block 1: no whole superblock", media(torn=0)),
+    "check-nothing-there": Case("mtftl check /dev/%s", 8, "no mtftl superblock, expected a device made by mtftl format",
+                                media(gone=0)),
+    "check-version": Case("mtftl check /dev/%s", 8, "a superblock of another version", media(version=0)),
+    "check-feature": Case("mtftl check /dev/%s", 8, "a superblock of another version, expected version 1",
+                          media(feature=0)),
+    "check-absurd": Case("mtftl check /dev/%s", 8, "fields contradict each other", media(absurd=0)),
+    "check-geometry": Case("mtftl check /dev/%s", 8, "written for another geometry", media(other=0)),
+    "check-in-use": Case("mtftl check /dev/%s", 8, "in use, held by dm-[0-9]+", IN_USE),
+    "dump": Case("mtftl dump --units /dev/%s", 0, "", media(good=0, history=3, trimmed=4)),
+    # Opening.
+    "open-nothing-there": Case("mtftl open /dev/%s x", 8, "no mtftl superblock", media(gone=0)),
+    "open-in-use": Case("mtftl open /dev/%s x", 8, "in use, held by dm-[0-9]+", IN_USE),
+    "close-unknown": Case("mtftl close nobody", 8, "nobody: no such device-mapper device"),
+    "status-unknown": Case("mtftl status nobody", 8, "nobody: no such device-mapper device"),
+    "close-foreign": Case("mtftl close foreign-%s", 8, "of target linear, expected mtftl",
+                          "null %s 64; dmsetup create foreign-%s --table '0 8 linear /dev/%s 0'"),
+    "status-foreign": Case("mtftl status foreign-%s", 8, "of target linear, expected mtftl",
+                           "null %s 64; dmsetup create foreign-%s --table '0 8 linear /dev/%s 0'"),
+}
+
+
+def script() -> str:
+    lines = [SETUP]
+    for number, (name, case) in enumerate(CASES.items()):
+        device = f"nullb{number}"
+        command = case.command.replace("/dev/%s", f"/dev/{device}").replace("%s", device)
+        lines.append(case.before.replace("%s", device))
+        lines.append(f"try {name} bash -c '{command}'")
+    return "\n".join(lines)
+
+
+@pytest.fixture(scope="module")
+def results(lab_run: LabRun, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
+    """Every case's exit status and output, from one boot."""
+    if target.tool() is None:
+        pytest.skip("there is no mtftl")
+    folder = tmp_path_factory.mktemp("media")
+    files: list[Path] = []
+    for name, data in PIECES.items():
+        files.append(folder / name)
+        files[-1].write_bytes(data)
+    run = lab_run(script(), push=files, profile="none", timeout=600)
+    found = re.findall(r"^@@ (\S+)\n(.*?)^@@= (\d+)$", run.output, re.M | re.S)
+    return {name: (int(status), text) for name, text, status in found}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case(results: dict[str, tuple[int, str]], name: str) -> None:
+    status, text = results[name]
+    assert re.search(CASES[name].says, text, re.S), text
+    assert status == CASES[name].status, text
+
+
+@pytest.mark.parametrize("name", [n for n, c in CASES.items() if c.status == 8])
+def test_a_refusal_is_one_line(results: dict[str, tuple[int, str]], name: str) -> None:
+    assert re.fullmatch(r"mtftl: .*\n", results[name][1])
+
+
+def test_dump_is_json(results: dict[str, tuple[int, str]]) -> None:
+    dump = json.loads(results["dump"][1])
+    assert dump["superblock"]["zone_capacity"] == CAPACITY
+    assert "key" not in dump["superblock"]
+    assert dump["map"]["mapped"] == 1
+    assert dump["map"]["max_seq"] == 6
+    zone = {z["zone"]: z for z in dump["zones"]}
+    assert len(zone) == ZONES - 2
+    assert zone[3]["units"]["data"] == 2
+    assert zone[3]["mapped_blocks"] == 1
+    assert [u["seq"] for u in zone[3]["list"]] == [1, 4]
+    assert zone[3]["list"][0]["blocks"] == [7, 8]
+    assert zone[4]["list"][0]["ranges"] == [{"block": 8, "blocks": 1, "seq": 5, "kind": "trim"}]
+    assert zone[5]["condition"] == "empty"
