@@ -422,8 +422,8 @@ void mtftl_gc_force(struct mtftl *ftl);
 u64 mtftl_gc_oldest_seq(struct mtftl *ftl);
 
 /* recover.c */
-int mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf,
-		    int (*block)(void *private, u32 page, u64 lba), void *private);
+void mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf,
+		     void (*block)(void *private, u32 page, u64 lba), void *private);
 
 /* super.c */
 int mtftl_super_read(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone, u32 *wp);

@@ -143,18 +143,17 @@ static struct mtftl_zone *pick_victim(struct mtftl_gc *gc)
 
 /* What is in the victim */
 
-static int keep_item(void *private, u32 page, u64 lba)
+static void keep_item(void *private, u32 page, u64 lba)
 {
 	struct mtftl_gc *gc = private;
 	struct gc_item *item = &gc->items[gc->nr_items];
 
 	if (lba >= gc->ftl->logical_blocks || gc->nr_items == gc->ftl->capacity ||
 	    READ_ONCE(gc->ftl->map[lba]) != page)
-		return 0;
+		return;
 	item->lba = lba;
 	item->page = page;
 	gc->nr_items++;
-	return 0;
 }
 
 /* Its headers do not tell all: ask the map. Slow, and hardly ever needed. */

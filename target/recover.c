@@ -240,23 +240,89 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 	return 0;
 }
 
-/*
- * Every block that units of a zone hold, for GC: from its footer, or where that does not
- * verify from its headers. What cannot be read is left out.
- */
-int mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf,
-		    int (*block)(void *private, u32 page, u64 lba), void *private)
+/* One FOOTER unit at *@at: its blocks of the stream, which begin at *@index. */
+static int read_footer_unit(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, u32 *at,
+			    void *stream, u32 *index, u32 blocks)
 {
-	u32 start = mtftl_zone_page(ftl, zone), at = 0, i, crc;
+	u32 max = min(ftl->capacity - *at, 1u << MTFTL_BUFFER_ORDER), i, crc;
 	struct mtftl_unit_info info;
 	u64 lba;
 	int r;
 
+	r = mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_page(ftl, zone) + *at, buf, max);
+	r = r ?: mtftl_unit_parse(buf, ftl->seed, zone->index, *at, ftl->capacity, &info);
+	if (r)
+		return r;
+	if (info.type != MTFTL_UNIT_FOOTER || !info.nr_entries || info.nr_blocks >= max)
+		return -EINVAL;
+	for (i = 0; i < info.nr_entries && *index < blocks; i++, (*index)++) {
+		void *block = buf + (1 + i) * MTFTL_BLOCK_SIZE;
+
+		mtftl_unit_entry(buf, i, &lba, &crc);
+		if (lba != *index || crc != mtftl_payload_crc(ftl->seed, block))
+			return -EBADMSG;
+		memcpy(stream + *index * MTFTL_BLOCK_SIZE, block, MTFTL_BLOCK_SIZE);
+	}
+	*at += 1 + info.nr_blocks;
+	return 0;
+}
+
+/* NULL: no footer that verifies. The caller frees it. */
+static void *read_footer(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, u32 *size)
+{
+	u32 last = mtftl_zone_page(ftl, zone) + ftl->capacity - 1, at, index = 0;
+	struct mtftl_tail_info tail;
+	void *stream;
+
+	if (zone->wp < ftl->capacity || mtftl_rw_sync(ftl, REQ_OP_READ, last, buf, 1) ||
+	    mtftl_tail_parse(buf, ftl->seed, zone->index, ftl->capacity, &tail) ||
+	    tail.erase_count != zone->erase_count)
+		return NULL;
+	*size = tail.footer_blocks * MTFTL_BLOCK_SIZE;
+	stream = kvmalloc(*size, GFP_NOIO | __GFP_NOWARN);
+	for (at = tail.footer_offset; stream && index < tail.footer_blocks; )
+		if (read_footer_unit(ftl, zone, buf, &at, stream, &index, tail.footer_blocks)) {
+			kvfree(stream);
+			stream = NULL;
+		}
+	return stream;
+}
+
+static void walk_footer(struct mtftl *ftl, struct mtftl_zone *zone, const void *stream,
+			u32 size, void (*block)(void *private, u32 page, u64 lba), void *private)
+{
+	u32 pos = 0, offset, i, start = mtftl_zone_page(ftl, zone);
+	enum mtftl_unit_type type;
+	const __le64 *lbas;
+	u16 nr;
+	u64 seq;
+
+	while (mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &nr, &lbas) == 1)
+		for (i = 0; i < nr && offset + 1 + i < ftl->capacity; i++)
+			block(private, start + offset + 1 + i, le64_to_cpu(lbas[i]));
+}
+
+/*
+ * Every block that units of a zone hold, for GC: from its footer, or where that does not
+ * verify from its headers. What cannot be read is left out.
+ */
+void mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf,
+		     void (*block)(void *private, u32 page, u64 lba), void *private)
+{
+	u32 start = mtftl_zone_page(ftl, zone), at = 0, i, crc, size;
+	void *stream = read_footer(ftl, zone, buf, &size);
+	struct mtftl_unit_info info;
+	u64 lba;
+	int r;
+
+	if (stream) {
+		walk_footer(ftl, zone, stream, size, block, private);
+		kvfree(stream);
+		return;
+	}
 	while (at < zone->wp) {
 		r = mtftl_rw_sync(ftl, REQ_OP_READ, start + at, buf, 1);
-		if (!r)
-			r = mtftl_unit_parse(buf, ftl->seed, zone->index, at, ftl->capacity,
-					     &info);
+		r = r ?: mtftl_unit_parse(buf, ftl->seed, zone->index, at, ftl->capacity, &info);
 		if (r) {
 			at++;
 			continue;
@@ -264,13 +330,10 @@ int mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf,
 		if (info.type == MTFTL_UNIT_DATA || info.type == MTFTL_UNIT_GC)
 			for (i = 0; i < info.nr_entries; i++) {
 				mtftl_unit_entry(buf, i, &lba, &crc);
-				r = block(private, start + at + 1 + i, lba);
-				if (r)
-					return r;
+				block(private, start + at + 1 + i, lba);
 			}
 		at += 1 + info.nr_blocks;
 	}
-	return 0;
 }
 
 static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
