@@ -188,13 +188,12 @@ static int write_ranges(struct mtftl *ftl)
 	return 0;
 }
 
-static int write_all_ranges(struct mtftl *ftl, u32 least)
+/* Those that fill a unit by themselves do not wait for a flush. */
+static void write_full_ranges(struct mtftl *ftl)
 {
-	int r = 0;
-
-	while (!r && READ_ONCE(ftl->ranges.nr) >= least)
-		r = write_ranges(ftl);
-	return r;
+	while (READ_ONCE(ftl->ranges.nr) >= MTFTL_UNIT_MAX_RANGES)
+		if (write_ranges(ftl))
+			break;
 }
 
 /* Rounds */
@@ -245,11 +244,25 @@ static int flush_round(struct mtftl *ftl)
 	return r;
 }
 
+/* Nothing will make room for them any more. */
+static void fail_waiting(struct mtftl *ftl)
+{
+	struct bio_list waiting;
+	struct bio *bio;
+
+	spin_lock_irq(&ftl->ranges.lock);
+	waiting = ftl->ranges.waiting;
+	bio_list_init(&ftl->ranges.waiting);
+	spin_unlock_irq(&ftl->ranges.lock);
+	while ((bio = bio_list_pop(&waiting)))
+		bio_io_error(bio);
+}
+
 static bool flusher_has_work(struct mtftl *ftl)
 {
 	return READ_ONCE(ftl->flush_wanted) != READ_ONCE(ftl->flush_done) ||
-	       (READ_ONCE(ftl->ranges.nr) >= MTFTL_UNIT_MAX_RANGES &&
-		!READ_ONCE(ftl->read_only)) ||
+	       (READ_ONCE(ftl->read_only) ? !bio_list_empty(&ftl->ranges.waiting) :
+		READ_ONCE(ftl->ranges.nr) >= MTFTL_UNIT_MAX_RANGES) ||
 	       kthread_should_stop();
 }
 
@@ -264,8 +277,10 @@ static int flusher(void *data)
 
 	while (!kthread_should_stop()) {
 		wait_event_idle(ftl->flush_wait, flusher_has_work(ftl));
-		if (!READ_ONCE(ftl->read_only))
-			write_all_ranges(ftl, MTFTL_UNIT_MAX_RANGES);
+		if (READ_ONCE(ftl->read_only))
+			fail_waiting(ftl);
+		else
+			write_full_ranges(ftl);
 
 		spin_lock_irq(&ftl->flush_lock);
 		bios = ftl->flush_bios;

@@ -94,6 +94,7 @@ struct mtftl_unit_io {
 	enum mtftl_unit_type type;
 	u16 nr;
 	u16 max;
+	u16 failures;			/* zones that failed to take it */
 	u32 offset;			/* where it is meant to go, or went */
 	u32 blocks;			/* of the zone, header included */
 	void *header;
@@ -124,8 +125,12 @@ struct mtftl_lane {
 	u64 next;			/* next position to be composed; writer only */
 	u64 drain_to;			/* compose up to here without waiting; flusher */
 	bool asleep;			/* the writer wants to be woken */
-	u32 stalled_at;			/* ftl->space_gen when there was no place; writer */
-	bool stalled;
+	u32 stalled_at;			/* ftl->space_gen when it was refused; writer, like the next */
+	enum mtftl_stall {
+		MTFTL_NOT_STALLED,
+		MTFTL_NO_CREDIT,	/* until GC gives some, or a flush wants it */
+		MTFTL_NO_PLACE,
+	} stalled;
 
 	/* Who puts work into other lanes: a hint, racy by design. */
 	struct mtftl_lane *helper;	/* where this CPU's writes go at present */
@@ -232,8 +237,8 @@ struct mtftl_options {
 
 struct mtftl_cpu_stats {
 	u64 user_writes, user_overwrites, user_reads, buffer_reads, user_trims;	/* blocks */
-	u64 data_blocks, header_blocks, gc_blocks, meta_blocks;			/* to flash */
-	u64 units, waits, flushes, read_errors, write_errors, lost_blocks, victims;
+	u64 data_blocks, gc_blocks, meta_blocks;			/* to flash */
+	u64 units, waits, flushes, read_errors, write_errors, lost_blocks, victims, checkpoints;
 };
 
 struct mtftl {
@@ -316,6 +321,7 @@ struct mtftl {
 	bool noflush;			/* the suspend under way */
 
 	struct mtftl_cpu_stats __percpu *stats;
+	struct mtftl_cpu_stats stats_origin;	/* sums at the last reset */
 };
 
 /* Per bio, from device-mapper. */
@@ -414,6 +420,7 @@ void mtftl_range_log(struct mtftl *ftl, const struct mtftl_range_rec *rec);
 int mtftl_gc_start(struct mtftl *ftl);
 void mtftl_gc_stop(struct mtftl *ftl);
 void mtftl_gc_kick(struct mtftl *ftl);
+bool mtftl_gc_active(struct mtftl *ftl);
 bool mtftl_throttled(struct mtftl *ftl);
 void mtftl_charge(struct mtftl *ftl, u32 blocks);
 int mtftl_gc_alloc(struct mtftl *ftl);

@@ -72,6 +72,11 @@ u64 mtftl_gc_oldest_seq(struct mtftl *ftl)
 	return READ_ONCE(ftl->gc_data->oldest_seq);
 }
 
+bool mtftl_gc_active(struct mtftl *ftl)
+{
+	return READ_ONCE(ftl->gc_data->active);
+}
+
 /* Composing has to wait for credit. */
 bool mtftl_throttled(struct mtftl *ftl)
 {
@@ -228,7 +233,17 @@ static void submit_read(struct mtftl_gc *gc, struct gc_read *read, u32 page)
 	submit_bio_noacct(bio);
 }
 
-static void read_batch(struct mtftl_gc *gc, const struct gc_item *items, u32 nr)
+/* Else an error says nothing about the block: it must not be given up. */
+static bool device_answers(struct mtftl_gc *gc)
+{
+	struct mtftl_super *super = &gc->ftl->super;
+	u32 page = READ_ONCE(super->zone) << gc->ftl->zone_shift;
+
+	return !mtftl_rw_sync(gc->ftl, REQ_OP_READ, page, gc->walk_buf, 1);
+}
+
+/* False: the device does not answer at all. */
+static bool read_batch(struct mtftl_gc *gc, const struct gc_item *items, u32 nr)
 {
 	const u32 chunk = 1u << MTFTL_BUFFER_ORDER;
 	u32 i, n, nr_reads = 0;
@@ -250,10 +265,14 @@ static void read_batch(struct mtftl_gc *gc, const struct gc_item *items, u32 nr)
 	while (nr_reads--) {
 		const struct gc_read *read = &gc->reads[nr_reads];
 
-		for (i = read->first; read->status && i < read->first + read->nr; i++)
+		for (i = read->first; read->status && i < read->first + read->nr; i++) {
 			gc->bad[i] = mtftl_rw_sync(gc->ftl, REQ_OP_READ, items[i].page,
 						   batch_block(gc, i), 1);
+			if (gc->bad[i] && !device_answers(gc))
+				return false;
+		}
 	}
+	return true;
 }
 
 /* Its only copy cannot be read: say so, durably, instead of handing out anything else. */
@@ -383,8 +402,7 @@ static bool collect(struct mtftl_gc *gc, struct mtftl_zone *victim)
 		mtftl_zone_walk(gc->ftl, victim, gc->walk_buf, keep_item, gc);
 	for (i = 0; i < gc->nr_items; i += n) {
 		n = min(gc->nr_items - i, gc->batch);
-		read_batch(gc, gc->items + i, n);
-		if (!write_batch(gc, gc->items + i, n))
+		if (!read_batch(gc, gc->items + i, n) || !write_batch(gc, gc->items + i, n))
 			return false;
 		give_credit(gc, n, gc->nr_items);
 	}
@@ -407,8 +425,8 @@ static bool collect_all(struct mtftl_gc *gc, struct mtftl_zone *victim)
 	while (gc->nr_items) {
 		u32 n = min(gc->nr_items, gc->batch);
 
-		read_batch(gc, gc->items + gc->nr_items - n, n);
-		if (!write_batch(gc, gc->items + gc->nr_items - n, n))
+		if (!read_batch(gc, gc->items + gc->nr_items - n, n) ||
+		    !write_batch(gc, gc->items + gc->nr_items - n, n))
 			return false;
 		gc->nr_items -= n;
 	}

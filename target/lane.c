@@ -47,6 +47,26 @@ static bool next_is_filled(struct mtftl_lane *lane)
 	       READ_ONCE(lane->slots[(u32)next & lane->mask].state) == MTFTL_SLOT_FILLED;
 }
 
+static bool is_drained(struct mtftl_lane *lane)
+{
+	return READ_ONCE(lane->drain_to) <= READ_ONCE(lane->next);
+}
+
+/* It was refused, and nothing has changed since. */
+static bool is_stalled(struct mtftl_lane *lane)
+{
+	switch (READ_ONCE(lane->stalled)) {
+	case MTFTL_NO_CREDIT:
+		if (!is_drained(lane))
+			return false;
+		fallthrough;
+	case MTFTL_NO_PLACE:
+		return READ_ONCE(lane->stalled_at) == (u32)atomic_read(&lane->ftl->space_gen);
+	default:
+		return false;
+	}
+}
+
 /*
  * A full unit goes at once; less than that only if nothing is in flight, so that a lone
  * write does not wait, or if somebody waits for it.
@@ -54,7 +74,7 @@ static bool next_is_filled(struct mtftl_lane *lane)
 static bool may_compose(struct mtftl_lane *lane, u64 filled)
 {
 	return filled >= lane->ftl->opt.write_unit || !READ_ONCE(lane->units_in_flight) ||
-	       READ_ONCE(lane->drain_to) > lane->next;
+	       !is_drained(lane);
 }
 
 /* Waiting bios are admitted many at a time, so that those woken do not run one by one. */
@@ -76,8 +96,7 @@ static bool has_work(struct mtftl_lane *lane)
 		return true;
 	if (!next_is_filled(lane))
 		return false;
-	if (READ_ONCE(lane->stalled) &&
-	    lane->stalled_at == (u32)atomic_read(&lane->ftl->space_gen))
+	if (is_stalled(lane))
 		return false;
 	return !list_empty(&lane->free_units) &&
 	       may_compose(lane, READ_ONCE(lane->head) - READ_ONCE(lane->next));
@@ -201,36 +220,34 @@ static bool lane_compose(struct mtftl_lane *lane)
 	struct mtftl *ftl = lane->ftl;
 	struct mtftl_stream *stream;
 	struct mtftl_unit_io *unit;
-	u32 n, room, i, gen;
+	u32 n, room, i;
 	u64 seq, next;
-	bool drain;
 
 	n = count_filled(lane, ftl->opt.write_unit);
 	if (!n || !may_compose(lane, n) || READ_ONCE(ftl->read_only))
 		return false;
-	drain = READ_ONCE(lane->drain_to) > lane->next;
-	gen = atomic_read(&ftl->space_gen);
-	if (lane->stalled && lane->stalled_at == gen && !drain)
+	if (is_stalled(lane))
 		return false;
-	WRITE_ONCE(lane->stalled_at, gen);
-	if (unlikely(READ_ONCE(ftl->super.clean)) && mtftl_super_dirty(ftl)) {
-		WRITE_ONCE(lane->stalled, true);
+	/* Before the attempt: what appears during it counts as a change. */
+	WRITE_ONCE(lane->stalled_at, atomic_read(&ftl->space_gen));
+	WRITE_ONCE(lane->stalled, MTFTL_NO_PLACE);
+	if (unlikely(READ_ONCE(ftl->super.clean)) && mtftl_super_dirty(ftl))
 		return false;
-	}
-	if (!drain && mtftl_throttled(ftl)) {
-		WRITE_ONCE(lane->stalled, true);
+	if (is_drained(lane) && mtftl_throttled(ftl)) {
+		WRITE_ONCE(lane->stalled, MTFTL_NO_CREDIT);
 		return false;
 	}
 	unit = get_unit(lane);
-	if (!unit)
+	if (!unit) {
+		WRITE_ONCE(lane->stalled, MTFTL_NOT_STALLED);
 		return false;
+	}
 	stream = mtftl_stream_find(ftl, lane->index, 2, MTFTL_RIGHT_USER, &room);
 	if (!stream) {
-		WRITE_ONCE(lane->stalled, true);
 		put_unit(lane, unit);
 		return false;
 	}
-	WRITE_ONCE(lane->stalled, false);
+	WRITE_ONCE(lane->stalled, MTFTL_NOT_STALLED);
 	n = min(n, room - 1);
 
 	/*

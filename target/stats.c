@@ -1,47 +1,151 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What the target tells: status line, messages, and the switch to read-only.
- * Counters are per CPU and only ever added to.
+ * Counters are per CPU and only ever added to: "reset_stats" moves the origin.
  */
 #include "ftl.h"
 
+#define NR_COUNTERS	(sizeof(struct mtftl_cpu_stats) / sizeof(u64))
+
 static void sum_stats(struct mtftl *ftl, struct mtftl_cpu_stats *sum)
 {
-	const unsigned int words = sizeof(*sum) / sizeof(u64);
+	u64 *out = (u64 *)sum;
 	unsigned int cpu, i;
 
 	memset(sum, 0, sizeof(*sum));
 	for_each_possible_cpu(cpu)
-		for (i = 0; i < words; i++)
-			((u64 *)sum)[i] += ((u64 *)per_cpu_ptr(ftl->stats, cpu))[i];
+		for (i = 0; i < NR_COUNTERS; i++)
+			out[i] += ((u64 *)per_cpu_ptr(ftl->stats, cpu))[i];
 }
 
+static void stats_since_reset(struct mtftl *ftl, struct mtftl_cpu_stats *s)
+{
+	const u64 *origin = (const u64 *)&ftl->stats_origin;
+	u64 *out = (u64 *)s;
+	unsigned int i;
+
+	sum_stats(ftl, s);
+	for (i = 0; i < NR_COUNTERS; i++)
+		out[i] -= origin[i];
+}
+
+static const char *gc_state(struct mtftl *ftl)
+{
+	if (READ_ONCE(ftl->gated))
+		return "short";
+	return mtftl_gc_active(ftl) ? "active" : "idle";
+}
+
+/* One line: the mode, then names and values, a list's items apart by commas. */
 void mtftl_status(struct mtftl *ftl, char *result, unsigned int maxlen)
 {
+	u32 i, least = U32_MAX, most = 0;
+	u64 flash, waf, total = 0;
 	struct mtftl_cpu_stats s;
-	unsigned int sz = 0, i;
+	unsigned int sz = 0;
 
-	sum_stats(ftl, &s);
-	DMEMIT("%s", READ_ONCE(ftl->read_only) ? "read-only" : "rw");
-	DMEMIT(" zones %u/%u open %u/%u", mtftl_zones_free_count(ftl), ftl->nr_zones,
-	       ftl->zones_in_use, ftl->budget.data_zones);
-	DMEMIT(" written %llu overwritten %llu read %llu hits %llu trimmed %llu", s.user_writes,
-	       s.user_overwrites, s.user_reads, s.buffer_reads, s.user_trims);
-	DMEMIT(" units %llu data %llu gc %llu meta %llu", s.units, s.data_blocks, s.gc_blocks,
-	       s.meta_blocks);
-	DMEMIT(" waits %llu flushes %llu errors %llu/%llu", s.waits, s.flushes, s.read_errors,
-	       s.write_errors);
-	DMEMIT(" seq %lld lanes %u", atomic64_read(&ftl->seq), ftl->nr_lanes);
+	stats_since_reset(ftl, &s);
+	flash = s.data_blocks + s.gc_blocks + s.units + s.meta_blocks;
+	waf = s.user_writes ? div64_u64(flash * 1000, s.user_writes) : 1000;
+	for (i = 0; i < ftl->nr_zones; i++) {
+		least = min(least, ftl->zones[i].erase_count);
+		most = max(most, ftl->zones[i].erase_count);
+		total += ftl->zones[i].erase_count;
+	}
+	DMEMIT("%s lanes %u fill ", READ_ONCE(ftl->read_only) ? "read-only" : "rw",
+	       ftl->nr_lanes);
 	for (i = 0; i < ftl->nr_lanes; i++)
-		DMEMIT("%c%llu", i ? ',' : ' ', READ_ONCE(ftl->lanes[i].head) -
-						READ_ONCE(ftl->lanes[i].tail));
+		DMEMIT("%s%llu", i ? "," : "", READ_ONCE(ftl->lanes[i].head) -
+					       READ_ONCE(ftl->lanes[i].tail));
+	DMEMIT(" entries %u zones %u free %u open %u open_limit %u full %u resetting %u bad %u",
+	       ftl->lanes[0].entries, ftl->nr_zones, ftl->zone_count[MTFTL_ZONE_EMPTY],
+	       ftl->zones_in_use, ftl->budget.data_zones, ftl->zone_count[MTFTL_ZONE_FULL],
+	       ftl->zone_count[MTFTL_ZONE_RESETTING], ftl->zone_count[MTFTL_ZONE_BAD]);
+	DMEMIT(" gc %s low_water %u reserve %u victims %llu credit %lld", gc_state(ftl),
+	       ftl->low_water, ftl->reserve, s.victims, atomic64_read(&ftl->credit));
+	DMEMIT(" written %llu absorbed %llu trimmed %llu read %llu hits %llu", s.user_writes,
+	       s.user_overwrites, s.user_trims, s.user_reads, s.buffer_reads);
+	DMEMIT(" flash_data %llu flash_gc %llu flash_headers %llu flash_meta %llu waf %llu.%03llu",
+	       s.data_blocks, s.gc_blocks, s.units, s.meta_blocks, waf / 1000, waf % 1000);
+	DMEMIT(" waits %llu flushes %llu checkpoints %llu log %lld seq %lld", s.waits, s.flushes,
+	       s.checkpoints, atomic64_read(&ftl->log_blocks), atomic64_read(&ftl->seq));
+	DMEMIT(" read_errors %llu write_errors %llu lost %llu", s.read_errors, s.write_errors,
+	       s.lost_blocks);
+	DMEMIT(" wear_least %u wear_most %u wear_total %llu", least, most, total);
 }
+
+/* Messages */
+
+static int message_checkpoint(struct mtftl *ftl, const char *value)
+{
+	return mtftl_checkpoint(ftl, false);
+}
+
+static int message_gc(struct mtftl *ftl, const char *value)
+{
+	mtftl_gc_force(ftl);
+	return 0;
+}
+
+static int message_reset_stats(struct mtftl *ftl, const char *value)
+{
+	sum_stats(ftl, &ftl->stats_origin);
+	return 0;
+}
+
+static int message_low_water(struct mtftl *ftl, const char *value)
+{
+	u32 zones;
+
+	if (kstrtou32(value, 10, &zones) || zones <= ftl->reserve || zones > ftl->nr_zones / 2) {
+		mtftl_err(ftl, "low_water is %s, expected %u to %u", value, ftl->reserve + 1,
+			  ftl->nr_zones / 2);
+		return -EINVAL;
+	}
+	WRITE_ONCE(ftl->low_water, zones);
+	mtftl_gc_kick(ftl);
+	return 0;
+}
+
+static int message_gc_policy(struct mtftl *ftl, const char *value)
+{
+	const struct mtftl_victim_policy *policy = mtftl_victim_policy(value);
+
+	if (!policy) {
+		mtftl_err(ftl, "gc_policy is %s, expected greedy or cost-benefit", value);
+		return -EINVAL;
+	}
+	WRITE_ONCE(ftl->opt.gc_policy, policy);
+	return 0;
+}
+
+static const struct message {
+	const char *name;
+	unsigned int argc;
+	int (*run)(struct mtftl *ftl, const char *value);
+} messages[] = {
+	{ "checkpoint",		1,	message_checkpoint },
+	{ "gc",			1,	message_gc },
+	{ "reset_stats",	1,	message_reset_stats },
+	{ "low_water",		2,	message_low_water },
+	{ "gc_policy",		2,	message_gc_policy },
+};
 
 int mtftl_message(struct mtftl *ftl, unsigned int argc, char **argv)
 {
-	if (argc == 1 && !strcasecmp(argv[0], "checkpoint"))
-		return mtftl_checkpoint(ftl, false);
-	mtftl_err(ftl, "message %s is not known, expected checkpoint", argv[0]);
+	const struct message *message;
+
+	for (message = messages; message < messages + ARRAY_SIZE(messages); message++) {
+		if (strcmp(message->name, argv[0]))
+			continue;
+		if (argc == message->argc)
+			return message->run(ftl, argv[argc - 1]);
+		mtftl_err(ftl, "message %s has %u words, expected %u", argv[0], argc,
+			  message->argc);
+		return -EINVAL;
+	}
+	mtftl_err(ftl, "message %s is not known, expected checkpoint, gc, reset_stats, low_water <zones> or gc_policy <name>",
+		  argv[0]);
 	return -EINVAL;
 }
 

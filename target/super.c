@@ -324,8 +324,10 @@ int mtftl_checkpoint(struct mtftl *ftl, bool clean)
 		memcpy(super->info.ckpt_zones, super->set[!super->durable_set],
 		       super->set_zones * sizeof(u32));
 		r = append_record(ftl, clean ? MTFTL_SB_CLEAN : 0);
-		if (!r)
+		if (!r) {
 			super->durable_set = !super->durable_set;
+			mtftl_count(ftl, checkpoints, 1);
+		}
 	}
 	mutex_unlock(&super->lock);
 	kvfree(records);

@@ -9,6 +9,8 @@
 
 #include <linux/slab.h>
 
+#define MAX_FAILURES	8	/* zones that may fail to take a unit */
+
 struct mtftl_unit_io *mtftl_unit_alloc(struct mtftl *ftl, unsigned int max)
 {
 	struct mtftl_unit_io *unit;
@@ -45,6 +47,7 @@ void mtftl_unit_start(struct mtftl_unit_io *unit, enum mtftl_unit_type type, u64
 	unit->seq = seq;
 	unit->nr = 0;
 	unit->zone = NULL;
+	unit->failures = 0;
 }
 
 void mtftl_unit_add(struct mtftl_unit_io *unit, u32 lba, u32 from, void *data)
@@ -173,15 +176,21 @@ void mtftl_redo_work(struct work_struct *work)
 			mtftl_count(ftl, write_errors, 1);
 			mtftl_zone_unit_done(unit, BLK_STS_IOERR);
 			unit->zone = NULL;
+			/* So many zones in a row are not worn out: the device is gone. */
+			if (++unit->failures == MAX_FAILURES)
+				mtftl_set_read_only(ftl, "writes fail wherever they go");
 		}
+		if (mtftl_out_of_zones(ftl))
+			mtftl_set_read_only(ftl, "a write failed and no zone is left for it");
 		right = unit->type == MTFTL_UNIT_GC ? MTFTL_RIGHT_GC : MTFTL_RIGHT_USER;
-		stream = mtftl_stream_find(ftl, 0, unit->blocks, right, &room);
+		stream = NULL;
+		if (!READ_ONCE(ftl->read_only))
+			stream = mtftl_stream_find(ftl, 0, unit->blocks, right, &room);
 		if (stream) {
 			mtftl_stream_take(stream, unit);
 			mutex_unlock(&stream->lock);
 			mtftl_unit_submit(unit);
-		} else if (mtftl_out_of_zones(ftl)) {
-			mtftl_set_read_only(ftl, "a write failed and no zone is left for it");
+		} else if (READ_ONCE(ftl->read_only)) {
 			unit_finish(unit, BLK_STS_IOERR);
 		} else {
 			/* mtftl_space_appeared() starts this work again. */

@@ -13,7 +13,7 @@
 
 #include "fuawrite.h"
 
-static int add_pages(struct bio *bio, const void __user *data, u32 length)
+static int attach_pages(struct bio *bio, const void __user *data, u32 length)
 {
 	while (length) {
 		struct page *page = alloc_page(GFP_KERNEL);
@@ -36,7 +36,7 @@ static int write_fua(struct block_device *bdev, const struct fuawrite *arg)
 	int err;
 
 	bio->bi_iter.bi_sector = arg->offset >> SECTOR_SHIFT;
-	err = add_pages(bio, u64_to_user_ptr(arg->data), arg->length);
+	err = attach_pages(bio, u64_to_user_ptr(arg->data), arg->length);
 	if (!err)
 		err = submit_bio_wait(bio);
 	bio_free_pages(bio);
