@@ -254,7 +254,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 
 def _exp(args: argparse.Namespace) -> int:
-    debian.ensure("figures", "guest")
+    debian.ensure("build", "emulator", "guest", "tool", "figures")
     misses = 0
     for name in names() if args.all else args.names:
         experiment = load(name)
@@ -268,7 +268,7 @@ def _exp(args: argparse.Namespace) -> int:
 
 
 def _demo(args: argparse.Namespace) -> int:
-    debian.ensure("figures", "guest")
+    debian.ensure("build", "emulator", "guest", "tool", "figures")
     experiment = load("scaling")
     say("fio on the emulated zoned device, in virtual time: single- against multi-threaded FTL")
     results = run(experiment, True)
