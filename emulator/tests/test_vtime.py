@@ -164,6 +164,13 @@ def test_independent_loops_scale(program, tmp_path, cpus, quantum):
     assert all(end - begin == 2 * turns + 3 for begin, end in zip(lines["begun"], lines["ended"]))
 
 
+def test_ordinary_code_scales(program, tmp_path):
+    image = program("code", TURNS=10)
+    alone = parsed(run(image, LOCKSTEP.format(1000), 1, tmp_path / "out"))["took"]
+    all_of_them = parsed(run(image, LOCKSTEP.format(1000), 16, tmp_path / "out"))["took"]
+    assert alone[0] / max(all_of_them) >= 0.97
+
+
 def test_without_quantum_the_cpus_share_one_clock(program, tmp_path):
     lines = parsed(run(program("loops", TURNS=1000000), "shift=0,sleep=off", 4, tmp_path / "out"))
     assert max(lines["ended"]) - min(lines["begun"]) > 4 * 1900000
