@@ -169,16 +169,17 @@ int cmd_close(int argc, char **argv)
 	return EXIT_OK;
 }
 
+/* A number or a word, or several, as in "3/64" and "0,5,2": then an array. */
 static void json_value(struct json *json, const char *name, char *value)
 {
 	char *end, *item;
-	bool list = strchr(value, ',') != NULL;
+	bool list = strpbrk(value, ",/") != NULL;
 
 	if (list) {
 		json_array(json, name);
 		name = NULL;
 	}
-	while ((item = strsep(&value, ","))) {
+	while ((item = strsep(&value, ",/"))) {
 		u64 number = strtoull(item, &end, 10);
 
 		if (isdigit((unsigned char)item[0]) && !*end)
@@ -197,7 +198,7 @@ int cmd_status(int argc, char **argv)
 		{ NULL, 0, NULL, 0 },
 	};
 	struct json *json = NULL;
-	char *line, *word;
+	char *line, *word, *value;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
@@ -211,16 +212,14 @@ int cmd_status(int argc, char **argv)
 	line = target_line(argv[optind], DM_DEVICE_STATUS);
 	if (json)
 		json_string(json, "name", argv[optind]);
-	while ((word = strsep(&line, " "))) {
-		char *value = strchr(word, '=');
-
-		if (!value)
-			continue;
-		*value++ = 0;
+	/* The mode, then pairs of name and value. */
+	word = "mode";
+	while (word && (value = strsep(&line, " "))) {
 		if (json)
 			json_value(json, word, value);
 		else
-			printf("%-20s %s\n", word, value);
+			printf("%-12s %s\n", word, value);
+		word = strsep(&line, " ");
 	}
 	if (json)
 		json_finish(json);
