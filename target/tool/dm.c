@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* mtftl open, close and status: the device-mapper side, by libdevmapper. */
-#include <ctype.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <libdevmapper.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,23 +167,21 @@ int cmd_close(int argc, char **argv)
 	return EXIT_OK;
 }
 
-/* A number or a word, or several, as in "3/64" and "0,5,2": then an array. */
+/* The lanes' fill is a list, also of one lane. */
 static void json_value(struct json *json, const char *name, char *value)
 {
-	char *end, *item;
-	bool list = strpbrk(value, ",/") != NULL;
+	bool list = !strcmp(name, "fill");
+	char *item;
 
 	if (list) {
 		json_array(json, name);
 		name = NULL;
 	}
-	while ((item = strsep(&value, ",/"))) {
-		u64 number = strtoull(item, &end, 10);
-
-		if (isdigit((unsigned char)item[0]) && !*end)
-			json_u64(json, name, number);
-		else
+	while ((item = strsep(&value, ","))) {
+		if (item[strspn(item, "-0123456789.")])
 			json_string(json, name, item);
+		else
+			json_number(json, name, item);
 	}
 	if (list)
 		json_end(json);
