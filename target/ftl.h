@@ -94,7 +94,6 @@ struct mtftl_unit_io {
 	enum mtftl_unit_type type;
 	u16 nr;
 	u16 max;
-	u16 failures;			/* zones that failed to take it */
 	u32 offset;			/* where it is meant to go, or went */
 	u32 blocks;			/* of the zone, header included */
 	void *header;
@@ -313,6 +312,7 @@ struct mtftl {
 	spinlock_t redo_lock;		/* redo: units whose write failed */
 	struct list_head redo;
 	struct work_struct redo_work;
+	atomic_t failed_zones;		/* since the last write that succeeded */
 
 	struct mtftl_super super;
 	atomic64_t log_blocks;		/* written since the last checkpoint */

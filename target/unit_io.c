@@ -9,7 +9,7 @@
 
 #include <linux/slab.h>
 
-#define MAX_FAILURES	8	/* zones that may fail to take a unit */
+#define MAX_FAILURES	4	/* zones in a row that fail a write */
 
 struct mtftl_unit_io *mtftl_unit_alloc(struct mtftl *ftl, unsigned int max)
 {
@@ -47,7 +47,6 @@ void mtftl_unit_start(struct mtftl_unit_io *unit, enum mtftl_unit_type type, u64
 	unit->seq = seq;
 	unit->nr = 0;
 	unit->zone = NULL;
-	unit->failures = 0;
 }
 
 void mtftl_unit_add(struct mtftl_unit_io *unit, u32 lba, u32 from, void *data)
@@ -99,6 +98,9 @@ static void unit_endio(struct bio *bio)
 		unit_finish(unit, status);
 		return;
 	}
+	/* At once, also for those that will wait: its zone closes and makes place. */
+	mtftl_count(ftl, write_errors, 1);
+	mtftl_zone_unit_done(unit, status);
 	spin_lock_irqsave(&ftl->redo_lock, flags);
 	list_add_tail(&unit->list, &ftl->redo);
 	spin_unlock_irqrestore(&ftl->redo_lock, flags);
@@ -172,14 +174,12 @@ void mtftl_redo_work(struct work_struct *work)
 		if (!unit)
 			return;
 
-		if (unit->zone) {
-			mtftl_count(ftl, write_errors, 1);
-			mtftl_zone_unit_done(unit, BLK_STS_IOERR);
-			unit->zone = NULL;
-			/* So many zones in a row are not worn out: the device is gone. */
-			if (++unit->failures == MAX_FAILURES)
-				mtftl_set_read_only(ftl, "writes fail wherever they go");
-		}
+		/*
+		 * So many zones in a row are not worn out: the device is gone. All units
+		 * together count, or they burn every zone between them.
+		 */
+		if (atomic_read(&ftl->failed_zones) >= MAX_FAILURES)
+			mtftl_set_read_only(ftl, "writes fail wherever they go");
 		if (mtftl_out_of_zones(ftl))
 			mtftl_set_read_only(ftl, "a write failed and no zone is left for it");
 		right = unit->type == MTFTL_UNIT_GC ? MTFTL_RIGHT_GC : MTFTL_RIGHT_USER;

@@ -249,8 +249,12 @@ void mtftl_zone_unit_done(struct mtftl_unit_io *unit, blk_status_t status)
 
 	spin_lock_irqsave(&zone->lock, flags);
 	if (status) {
+		if (!zone->broken)
+			atomic_inc(&ftl->failed_zones);
 		zone->broken = true;
 	} else {
+		if (atomic_read(&ftl->failed_zones))
+			atomic_set(&ftl->failed_zones, 0);
 		if (unit->offset == 0)
 			zone->first_seq = unit->seq;
 		if (ranges)
