@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import accel, kernels, machine, target
-from .base import BUILD, ROOT, LabError, digest, fresh_folder, lock, output, say
+from .base import BUILD, ROOT, LabError, digest, fresh_folder, lock, output, say, write_file
 
 SOURCE = ROOT / "target/tests/torture"
 BUGS = SOURCE / "bugs"
@@ -104,22 +104,30 @@ def shape(seed: int) -> tuple[int, dict[str, str]]:
     """Processors and flash device of a boot: small, so that zones fill and GC runs all the time."""
     rng = random.Random(seed)
     cpus = rng.choice([1, 2, 4, 4, 8])
-    zone_mib = rng.choice([1, 2, 4])
-    capacity = zone_mib * 1024 * rng.choice([4, 4, 3]) // 4
-    zones = rng.choice([24, 32, 48]) * 4 // zone_mib
+    zone = rng.choice([1, 2, 4])
+    capacity = zone * 1024 * rng.choice([4, 4, 3]) // 4
+    zones = max(24, rng.choice([32, 48, 64]) // zone)
     limit = rng.choice([0, 5, 6, 8, 14])
+    program_pages = rng.choice([1, 2, 4])
     device = {
-        "flash.size": f"{zones * zone_mib}M",
-        "zoned.zone_size": f"{zone_mib}M",
+        "flash.size": f"{zones * zone}M",
+        "zoned.zone_size": f"{zone}M",
         "zoned.zone_capacity": f"{capacity}K",
         "zoned.max_open": str(limit),
         "zoned.max_active": str(limit),
+        "flash.channels": "2",
+        "flash.dies": "2",
+        "flash.planes": "1",
+        "flash.page": "16K",
+        "flash.program_pages": str(program_pages),
+        "flash.block_pages": str(capacity // 64),
+        "flash.buffer": rng.choice(["256K", "1M", "8M"]),
     }
     return cpus, device
 
 
-def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None = None) -> Boot:
-    """One guest, `cuts` power cuts."""
+def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None = None, mode: str = "") -> Boot:
+    """One guest, `cuts` power cuts; `mode` is more of the program's command line."""
     kernel = kernels.get(args.kernel)
     module = module or target.module(kernel)
     tool = target.tool()
@@ -134,15 +142,24 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
     command = (
         "set -e; export PATH=$PATH:/root; insmod ./dm-mtftl.ko; insmod ./fuawrite.ko;"
         f" ./{tool.name} format --force --op 25 {machine.NAMESPACE} >/dev/null;"
-        f" exec ./{binary.name} -s {seed} -n {cuts} -c {args.check_every} {'-v' if args.verbose else ''}"
+        f" exec ./{binary.name} -s {seed} -n {cuts} -c {args.check_every} {'-v' if args.verbose else ''} {mode}"
         f" dm:{machine.NAMESPACE}")
-    result = machine.run(command, options, accel="tcg" if args.clock == "virtual" else accel.choose())
+
+    def show(text: str) -> None:
+        print(text, end="", flush=True)
+
+    result = machine.run(command, options, accel="tcg" if args.clock == "virtual" else accel.choose(),
+                         on_output=show if args.verbose else None)
     found = re.findall(r"^\{.*\}$", result.output, re.M)
     summary = json.loads(found[-1]) if found else {}
-    lines = [line for line in result.output.splitlines() if not line.startswith(("{", "round "))]
+    lines = [line for line in result.output.splitlines() if not line.startswith(("{", "round ", "  "))]
     report = "\n".join(lines) if result.status else ""
     if result.failure:
         report += f"\n{result.failure}"
+    if result.status:
+        console = BUILD / f"torture/console-{seed}"
+        write_file(console, result.console)
+        report += f"\nthe kernel's messages are in {console}"
     return Boot(seed, result.status, summary, report, result.seconds, result.output)
 
 
@@ -176,8 +193,6 @@ def torture(args: argparse.Namespace) -> int:
             hours = (time.monotonic() - started) / 3600
             say(f"seed {boot.seed}: {boot.cuts} cuts in {boot.seconds:.0f} s, "
                 f"{int(boot.summary.get('violations', 0))} violations; {cuts} cuts so far, {cuts / hours:.0f} an hour")
-            if args.verbose:
-                print(boot.output)
             if boot.status and bad is None:
                 bad = boot
     cuts = sum(b.cuts for b in boots)
@@ -199,6 +214,18 @@ def torture(args: argparse.Namespace) -> int:
         print(f"replay: {_replay(bad.seed, run_boot_of[bad.seed - args.seed], args)}")
         return 1
     return 0
+
+
+def _one(args: argparse.Namespace, cuts: int, mode: str) -> int:
+    """One boot of another kind than power cuts."""
+    boot = run_boot(args.seed, cuts, args, mode=mode)
+    print(json.dumps(boot.summary))
+    if boot.status:
+        print(boot.report)
+    if args.json:
+        args.json.write_text(json.dumps({"kernel": kernels.get(args.kernel).release, "status": boot.status,
+                                         **boot.summary}, indent=1) + "\n")
+    return 1 if boot.status else 0
 
 
 def bugs(args: argparse.Namespace) -> int:
@@ -248,6 +275,19 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--timeout", type=float, default=3600, metavar="S", help="of one boot, host's clock")
     parser.add_argument("--bugs", nargs="*", metavar="NAME",
                         help="plant these bugs (all), one after the other, and look for each")
+    parser.add_argument("--allocations", action="store_true",
+                        help="fail each allocation of a mount, then many under load (--kernel kasan)")
+    parser.add_argument("--damage", type=int, default=0, metavar="N", help="mount N damaged images after the cuts")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the result")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line a round")
-    parser.set_defaults(function=lambda args: torture(args) if args.bugs is None else bugs(args))
+    parser.set_defaults(function=_choose)
+
+
+def _choose(args: argparse.Namespace) -> int:
+    if args.bugs is not None:
+        return bugs(args)
+    if args.allocations:
+        return _one(args, 0, "-f")
+    if args.damage:
+        return _one(args, min(args.cuts, args.per_boot), f"-z {args.damage}")
+    return torture(args)

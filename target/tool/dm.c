@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* mtftl open, close and status: the device-mapper side, by libdevmapper. */
+#include <ctype.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <libdevmapper.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,21 +169,22 @@ int cmd_close(int argc, char **argv)
 	return EXIT_OK;
 }
 
-/* The lanes' fill is a list, also of one lane. */
 static void json_value(struct json *json, const char *name, char *value)
 {
-	bool list = !strcmp(name, "fill");
-	char *item;
+	char *end, *item;
+	bool list = strchr(value, ',') != NULL;
 
 	if (list) {
 		json_array(json, name);
 		name = NULL;
 	}
 	while ((item = strsep(&value, ","))) {
-		if (item[strspn(item, "-0123456789.")])
-			json_string(json, name, item);
+		u64 number = strtoull(item, &end, 10);
+
+		if (isdigit((unsigned char)item[0]) && !*end)
+			json_u64(json, name, number);
 		else
-			json_number(json, name, item);
+			json_string(json, name, item);
 	}
 	if (list)
 		json_end(json);
@@ -194,7 +197,7 @@ int cmd_status(int argc, char **argv)
 		{ NULL, 0, NULL, 0 },
 	};
 	struct json *json = NULL;
-	char *line, *word, *value;
+	char *line, *word;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
@@ -208,14 +211,16 @@ int cmd_status(int argc, char **argv)
 	line = target_line(argv[optind], DM_DEVICE_STATUS);
 	if (json)
 		json_string(json, "name", argv[optind]);
-	/* The mode, then pairs of name and value. */
-	word = "mode";
-	while (word && (value = strsep(&line, " "))) {
+	while ((word = strsep(&line, " "))) {
+		char *value = strchr(word, '=');
+
+		if (!value)
+			continue;
+		*value++ = 0;
 		if (json)
 			json_value(json, word, value);
 		else
-			printf("%-12s %s\n", word, value);
-		word = strsep(&line, " ");
+			printf("%-20s %s\n", word, value);
 	}
 	if (json)
 		json_finish(json);

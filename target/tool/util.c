@@ -13,7 +13,7 @@
 
 static bool bar_shown;
 
-void progress_clear(void)
+static void bar_clear(void)
 {
 	if (bar_shown)
 		fputs("\r\033[K", stderr);
@@ -24,7 +24,7 @@ void fail(enum mtftl_exit code, const char *format, ...)
 {
 	va_list args;
 
-	progress_clear();
+	bar_clear();
 	fflush(stdout);
 	fputs("mtftl: ", stderr);
 	va_start(args, format);
@@ -83,7 +83,7 @@ void progress(const char *what, u64 done, u64 total)
 	if (!terminal)
 		return;
 	if (done >= total) {
-		progress_clear();
+		bar_clear();
 		return;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &now);

@@ -45,8 +45,17 @@ enum disturbance {
 	NR_DISTURBANCES,
 };
 
+/* What flash does when it wears out; at a place that @where chooses. */
+enum fault {
+	FAULT_NONE,
+	FAULT_WRITE,		/* the next write to some zone fails, once */
+	FAULT_READ_ONLY,	/* a zone can only be read from now on */
+	NR_FAULTS,
+};
+
 struct device {
 	uint64_t nr_blocks;
+	const char *flash;	/* path of the raw device, NULL: none */
 	const struct device_ops *ops;
 };
 
@@ -63,6 +72,7 @@ struct device_ops {
 	/* Look at the media of an unmounted device with a second program. */
 	int (*check)(struct device *dev);
 
+	int (*fault)(struct device *dev, enum fault fault, uint64_t where);
 	int (*arm)(struct device *dev, enum cut_kind kind, uint64_t value);
 	bool (*dead)(struct device *dev);
 	/* Cut now unless that has happened, then power on; nothing is armed after. */

@@ -40,6 +40,9 @@ enum flash_action {
 	FLASH_CUT		= 0x01,
 	FLASH_CUT_AT_PROGRAM	= 0x02,
 	FLASH_CUT_FORGET	= 0x03,
+	FLASH_WRITE_ERROR	= 0x11,
+	FLASH_READ_ONLY		= 0x15,
+	FLASH_CLEAR		= 0x1f,
 };
 #define FLASH_LOG		0xd0
 #define FLASH_LOG_SIZE		280
@@ -54,6 +57,9 @@ struct dmdevice {
 	char *pci;		/* its address on the bus */
 	int fd;			/* of the mounted device */
 	int fuawrite;
+	uint32_t nr_zones;
+	uint32_t zone_blocks;
+	uint32_t zone_capacity;
 	bool created;
 };
 
@@ -102,10 +108,14 @@ static int dm_command(unsigned long command, uint32_t flags, uint64_t sectors, c
 static int load_table(struct dmdevice *dm, const struct tuning *tuning, dev_t *number)
 {
 	char line[PATH_MAX + 128];
+	unsigned int entries = tuning->buffer_entries;
 
+	/* What is buffered must fit into zones that users cannot have: not too many. */
+	if (entries > dm->zone_capacity / 2)
+		entries = dm->zone_capacity / 2;
 	snprintf(line, sizeof(line),
 		 "%s 8 lanes %u buffer_entries %u write_unit %u gc_policy %s", dm->namespace,
-		 tuning->lanes, tuning->buffer_entries, tuning->write_unit,
+		 tuning->lanes, entries, tuning->write_unit,
 		 tuning->cost_benefit ? "cost-benefit" : "greedy");
 	return dm_command(DM_TABLE_LOAD, 0, SECTORS(dm->dev.nr_blocks), line, number);
 }
@@ -224,19 +234,32 @@ static int admin_command(struct dmdevice *dm, struct nvme_admin_cmd *cmd)
 	return status;
 }
 
-static int flash_action(struct dmdevice *dm, enum flash_action action, uint64_t value)
+static int flash_action(struct dmdevice *dm, enum flash_action action, uint64_t value,
+			uint32_t nr, uint32_t times)
 {
 	struct nvme_admin_cmd cmd = {
 		.opcode = FLASH_OPCODE, .nsid = 1, .cdw10 = action,
 		.cdw11 = (uint32_t)value, .cdw12 = (uint32_t)(value >> 32),
+		.cdw13 = nr, .cdw15 = times,
 	};
 
 	return admin_command(dm, &cmd);
 }
 
+static int dm_fault(struct device *dev, enum fault fault, uint64_t where)
+{
+	struct dmdevice *dm = to_dm(dev);
+	uint64_t zone = where % dm->nr_zones * dm->zone_blocks;
+
+	if (fault == FAULT_WRITE)
+		return flash_action(dm, FLASH_WRITE_ERROR, zone, dm->zone_blocks, 1);
+	return flash_action(dm, FLASH_READ_ONLY, zone, 0, 0);
+}
+
 static int dm_arm(struct device *dev, enum cut_kind kind, uint64_t value)
 {
-	return flash_action(to_dm(dev), kind == CUT_NS ? FLASH_CUT : FLASH_CUT_AT_PROGRAM, value);
+	return flash_action(to_dm(dev), kind == CUT_NS ? FLASH_CUT : FLASH_CUT_AT_PROGRAM, value,
+			    0, 0);
 }
 
 static bool dm_dead(struct device *dev)
@@ -263,7 +286,7 @@ static bool dm_dead(struct device *dev)
 
 static bool dm_disarm(struct device *dev)
 {
-	int err = flash_action(to_dm(dev), FLASH_CUT_FORGET, 0);
+	int err = flash_action(to_dm(dev), FLASH_CUT_FORGET, 0, 0, 0);
 
 	if (err) {
 		fprintf(stderr, "cannot disarm the power cut: %s\n", strerror(-err));
@@ -294,7 +317,9 @@ static int dm_power_cycle(struct device *dev)
 	if (!dm_dead(dev))
 		err = dm_arm(dev, CUT_NS, 0);
 	if (!err)
-		err = flash_action(dm, FLASH_POWER_ON, 0);
+		err = flash_action(dm, FLASH_CLEAR, 0, 0, 0);
+	if (!err)
+		err = flash_action(dm, FLASH_POWER_ON, 0, 0, 0);
 	if (!err)
 		err = write_file("/sys/bus/pci/drivers/nvme/unbind", dm->pci);
 	if (!err)
@@ -312,30 +337,34 @@ static int dm_check(struct device *dev)
 {
 	char command[PATH_MAX + 64];
 
-	snprintf(command, sizeof(command), "mtftl check %s", to_dm(dev)->namespace);
+	snprintf(command, sizeof(command), "mtftl check %s >/dev/null", to_dm(dev)->namespace);
 	return system(command);
 }
 
 static const struct device_ops dm_ops = {
 	.read = dm_read, .write = dm_write, .flush = dm_flush, .clear = dm_clear,
 	.mount = dm_mount, .unmount = dm_unmount, .disturb = dm_disturb, .check = dm_check,
-	.arm = dm_arm, .dead = dm_dead, .power_cycle = dm_power_cycle, .disarm = dm_disarm,
+	.fault = dm_fault, .arm = dm_arm, .dead = dm_dead, .power_cycle = dm_power_cycle, .disarm = dm_disarm,
 };
 
-/* The exported size is in the superblock; right after a format it is block 0. */
-static uint64_t formatted_size(const char *namespace)
+/* Geometry is in the superblock; right after a format that is block 0. */
+static bool read_superblock(struct dmdevice *dm)
 {
 	static _Alignas(MTFTL_BLOCK_SIZE) struct mtftl_sb sb;
-	int fd = open(namespace, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	int fd = open(dm->namespace, O_RDONLY | O_DIRECT | O_CLOEXEC);
 	ssize_t got;
 
 	if (fd < 0)
-		return 0;
+		return false;
 	got = pread(fd, &sb, sizeof(sb), 0);
 	close(fd);
 	if (got != sizeof(sb) || le64_to_cpu(sb.magic) != MTFTL_SB_MAGIC)
-		return 0;
-	return le64_to_cpu(sb.logical_blocks);
+		return false;
+	dm->dev.nr_blocks = le64_to_cpu(sb.logical_blocks);
+	dm->nr_zones = le32_to_cpu(sb.nr_zones);
+	dm->zone_blocks = le32_to_cpu(sb.zone_blocks);
+	dm->zone_capacity = le32_to_cpu(sb.zone_capacity);
+	return true;
 }
 
 struct device *dmdevice_open(const char *spec)
@@ -353,8 +382,7 @@ struct device *dmdevice_open(const char *spec)
 		return NULL;
 	}
 	dm->namespace = strdup(spec);
-	dm->dev.nr_blocks = formatted_size(spec);
-	if (!dm->dev.nr_blocks) {
+	if (!read_superblock(dm)) {
 		fprintf(stderr, "%s: not formatted for mtftl\n", spec);
 		return NULL;
 	}
@@ -370,5 +398,6 @@ struct device *dmdevice_open(const char *spec)
 		return NULL;
 	}
 	dm->pci = strdup(basename(real));
+	dm->dev.flash = dm->namespace;
 	return &dm->dev;
 }

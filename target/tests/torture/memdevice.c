@@ -238,6 +238,14 @@ static int mem_check(struct device *dev)
 	return 0;
 }
 
+static int mem_fault(struct device *dev, enum fault fault, uint64_t where)
+{
+	(void)dev;
+	(void)fault;
+	(void)where;
+	return 0;
+}
+
 static int mem_arm(struct device *dev, enum cut_kind kind, uint64_t value)
 {
 	struct memdevice *mem = to_mem(dev);
@@ -284,7 +292,7 @@ static bool mem_disarm(struct device *dev)
 static const struct device_ops mem_ops = {
 	.read = mem_read, .write = mem_write, .flush = mem_flush, .clear = mem_clear,
 	.mount = mem_mount, .unmount = mem_unmount, .disturb = mem_disturb, .check = mem_check,
-	.arm = mem_arm, .dead = mem_dead, .power_cycle = mem_power_cycle,
+	.fault = mem_fault, .arm = mem_arm, .dead = mem_dead, .power_cycle = mem_power_cycle,
 	.disarm = mem_disarm,
 };
 

@@ -447,3 +447,11 @@ unsigned int oracle_unreadable(struct oracle *oracle, uint64_t lba)
 	pthread_mutex_unlock(&oracle->lock);
 	return 1;
 }
+
+bool oracle_plausible(struct oracle *oracle, uint64_t lba, const void *data)
+{
+	uint32_t version;
+
+	return !classify(oracle, lba, data, &version) &&
+	       version <= oracle->blocks[lba].submitted;
+}

@@ -74,5 +74,7 @@ unsigned int oracle_recovered(struct oracle *oracle, uint64_t lba, uint32_t nr,
 			      const void *data);
 /* The same for a block that gave a read error. */
 unsigned int oracle_unreadable(struct oracle *oracle, uint64_t lba);
+/* Some version of this block, or zeroes: all that can be asked of damaged media. */
+bool oracle_plausible(struct oracle *oracle, uint64_t lba, const void *data);
 
 #endif

@@ -5,7 +5,12 @@
  * judgement of every block. Runs in a guest; everything that it does follows
  * from its seed and from the (virtual) clock.
  *
- *   torture [-s seed] [-n cuts] [-c n] [-w seconds] [-v] mem:BLOCKS[,BUG] | dm:SPEC
+ *   torture [-s seed] [-n cuts] [-c n] [-w seconds] [-f | -z rounds] [-v]
+ *	   mem:BLOCKS[,BUG] | dm:SPEC
+ *
+ * With -f allocations fail instead: each that a mount makes, one after the other,
+ * then many at once under load. With -z the cuts leave a media image that is then
+ * damaged and mounted, in so many ways.
  *
  * Prints a line a round (-v), each violation with the history of its block, and
  * one line of JSON. Exit status: 0 nothing found, 1 violations, 2 cannot run,
@@ -25,12 +30,15 @@
 #include <unistd.h>
 #include <fcntl.h>
 
+#include "allocfail.h"
 #include "device.h"
+#include "fuzz.h"
 #include "oracle.h"
 
 #define MAX_WORKERS	12u
 #define MAX_IO_BLOCKS	16u	/* of a read or write: 64 KiB */
 #define CHECK_BLOCKS	64u	/* of a read of the checker */
+#define MAX_FAULTS	3u	/* of a run: each costs the device a zone */
 
 enum round_kind {
 	ROUND_WORK,		/* cut under load */
@@ -68,6 +76,8 @@ struct plan {
 	enum cut_kind cut;
 	uint64_t cut_value;
 	unsigned int mount_cuts;
+	enum fault fault;
+	uint64_t fault_where;
 };
 
 struct worker {
@@ -84,6 +94,7 @@ static struct device *dev;
 static struct oracle *oracle;
 static bool verbose;
 static unsigned int hang_seconds = 60;
+static unsigned int faults;
 static const struct plan *plan;
 static atomic_bool stop;
 static atomic_uint ops_done;
@@ -129,12 +140,12 @@ static void enter(const char *name)
 	atomic_fetch_add(&phase_number, 1);
 }
 
-static void sysrq(char key)
+static void tell_kernel(const char *path, char key)
 {
-	int fd = open("/proc/sysrq-trigger", O_WRONLY);
+	int fd = open(path, O_WRONLY);
 
 	if (fd >= 0 && write(fd, &key, 1) != 1)
-		perror("sysrq");
+		perror(path);
 	if (fd >= 0)
 		close(fd);
 }
@@ -143,7 +154,7 @@ static void sysrq(char key)
 static void *watchdog(void *arg)
 {
 	unsigned int last = 0, waited = 0;
-	const char *keys = "wldc";
+	const char *keys = "tlc";
 
 	(void)arg;
 	while (waited < hang_seconds) {
@@ -156,8 +167,9 @@ static void *watchdog(void *arg)
 	printf("HANG in %s\n", atomic_load(&phase));
 	fflush(stdout);
 	/* A process with a blocked thread cannot exit: the kernel has to stop. */
+	tell_kernel("/proc/sys/kernel/printk", '8');
 	while (*keys)
-		sysrq(*keys++);
+		tell_kernel("/proc/sysrq-trigger", *keys++);
 	_exit(3);
 }
 
@@ -378,6 +390,8 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 	p.cut = below(random, 3) ? CUT_NS : CUT_PROGRAMS;
 	p.cut_value = p.cut == CUT_NS ? magnitude(random, 13, 25) : magnitude(random, 0, 10);
 	p.mount_cuts = p.kind == ROUND_MOUNT ? 1 + below(random, 3) : 0;
+	p.fault = below(random, 12) ? FAULT_NONE : 1 + below(random, NR_FAULTS - 1);
+	p.fault_where = random64(random);
 	if (p.kind == ROUND_STOP)
 		p.cut_value = p.cut == CUT_NS ? magnitude(random, 12, 22) : magnitude(random, 0, 6);
 	return p;
@@ -432,6 +446,17 @@ static unsigned int cut_mounts(uint64_t *random)
 	return cuts;
 }
 
+static void print_plan(const struct plan *p, unsigned int round)
+{
+	printf("round %u: %s, lanes %u entries %u unit %u, %u workers%s%s%s, at most %u ops, "
+	       "cut %s %" PRIu64 "\n", round, round_names[p->kind], p->tuning.lanes,
+	       p->tuning.buffer_entries, p->tuning.write_unit, p->workers,
+	       p->race ? ", race" : "", p->disturb ? ", disturbed" : "",
+	       p->fault ? ", fault" : "", p->ops, p->cut == CUT_NS ? "after ns" : "at program",
+	       p->cut_value);
+	fflush(stdout);
+}
+
 static unsigned int run_round(uint64_t seed, unsigned int round, bool check,
 			      struct worker *workers)
 {
@@ -445,6 +470,8 @@ static unsigned int run_round(uint64_t seed, unsigned int round, bool check,
 	plan = &p;
 	for (i = 0; i <= MAX_WORKERS; i++)
 		workers[i].random = random64(&random);
+	if (verbose)
+		print_plan(&p, round);
 	start = now_ns();
 	if (check) {
 		enter("offline check");
@@ -464,6 +491,10 @@ static unsigned int run_round(uint64_t seed, unsigned int round, bool check,
 	check_all(workers[0].data);
 	checked = now_ns();
 	enter("work");
+	if (p.fault && faults < MAX_FAULTS && !dev->ops->fault(dev, p.fault, p.fault_where))
+		faults++;
+	else
+		p.fault = FAULT_NONE;
 	if (p.kind == ROUND_WORK)
 		dev->ops->arm(dev, p.cut, p.cut_value);
 	if (p.kind != ROUND_IDLE)
@@ -486,15 +517,92 @@ static unsigned int run_round(uint64_t seed, unsigned int round, bool check,
 	if (err)
 		violation("power cycle failed: %s", strerror(-err));
 	if (verbose)
-		printf("round %u: %s%s%s, lanes %u entries %u unit %u, %u workers%s, %u ops in %.3f ms, "
-		       "mount %.3f ms, check %.3f ms\n",
-		       round, round_names[p.kind], survived ? " (after the stop)" : "",
-		       p.race ? " race" : "", p.tuning.lanes, p.tuning.buffer_entries,
-		       p.tuning.write_unit, p.workers, p.disturb ? " disturbed" : "",
+		printf("  mount %.3f ms, check %.3f ms, %u ops in %.3f ms%s\n",
+		       (double)(mounted - start) / 1e6, (double)(checked - mounted) / 1e6,
 		       atomic_load(&ops_done), (double)(worked - checked) / 1e6,
-		       (double)(mounted - start) / 1e6, (double)(checked - mounted) / 1e6);
-	fflush(stdout);
+		       survived ? ", cut after the stop" : "");
 	return cuts + 1;
+}
+
+/*
+ * Every allocation of a mount fails once: the mount fails cleanly, or it does
+ * without. Clean mounts, or each after a crash. Returns the number of mounts that it took, 0 on a violation.
+ */
+static unsigned int fail_mounts(void *data, bool after_crash)
+{
+	static const struct tuning tuning = { 2, 128, 8, false };
+	unsigned int n;
+	bool fired;
+	int err;
+
+	for (n = 1;; n++) {
+		enter("mount with a failing allocation");
+		allocfail_nth(n);
+		err = dev->ops->mount(dev, &tuning);
+		fired = allocfail_fired();
+		allocfail_nth(0);
+		if (err && (!fired || err != -ENOMEM))
+			violation("allocation %u %s, mount says: %s", n,
+				  fired ? "failed" : "was never made", strerror(-err));
+		if (err && !atomic_load(&violations))
+			err = dev->ops->mount(dev, &tuning);
+		if (err || atomic_load(&violations))
+			return 0;
+		enter("check");
+		check_all(data);
+		if (after_crash)
+			dev->ops->arm(dev, CUT_NS, 0);
+		err = dev->ops->unmount(dev);
+		if (after_crash)
+			err = dev->ops->power_cycle(dev);
+		if (err)
+			violation("unmount failed: %s", strerror(-err));
+		if (!fired)
+			return n;
+	}
+}
+
+static int fail_allocations(uint64_t seed, struct worker *workers)
+{
+	uint64_t random = seed;
+	struct plan p = make_plan(&random, 0);
+	unsigned int mounts = 0, round, i;
+	int err = allocfail_setup();
+
+	if (err) {
+		fprintf(stderr, "this kernel cannot fail allocations: %s\n", strerror(-err));
+		return 2;
+	}
+	for (round = 0; round < 8 && !atomic_load(&violations); round++) {
+		if (round % 4 == 3)
+			mounts += fail_mounts(workers[0].data, round / 4);
+		if (atomic_load(&violations))
+			break;
+		p = make_plan(&random, round);
+		plan = &p;
+		for (i = 0; i <= MAX_WORKERS; i++)
+			workers[i].random = random64(&random);
+		enter("mount");
+		err = dev->ops->mount(dev, &p.tuning);
+		if (err) {
+			violation("mount failed: %s", strerror(-err));
+			break;
+		}
+		enter("check");
+		check_all(workers[0].data);
+		enter("work with failing allocations");
+		allocfail_storm(1 + round % 4);
+		run_workers(workers, &workers[MAX_WORKERS]);
+		allocfail_storm(0);
+		dev->ops->arm(dev, CUT_NS, 0);
+		enter("unmount");
+		dev->ops->unmount(dev);
+		enter("power cycle");
+		dev->ops->power_cycle(dev);
+	}
+	printf("{\"seed\": %" PRIu64 ", \"mounts\": %u, \"rounds\": %u, \"violations\": %u}\n", seed,
+	       mounts, round, atomic_load(&violations));
+	return atomic_load(&violations) ? 1 : 0;
 }
 
 static void print_summary(uint64_t seed, unsigned int rounds, unsigned int cuts, uint64_t ns)
@@ -511,7 +619,7 @@ static void print_summary(uint64_t seed, unsigned int rounds, unsigned int cuts,
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: torture [-s seed] [-n cuts] [-c check-every] [-w hang-seconds] [-v]"
+	fprintf(stderr, "usage: torture [-s seed] [-n cuts] [-c check-every] [-w hang-seconds] [-f | -z rounds] [-v]"
 		" mem:BLOCKS[,BUG] | dm:SPEC\n");
 	return 2;
 }
@@ -521,10 +629,12 @@ int main(int argc, char **argv)
 	unsigned int max_cuts = 100, check_every = 0, rounds = 0, cuts = 0, i;
 	static struct worker workers[MAX_WORKERS + 1];
 	uint64_t seed = 1, start = now_ns();
+	unsigned int damaged = 0;
+	bool allocations = false;
 	pthread_t dog;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "s:n:c:w:v")) != -1) {
+	while ((opt = getopt(argc, argv, "s:n:c:w:fz:v")) != -1) {
 		switch (opt) {
 		case 's':
 			seed = strtoull(optarg, NULL, 0);
@@ -537,6 +647,12 @@ int main(int argc, char **argv)
 			break;
 		case 'w':
 			hang_seconds = (unsigned int)strtoul(optarg, NULL, 0);
+			break;
+		case 'f':
+			allocations = true;
+			break;
+		case 'z':
+			damaged = (unsigned int)strtoul(optarg, NULL, 0);
 			break;
 		case 'v':
 			verbose = true;
@@ -567,11 +683,15 @@ int main(int argc, char **argv)
 			return 2;
 	}
 	pthread_create(&dog, NULL, watchdog, NULL);
+	if (allocations)
+		return fail_allocations(seed, workers);
 	while (cuts < max_cuts && !atomic_load(&violations)) {
 		cuts += run_round(seed, rounds,
 				  check_every && rounds % check_every == check_every - 1, workers);
 		rounds++;
 	}
 	print_summary(seed, rounds, cuts, now_ns() - start);
+	if (damaged && !atomic_load(&violations))
+		return fuzz(dev, oracle, seed, damaged, enter);
 	return atomic_load(&violations) ? 1 : 0;
 }

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Damaged media, see fuzz.h. One thread; the image is all of its state. */
+#include "fuzz.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/blkzoned.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../format.h"
+#include "device.h"
+#include "oracle.h"
+
+#define CHUNK	64u	/* blocks of one read or write */
+
+struct zone_image {
+	uint64_t start;		/* bytes */
+	uint32_t wp;		/* blocks */
+	unsigned char *data;
+};
+
+enum class {
+	SUPERBLOCK, HEADER, TAIL, STREAM, NR_CLASSES,	/* STREAM: of a checkpoint or footer */
+};
+
+struct target_block {
+	uint32_t zone, block;
+	enum class class;
+};
+
+struct image {
+	int fd;
+	unsigned int nr_zones;
+	uint64_t device_sectors;
+	struct zone_image *zones;
+	struct target_block *targets;
+	unsigned int nr_targets;
+	uint32_t seed;		/* of checksums */
+};
+
+static uint64_t random_state;
+
+static uint32_t pick(uint32_t n)
+{
+	random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(random_state >> 33) % n;
+}
+
+/* The kernel's convention: nothing inverted. Slow, short, and not the target's own. */
+static uint32_t crc32c(uint32_t crc, const void *data, size_t length)
+{
+	const unsigned char *bytes = data;
+	int bit;
+
+	while (length--) {
+		crc ^= *bytes++;
+		for (bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+	}
+	return crc;
+}
+
+static void *block_at(const struct image *image, uint32_t zone, uint32_t block)
+{
+	return image->zones[zone].data + (size_t)block * MTFTL_BLOCK_SIZE;
+}
+
+static void read_zone(const struct image *image, struct zone_image *zone)
+{
+	uint32_t at, n;
+
+	for (at = 0; at < zone->wp; at += n) {
+		unsigned char *to = zone->data + (size_t)at * MTFTL_BLOCK_SIZE;
+		off_t from = (off_t)(zone->start + (uint64_t)at * MTFTL_BLOCK_SIZE);
+
+		n = zone->wp - at < CHUNK ? zone->wp - at : CHUNK;
+		if (pread(image->fd, to, (size_t)n * MTFTL_BLOCK_SIZE, from) > 0)
+			continue;
+		/* Torn by the crash: block by block, noise where nothing can be read. */
+		n = 1;
+		if (pread(image->fd, to, MTFTL_BLOCK_SIZE, from) != MTFTL_BLOCK_SIZE)
+			memset(to, 0xa5, MTFTL_BLOCK_SIZE);
+	}
+}
+
+static void add_target(struct image *image, uint32_t zone, uint32_t block, enum class class)
+{
+	image->targets = realloc(image->targets,
+				 (image->nr_targets + 1) * sizeof(*image->targets));
+	image->targets[image->nr_targets++] = (struct target_block){ zone, block, class };
+}
+
+static void find_targets(struct image *image)
+{
+	uint32_t z, b, i;
+
+	for (z = 0; z < image->nr_zones; z++) {
+		for (b = 0; b < image->zones[z].wp; b++) {
+			const struct mtftl_unit *unit = block_at(image, z, b);
+			const struct mtftl_sb *sb = (const void *)unit;
+			uint32_t payload = le16_to_cpu(unit->nr_blocks);
+
+			if (z < MTFTL_NR_SB_ZONES) {
+				if (le64_to_cpu(sb->magic) == MTFTL_SB_MAGIC) {
+					add_target(image, z, b, SUPERBLOCK);
+					image->seed = crc32c(le32_to_cpu(sb->key), sb->uuid, 16);
+				}
+			} else if (le32_to_cpu(unit->magic) == MTFTL_TAIL_MAGIC) {
+				add_target(image, z, b, TAIL);
+			} else if (le32_to_cpu(unit->magic) == MTFTL_UNIT_MAGIC) {
+				add_target(image, z, b, HEADER);
+				if (unit->type == MTFTL_UNIT_CKPT || unit->type == MTFTL_UNIT_FOOTER)
+					for (i = 1; i <= payload && b + i < image->zones[z].wp; i++)
+						add_target(image, z, b + i, STREAM);
+				b += payload;
+			}
+		}
+	}
+}
+
+static int load(struct image *image, const char *path)
+{
+	unsigned int max = 4096, i;
+	struct blk_zone_report *report;
+
+	image->fd = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+	report = calloc(1, sizeof(*report) + max * sizeof(*report->zones));
+	if (image->fd < 0 || !report)
+		return -errno;
+	report->nr_zones = max;
+	if (ioctl(image->fd, BLKREPORTZONE, report))
+		return -errno;
+	image->nr_zones = report->nr_zones;
+	image->zones = calloc(image->nr_zones, sizeof(*image->zones));
+	for (i = 0; i < image->nr_zones; i++) {
+		const struct blk_zone *from = &report->zones[i];
+		struct zone_image *zone = &image->zones[i];
+
+		image->device_sectors = from->start + from->len;
+		zone->start = from->start * 512;
+		zone->wp = (uint32_t)((from->cond == BLK_ZONE_COND_FULL ?
+				       from->capacity : from->wp - from->start) / 8);
+		zone->data = aligned_alloc(MTFTL_BLOCK_SIZE,
+					   (zone->wp + 1) * (size_t)MTFTL_BLOCK_SIZE);
+		if (!zone->data)
+			return -ENOMEM;
+		read_zone(image, zone);
+	}
+	free(report);
+	find_targets(image);
+	return image->nr_targets ? 0 : -ENODATA;
+}
+
+static int store(const struct image *image)
+{
+	struct blk_zone_range all = { 0, image->device_sectors };
+	uint32_t z, at, n;
+
+	if (ioctl(image->fd, BLKRESETZONE, &all))
+		return -errno;
+	for (z = 0; z < image->nr_zones; z++) {
+		const struct zone_image *zone = &image->zones[z];
+
+		for (at = 0; at < zone->wp; at += n) {
+			size_t length;
+
+			n = zone->wp - at < CHUNK ? zone->wp - at : CHUNK;
+			length = (size_t)n * MTFTL_BLOCK_SIZE;
+			if (pwrite(image->fd, zone->data + (size_t)at * MTFTL_BLOCK_SIZE, length,
+				   (off_t)(zone->start + (uint64_t)at * MTFTL_BLOCK_SIZE)) !=
+			    (ssize_t)length)
+				return -errno;
+		}
+	}
+	return 0;
+}
+
+/* Make the checksum of a damaged block right again, so that the parsers see its fields. */
+static void reseal(const struct image *image, const struct target_block *target)
+{
+	uint32_t offset = target->class == SUPERBLOCK ? 8 : 4;
+	uint32_t seed = target->class == SUPERBLOCK ? ~0u : image->seed;
+	unsigned char *block = block_at(image, target->zone, target->block);
+	__le32 crc;
+
+	if (target->class == STREAM)
+		return;
+	memset(block + offset, 0, sizeof(crc));
+	crc = cpu_to_le32(crc32c(seed, block, MTFTL_BLOCK_SIZE));
+	memcpy(block + offset, &crc, sizeof(crc));
+}
+
+/* True if a checksum vouches for the damage: then only crashes and hangs count. */
+static bool damage(struct image *image)
+{
+	static const uint64_t values[] = { 0, 1, 0xff, 0xffff, 0xffffffff, ~0ull, 1ull << 31, 1ull << 63 };
+	struct target_block target, other;
+	bool sealed = false;
+	unsigned char *block;
+	uint64_t value;
+	uint32_t at;
+
+	do {
+		target = image->targets[pick(image->nr_targets)];
+	} while (target.class == HEADER && pick(4));
+	other = image->targets[pick(image->nr_targets)];
+	block = block_at(image, target.zone, target.block);
+	switch (pick(6)) {
+	case 0:
+		block[pick(MTFTL_BLOCK_SIZE)] ^= 1u << pick(8);
+		break;
+	case 1:
+		memset(block, 0, MTFTL_BLOCK_SIZE);
+		break;
+	case 2:
+		memcpy(block, block_at(image, other.zone, other.block), MTFTL_BLOCK_SIZE);
+		break;
+	case 3:
+		image->zones[target.zone].wp = pick(image->zones[target.zone].wp + 1);
+		break;
+	default:
+		/* The fields are at the front; more of them behind, in lists. */
+		at = pick(2) ? pick(112 / 4) * 4 : pick(MTFTL_BLOCK_SIZE / 8 - 1) * 8;
+		value = pick(2) ? values[pick(8)] : pick(~0u);
+		memcpy(block + at, &value, pick(2) ? 4 : 8);
+		sealed = pick(4);
+		if (sealed)
+			reseal(image, &target);
+	}
+	return sealed;
+}
+
+static unsigned int read_all(struct device *dev, struct oracle *oracle, void *data)
+{
+	unsigned int violations = 0;
+	uint64_t lba;
+	uint32_t i, n;
+
+	for (lba = 0; lba < dev->nr_blocks; lba += n) {
+		n = dev->nr_blocks - lba < CHUNK ? (uint32_t)(dev->nr_blocks - lba) : CHUNK;
+		if (dev->ops->read(dev, lba, n, data)) {
+			n = 1;
+			if (dev->ops->read(dev, lba, n, data))
+				continue;
+		}
+		for (i = 0; i < n; i++)
+			violations += !oracle_plausible(oracle, lba + i,
+							(char *)data + (size_t)i * BLOCK_BYTES);
+	}
+	return violations;
+}
+
+/* Restore what damage() did: from the pristine copy of the image. */
+static void repair(struct image *image, const struct image *pristine)
+{
+	uint32_t z;
+
+	for (z = 0; z < image->nr_zones; z++) {
+		image->zones[z].wp = pristine->zones[z].wp;
+		memcpy(image->zones[z].data, pristine->zones[z].data,
+		       (size_t)pristine->zones[z].wp * MTFTL_BLOCK_SIZE);
+	}
+}
+
+int fuzz(struct device *dev, struct oracle *oracle, uint64_t seed, unsigned int rounds,
+	 void (*enter)(const char *phase))
+{
+	static const struct tuning tuning = { 2, 128, 8, false };
+	struct image pristine = { 0 }, image = { 0 };
+	unsigned int round, i, mounted = 0, crashed = 0, wrong = 0;
+	void *data = aligned_alloc(MTFTL_BLOCK_SIZE, CHUNK * MTFTL_BLOCK_SIZE);
+	int err = dev->flash ? load(&pristine, dev->flash) : -ENOTBLK;
+
+	err = err ?: load(&image, dev->flash);
+	if (err || !data) {
+		fprintf(stderr, "no image to damage: %s\n", strerror(-err));
+		return 2;
+	}
+	random_state = seed;
+	for (round = 0; round < rounds && !wrong && !crashed; round++) {
+		bool sealed = false;
+		int status;
+
+		enter("damage");
+		repair(&image, &pristine);
+		for (i = 1 + pick(3); i; i--)
+			sealed |= damage(&image);
+		err = store(&image);
+		if (err) {
+			fprintf(stderr, "cannot write the image: %s\n", strerror(-err));
+			return 2;
+		}
+		enter("check of damaged media");
+		status = dev->ops->check(dev);
+		if (WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) >= 126)) {
+			printf("VIOLATION round %u: the offline check ends with %#x\n", round, status);
+			crashed++;
+		}
+		enter("mount of damaged media");
+		if (dev->ops->mount(dev, &tuning))
+			continue;
+		mounted++;
+		enter("read of damaged media");
+		i = read_all(dev, oracle, data);
+		if (i && !sealed) {
+			printf("VIOLATION round %u: %u blocks of damaged media are not theirs\n",
+			       round, i);
+			wrong++;
+		}
+		enter("unmount of damaged media");
+		dev->ops->unmount(dev);
+	}
+	printf("{\"seed\": %" PRIu64 ", \"damaged\": %u, \"mounted\": %u, \"violations\": %u}\n", seed,
+	       round, mounted, wrong + crashed);
+	return wrong || crashed;
+}
