@@ -115,7 +115,7 @@ def _lint(_args: argparse.Namespace) -> int:
     scripts = _shell_scripts()
     if scripts:
         judge("shellcheck", ["shellcheck", "-s", "sh", "-e", "SC1091", *scripts])
-    judge("ruff", [_ruff(), "check", "-q", "--no-cache", "."])
+    judge("ruff", [_ruff(), "check", "-q", "--no-cache", "--output-format", "concise", "."])
     judge("mypy", ["mypy", "--no-incremental", "--cache-dir=/dev/null"])
     if failed:
         raise LabError(f"lint: {', '.join(failed)}")

@@ -154,7 +154,8 @@ def _scaling() -> tuple[experiments.Experiment, list[experiments.Sample]]:
     experiment = experiments.load("scaling")
     rates = {"single": {1: 100, 2: 90, 4: 60, 8: 50}, "multi": {1: 100, 2: 200, 4: 400, 8: 780},
              "raw": {1: 50, 2: 100, 4: 200, 8: 400}}
-    files = {f"tlc-{line}": {f"{u}.json": _fio_output(rate * 1000) for u, rate in rates[line].items()} for line in rates}
+    files = {f"tlc-{line}": {f"{users}.json": _fio_output(rate * 1000) for users, rate in points.items()}
+             for line, points in rates.items()}
     return experiment, experiment.samples(files)
 
 

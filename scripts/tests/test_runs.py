@@ -46,8 +46,8 @@ def test_two_runs_at_once_do_not_meet(lab_run: LabRun) -> None:
 def test_an_interrupted_run_leaves_nothing(number: int, tmp_path: Path) -> None:
     env = dict(os.environ, TMPDIR=str(tmp_path))
     out = tmp_path / "out"
-    with subprocess.Popen([LAB, "run", *QUICK, "--pull", "x", "--out", out, "--", "echo there >x; echo ready; sleep 1000"],
-                          stdout=subprocess.PIPE, env=env, text=True) as lab:
+    command = [LAB, "run", *QUICK, "--pull", "x", "--out", out, "--", "echo there >x; echo ready; sleep 1000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=env, text=True) as lab:
         assert lab.stdout and lab.stdout.readline() == "ready\n"
         assert _processes(str(tmp_path))
         lab.send_signal(number)
