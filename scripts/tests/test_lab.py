@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mtlab import cpio, debian, emulator, experiments, failure, figures, fio, machine
+from mtlab import cpio, debian, emulator, experiments, failure, fio, machine
 from mtlab.base import ROOT, LabError, fresh_folder, update_file
 
 LAB = ROOT / "scripts/lab"
@@ -64,7 +64,7 @@ def test_archive_entries_of_both_formats(tmp_path: Path) -> None:
     (tmp_path / "sources.list").write_text("# deb http://old/ bookworm main\ndeb-src http://src/ bookworm main\n"
                                            "deb [arch=amd64 signed-by=/k.gpg] http://one/debian bookworm main\n")
     (tmp_path / "sources.list.d/a.sources").write_text(
-        "Types: deb deb-src\n# a comment\nURIs: http://two/debian\nSuites: bookworm bookworm-updates\nComponents: main\n"
+        "Types: deb deb-src\n# a comment\nURIs: http://two/debian\nSuites: bookworm bookworm-updates\n"
         "Signed-By: /usr/share/k.gpg\n\nTypes: deb\nEnabled: no\nURIs: http://off/\nSuites: bookworm\n")
     assert debian.entries(tmp_path) == [
         ("http://one/debian", "bookworm", "/k.gpg"), ("http://two/debian", "bookworm", "/usr/share/k.gpg"),
