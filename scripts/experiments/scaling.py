@@ -17,30 +17,30 @@ CPUS = 8
 ENTRIES = 1024
 USERS = (1, 2, 4, 8, 16, 32, 64)
 QUICK_USERS = (1, 2, 4, 8)
+WINDOW_MS = 25
 PROFILES = ("dram", "tlc")
-FTLS = {"single": f"lanes=1 buffer_entries={ENTRIES}", "multi": f"lanes={CPUS} buffer_entries={ENTRIES // CPUS}"}
+LANES = {"single": 1, "multi": CPUS}
 LABELS = {"multi": f"multi-threaded FTL ({CPUS} lanes)", "single": "single-threaded FTL (1 lane)",
           "raw": "raw zoned device, no FTL"}
 
 
-def _script(line: str, users: tuple[int, ...], window: str) -> str:
+def _script(line: str, users: tuple[int, ...], window_ms: int) -> str:
     """One boot's work: for each number of users a fresh FTL and one fio job."""
     common = {"bs": "4k", "ioengine": "psync", "rw": "randwrite", "numjobs": "$users", "time_based": True,
-              "ramp_time": "20ms", "runtime": window, "size": "1G"}
+              "ramp_time": "10ms", "runtime": f"{window_ms}ms", "size": "1G"}
     if line == "raw":
         job = fio.command("$users.json", filename="/dev/nvme0n1", zonemode="zbd", max_open_zones=14, **common)
         body = f"blkzone reset /dev/nvme0n1\n{job}"
     else:
         job = fio.command("$users.json", filename="/dev/mapper/ftl", norandommap=True, **common)
         body = ("mtftl format --force /dev/nvme0n1\n"
-                f"mtftl open /dev/nvme0n1 ftl {FTLS[line]} write_unit=1\n{job}\nmtftl close ftl")
+                f"mtftl open /dev/nvme0n1 ftl lanes={LANES[line]} buffer_entries={ENTRIES} write_unit=1\n{job}\nmtftl close ftl")
     return f"set -e\nfor users in {' '.join(map(str, users))}; do\n{body}\ndone"
 
 
 def runs(quick: bool) -> list[Run]:
-    users, window = (QUICK_USERS, "100ms") if quick else (USERS, "200ms")
-    return [Run(f"{profile}-{line}", _script(line, users, window),
-                Options(clock="virtual", cpus=CPUS, profile=profile, timeout=1800, module=line != "raw"))
+    return [Run(f"{profile}-{line}", _script(line, QUICK_USERS if quick else USERS, WINDOW_MS),
+                Options(clock="virtual", cpus=CPUS, profile=profile, timeout=3600, module=line != "raw"))
             for profile in (PROFILES[1:] if quick else PROFILES) for line in ("single", "multi", "raw")]
 
 
@@ -48,8 +48,8 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     found = []
     for name, outputs in files.items():
         profile, line = name.split("-")
-        found += [{"profile": profile, "line": line, "users": int(Path(output).stem), **fio.sample(data, "write")}
-                  for output, data in outputs.items()]
+        found += [{"profile": profile, "line": line, "users": int(Path(output).stem),
+                   **fio.sample(data, "write", WINDOW_MS / 1000)} for output, data in outputs.items()]
     return sorted(found, key=lambda s: (s["profile"], s["line"], s["users"]))
 
 

@@ -16,13 +16,19 @@ def command(output: str, **settings: object) -> str:
     return "fio " + " ".join(words)
 
 
-def sample(data: bytes, direction: str) -> dict[str, Any]:
-    """IOPS, bytes a second and completion latencies in microseconds of one direction of one job."""
+def sample(data: bytes, direction: str, seconds: float = 0) -> dict[str, Any]:
+    """IOPS, bytes a second and completion latencies in microseconds of one direction of one job.
+
+    fio rounds the time that it ran up to a millisecond: a short job that runs for a set time gives that time here.
+    """
     job = json.loads(data[data.index(b"{"):])["jobs"][0]
     if job["error"]:
         raise ValueError(f"fio reports error {job['error']}")
     side = job[direction]
-    seconds = side["runtime"] / 1000
+    took = side["runtime"] / 1000
+    if seconds and not seconds <= took <= seconds + 0.002:
+        raise ValueError(f"fio ran for {took} s, expected {seconds} s")
+    seconds = seconds or took
     latency = side["clat_ns"]
     return {"ios": side["total_ios"], "iops": round(side["total_ios"] / seconds, 3) if seconds else 0,
             "bytes_per_s": round(side["io_bytes"] / seconds, 3) if seconds else 0,

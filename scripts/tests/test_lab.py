@@ -145,7 +145,7 @@ def test_console_reports(line: str, kind: str | None) -> None:
 
 
 def _fio_output(iops: int) -> bytes:
-    side = {"total_ios": iops // 10, "runtime": 100, "io_bytes": 4096 * iops // 10,
+    side = {"total_ios": iops // 40, "runtime": 26, "io_bytes": 4096 * iops // 40,
             "clat_ns": {"mean": 1e9 / iops, "max": 5e6, "percentile": {f"{p:.6f}": 1000 for p in fio.PERCENTILES}}}
     return (b"fio: a note before\n" + str({"jobs": [{"error": 0, "write": side}]}).replace("'", '"').encode())
 
@@ -157,6 +157,22 @@ def _scaling() -> tuple[experiments.Experiment, list[experiments.Sample]]:
     files = {f"tlc-{line}": {f"{users}.json": _fio_output(rate * 1000) for users, rate in points.items()}
              for line, points in rates.items()}
     return experiment, experiment.samples(files)
+
+
+def test_a_short_job_gives_the_time_it_ran() -> None:
+    """fio says 26 ms of a job that ran 25."""
+    assert fio.sample(_fio_output(100_000), "write", 0.025)["iops"] == 100_000
+    with pytest.raises(ValueError, match="ran for 0.026 s"):
+        fio.sample(_fio_output(100_000), "write", 0.05)
+
+
+def test_a_miss_shows_what_is_known_about_it() -> None:
+    held, missed = (experiments.at_least("n", measured, 2, "predicted so", "found so") for measured in (3, 1))
+    assert held.passed and not missed.passed
+    shown = experiments.format_checks([{"name": c.name, "measured": c.measured, "bound": c.bound, "pass": c.passed,
+                                        "why": c.why, "analysis": c.analysis} for c in (held, missed)])
+    assert shown.splitlines()[0] == "ok   n: 3, bound >= 2"
+    assert "predicted so; found so" in shown.splitlines()[1]
 
 
 def test_experiment_judges_its_samples() -> None:
