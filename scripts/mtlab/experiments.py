@@ -28,6 +28,7 @@ from .base import BUILD, ROOT, LabError, output, say, write_file
 FOLDER = ROOT / "scripts/experiments"
 RESULTS = ROOT / "results"
 SCHEMA = 1
+CORES = os.cpu_count() or 1
 
 Sample = dict[str, Any]                 # flat: names to numbers and short strings
 
@@ -50,7 +51,8 @@ class Check:
     measured: float
     low: float | None
     high: float | None
-    why: str
+    why: str                    # why it was predicted
+    analysis: str = ""          # why it is missed, where that was looked into; shown only then
 
     @property
     def passed(self) -> bool:
@@ -63,17 +65,17 @@ class Check:
         return f">= {self.low:g}" if self.low is not None else f"<= {self.high:g}"
 
 
-def at_least(name: str, measured: float, low: float, why: str) -> Check:
-    return Check(name, measured, low, None, why)
+def at_least(name: str, measured: float, low: float, why: str, analysis: str = "") -> Check:
+    return Check(name, measured, low, None, why, analysis)
 
 
-def at_most(name: str, measured: float, high: float, why: str) -> Check:
-    return Check(name, measured, None, high, why)
+def at_most(name: str, measured: float, high: float, why: str, analysis: str = "") -> Check:
+    return Check(name, measured, None, high, why, analysis)
 
 
-def within(name: str, measured: float, expected: float, share: float, why: str) -> Check:
+def within(name: str, measured: float, expected: float, share: float, why: str, analysis: str = "") -> Check:
     """Measured lies within a share (0.01: 1%) of what was expected."""
-    return Check(name, measured, expected * (1 - share), expected * (1 + share), why)
+    return Check(name, measured, expected * (1 - share), expected * (1 + share), why, analysis)
 
 
 @dataclass(frozen=True)
@@ -166,10 +168,10 @@ def _boot(run: Run) -> machine.Result:
     return result
 
 
-def _boot_all(runs: Sequence[Run]) -> dict[str, machine.Result]:
-    """Boot all guests. In virtual time they do not disturb each other: one for each core of the host."""
+def _boot_all(runs: Sequence[Run], at_once: int) -> dict[str, machine.Result]:
+    """Boot all guests. In virtual time they do not disturb each other and may run side by side."""
     _build_first(runs)
-    side_by_side = (os.cpu_count() or 1) if all(r.options.clock == "virtual" for r in runs) else 1
+    side_by_side = at_once if all(r.options.clock == "virtual" for r in runs) else 1
     done: dict[str, machine.Result] = {}
     counted = threading.Lock()
 
@@ -201,13 +203,14 @@ def _build_first(runs: Iterable[Run]) -> None:
     target.tool()
 
 
-def run(experiment: Experiment, quick: bool) -> Results:
+def run(experiment: Experiment, quick: bool, at_once: int = CORES) -> Results:
     """Boot the experiment's guests and judge what they brought out."""
     runs = experiment.runs(quick)
     say(f"{experiment.name}{' (quick)' if quick else ''}: {len(runs)} guests")
-    booted = _boot_all(runs)
+    booted = _boot_all(runs, at_once)
     samples = experiment.samples({name: result.files for name, result in booted.items()})
-    checks = [{"name": c.name, "measured": c.measured, "bound": c.bound, "pass": c.passed, "why": c.why}
+    checks = [{"name": c.name, "measured": c.measured, "bound": c.bound, "pass": c.passed, "why": c.why,
+               **({"analysis": c.analysis} if c.analysis and not c.passed else {})}
               for c in experiment.checks(samples, quick)]
     return Results(experiment.name, experiment.title, experiment.question, experiment.caption, quick,
                    _provenance(runs, {n: r.inputs for n, r in booted.items()}), samples, checks,
@@ -228,7 +231,8 @@ def format_table(rows: Sequence[Sequence[str]]) -> str:
 
 def format_checks(checks: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(f"{'ok  ' if c['pass'] else 'MISS'} {c['name']}: {c['measured']:.4g}, bound {c['bound']}"
-                     + ("" if c["pass"] else f" ({c['why']})") for c in checks)
+                     + ("" if c["pass"] else f" ({c['why']}; {c.get('analysis', 'not explained yet')})")
+                     for c in checks)
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
@@ -259,7 +263,7 @@ def _exp(args: argparse.Namespace) -> int:
     for name in names() if args.all else args.names:
         experiment = load(name)
         folder = args.out / name if args.out else (BUILD / "quick" if args.quick else RESULTS) / name
-        results = run(experiment, args.quick)
+        results = run(experiment, args.quick, args.jobs)
         keep(experiment, results, folder)
         print(f"{experiment.title}\n\n{format_table(results.table)}\n\n{format_checks(results.checks)}\n")
         say(f"{name}: {len(results.checks) - len(results.misses)} of {len(results.checks)} checks hold, in {folder}")
@@ -302,6 +306,8 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     exp.add_argument("--all", action="store_true", help="all of them")
     exp.add_argument("--quick", action="store_true", help="a small form, below build/quick")
     exp.add_argument("--strict", action="store_true", help="exit status 1 when a check misses")
+    exp.add_argument("--jobs", type=int, default=CORES, metavar="N",
+                     help="guests side by side; default: the host's cores")
     exp.add_argument("--out", type=Path, metavar="DIR", help="keep the results below this folder instead")
     exp.set_defaults(function=_exp)
     demo = commands.add_parser("demo", help="single- against multi-threaded FTL, in a few minutes")

@@ -30,11 +30,18 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     return f"<table><tr>{head}</tr>{body}</table>"
 
 
+def _analysis(check: Mapping[str, Any]) -> str:
+    """What is known about a miss."""
+    if check["pass"]:
+        return ""
+    return f"<p><b>Missed:</b> {html.escape(check.get('analysis', 'not explained yet'))}</p>"
+
+
 def _checks(checks: Sequence[Mapping[str, Any]]) -> str:
     rows = "".join(
         f"<tr{'' if c['pass'] else ' class=miss'}><td class=text>{'holds' if c['pass'] else 'misses'}</td>"
         f"<td class=text>{html.escape(c['name'])}</td><td>{c['measured']:.4g}</td><td>{html.escape(c['bound'])}</td>"
-        f"<td class=text>{html.escape(c['why'])}</td></tr>" for c in checks)
+        f"<td class=text>{html.escape(c['why'])}{_analysis(c)}</td></tr>" for c in checks)
     return ("<table><tr><th class=text></th><th class=text>check</th><th>measured</th><th>bound</th>"
             f"<th class=text>because</th></tr>{rows}</table>")
 
