@@ -17,8 +17,8 @@ from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
 # Okabe and Ito's palette; the first line of a figure is ours.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "x")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+MARKERS = ("o", "s", "^", "D", "v", "P", "x", "*")
 
 plt.rcParams.update({
     "font.family": "DejaVu Sans", "font.size": 9, "axes.titlesize": 10, "axes.spines.top": False,
@@ -36,20 +36,32 @@ class Line:
     x: Sequence[float]
     y: Sequence[float]
     dashed: bool = False
+    marker: bool = True
 
 
-def panels(count: int, height: float = 2.9) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels side by side."""
-    figure, axes = plt.subplots(1, count, figsize=(4.2 * count, height), squeeze=False)
-    return figure, list(axes[0])
+@dataclass(frozen=True)
+class Bars:
+    """One bar of each group of a figure."""
+
+    label: str
+    y: Sequence[float]
+
+
+def panels(count: int, height: float = 2.9, columns: int = 0) -> tuple[Figure, list[Axes]]:
+    """A figure with so many panels side by side, or in rows of so many columns."""
+    columns = columns or count
+    rows = -(-count // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(4.2 * columns, height * rows), squeeze=False,
+                                layout="constrained")
+    return figure, list(axes.flat)[:count]
 
 
 def lines(axes: Axes, series: Sequence[Line], *, x: str, y: str, title: str = "", log2_x: bool = False,
-          ticks: Sequence[float] = ()) -> None:
+          ticks: Sequence[float] = (), legend: bool = True, columns: int = 1) -> None:
     """Draw lines with markers; y starts at zero, so that heights compare."""
     for number, line in enumerate(series):
         axes.plot(line.x, line.y, label=line.label, color=COLOURS[number % len(COLOURS)],
-                  marker=None if line.dashed else MARKERS[number % len(MARKERS)],
+                  marker=MARKERS[number % len(MARKERS)] if line.marker and not line.dashed else None,
                   linestyle="--" if line.dashed else "-")
     if log2_x:
         axes.set_xscale("log", base=2)
@@ -60,7 +72,45 @@ def lines(axes: Axes, series: Sequence[Line], *, x: str, y: str, title: str = ""
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.set_title(title)
-    axes.legend()
+    if legend:
+        axes.legend(ncols=columns)
+
+
+def bars(axes: Axes, groups: Sequence[str], series: Sequence[Bars], *, y: str, title: str = "",
+         limit: float | None = None, limit_label: str = "") -> None:
+    """Draw groups of bars, one bar of each series in a group; limit is a line that they can reach."""
+    width = 0.8 / len(series)
+    for number, bar in enumerate(series):
+        places = [group + (number - (len(series) - 1) / 2) * width for group in range(len(groups))]
+        axes.bar(places, bar.y, width, label=bar.label, color=COLOURS[number % len(COLOURS)])
+    if limit is not None:
+        axes.axhline(limit, color="#000000", linestyle="--", linewidth=1, label=limit_label)
+    axes.set_xticks(range(len(groups)), groups)
+    axes.grid(visible=False, axis="x")
+    axes.set_ylim(0, 1.3 * axes.get_ylim()[1])          # room for the legend
+    axes.set_ylabel(y)
+    axes.set_title(title)
+    axes.legend(loc="upper right", ncols=2)
+
+
+def heat(axes: Axes, columns: Sequence[float], rows: Sequence[float], values: Sequence[Sequence[float]], *,
+         x: str, y: str, value: str, title: str = "") -> None:
+    """Draw a surface as cells, each with its number; the first row is at the bottom."""
+    image = axes.imshow(values, origin="lower", aspect="auto", cmap="cividis", vmin=0)
+    half = max(max(row) for row in values) / 2
+    for i, row in enumerate(values):
+        for j, cell in enumerate(row):
+            axes.text(j, i, f"{cell:.0f}", ha="center", va="center", fontsize=8,
+                      color="black" if cell > half else "white")
+    axes.set_xticks(range(len(columns)), [f"{c:g}" for c in columns])
+    axes.set_yticks(range(len(rows)), [f"{r:g}" for r in rows])
+    axes.grid(visible=False)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.set_title(title)
+    colours = axes.figure.colorbar(image, ax=axes)
+    colours.set_label(value)
+    colours.outline.set_visible(False)
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Bandwidth of the single-threaded FTL as a surface: how many blocks a write unit holds, how many users write.
+
+One lane, a buffer of 128 entries, on the device without NAND delay: what is seen is the writer thread alone.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from mtlab import figures, fio
+from mtlab.experiments import Check, Experiment, Run, Sample, at_least
+from mtlab.machine import Options
+
+CPUS = 8
+ENTRIES = 128
+UNITS = (1, 2, 4, 8, 16, 32)
+USERS = (1, 2, 4, 8, 16, 32, 64)
+QUICK_UNITS, QUICK_USERS = (1, 32), (1, 8)
+WINDOW_MS = 20
+MIB = 1 << 20
+
+
+def _script(unit: int, users: tuple[int, ...]) -> str:
+    job = fio.command("$users.json", filename="/dev/mapper/ftl", bs="4k", ioengine="psync", rw="randwrite",
+                      norandommap=True, numjobs="$users", size="1G", time_based=True, ramp_time="10ms",
+                      runtime=f"{WINDOW_MS}ms")
+    return (f"set -e\nfor users in {' '.join(map(str, users))}; do\nmtftl format --force /dev/nvme0n1\n"
+            f"mtftl open /dev/nvme0n1 ftl lanes=1 buffer_entries={ENTRIES} write_unit={unit}\n{job}\n"
+            "mtftl close ftl\ndone")
+
+
+def runs(quick: bool) -> list[Run]:
+    units, users = (QUICK_UNITS, QUICK_USERS) if quick else (UNITS, USERS)
+    return [Run(str(unit), _script(unit, users),
+                Options(clock="virtual", cpus=CPUS, profile="dram", timeout=1800)) for unit in units]
+
+
+def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
+    found = [{"write unit": int(name), "users": int(Path(output).stem), **fio.sample(data, "write", WINDOW_MS / 1000)}
+             for name, outputs in files.items() for output, data in outputs.items()]
+    return sorted(found, key=lambda s: (s["write unit"], s["users"]))
+
+
+def _surface(found: list[Sample]) -> tuple[list[int], list[int], dict[tuple[int, int], float]]:
+    units, users = (sorted({s[key] for s in found}) for key in ("write unit", "users"))
+    return units, users, {(s["write unit"], s["users"]): s["bytes_per_s"] / MIB for s in found}
+
+
+def checks(found: list[Sample], _quick: bool) -> list[Check]:
+    units, users, at = _surface(found)
+    least, most, crowd = units[0], units[-1], users[-1]
+    return [
+        at_least(f"{most} blocks a unit over {least}, {crowd} users", at[most, crowd] / at[least, crowd], 2,
+                 "the writer is the limit, and most of its work is once a unit: header, checksum, bio, completion"),
+        at_least("least growth from one unit size to the next, at the most users",
+                 min(at[b, crowd] / at[a, crowd] for a, b in zip(units, units[1:], strict=False)), 0.98,
+                 "a larger unit never costs more a block"),
+        at_least(f"{most} blocks a unit over {least}, 1 user", at[most, 1] / at[least, 1], 0.98,
+                 "the writer takes what is there: a lone user waits for no unit to fill"),
+    ]
+
+
+def table(found: list[Sample]) -> list[list[str]]:
+    units, users, at = _surface(found)
+    return [["MiB/s; blocks a unit", *(f"{u} user{'s'[:u - 1]}" for u in users)],
+            *([str(unit), *(f"{at[unit, u]:.0f}" for u in users)] for unit in units)]
+
+
+def draw(found: list[Sample], path: Path) -> None:
+    units, users, at = _surface(found)
+    figure, (surface,) = figures.panels(1, height=3.2)
+    figures.heat(surface, users, units, [[at[unit, u] for u in users] for unit in units],
+                 x="users (fio jobs, queue depth 1)", y="blocks a write unit", value="4 KiB random writes (MiB/s)")
+    figures.save(figure, path)
+
+
+EXPERIMENT = Experiment(
+    name="write-unit", title="Write units and users of the single-threaded FTL",
+    question="How does the bandwidth of one buffer and one writer depend on the size of a write unit and on the users?",
+    runs=runs, samples=samples, checks=checks, table=table, draw=draw,
+    caption=f"4 KiB random writes, {CPUS} modelled CPUs, one lane of {ENTRIES} entries, device without NAND delay.")
