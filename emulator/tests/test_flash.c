@@ -65,7 +65,7 @@ static FlashTuning tuning_of(uint64_t read, uint64_t program, uint64_t erase)
 {
     return (FlashTuning) {
         .read_ns = read, .program_ns = program, .erase_ns = erase,
-        .erase_more_ns = erase, .cache = true, .buffer = 64 * MIB,
+        .cache = true, .buffer = 64 * MIB,
         .delay_read = true, .delay_program = true, .delay_erase = true,
         .delay_transfer = true,
     };

@@ -551,12 +551,13 @@ static void job_next(FlashDev *dev, FlashJob *job)
     }
     job->left--;
     if (job->op.kind == FLASH_OP_ERASE) {
-        job->op.cell_ns = job->first ? t->erase_ns : t->erase_more_ns;
+        job->op.cell_ns = 0;
+        if (t->delay_erase) {
+            job->op.cell_ns = job->first || !t->erase_more_ns ? t->erase_ns :
+                                                               t->erase_more_ns;
+        }
         if (job->first) {
             job->first--;
-        }
-        if (!t->delay_erase) {
-            job->op.cell_ns = 0;
         }
         dev->stats.erases++;
     } else {
@@ -813,7 +814,7 @@ bool flash_dev_instant(const FlashDev *dev, uint32_t zone)
 
     return !(t->delay_read && t->read_ns) &&
            !(t->delay_program && t->program_ns) &&
-           !(t->delay_erase && (t->erase_ns || t->erase_more_ns)) &&
+           !(t->delay_erase && t->erase_ns) &&
            !(t->delay_transfer && (t->bus.bytes_per_s || t->bus.setup_ns)) &&
            !t->service_ns && !dev->fill_head && !dev->issued_head &&
            !dev->wait_head && !dev->jobs && !t->cmd_ns[FLASH_CMD_READ] &&

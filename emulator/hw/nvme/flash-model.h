@@ -73,7 +73,7 @@ typedef struct FlashTuning {
     uint64_t read_ns;
     uint64_t program_ns;
     uint64_t erase_ns;
-    uint64_t erase_more_ns;     /* each further block of a zone on a die */
+    uint64_t erase_more_ns;     /* each further block on a die; 0: the same */
     FlashBus bus;
     bool cache, read_first, suspend;
     uint64_t resume_ns;

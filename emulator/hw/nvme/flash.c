@@ -205,6 +205,13 @@ static FlashCmd *nvme_flash_cmd(NvmeRequest *req, FlashCmdKind kind,
     return cmd;
 }
 
+static void nvme_flash_submit(NvmeFlash *f, FlashCmd *cmd)
+{
+    trace_nvme_flash_submit(f->ns->params.nsid, cmd->kind, cmd->zone,
+                            cmd->block, cmd->nlb, f->dev.time.now);
+    flash_dev_submit(&f->dev, cmd);
+}
+
 bool nvme_flash_cancel(NvmeRequest *req)
 {
     NvmeCtrl *n = nvme_ctrl(req);
@@ -328,7 +335,7 @@ uint16_t nvme_flash_read(NvmeCtrl *n, NvmeRequest *req)
     cmd = nvme_flash_cmd(req, FLASH_CMD_READ, zone);
     cmd->block = block;
     cmd->nlb = nlb;
-    flash_dev_submit(&f->dev, cmd);
+    nvme_flash_submit(f, cmd);
     return nvme_flash_end(req, NVME_SUCCESS);
 }
 
@@ -421,7 +428,7 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
     req->flash_pending++;
     zone->w_ptr += nlb;
     nvme_advance_zone_wp(ns, zone, nlb);
-    flash_dev_submit(dev, cmd);
+    nvme_flash_submit(f, cmd);
     return nvme_flash_end(req, NVME_SUCCESS);
 }
 
@@ -442,8 +449,8 @@ uint16_t nvme_flash_flush(NvmeCtrl *n, NvmeRequest *req, uint32_t nsid)
         }
         status = nvme_flash_check(ns);
         if (!status) {
-            flash_dev_submit(&ns->flash->dev,
-                             nvme_flash_cmd(req, FLASH_CMD_FLUSH, 0));
+            nvme_flash_submit(ns->flash,
+                              nvme_flash_cmd(req, FLASH_CMD_FLUSH, 0));
             nvme_flash_arm(ns->flash);
         }
     }
@@ -514,7 +521,7 @@ bool nvme_flash_other(NvmeCtrl *n, NvmeRequest *req, uint16_t *status)
     cmd = nvme_flash_cmd(req, FLASH_CMD_READ, slba / ns->zone_size);
     cmd->block = slba % ns->zone_size;
     cmd->nlb = nlb;
-    flash_dev_submit(&ns->flash->dev, cmd);
+    nvme_flash_submit(ns->flash, cmd);
     *status = nvme_flash_end(req, NVME_SUCCESS);
     return true;
 }
@@ -526,7 +533,7 @@ static void nvme_flash_zone_op(NvmeRequest *req, NvmeZone *zone,
 {
     FlashCmd *cmd = nvme_flash_cmd(req, kind, zone - req->ns->zone_array);
 
-    flash_dev_submit(&req->ns->flash->dev, cmd);
+    nvme_flash_submit(req->ns->flash, cmd);
 }
 
 void nvme_flash_open_zone(NvmeRequest *req, NvmeZone *zone)
@@ -561,7 +568,7 @@ uint16_t nvme_flash_reset(NvmeRequest *req, uint32_t zone_idx, bool all)
     }
     cmd = nvme_flash_cmd(req, FLASH_CMD_RESET,
                          all ? FLASH_ALL_ZONES : zone_idx);
-    flash_dev_submit(&ns->flash->dev, cmd);
+    nvme_flash_submit(ns->flash, cmd);
     return nvme_flash_end(req, NVME_SUCCESS);
 }
 
@@ -1099,7 +1106,7 @@ static const NvmeFlashProp nvme_flash_props[] = {
     LIVE("read_ns", U64, read_ns, "cell read"),
     LIVE("program_ns", U64, program_ns, "cell program"),
     LIVE("erase_ns", U64, erase_ns, "erase of a zone's first block on a die"),
-    LIVE("erase_more_ns", U64, erase_more_ns, "... of each further block"),
+    LIVE("erase_more_ns", U64, erase_more_ns, "... of each further block; 0: the same"),
     LIVE("channel_rate", SIZE, bus.bytes_per_s,
          "bytes a second of a channel; 0: no transfer time"),
     LIVE("channel_setup_ns", U64, bus.setup_ns, "per transfer"),
