@@ -129,23 +129,9 @@ def _install(_args: argparse.Namespace) -> int:
         raise LabError("installing needs root: sudo make install")
     if not shutil.which("dkms"):
         raise LabError("run this first: apt-get install dkms linux-headers-amd64")
-    version = output(["git", "-C", ROOT, "describe", "--tags", "--always"]).strip().lstrip("v")
-    place = Path(f"/usr/src/dm-mtftl-{version}")
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(target.SOURCE, place, ignore=shutil.ignore_patterns("tests", "tool", "*.o", "*.ko"))
-    (place / "dkms.conf").write_text(f"""PACKAGE_NAME="dm-mtftl"
-PACKAGE_VERSION="{version}"
-BUILT_MODULE_NAME[0]="dm-mtftl"
-DEST_MODULE_LOCATION[0]="/updates"
-MAKE[0]="make -C ${{kernel_source_dir}} M=${{dkms_tree}}/${{PACKAGE_NAME}}/${{PACKAGE_VERSION}}/build modules"
-CLEAN="true"
-AUTOINSTALL="yes"
-""")
-    output(["dkms", "install", "--force", f"dm-mtftl/{version}"])
-    tool = target.tool()
-    if tool:
-        shutil.copy(tool, "/usr/local/sbin/mtftl")
-    print(f"installed dm-mtftl {version}: modprobe dm-mtftl; mtftl --help", file=sys.stderr)
+    debian.ensure("build", "tool")
+    output(["make", "-s", "-C", target.SOURCE, f"BUILD={BUILD}/install", "install"])
+    print("installed dm-mtftl: modprobe dm-mtftl; mtftl --help", file=sys.stderr)
     return 0
 
 

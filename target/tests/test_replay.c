@@ -66,6 +66,15 @@ static u64 check_errors(void)
 	return report.errors;
 }
 
+static u64 check_notes(void)
+{
+	struct check_totals totals;
+	struct report report = { .quiet = true };
+
+	assert_int_equal(check_flash(&image->flash, &report, &totals), 0);
+	return report.notes;
+}
+
 /* One block in a unit of its own; returns its page. */
 static u32 put(u32 zone, u64 seq, u64 lba, u16 content)
 {
@@ -422,6 +431,7 @@ static void footer_stands_for_the_headers(void **state)
 	assert_int_equal(replay.map[31], MTFTL_MAP_UNMAPPED);
 	assert_int_equal(replay.map[32], page(3, 3));
 	assert_int_equal(check_errors(), 0);
+	assert_int_equal(check_notes(), 0);
 	memcpy(map, replay.map, sizeof(map));
 
 	/* Damaged tail or stream: the headers say the same. */

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <libzbd/zbd.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -57,24 +58,38 @@ static void find_holder(const struct stat *st, char *name, size_t size)
 	closedir(dir);
 }
 
+/* The kernel's own name: libzbd looks for a device's name in sysfs. */
+static void kernel_name(const struct stat *st, char *name, size_t size)
+{
+	char path[64], target[PATH_MAX];
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(st->st_rdev),
+		 minor(st->st_rdev));
+	length = readlink(path, target, sizeof(target) - 1);
+	target[length < 0 ? 0 : length] = 0;
+	snprintf(name, size, "/dev/%s", strrchr(target, '/') ? strrchr(target, '/') + 1 : "");
+}
+
 static void open_zoned(struct device *device, enum device_access access, struct zbd_info *info)
 {
 	int flags = access == DEVICE_WRITE ? O_RDWR : O_RDONLY;
-	char holder[300];
+	char holder[300], name[PATH_MAX];
 	struct stat st;
 
 	if (stat(device->path, &st))
 		fail(EXIT_FAILED, "%s: %s", device->path, strerror(errno));
 	if (!S_ISBLK(st.st_mode))
 		fail(EXIT_FAILED, "%s: not a block device, expected a zoned one", device->path);
-	if (zbd_device_is_zoned(device->path) != 1)
+	kernel_name(&st, name, sizeof(name));
+	if (zbd_device_is_zoned(name) != 1)
 		fail(EXIT_FAILED, "%s: not zoned, expected a host-managed zoned device",
 		     device->path);
 
 	flags |= O_DIRECT | O_CLOEXEC;
 	if (access != DEVICE_READ)
 		flags |= O_EXCL;
-	device->fd = zbd_open(device->path, flags, info);
+	device->fd = zbd_open(name, flags, info);
 	if (device->fd < 0 && errno == EBUSY) {
 		find_holder(&st, holder, sizeof(holder));
 		fail(EXIT_FAILED, "%s: in use%s, expected an idle device", device->path, holder);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* mtftl open, close and status: the device-mapper side, by libdevmapper. */
-#include <ctype.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <libdevmapper.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,22 +167,21 @@ int cmd_close(int argc, char **argv)
 	return EXIT_OK;
 }
 
+/* The lanes' fill is a list, also of one lane. */
 static void json_value(struct json *json, const char *name, char *value)
 {
-	char *end, *item;
-	bool list = strchr(value, ',') != NULL;
+	bool list = !strcmp(name, "fill");
+	char *item;
 
 	if (list) {
 		json_array(json, name);
 		name = NULL;
 	}
 	while ((item = strsep(&value, ","))) {
-		u64 number = strtoull(item, &end, 10);
-
-		if (isdigit((unsigned char)item[0]) && !*end)
-			json_u64(json, name, number);
-		else
+		if (item[strspn(item, "-0123456789.")])
 			json_string(json, name, item);
+		else
+			json_number(json, name, item);
 	}
 	if (list)
 		json_end(json);
@@ -197,7 +194,7 @@ int cmd_status(int argc, char **argv)
 		{ NULL, 0, NULL, 0 },
 	};
 	struct json *json = NULL;
-	char *line, *word;
+	char *line, *word, *value;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
@@ -211,16 +208,14 @@ int cmd_status(int argc, char **argv)
 	line = target_line(argv[optind], DM_DEVICE_STATUS);
 	if (json)
 		json_string(json, "name", argv[optind]);
-	while ((word = strsep(&line, " "))) {
-		char *value = strchr(word, '=');
-
-		if (!value)
-			continue;
-		*value++ = 0;
+	/* The mode, then pairs of name and value. */
+	word = "mode";
+	while (word && (value = strsep(&line, " "))) {
 		if (json)
 			json_value(json, word, value);
 		else
-			printf("%-20s %s\n", word, value);
+			printf("%-12s %s\n", word, value);
+		word = strsep(&line, " ");
 	}
 	if (json)
 		json_finish(json);

@@ -100,6 +100,12 @@ void json_u64(struct json *json, const char *name, u64 value)
 	fprintf(json->out, "%" PRIu64, value);
 }
 
+void json_number(struct json *json, const char *name, const char *number)
+{
+	start_value(json, name);
+	fputs(number, json->out);
+}
+
 void json_bool(struct json *json, const char *name, bool value)
 {
 	start_value(json, name);

@@ -17,6 +17,8 @@ void json_object(struct json *json, const char *name);
 void json_array(struct json *json, const char *name);
 void json_end(struct json *json);
 void json_u64(struct json *json, const char *name, u64 value);
+/* As it is written already. */
+void json_number(struct json *json, const char *name, const char *number);
 void json_bool(struct json *json, const char *name, bool value);
 void json_string(struct json *json, const char *name, const char *value);
 

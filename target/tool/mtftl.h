@@ -22,6 +22,8 @@ void *xalloc_blocks(size_t blocks);
 
 /* A bar on stderr where that is a terminal; nothing elsewhere. */
 void progress(const char *what, u64 done, u64 total);
+/* Before anything else is printed. */
+void progress_clear(void);
 
 /* Commands; argv[0] is the command's name. */
 int cmd_format(int argc, char **argv);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "mtftl.h"
 #include "report.h"
 
 #define MAX_LINES	100	/* of each kind */
@@ -12,6 +13,7 @@ static void line(const struct report *report, u64 nr, const char *kind, const ch
 {
 	if (report->quiet || nr > MAX_LINES)
 		return;
+	progress_clear();
 	printf("%s: ", kind);
 	vprintf(format, args);
 	putchar('\n');

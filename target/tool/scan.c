@@ -65,6 +65,16 @@ static bool is_copy(const struct seen *seen, const struct mtftl_unit_info *info,
 	return false;
 }
 
+/* A tail is no unit, but no gap either. */
+static bool is_tail(const struct window *window, const u8 *block, u32 seed, u32 zone, u32 at)
+{
+	u32 capacity = window->flash->zone_capacity;
+	struct mtftl_tail_info tail;
+
+	return at == capacity - 1 && block &&
+	       mtftl_tail_parse(block, seed, zone, capacity, &tail) == 0;
+}
+
 void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq,
 	       scan_found found, void *context, struct scan_result *result)
 {
@@ -79,6 +89,8 @@ void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq
 		int err = block ? mtftl_unit_parse(block, seed, zone, at,
 						   window->flash->zone_capacity, &info) : -EIO;
 
+		if (err && is_tail(window, block, seed, zone, at))
+			break;
 		result->unreadable += err == -EIO;
 		result->contradictions += err == -EINVAL;
 		if (err == -EPROTO) {

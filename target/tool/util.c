@@ -13,7 +13,7 @@
 
 static bool bar_shown;
 
-static void bar_clear(void)
+void progress_clear(void)
 {
 	if (bar_shown)
 		fputs("\r\033[K", stderr);
@@ -24,7 +24,7 @@ void fail(enum mtftl_exit code, const char *format, ...)
 {
 	va_list args;
 
-	bar_clear();
+	progress_clear();
 	fflush(stdout);
 	fputs("mtftl: ", stderr);
 	va_start(args, format);
@@ -83,7 +83,7 @@ void progress(const char *what, u64 done, u64 total)
 	if (!terminal)
 		return;
 	if (done >= total) {
-		bar_clear();
+		progress_clear();
 		return;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &now);
