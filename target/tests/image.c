@@ -184,7 +184,7 @@ void image_write_checkpoint(struct image *image, u32 zone, u64 ckpt_seq, const u
 void image_write_footer(struct image *image, u32 zone, u32 omitted)
 {
 	u32 at, footer_offset, padding;
-	_Alignas(8) u8 stream[MTFTL_BLOCK_SIZE];
+	u64 stream[MTFTL_BLOCK_SIZE / sizeof(u64)];
 	struct mtftl_unit_info info;
 	struct mtftl_footer footer;
 	u64 lbas[MTFTL_UNIT_MAX_ENTRIES];
@@ -207,7 +207,7 @@ void image_write_footer(struct image *image, u32 zone, u32 omitted)
 	}
 	footer_offset = at;
 	padding = IMAGE_CAPACITY - at - 3;
-	write_stream_unit(image, zone, MTFTL_UNIT_FOOTER, stream, 0, 1, padding);
+	write_stream_unit(image, zone, MTFTL_UNIT_FOOTER, (u8 *)stream, 0, 1, padding);
 	mtftl_tail_compose(next_block(image, zone, &at), image->seed, zone,
 			   image->erase_count[zone], footer_offset, &footer);
 }

@@ -269,8 +269,10 @@ static void copied_header_in_a_torn_unit_is_no_unit(void **state)
 	image_write_unit(image, 3, MTFTL_UNIT_DATA, 1, 3, lbas, contents);
 	image_write_unit(image, 3, MTFTL_UNIT_DATA, 2, 3, lbas, contents);
 	behind = put(3, 3, 9, 9);
-	/* A user's raw copy of the first header as the last payload of a torn unit: its three
-	 * blocks would reach over the next unit's header. */
+	/*
+	 * A user's raw copy of the first header as the last payload of a torn unit: its three
+	 * blocks would reach over the next unit's header.
+	 */
 	memcpy(image_block(image, 3, 7), image_block(image, 3, 0), MTFTL_BLOCK_SIZE);
 	tear(3, 4);
 	image->durable_seq = 3;
