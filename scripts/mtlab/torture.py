@@ -86,7 +86,7 @@ def patched_source(name: str, folder: Path) -> Path:
     place.mkdir(parents=True)
     for source in [*(ROOT / "target").glob("*.[ch]"), ROOT / "target/Kbuild"]:
         shutil.copy(source, place)
-    output(["patch", "-s", "-p2", "-F0", "-d", place, "-i", BUGS / f"{name}.patch"])
+    output(["patch", "-s", "-p2", "-d", place, "-i", BUGS / f"{name}.patch"])
     return place
 
 
@@ -104,9 +104,8 @@ def shape(seed: int) -> tuple[int, dict[str, str]]:
     """Processors and flash device of a boot: small, so that zones fill and GC runs all the time."""
     rng = random.Random(seed)
     cpus = rng.choice([1, 2, 4, 4, 8])
-    zone = rng.choice([1, 2, 4])
+    zone, zones = rng.choice([(1, 32), (1, 40), (2, 24)])
     capacity = zone * 1024 * rng.choice([4, 4, 3]) // 4
-    zones = max(24, rng.choice([32, 48, 64]) // zone)
     limit = rng.choice([0, 5, 6, 8, 14])
     program_pages = rng.choice([1, 2, 4])
     device = {

@@ -68,7 +68,7 @@ static struct dmdevice *to_dm(struct device *dev)
 	return (struct dmdevice *)dev;
 }
 
-/* One device-mapper command; @text is a table line's parameters or a message. */
+/* One device-mapper command; @text is a table line ("TARGET ...") or a message. */
 static int dm_command(unsigned long command, uint32_t flags, uint64_t sectors, const char *text,
 		      dev_t *number)
 {
@@ -92,9 +92,9 @@ static int dm_command(unsigned long command, uint32_t flags, uint64_t sectors, c
 		struct dm_target_spec spec = { .length = sectors };
 
 		io.head.target_count = 1;
-		strcpy(spec.target_type, "mtftl");
+		memcpy(spec.target_type, text, strcspn(text, " "));
 		memcpy(payload, &spec, sizeof(spec));
-		strcpy(payload + sizeof(spec), text);
+		strcpy(payload + sizeof(spec), text + strcspn(text, " "));
 	} else if (command == DM_TARGET_MSG) {
 		strcpy(payload + sizeof(struct dm_target_msg), text);
 	}
@@ -114,7 +114,7 @@ static int load_table(struct dmdevice *dm, const struct tuning *tuning, dev_t *n
 	if (entries > dm->zone_capacity / 2)
 		entries = dm->zone_capacity / 2;
 	snprintf(line, sizeof(line),
-		 "%s 8 lanes %u buffer_entries %u write_unit %u gc_policy %s", dm->namespace,
+		 "mtftl %s 8 lanes %u buffer_entries %u write_unit %u gc_policy %s", dm->namespace,
 		 tuning->lanes, entries, tuning->write_unit,
 		 tuning->cost_benefit ? "cost-benefit" : "greedy");
 	return dm_command(DM_TABLE_LOAD, 0, SECTORS(dm->dev.nr_blocks), line, number);
@@ -158,8 +158,19 @@ static int dm_mount(struct device *dev, const struct tuning *tuning)
 	return err;
 }
 
+static int resume(struct dmdevice *dm)
+{
+	int err = dm_command(DM_DEV_SUSPEND, 0, 0, NULL, NULL);
+
+	/* With the power off it stays suspended, and I/O waits: let it fail instead. */
+	if (err && !dm_command(DM_TABLE_LOAD, 0, SECTORS(dm->dev.nr_blocks), "error", NULL))
+		dm_command(DM_DEV_SUSPEND, 0, 0, NULL, NULL);
+	return err;
+}
+
 static int dm_disturb(struct device *dev, enum disturbance what, const struct tuning *tuning)
 {
+	struct dmdevice *dm = to_dm(dev);
 	int err = 0;
 
 	if (what == DISTURB_CHECKPOINT)
@@ -167,13 +178,11 @@ static int dm_disturb(struct device *dev, enum disturbance what, const struct tu
 	if (what == DISTURB_GC)
 		return dm_command(DM_TARGET_MSG, 0, 0, "gc", NULL);
 	if (what == DISTURB_RELOAD)
-		err = load_table(to_dm(dev), tuning, NULL);
+		err = load_table(dm, tuning, NULL);
 	/* A loaded table comes into force with the resume. */
 	if (!err)
 		err = dm_command(DM_DEV_SUSPEND, DM_SUSPEND_FLAG, 0, NULL, NULL);
-	if (!err)
-		err = dm_command(DM_DEV_SUSPEND, 0, 0, NULL, NULL);
-	return err;
+	return err ?: resume(dm);
 }
 
 static int result(ssize_t got, uint32_t nr, int partial)
@@ -335,9 +344,11 @@ static int dm_power_cycle(struct device *dev)
 
 static int dm_check(struct device *dev)
 {
-	char command[PATH_MAX + 64];
+	char command[PATH_MAX + 128];
 
-	snprintf(command, sizeof(command), "mtftl check %s >/dev/null", to_dm(dev)->namespace);
+	snprintf(command, sizeof(command),
+		 "mtftl check %s >/tmp/check 2>&1 || { status=$?; cat /tmp/check; exit $status; }",
+		 to_dm(dev)->namespace);
 	return system(command);
 }
 

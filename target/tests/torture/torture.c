@@ -93,7 +93,7 @@ struct worker {
 static struct device *dev;
 static struct oracle *oracle;
 static bool verbose;
-static unsigned int hang_seconds = 60;
+static unsigned int hang_seconds = 20;
 static unsigned int faults;
 static const struct plan *plan;
 static atomic_bool stop;
@@ -333,9 +333,10 @@ static void *disturb(void *arg)
 
 		nanosleep(&pause, NULL);
 		err = dev->ops->disturb(dev, what, &plan->tuning);
-		if (err && !dev->ops->dead(dev)) {
-			violation("disturbance %d failed with the power on: %s", what,
-				  strerror(-err));
+		if (err) {
+			if (!dev->ops->dead(dev))
+				violation("disturbance %d failed with the power on: %s", what,
+					  strerror(-err));
 			atomic_store(&stop, true);
 		}
 	}
