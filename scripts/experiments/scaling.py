@@ -34,7 +34,8 @@ def _script(line: str, users: tuple[int, ...], window_ms: int) -> str:
     else:
         job = fio.command("$users.json", filename="/dev/mapper/ftl", norandommap=True, **common)
         body = ("mtftl format --force /dev/nvme0n1\n"
-                f"mtftl open /dev/nvme0n1 ftl lanes={LANES[line]} buffer_entries={ENTRIES} write_unit=1\n{job}\nmtftl close ftl")
+                f"mtftl open /dev/nvme0n1 ftl lanes={LANES[line]} buffer_entries={ENTRIES} write_unit=1\n"
+                f"{job}\nmtftl close ftl")
     return f"set -e\nfor users in {' '.join(map(str, users))}; do\n{body}\ndone"
 
 

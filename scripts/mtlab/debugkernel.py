@@ -53,7 +53,7 @@ def build(flavour: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         fragment = folder / "fragment"
         fragment.write_text(wanted)
-        make = ["make", "-s", "-C", tree, f"O={folder}", f"-j{os.cpu_count()}"]
+        make: list[str | Path] = ["make", "-s", "-C", tree, f"O={folder}", f"-j{os.cpu_count()}"]
         env = dict(os.environ, KCONFIG_ALLCONFIG=str(fragment), KBUILD_BUILD_TIMESTAMP="2026-01-01",
                    KBUILD_BUILD_USER="mtftl", KBUILD_BUILD_HOST="lab")
         logged([*make, "allnoconfig"], BUILD / "log/debug-kernel-config.log", env=env)

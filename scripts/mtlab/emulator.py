@@ -8,6 +8,7 @@ Three places under BUILD/emulator:
   bin-HASH/   finished binaries by the hash of all their inputs; the last few are kept
 """
 
+import functools
 import os
 import re
 import shutil
@@ -133,8 +134,9 @@ def _meson() -> dict[str, str]:
     return env
 
 
+@functools.cache
 def build() -> Path:
-    """The emulator's binary for the files as they are now."""
+    """The emulator's binary for the files as they were when this lab first asked."""
     debian.ensure("build", "emulator")
     source = pristine()
     files = patched(source)

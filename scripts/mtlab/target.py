@@ -5,6 +5,7 @@ Sources are copied to BUILD/target/CHECKOUT/RELEASE and built there, so that sev
 checkouts share nothing and the work tree stays clean.
 """
 
+import functools
 import os
 from pathlib import Path
 
@@ -39,6 +40,7 @@ def build_module(kernel: Kernel, folder: Path) -> None:
             "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"], BUILD / "log/target-build.log")
 
 
+@functools.cache
 def module(kernel: Kernel) -> Path | None:
     """dm-mtftl.ko for this kernel; None while there is no target or the kernel has no headers."""
     if not kernel.headers or not (SOURCE / "Kbuild").exists():
@@ -53,6 +55,7 @@ def module(kernel: Kernel) -> Path | None:
     return built
 
 
+@functools.cache
 def tool() -> Path | None:
     """mtftl(8) for the guest and for the host; None while there is none."""
     if not (SOURCE / "tool/mtftl.c").exists():

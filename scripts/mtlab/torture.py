@@ -133,7 +133,7 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
     if not module or not tool:
         raise LabError("there is no target to torture")
     cpus, device = shape(seed)
-    device |= dict(item.split("=", 1) for item in filter(None, args.device.split(",")))
+    device |= dict(item.split("=", 1) for item in args.device.split(",") if item)
     binary = program()
     options = machine.Options(
         kernel=args.kernel, clock=args.clock, cpus=args.cpus or cpus, memory="1G", profile="tlc", device=device,
@@ -179,12 +179,12 @@ def torture(args: argparse.Namespace) -> int:
     started = time.monotonic()
     boots: list[Boot] = []
     shares = list(enumerate(_shares(args.cuts, args.per_boot)))
-    run_boot_of = {index: share for index, share in shares}
+    run_boot_of = dict(shares)
     program(), kernels.get(args.kernel), target.tool()
     bad: Boot | None = None
     with ThreadPoolExecutor(args.jobs) as pool:
         for boot in pool.map(lambda index: run_boot(args.seed + index, run_boot_of[index], args)
-                             if bad is None else None, run_boot_of):
+                             if bad is None else None, run_boot_of):  # noqa: B023
             if boot is None:
                 continue
             boots.append(boot)
