@@ -10,6 +10,7 @@
  * records. Both are taken with interrupts off and alone.
  */
 #include "ftl.h"
+#include "trace.h"
 
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -79,16 +80,19 @@ static void range_commit(struct mtftl *ftl, const struct mtftl_range_rec *rec)
 		wake_flusher(ftl);
 }
 
-/* Record a loss, whose number was drawn with the change of the map. Sleeps. */
+/* Record a loss, whose number was drawn with the change of the map; NULL: there was none. */
 void mtftl_range_log(struct mtftl *ftl, const struct mtftl_range_rec *rec)
 {
 	range_commit(ftl, rec);
 }
 
-void mtftl_range_wait(struct mtftl *ftl)
+/* Keep room for mtftl_range_log(). False: nothing can be written any more. Sleeps. */
+bool mtftl_range_wait(struct mtftl *ftl)
 {
 	while (!range_reserve(ftl, NULL))
-		mtftl_flush_sync(ftl);
+		if (mtftl_flush_sync(ftl))
+			return false;
+	return true;
 }
 
 /* Discard or write-zeroes. Never sleeps; completes the bio, now or later. */
@@ -241,6 +245,7 @@ static int flush_round(struct mtftl *ftl)
 	if (!r && drawn > ftl->durable_seq)
 		WRITE_ONCE(ftl->durable_seq, drawn);
 	mtftl_count(ftl, flushes, 1);
+	trace_mtftl_flush(ftl, ftl->durable_seq, r);
 	return r;
 }
 

@@ -280,6 +280,7 @@ struct mtftl {
 	u32 reserve;			/* zones that users cannot take */
 	u32 kept;			/* of them: for what is buffered */
 	bool gated;			/* no more than the reserve is left: buffers take nothing */
+	bool no_victim;			/* and GC finds none: users fill what is open */
 	u32 broken_zones;		/* full ones that GC has to clear; zones_lock */
 	u32 low_water;			/* GC runs below */
 	atomic64_t credit;		/* blocks that users may write while GC runs */
@@ -315,7 +316,9 @@ struct mtftl {
 	atomic_t failed_zones;		/* since the last write that succeeded */
 
 	struct mtftl_super super;
-	atomic64_t log_blocks;		/* written since the last checkpoint */
+	u64 log_limit;			/* numbers drawn since the last checkpoint */
+	struct work_struct ckpt_work;
+	struct workqueue_struct *ckpt_wq;
 	bool read_only;			/* nothing can be written any more */
 	bool mounted;
 	bool noflush;			/* the suspend under way */
@@ -398,6 +401,7 @@ void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_unit_io *unit);
 void mtftl_zone_unit_done(struct mtftl_unit_io *unit, blk_status_t status);
 void mtftl_zone_set_state(struct mtftl *ftl, struct mtftl_zone *zone,
 			  enum mtftl_zone_state state);
+void mtftl_zones_no_victim(struct mtftl *ftl, bool none);
 int mtftl_zone_reset(struct mtftl *ftl, struct mtftl_zone *zone);
 u32 mtftl_zones_free_count(struct mtftl *ftl);
 
@@ -413,7 +417,7 @@ void mtftl_flush_stop(struct mtftl *ftl);
 void mtftl_flush_bio(struct mtftl *ftl, struct bio *bio);
 int mtftl_flush_sync(struct mtftl *ftl);
 void mtftl_trim(struct mtftl *ftl, struct bio *bio);
-void mtftl_range_wait(struct mtftl *ftl);
+bool mtftl_range_wait(struct mtftl *ftl);
 void mtftl_range_log(struct mtftl *ftl, const struct mtftl_range_rec *rec);
 
 /* gc.c */
@@ -434,6 +438,8 @@ void mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf,
 
 /* super.c */
 int mtftl_super_read(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone, u32 *wp);
+u64 mtftl_log_length(struct mtftl *ftl);
+void mtftl_checkpoint_work(struct work_struct *work);
 int mtftl_super_dirty(struct mtftl *ftl);
 int mtftl_checkpoint(struct mtftl *ftl, bool clean);
 int mtftl_checkpoint_load(struct mtftl *ftl, struct mtftl_zone_record *records);

@@ -18,6 +18,7 @@
  * the thread.
  */
 #include "ftl.h"
+#include "trace.h"
 
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -285,7 +286,8 @@ static void lose(struct mtftl_gc *gc, const struct gc_item *item)
 	};
 	struct mtftl *ftl = gc->ftl;
 
-	mtftl_range_wait(ftl);
+	if (!mtftl_range_wait(ftl))
+		return;
 	if (mtftl_map_lose(ftl, item->lba, item->page, &rec.seq)) {
 		mtftl_count(ftl, lost_blocks, 1);
 		mtftl_range_log(ftl, &rec);
@@ -509,9 +511,13 @@ static bool gc_step(struct mtftl_gc *gc)
 	spin_unlock(&ftl->zones_lock);
 	WRITE_ONCE(gc->forced, false);
 	update_active(gc, victim && zones_coming(ftl) < ftl->low_water);
+	mtftl_zones_no_victim(ftl, !victim &&
+			      !READ_ONCE(ftl->zone_count[MTFTL_ZONE_RESETTING]));
 	if (!victim)
 		return false;
 	empty = collect_all(gc, victim);
+	trace_mtftl_gc_victim(victim, gc->nr_items, zones_coming(ftl),
+			      atomic64_read(&ftl->credit));
 	spin_lock(&ftl->zones_lock);
 	mtftl_zone_set_state(ftl, victim, empty ? MTFTL_ZONE_RESETTING : MTFTL_ZONE_FULL);
 	if (!empty && victim->broken)
@@ -542,6 +548,7 @@ static int gc_thread(void *data)
 			continue;
 		}
 		update_active(gc, false);
+		mtftl_zones_no_victim(ftl, false);
 		wait_event_idle(ftl->gc_wait, kthread_should_stop() ||
 				(!READ_ONCE(ftl->read_only) && wanted(gc)));
 	}

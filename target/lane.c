@@ -11,6 +11,7 @@
  * lane's thread. Slots change under their shard's lock, see l2p.c.
  */
 #include "ftl.h"
+#include "trace.h"
 
 #include <linux/jiffies.h>
 #include <linux/sched/mm.h>
@@ -186,6 +187,7 @@ static void advance_tail(struct mtftl_lane *lane)
 		tail++;
 	}
 	WRITE_ONCE(lane->tail, tail);
+	trace_mtftl_free(lane, lane->head - tail);
 }
 
 static void put_unit(struct mtftl_lane *lane, struct mtftl_unit_io *unit)
@@ -269,6 +271,7 @@ static bool lane_compose(struct mtftl_lane *lane)
 		mtftl_stream_take(stream, unit);
 	mutex_unlock(&stream->lock);
 	WRITE_ONCE(lane->next, next);
+	trace_mtftl_unit_composed(lane, seq, n, unit->nr);
 
 	if (!unit->nr) {
 		put_unit(lane, unit);
@@ -332,6 +335,8 @@ static bool insert_bio(struct mtftl_lane *lane, struct bio *bio, bool waited)
 				mtftl_count(ftl, user_writes, written);
 				return false;
 			}
+			trace_mtftl_insert(lane, lba, n, READ_ONCE(lane->head) -
+						       READ_ONCE(lane->tail));
 		}
 		value = lane_value(lane, pos);
 		slot = mtftl_slot(ftl, value, &data);

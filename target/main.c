@@ -16,6 +16,7 @@
 
 #define DEFAULT_BUFFER_ENTRIES	1024
 #define DEFAULT_WRITE_UNIT	32
+#define MIN_LOG			16384u	/* units between two checkpoints at least */
 #define MAX_DISCARD_BLOCKS	(64u << MTFTL_CHUNK_SHIFT)
 
 static LIST_HEAD(mounts);
@@ -181,6 +182,30 @@ static int check_super(struct mtftl *ftl)
 	return 0;
 }
 
+/*
+ * Zones that users leave to GC. When they get there buffers take nothing more, and all that is
+ * buffered by then has to fit into a part of it, were each unit as small as can be.
+ * On a device with little to spare, the buffer gets smaller instead.
+ */
+static void set_reserve(struct mtftl *ftl)
+{
+	u32 ckpt = mtftl_ckpt_zones(ftl->nr_zones, ftl->capacity, ftl->logical_blocks);
+	u32 zones = ftl->nr_zones - MTFTL_NR_SB_ZONES - 2 * ckpt;
+	u32 payload = ftl->capacity - mtftl_footer_reserve(ftl->capacity);
+	u32 needed = DIV_ROUND_UP_ULL(ftl->logical_blocks + ftl->logical_blocks / 32, payload);
+	u32 spare = zones > needed ? zones - needed : 0;
+	u32 most = max(spare / 2, MTFTL_GC_RESERVE_ZONES);
+
+	ftl->kept = 1 + DIV_ROUND_UP(2 * ftl->opt.buffer_entries, ftl->capacity);
+	if (ftl->kept + 2 > most) {
+		ftl->kept = most - 2;
+		ftl->opt.buffer_entries = (ftl->kept - 1) * ftl->capacity / 2;
+		DMWARN("%s: buffer_entries is %u: more would not fit into %u spare zones",
+		       ftl->dev->name, ftl->opt.buffer_entries, spare);
+	}
+	ftl->reserve = ftl->kept + 2;
+}
+
 static int check_options(struct mtftl *ftl)
 {
 	struct dm_target *ti = ftl->ti;
@@ -192,6 +217,7 @@ static int check_options(struct mtftl *ftl)
 	ftl->logical_blocks = ftl->super.info.logical_blocks;
 	ftl->seed = mtftl_seed(ftl->super.info.uuid, ftl->super.info.key);
 
+	set_reserve(ftl);
 	ftl->nr_lanes = ftl->opt.lanes ? ftl->opt.lanes : num_online_cpus();
 	/* A lane of less than a unit would never compose a full one. */
 	ftl->nr_lanes = clamp(ftl->opt.buffer_entries / ftl->opt.write_unit, 1u, ftl->nr_lanes);
@@ -206,9 +232,9 @@ static int check_options(struct mtftl *ftl)
 		ti->error = "Device allows too few open zones, expected 4 at least";
 		return -EINVAL;
 	}
-	/* All that is buffered fits into what is kept, were each block a unit of its own. */
-	ftl->kept = 1 + DIV_ROUND_UP(2 * ftl->opt.buffer_entries, ftl->capacity);
-	ftl->reserve = ftl->kept + 2;
+	/* A checkpoint costs little beside what is written in between: 1% with full units. */
+	ftl->log_limit = max(2u * mtftl_ckpt_stream_blocks(ftl->nr_zones, ftl->logical_blocks),
+			     MIN_LOG);
 	ftl->low_water = ftl->opt.low_water ? ftl->opt.low_water :
 			 ftl->reserve + max(2u, ftl->nr_zones / 64);
 	return 0;
@@ -219,6 +245,9 @@ static int check_options(struct mtftl *ftl)
 static void unmount(struct mtftl *ftl)
 {
 	mtftl_gc_stop(ftl);
+	if (ftl->ckpt_wq)
+		destroy_workqueue(ftl->ckpt_wq);
+	ftl->ckpt_wq = NULL;
 	if (ftl->wq)
 		flush_workqueue(ftl->wq);
 	mtftl_lanes_stop(ftl);
@@ -240,7 +269,8 @@ static int mount(struct mtftl *ftl)
 	int r;
 
 	ftl->super.buf = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
-	r = ftl->super.buf ? 0 : -ENOMEM;
+	ftl->ckpt_wq = alloc_ordered_workqueue("mtftl-ckpt-%s", WQ_MEM_RECLAIM, ftl->dev->name);
+	r = ftl->super.buf && ftl->ckpt_wq ? 0 : -ENOMEM;
 	r = r ?: mtftl_read_init(ftl);
 	r = r ?: mtftl_map_alloc(ftl);
 	r = r ?: mtftl_zones_alloc(ftl);
@@ -272,6 +302,7 @@ static int stop_clean(struct mtftl *ftl)
 		return 0;
 	flags = memalloc_noio_save();
 	mtftl_gc_stop(ftl);
+	flush_workqueue(ftl->ckpt_wq);
 	r = mtftl_flush_sync(ftl);
 	flush_workqueue(ftl->wq);
 	if (!r)
@@ -351,6 +382,7 @@ static int mtftl_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	INIT_LIST_HEAD(&ftl->redo);
 	INIT_LIST_HEAD(&ftl->footer_bufs);
 	INIT_WORK(&ftl->redo_work, mtftl_redo_work);
+	INIT_WORK(&ftl->ckpt_work, mtftl_checkpoint_work);
 	init_waitqueue_head(&ftl->drain_wait);
 	init_waitqueue_head(&ftl->flush_wait);
 	init_waitqueue_head(&ftl->gc_wait);

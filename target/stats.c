@@ -5,6 +5,9 @@
  */
 #include "ftl.h"
 
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
 #define NR_COUNTERS	(sizeof(struct mtftl_cpu_stats) / sizeof(u64))
 
 static void sum_stats(struct mtftl *ftl, struct mtftl_cpu_stats *sum)
@@ -67,8 +70,8 @@ void mtftl_status(struct mtftl *ftl, char *result, unsigned int maxlen)
 	       s.user_overwrites, s.user_trims, s.user_reads, s.buffer_reads);
 	DMEMIT(" flash_data %llu flash_gc %llu flash_headers %llu flash_meta %llu waf %llu.%03llu",
 	       s.data_blocks, s.gc_blocks, s.units, s.meta_blocks, waf / 1000, waf % 1000);
-	DMEMIT(" waits %llu flushes %llu checkpoints %llu log %lld seq %lld", s.waits, s.flushes,
-	       s.checkpoints, atomic64_read(&ftl->log_blocks), atomic64_read(&ftl->seq));
+	DMEMIT(" waits %llu flushes %llu checkpoints %llu log %llu seq %lld", s.waits, s.flushes,
+	       s.checkpoints, mtftl_log_length(ftl), atomic64_read(&ftl->seq));
 	DMEMIT(" read_errors %llu write_errors %llu lost %llu", s.read_errors, s.write_errors,
 	       s.lost_blocks);
 	DMEMIT(" wear_least %u wear_most %u wear_total %llu", least, most, total);

@@ -6,6 +6,7 @@
  * context, to the bio.
  */
 #include "ftl.h"
+#include "trace.h"
 
 #include <linux/slab.h>
 
@@ -94,6 +95,7 @@ static void unit_endio(struct bio *bio)
 		unit->offset = (bio->bi_iter.bi_sector / MTFTL_BLOCK_SECTORS) -
 			       mtftl_zone_page(ftl, unit->zone);
 	bio_uninit(bio);
+	trace_mtftl_unit_completed(unit, blk_status_to_errno(status));
 	if (likely(!status)) {
 		unit_finish(unit, status);
 		return;
@@ -132,6 +134,7 @@ void mtftl_unit_submit(struct mtftl_unit_io *unit)
 				 offset_in_page(data)) != MTFTL_BLOCK_SIZE)
 			WARN_ON_ONCE(1);
 	}
+	trace_mtftl_unit_submitted(unit, 0);
 	submit_bio_noacct(bio);
 }
 

@@ -7,6 +7,7 @@
  * in flight and its footer under zone->lock (completions).
  */
 #include "ftl.h"
+#include "trace.h"
 
 #include <linux/slab.h>
 
@@ -16,6 +17,7 @@ void mtftl_zone_set_state(struct mtftl *ftl, struct mtftl_zone *zone,
 			  enum mtftl_zone_state state)
 {
 	lockdep_assert_held(&ftl->zones_lock);
+	trace_mtftl_zone_state(zone, zone->state, state);
 	ftl->zone_count[zone->state]--;
 	zone->state = state;
 	ftl->zone_count[state]++;
@@ -75,7 +77,7 @@ static bool may_open_empty(struct mtftl *ftl, enum mtftl_right right)
 		return false;
 	/* Users have their limit at the door of the buffers. The last zone is for flushes. */
 	if (right == MTFTL_RIGHT_USER)
-		return empty > 0;
+		return empty > (ftl->no_victim ? ftl->reserve : 0);
 	return empty > (lanes_empty(ftl) ? 1 : ftl->kept);
 }
 
@@ -83,7 +85,23 @@ static bool may_open_empty(struct mtftl *ftl, enum mtftl_right right)
 static void update_gate(struct mtftl *ftl)
 {
 	lockdep_assert_held(&ftl->zones_lock);
-	WRITE_ONCE(ftl->gated, ftl->zone_count[MTFTL_ZONE_EMPTY] <= ftl->reserve);
+	WRITE_ONCE(ftl->gated, ftl->zone_count[MTFTL_ZONE_EMPTY] <= ftl->reserve &&
+			       !ftl->no_victim);
+}
+
+/*
+ * No full zone is worth collecting: what could be gained lies in the open ones, so users go
+ * on in those until they are full.
+ */
+void mtftl_zones_no_victim(struct mtftl *ftl, bool none)
+{
+	if (none == READ_ONCE(ftl->no_victim))
+		return;
+	spin_lock(&ftl->zones_lock);
+	ftl->no_victim = none;
+	update_gate(ftl);
+	spin_unlock(&ftl->zones_lock);
+	mtftl_space_appeared(ftl);
 }
 
 static struct mtftl_zone *zone_open(struct mtftl *ftl, enum mtftl_right right)
@@ -121,6 +139,9 @@ static struct mtftl_zone *zone_open(struct mtftl *ftl, enum mtftl_right right)
 		zone->limit -= mtftl_footer_reserve(ftl->capacity);
 	if (mtftl_zones_free_count(ftl) < ftl->low_water)
 		mtftl_gc_kick(ftl);
+	/* Zones are opened seldom enough to look here how long recovery would take. */
+	if (mtftl_log_length(ftl) > ftl->log_limit)
+		queue_work(ftl->ckpt_wq, &ftl->ckpt_work);
 	return zone;
 }
 
@@ -235,7 +256,6 @@ void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_unit_io *unit)
 	zone->wp += unit->blocks;
 	zone->in_flight++;
 	spin_unlock_irq(&zone->lock);
-	atomic64_add(unit->blocks, &stream->ftl->log_blocks);
 }
 
 /* Completed, or failed and about to go elsewhere. Any context. */
