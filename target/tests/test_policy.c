@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Unit tests of the policies: budget of open zones, victims, rate of users.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "policy.h"
+
+/* Whatever the limits are: something for everybody, and never more than there is. */
+static void budget_fits_every_limit(void **state)
+{
+	static const u32 zones[] = { 16, 32, 128, 1024, 65536 };
+	struct mtftl_budget b;
+	u32 limit, lanes, i;
+
+	(void)state;
+	for (i = 0; i < sizeof(zones) / sizeof(zones[0]); i++)
+		for (limit = MTFTL_MIN_OPEN_ZONES; limit < 300; limit++)
+			for (lanes = 1; lanes <= 256; lanes++) {
+				assert_int_equal(mtftl_budget(limit, lanes, zones[i], &b), 0);
+				assert_true(b.data_zones >= 1);
+				/* Superblock log and two checkpoints. */
+				assert_true(b.data_zones + 3 <= limit);
+				assert_true(b.user_streams >= 1 && b.user_streams <= lanes);
+				assert_true(b.user_streams + !b.gc_shares <= b.data_zones);
+			}
+}
+
+static void budget_refuses_less_than_four(void **state)
+{
+	struct mtftl_budget b;
+	u32 limit;
+
+	(void)state;
+	for (limit = 1; limit < MTFTL_MIN_OPEN_ZONES; limit++)
+		assert_int_equal(mtftl_budget(limit, 1, 1024, &b), -EINVAL);
+}
+
+static void budget_gives_each_lane_a_zone_where_it_can(void **state)
+{
+	struct mtftl_budget b;
+
+	(void)state;
+	assert_int_equal(mtftl_budget(0, 8, 1024, &b), 0);
+	assert_int_equal(b.user_streams, 8);
+	assert_false(b.gc_shares);
+	assert_true(b.data_zones > 9);
+	assert_int_equal(mtftl_budget(12, 8, 1024, &b), 0);
+	assert_int_equal(b.user_streams, 8);
+	assert_int_equal(mtftl_budget(4, 8, 1024, &b), 0);
+	assert_int_equal(b.user_streams, 1);
+	assert_true(b.gc_shares);
+}
+
+static u64 score(const char *name, u32 valid, u64 age)
+{
+	struct mtftl_candidate zone = { .valid = valid, .capacity = 1000, .age = age };
+	const struct mtftl_victim_policy *policy = mtftl_victim_policy(name);
+
+	assert_non_null(policy);
+	return policy->score(&zone);
+}
+
+static void greedy_looks_at_what_is_valid_alone(void **state)
+{
+	(void)state;
+	assert_true(score("greedy", 100, 1) > score("greedy", 101, 1000000));
+	assert_int_equal(score("greedy", 1000, 5), 0);
+}
+
+static void cost_benefit_prefers_the_old(void **state)
+{
+	(void)state;
+	assert_true(score("cost-benefit", 500, 1000) > score("cost-benefit", 500, 10));
+	assert_true(score("cost-benefit", 700, 1000) > score("cost-benefit", 300, 10));
+	assert_true(score("cost-benefit", 300, 1000) > score("cost-benefit", 700, 1000));
+	/* Nothing to gain, however old: never a victim. And no overflow. */
+	assert_int_equal(score("cost-benefit", 1000, UINT64_MAX), 0);
+	assert_true(score("cost-benefit", 0, UINT64_MAX) > score("cost-benefit", 1, UINT64_MAX));
+}
+
+static void unknown_policy_is_none(void **state)
+{
+	(void)state;
+	assert_null(mtftl_victim_policy("best"));
+	assert_null(mtftl_victim_policy(""));
+}
+
+/* In balance users get exactly what GC gains. */
+static void rate_is_the_gain_at_the_target(void **state)
+{
+	(void)state;
+	assert_int_equal(mtftl_rate_credit(60, 600, 1000, 10, 4, 10), 40);
+	assert_int_equal(mtftl_rate_credit(0, 0, 1000, 10, 4, 10), 1000);
+}
+
+static void rate_is_monotonic_in_free_zones(void **state)
+{
+	u64 last = 0, now;
+	u32 free;
+
+	(void)state;
+	for (free = 0; free < 40; free++) {
+		now = mtftl_rate_credit(640, 500, 1000, free, 4, 12);
+		assert_true(now >= last);
+		/* No steps: a zone more or less changes little. */
+		assert_true(now - last <= 640 / 8 + 1);
+		last = now;
+	}
+	assert_int_equal(mtftl_rate_credit(640, 500, 1000, 4, 4, 12), 0);
+	assert_int_equal(last, 2 * 640);
+}
+
+static void rate_never_divides_by_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(mtftl_rate_credit(10, 1000, 1000, 10, 4, 8), 0);
+	assert_int_equal(mtftl_rate_credit(10, 2000, 1000, 10, 4, 8), 0);
+	assert_int_equal(mtftl_rate_credit(10, 10, 20, 5, 4, 4), 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(budget_fits_every_limit),
+		cmocka_unit_test(budget_refuses_less_than_four),
+		cmocka_unit_test(budget_gives_each_lane_a_zone_where_it_can),
+		cmocka_unit_test(greedy_looks_at_what_is_valid_alone),
+		cmocka_unit_test(cost_benefit_prefers_the_old),
+		cmocka_unit_test(unknown_policy_is_none),
+		cmocka_unit_test(rate_is_the_gain_at_the_target),
+		cmocka_unit_test(rate_is_monotonic_in_free_zones),
+		cmocka_unit_test(rate_never_divides_by_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
