@@ -165,7 +165,7 @@ static int write_ranges(struct mtftl *ftl)
 	unit->private = &done;
 	for (;;) {
 		gen = atomic_read(&ftl->space_gen);
-		stream = mtftl_stream_find(ftl, 0, 1, MTFTL_RIGHT_USER, &room);
+		stream = mtftl_stream_find(ftl, 0, 1, MTFTL_RIGHT_URGENT, &room);
 		if (stream)
 			break;
 		if (READ_ONCE(ftl->read_only))

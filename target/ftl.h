@@ -185,6 +185,7 @@ struct mtftl_footer_buf {
 /* Which zones may be taken by whom. */
 enum mtftl_right {
 	MTFTL_RIGHT_USER,	/* what is buffered fits into the reserve: see gc.c */
+	MTFTL_RIGHT_URGENT,	/* a flush or a failed write waits for it: any zone */
 	MTFTL_RIGHT_GC,		/* leaves zones for what is buffered */
 };
 

@@ -419,6 +419,8 @@ static bool collect_all(struct mtftl_gc *gc, struct mtftl_zone *victim)
 		return false;
 	if (!zone_valid(victim))
 		return true;
+	if (!device_answers(gc))
+		return false;
 	/* A header could not be read, or a footer was wrong. */
 	gc->nr_items = 0;
 	find_by_map(gc, victim);

@@ -185,7 +185,7 @@ void mtftl_redo_work(struct work_struct *work)
 			mtftl_set_read_only(ftl, "writes fail wherever they go");
 		if (mtftl_out_of_zones(ftl))
 			mtftl_set_read_only(ftl, "a write failed and no zone is left for it");
-		right = unit->type == MTFTL_UNIT_GC ? MTFTL_RIGHT_GC : MTFTL_RIGHT_USER;
+		right = unit->type == MTFTL_UNIT_GC ? MTFTL_RIGHT_GC : MTFTL_RIGHT_URGENT;
 		stream = NULL;
 		if (!READ_ONCE(ftl->read_only))
 			stream = mtftl_stream_find(ftl, 0, unit->blocks, right, &room);

@@ -71,13 +71,19 @@ static bool may_open_empty(struct mtftl *ftl, enum mtftl_right right)
 
 	lockdep_assert_held(&ftl->zones_lock);
 	/* GC can always open its zone: else nothing would ever become free again. */
-	if (right == MTFTL_RIGHT_USER && !ftl->gc_stream->zone && !ftl->budget.gc_shares)
+	if (right != MTFTL_RIGHT_GC && !ftl->gc_stream->zone && !ftl->budget.gc_shares)
 		kept = 1;
 	if (ftl->zones_in_use + kept >= ftl->budget.data_zones)
 		return false;
 	/* Users have their limit at the door of the buffers. The last zone is for flushes. */
-	if (right == MTFTL_RIGHT_USER)
+	switch (right) {
+	case MTFTL_RIGHT_USER:
 		return empty > (ftl->no_victim ? ftl->reserve : 0);
+	case MTFTL_RIGHT_URGENT:
+		return empty > 0;
+	case MTFTL_RIGHT_GC:
+		break;
+	}
 	return empty > (lanes_empty(ftl) ? 1 : ftl->kept);
 }
 
@@ -231,7 +237,7 @@ static struct mtftl_stream *try_streams(struct mtftl *ftl, unsigned int first, u
 struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, unsigned int first, u32 least,
 				       enum mtftl_right right, u32 *room)
 {
-	bool mixed = right == MTFTL_RIGHT_USER || !ftl->opt.hot_cold;
+	bool mixed = right != MTFTL_RIGHT_GC || !ftl->opt.hot_cold;
 	struct mtftl_stream *stream = NULL;
 
 	if (READ_ONCE(ftl->gated) && mixed)
@@ -239,7 +245,7 @@ struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, unsigned int first, u3
 			 try_stream(ftl->gc_stream, least, right, false, room);
 	if (!stream && mixed)
 		stream = try_streams(ftl, first, least, right, true, room);
-	if (!stream && (right == MTFTL_RIGHT_GC || READ_ONCE(ftl->gated)))
+	if (!stream && (right != MTFTL_RIGHT_USER || READ_ONCE(ftl->gated)))
 		stream = try_stream(ftl->gc_stream, least, right, true, room);
 	return stream;
 }
