@@ -111,6 +111,7 @@ struct mtftl_lane {
 	struct mtftl_slot *slots;
 	void **chunks;			/* pages of the slots */
 	u32 entries;			/* slots in use at most */
+	u32 batch;			/* filled slots that are worth a unit */
 	u32 mask;			/* of positions, for the array's index */
 	u32 first_slot;			/* map value of slot 0 */
 
@@ -132,10 +133,15 @@ struct mtftl_lane {
 	} stalled;
 
 	/* Who puts work into other lanes: a hint, racy by design. */
-	struct mtftl_lane *helper;	/* where this CPU's writes go at present */
-	unsigned long helper_until;	/* jiffies: look for a better one after */
-	unsigned int guest;		/* lane that chose this one as its helper */
-	unsigned long guest_seen;
+	unsigned int guest;		/* lane whose user came here last */
+	unsigned long guest_seen;	/* jiffies */
+};
+
+/* A CPU's choice of lane, for a jiffy. Hints: written by whoever runs there. */
+struct mtftl_cpu {
+	struct mtftl_lane *lane;
+	u32 most;			/* slots in use there that make it look elsewhere */
+	unsigned long seen;		/* jiffies of its last write */
 };
 
 enum mtftl_zone_state {
@@ -265,7 +271,7 @@ struct mtftl {
 	struct mtftl_lane *lanes ____cacheline_aligned_in_smp;
 	unsigned int nr_lanes;
 	unsigned int lane_shift;	/* slots of a lane's array */
-	unsigned long __percpu *submitted;	/* jiffies of the CPU's last write */
+	struct mtftl_cpu __percpu *cpus;
 	atomic_t space_gen;		/* one more whenever place may have appeared */
 	struct mtftl_stream *streams;	/* budget.user_streams, then GC's */
 	struct mtftl_stream *gc_stream;

@@ -19,6 +19,7 @@
 
 #define UNITS_MIN	4u
 #define UNITS_MAX	32u
+#define BATCH_MIN	8u	/* blocks that are worth waking the writer for */
 #define SPARE_AFTER	2	/* jiffies without a user of its own */
 
 struct mtftl_slot *mtftl_slot(struct mtftl *ftl, u32 value, void **data)
@@ -72,10 +73,9 @@ static bool is_stalled(struct mtftl_lane *lane)
  * A full unit goes at once; less than that only if nothing is in flight, so that a lone
  * write does not wait, or if somebody waits for it.
  */
-static bool may_compose(struct mtftl_lane *lane, u64 filled)
+static bool may_compose(struct mtftl_lane *lane, u64 filled, u32 enough)
 {
-	return filled >= lane->ftl->opt.write_unit || !READ_ONCE(lane->units_in_flight) ||
-	       !is_drained(lane);
+	return filled >= enough || !READ_ONCE(lane->units_in_flight) || !is_drained(lane);
 }
 
 /* Waiting bios are admitted many at a time, so that those woken do not run one by one. */
@@ -99,8 +99,9 @@ static bool has_work(struct mtftl_lane *lane)
 		return false;
 	if (is_stalled(lane))
 		return false;
+	/* Small units are worth waking up for several at a time only. */
 	return !list_empty(&lane->free_units) &&
-	       may_compose(lane, READ_ONCE(lane->head) - READ_ONCE(lane->next));
+	       may_compose(lane, READ_ONCE(lane->head) - READ_ONCE(lane->next), lane->batch);
 }
 
 /* Any context. Whoever gave the writer something to do calls this afterwards. */
@@ -226,7 +227,8 @@ static bool lane_compose(struct mtftl_lane *lane)
 	u64 seq, next;
 
 	n = count_filled(lane, ftl->opt.write_unit);
-	if (!n || !may_compose(lane, n) || READ_ONCE(ftl->read_only))
+	if (!n || READ_ONCE(ftl->read_only) ||
+	    !may_compose(lane, n, ftl->opt.write_unit))
 		return false;
 	if (is_stalled(lane))
 		return false;
@@ -398,7 +400,14 @@ static bool lane_admit(struct mtftl_lane *lane)
 	return some;
 }
 
-/* Which lane takes a user's write */
+/*
+ * Which lane takes a user's write
+ *
+ * The user's own CPU also runs its lane's writer, so a user whose neighbours are idle
+ * goes to a neighbour's lane, where the writer has a CPU to itself; with all CPUs busy
+ * everybody stays at home. The choice is kept for a jiffy. Hints only: a wrong one costs
+ * time, nothing else, so nothing here is locked.
+ */
 
 static u32 lane_used(struct mtftl_lane *lane)
 {
@@ -408,7 +417,7 @@ static u32 lane_used(struct mtftl_lane *lane)
 /* Its CPU has no user of its own, and no other lane's user has come to it. */
 static bool is_spare(struct mtftl *ftl, struct mtftl_lane *lane, struct mtftl_lane *home)
 {
-	unsigned long seen = READ_ONCE(*per_cpu_ptr(ftl->submitted, lane->cpu));
+	unsigned long seen = READ_ONCE(per_cpu_ptr(ftl->cpus, lane->cpu)->seen);
 
 	if (time_before(jiffies, seen + SPARE_AFTER))
 		return false;
@@ -416,52 +425,49 @@ static bool is_spare(struct mtftl *ftl, struct mtftl_lane *lane, struct mtftl_la
 	       time_after_eq(jiffies, READ_ONCE(lane->guest_seen) + SPARE_AFTER);
 }
 
-static struct mtftl_lane *find_helper(struct mtftl *ftl, struct mtftl_lane *home)
+static struct mtftl_lane *find_spare(struct mtftl *ftl, struct mtftl_lane *first,
+				     struct mtftl_lane *home)
 {
-	unsigned int i, first = home->helper ? home->helper->index : home->index;
 	struct mtftl_lane *lane;
+	unsigned int i;
 
 	for (i = 0; i < ftl->nr_lanes; i++) {
-		lane = &ftl->lanes[(first + i) % ftl->nr_lanes];
-		if (lane == home || lane->cpu == home->cpu || lane_used(lane) > lane->entries / 2 ||
+		lane = &ftl->lanes[(first->index + i) % ftl->nr_lanes];
+		if (lane->cpu == home->cpu || lane_used(lane) > lane->entries / 2 ||
 		    !is_spare(ftl, lane, home))
 			continue;
 		WRITE_ONCE(lane->guest, home->index);
 		WRITE_ONCE(lane->guest_seen, jiffies);
 		return lane;
 	}
-	return home;
+	return NULL;
 }
 
-/*
- * The user's own CPU also runs its lane's writer, so a user whose neighbours are idle
- * goes to a neighbour's lane, where the writer has a CPU to itself; with all CPUs busy
- * everybody stays at home. Hints only: a wrong choice costs time, nothing else.
- */
+static struct mtftl_lane *choose_lane(struct mtftl *ftl, struct mtftl_cpu *here,
+				      struct mtftl_lane *home)
+{
+	struct mtftl_lane *lane = find_spare(ftl, here->lane ?: home, home);
+	unsigned int i;
+
+	WRITE_ONCE(here->seen, jiffies);
+	here->lane = lane ?: home;
+	/* A guest leaves before it fills the place; at home there is nowhere better to go. */
+	here->most = lane ? lane->entries / 2 : home->entries - 1;
+	if (!lane && lane_used(home) >= home->entries)
+		for (i = 0, lane = home; i < ftl->nr_lanes; i++)
+			if (lane_used(&ftl->lanes[i]) < lane_used(lane))
+				lane = &ftl->lanes[i];
+	return lane ?: home;
+}
+
 static struct mtftl_lane *pick_lane(struct mtftl *ftl)
 {
-	unsigned int cpu = raw_smp_processor_id(), i;
-	struct mtftl_lane *home, *lane, *best;
+	struct mtftl_cpu *here = raw_cpu_ptr(ftl->cpus);
+	struct mtftl_lane *lane = READ_ONCE(here->lane);
 
-	if (ftl->nr_lanes == 1)
-		return &ftl->lanes[0];
-	home = &ftl->lanes[cpu % ftl->nr_lanes];
-	if (READ_ONCE(*per_cpu_ptr(ftl->submitted, cpu)) != jiffies)
-		WRITE_ONCE(*per_cpu_ptr(ftl->submitted, cpu), jiffies);
-
-	lane = READ_ONCE(home->helper);
-	if (!lane || time_after(jiffies, READ_ONCE(home->helper_until)) ||
-	    (lane != home && lane_used(lane) > lane->entries / 2)) {
-		lane = find_helper(ftl, home);
-		WRITE_ONCE(home->helper, lane);
-		WRITE_ONCE(home->helper_until, jiffies);
-	}
-	if (lane_used(lane) < lane->entries)
+	if (lane && here->seen == jiffies && lane_used(lane) <= here->most)
 		return lane;
-	for (i = 0, best = home; i < ftl->nr_lanes; i++)
-		if (lane_used(&ftl->lanes[i]) < lane_used(best))
-			best = &ftl->lanes[i];
-	return best;
+	return choose_lane(ftl, here, &ftl->lanes[raw_smp_processor_id() % ftl->nr_lanes]);
 }
 
 /* A user's write: never sleeps. Completes the bio, now or later. */
@@ -563,12 +569,12 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 {
 	unsigned int i, cpu;
 
-	ftl->submitted = alloc_percpu(unsigned long);
+	ftl->cpus = alloc_percpu(struct mtftl_cpu);
 	ftl->lanes = kvcalloc(ftl->nr_lanes, sizeof(*ftl->lanes), GFP_KERNEL);
-	if (!ftl->submitted || !ftl->lanes)
+	if (!ftl->cpus || !ftl->lanes)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu)
-		*per_cpu_ptr(ftl->submitted, cpu) = jiffies - SPARE_AFTER;
+		per_cpu_ptr(ftl->cpus, cpu)->seen = jiffies - SPARE_AFTER;
 	for (i = 0, cpu = -1; i < ftl->nr_lanes; i++) {
 		struct mtftl_lane *lane = &ftl->lanes[i];
 		int r;
@@ -580,6 +586,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		lane->index = i;
 		lane->cpu = cpu;
 		lane->entries = max(ftl->opt.buffer_entries / ftl->nr_lanes, 1u);
+		lane->batch = min(max(ftl->opt.write_unit, BATCH_MIN), lane->entries / 2);
 		lane->mask = (1u << ftl->lane_shift) - 1;
 		lane->first_slot = MTFTL_MAP_SLOTS + (i << ftl->lane_shift);
 		lane->guest = i;
@@ -613,6 +620,6 @@ void mtftl_lanes_free(struct mtftl *ftl)
 	}
 	kvfree(ftl->lanes);
 	ftl->lanes = NULL;
-	free_percpu(ftl->submitted);
-	ftl->submitted = NULL;
+	free_percpu(ftl->cpus);
+	ftl->cpus = NULL;
 }

@@ -165,8 +165,7 @@ void mtftl_redo_work(struct work_struct *work)
 	struct mtftl *ftl = container_of(work, struct mtftl, redo_work);
 	struct mtftl_stream *stream;
 	struct mtftl_unit_io *unit;
-	enum mtftl_right right;
-	u32 room;
+	u32 room, gen;
 
 	for (;;) {
 		spin_lock_irq(&ftl->redo_lock);
@@ -185,10 +184,11 @@ void mtftl_redo_work(struct work_struct *work)
 			mtftl_set_read_only(ftl, "writes fail wherever they go");
 		if (mtftl_out_of_zones(ftl))
 			mtftl_set_read_only(ftl, "a write failed and no zone is left for it");
-		right = unit->type == MTFTL_UNIT_GC ? MTFTL_RIGHT_GC : MTFTL_RIGHT_URGENT;
+		gen = atomic_read(&ftl->space_gen);
 		stream = NULL;
 		if (!READ_ONCE(ftl->read_only))
-			stream = mtftl_stream_find(ftl, 0, unit->blocks, right, &room);
+			stream = mtftl_stream_find(ftl, 0, unit->blocks, MTFTL_RIGHT_URGENT,
+						   &room);
 		if (stream) {
 			mtftl_stream_take(stream, unit);
 			mutex_unlock(&stream->lock);
@@ -200,7 +200,9 @@ void mtftl_redo_work(struct work_struct *work)
 			spin_lock_irq(&ftl->redo_lock);
 			list_add(&unit->list, &ftl->redo);
 			spin_unlock_irq(&ftl->redo_lock);
-			return;
+			/* It looks at the list: what appeared while it was empty was missed. */
+			if (gen == atomic_read(&ftl->space_gen))
+				return;
 		}
 	}
 }
