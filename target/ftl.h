@@ -409,6 +409,7 @@ void mtftl_zone_unit_done(struct mtftl_unit_io *unit, blk_status_t status);
 void mtftl_zone_set_state(struct mtftl *ftl, struct mtftl_zone *zone,
 			  enum mtftl_zone_state state);
 void mtftl_zones_no_victim(struct mtftl *ftl, bool none);
+int mtftl_zone_mgmt(struct mtftl_zone *zone, enum req_op op);
 int mtftl_zone_reset(struct mtftl *ftl, struct mtftl_zone *zone);
 u32 mtftl_zones_free_count(struct mtftl *ftl);
 

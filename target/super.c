@@ -108,10 +108,8 @@ static int append_record(struct mtftl *ftl, u16 flags)
 		r = log_write(ftl, buf);
 	if (r) {
 		struct mtftl_zone *other = &ftl->zones[!super->zone];
-		sector_t sectors = (sector_t)MTFTL_BLOCK_SECTORS << ftl->zone_shift;
 
-		r = mtftl_compat_zone_mgmt(ftl->bdev, REQ_OP_ZONE_RESET, other->index * sectors,
-					   sectors);
+		r = mtftl_zone_mgmt(other, REQ_OP_ZONE_RESET);
 		if (!r) {
 			other->erase_count++;
 			super->zone = other->index;
@@ -154,10 +152,9 @@ struct ckpt_stream {
 static int ckpt_reset_zone(struct mtftl *ftl, u32 index)
 {
 	struct mtftl_zone *zone = &ftl->zones[index];
-	sector_t sectors = (sector_t)MTFTL_BLOCK_SECTORS << ftl->zone_shift;
 
 	zone->erase_count++;
-	return mtftl_compat_zone_mgmt(ftl->bdev, REQ_OP_ZONE_RESET, index * sectors, sectors);
+	return mtftl_zone_mgmt(zone, REQ_OP_ZONE_RESET);
 }
 
 static int ckpt_write_unit(struct ckpt_stream *stream)

@@ -302,6 +302,13 @@ void mtftl_zone_unit_done(struct mtftl_unit_io *unit, blk_status_t status)
 		mtftl_space_appeared(ftl);
 }
 
+int mtftl_zone_mgmt(struct mtftl_zone *zone, enum req_op op)
+{
+	sector_t sectors = (sector_t)MTFTL_BLOCK_SECTORS << zone->ftl->zone_shift;
+
+	return mtftl_compat_zone_mgmt(zone->ftl->bdev, op, zone->index * sectors, sectors);
+}
+
 /* One FOOTER unit at the write pointer: @entries blocks of the stream, then padding. */
 static int write_footer_unit(struct mtftl_zone *zone, void *buf, const void *stream,
 			     u32 index, u32 entries, u32 blocks)
@@ -378,6 +385,12 @@ static void zone_close_work(struct work_struct *work)
 		mtftl_count(ftl, write_errors, 1);
 		zone->broken = true;
 	}
+	/*
+	 * It cannot be filled, but must not stay active: the device counts it. Where that
+	 * fails the zone is read-only or offline, which is not active either.
+	 */
+	if (zone->broken)
+		mtftl_zone_mgmt(zone, REQ_OP_ZONE_FINISH);
 	spin_lock(&ftl->zones_lock);
 	if (zone->footer)
 		list_add(&zone->footer->list, &ftl->footer_bufs);
@@ -397,12 +410,8 @@ static void zone_close_work(struct work_struct *work)
 /* Nobody reads it, nothing in it is needed: see gc.c. A failed reset retires it. */
 int mtftl_zone_reset(struct mtftl *ftl, struct mtftl_zone *zone)
 {
-	sector_t sectors = (sector_t)MTFTL_BLOCK_SECTORS << ftl->zone_shift;
-	int r = -EIO;
+	int r = zone->broken ? -EIO : mtftl_zone_mgmt(zone, REQ_OP_ZONE_RESET);
 
-	if (!zone->broken)
-		r = mtftl_compat_zone_mgmt(ftl->bdev, REQ_OP_ZONE_RESET,
-					   zone->index * sectors, sectors);
 	if (!r)
 		zone->erase_count++;
 	spin_lock(&ftl->zones_lock);
