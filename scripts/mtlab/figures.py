@@ -73,7 +73,7 @@ def lines(axes: Axes, series: Sequence[Line], *, x: str, y: str, title: str = ""
     axes.set_ylabel(y)
     axes.set_title(title)
     if legend:
-        axes.legend(ncols=columns)
+        axes.legend(ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.2))     # below: it hides no line
 
 
 def bars(axes: Axes, groups: Sequence[str], series: Sequence[Bars], *, y: str, title: str = "",
