@@ -4,9 +4,12 @@
 #   BUILD=FOLDER      where everything is built (build/); several checkouts can share one
 #   QEMU_SRC=TARBALL  QEMU's source instead of Debian's source package
 #   KERNEL=SERIES     the shell's kernel: 6.12, 6.1 or a path
+#   CUTS=N SEED=S     power cuts that `make torture` makes, and the seed of the first guest
 #   K=NAME            only tests whose name contains it
 BUILD	?= $(or $(MTFTL_BUILD),build)
 KERNEL	?= 6.12
+CUTS	?= 1000
+SEED	?= 1
 export MTFTL_BUILD := $(abspath $(BUILD))
 export QEMU_SRC
 
@@ -21,9 +24,13 @@ help:
 	@echo 'make emulator  build QEMU with our flash device and virtual time'
 	@echo 'make guest     build the guest: kernels and tools'
 	@echo 'make target    build dm-mtftl.ko and mtftl(8) for the guest'
+	@echo 'make torture   cut the power CUTS=1000 times, from SEED=1 on'
 	@echo 'make lint      check style and types'
 	@echo 'make install   install the module (DKMS) and mtftl(8) on this machine'
 	@echo 'make clean     remove what was built'
+
+torture: $(PYTHON)
+	@$(LAB) torture --cuts $(CUTS) --seed $(SEED)
 
 demo lint install: $(PYTHON)
 	@$(LAB) $@
@@ -49,4 +56,4 @@ $(PYTHON):
 	@echo 'missing Debian package: python3'
 	@test $$(id -u) = 0 && S= || S=sudo; $$S apt-get -q update && $$S apt-get -q install -y --no-install-recommends python3
 
-.PHONY: help demo test results shell emulator guest target lint install clean
+.PHONY: help demo test torture results shell emulator guest target lint install clean

@@ -156,9 +156,10 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
     if result.failure:
         report += f"\n{result.failure}"
     if result.status:
-        console = BUILD / f"torture/console-{seed}"
-        write_file(console, result.console)
-        report += f"\nthe kernel's messages are in {console}"
+        logs = BUILD / "torture/failed"
+        write_file(logs / f"console-{seed}", result.console)
+        write_file(logs / f"output-{seed}", result.output)
+        report = "\n".join(report.splitlines()[-60:]) + f"\nall of it is in {logs}/*-{seed}"
     return Boot(seed, result.status, summary, report, result.seconds, result.output)
 
 

@@ -344,11 +344,11 @@ static int dm_power_cycle(struct device *dev)
 
 static int dm_check(struct device *dev)
 {
-	char command[PATH_MAX + 128];
+	const char *flash = to_dm(dev)->namespace;
+	char command[2 * PATH_MAX + 128];
 
-	snprintf(command, sizeof(command),
-		 "mtftl check %s >/tmp/check 2>&1 || { status=$?; cat /tmp/check; exit $status; }",
-		 to_dm(dev)->namespace);
+	snprintf(command, sizeof(command), "mtftl check %s >/tmp/check 2>&1 || "
+		 "{ status=$?; cat /tmp/check; mtftl dump --units %s; exit $status; }", flash, flash);
 	return system(command);
 }
 

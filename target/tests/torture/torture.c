@@ -389,7 +389,7 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 	p.disturb = !below(random, 4);
 	p.ops = (unsigned int)magnitude(random, 7, 12);
 	p.cut = below(random, 3) ? CUT_NS : CUT_PROGRAMS;
-	p.cut_value = p.cut == CUT_NS ? magnitude(random, 13, 25) : magnitude(random, 0, 10);
+	p.cut_value = p.cut == CUT_NS ? magnitude(random, 16, 25) : magnitude(random, 2, 10);
 	p.mount_cuts = p.kind == ROUND_MOUNT ? 1 + below(random, 3) : 0;
 	p.fault = below(random, 12) ? FAULT_NONE : 1 + below(random, NR_FAULTS - 1);
 	p.fault_where = random64(random);
