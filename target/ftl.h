@@ -220,6 +220,8 @@ struct mtftl_ranges {
 
 struct mtftl_super {
 	struct mutex lock;
+	struct mutex log_lock;		/* the log: never held across a flush of lanes */
+	void *log_buf;
 	struct mtftl_sb_info info;	/* the newest record */
 	u32 zone;			/* 0 or 1: where the log goes on */
 	u32 wp;

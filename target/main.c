@@ -259,6 +259,8 @@ static void unmount(struct mtftl *ftl)
 	mtftl_read_exit(ftl);
 	free_pages((unsigned long)ftl->super.buf, MTFTL_BUFFER_ORDER);
 	ftl->super.buf = NULL;
+	free_page((unsigned long)ftl->super.log_buf);
+	ftl->super.log_buf = NULL;
 	ftl->mounted = false;
 }
 
@@ -270,7 +272,8 @@ static int mount(struct mtftl *ftl)
 
 	ftl->super.buf = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
 	ftl->ckpt_wq = alloc_ordered_workqueue("mtftl-ckpt-%s", WQ_MEM_RECLAIM, ftl->dev->name);
-	r = ftl->super.buf && ftl->ckpt_wq ? 0 : -ENOMEM;
+	ftl->super.log_buf = (void *)__get_free_page(GFP_KERNEL);
+	r = ftl->super.buf && ftl->super.log_buf && ftl->ckpt_wq ? 0 : -ENOMEM;
 	r = r ?: mtftl_read_init(ftl);
 	r = r ?: mtftl_map_alloc(ftl);
 	r = r ?: mtftl_zones_alloc(ftl);
@@ -377,6 +380,7 @@ static int mtftl_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	ti->private = ftl;
 	ftl->ti = ti;
 	mutex_init(&ftl->super.lock);
+	mutex_init(&ftl->super.log_lock);
 	mutex_init(&ftl->gc_lock);
 	spin_lock_init(&ftl->redo_lock);
 	INIT_LIST_HEAD(&ftl->redo);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The superblock log and checkpoints. All of it under super.lock, and synchronous.
+ * The superblock log, under super.log_lock, and checkpoints, under super.lock, all of it
+ * synchronous. A checkpoint flushes, and a lane's first write asks for the log: so the
+ * log has a lock of its own.
  *
  * Log: zones 0 and 1. Records go to one of them until it is full, then the other is
  * reset and takes the next: the zone with the newest record is never the one reset.
@@ -97,10 +99,10 @@ static int log_write(struct mtftl *ftl, void *buf)
 static int append_record(struct mtftl *ftl, u16 flags)
 {
 	struct mtftl_super *super = &ftl->super;
-	void *buf = super->buf;
+	void *buf = super->log_buf;
 	int r = -ENOSPC;
 
-	lockdep_assert_held(&super->lock);
+	lockdep_assert_held(&super->log_lock);
 	super->info.flags = flags;
 	super->info.generation++;
 	mtftl_sb_compose(buf, &super->info);
@@ -129,10 +131,10 @@ int mtftl_super_dirty(struct mtftl *ftl)
 {
 	int r = 0;
 
-	mutex_lock(&ftl->super.lock);
+	mutex_lock(&ftl->super.log_lock);
 	if (ftl->super.clean)
 		r = append_record(ftl, 0);
-	mutex_unlock(&ftl->super.lock);
+	mutex_unlock(&ftl->super.log_lock);
 	return r;
 }
 
@@ -309,11 +311,10 @@ int mtftl_checkpoint(struct mtftl *ftl, bool clean)
 	if (!records)
 		return -ENOMEM;
 	mutex_lock(&super->lock);
-	/* The flush below writes units, whose lanes would ask for this with the lock held. */
-	r = super->clean ? append_record(ftl, 0) : 0;
-	r = r ?: write_checkpoint(ftl, records, &number);
+	r = write_checkpoint(ftl, records, &number);
 	if (!r) {
 		/* The record that points to it flushes before it is written. */
+		mutex_lock(&super->log_lock);
 		super->info.ckpt_seq = number;
 		super->info.ckpt_blocks = mtftl_ckpt_stream_blocks(ftl->nr_zones,
 								   ftl->logical_blocks);
@@ -326,6 +327,7 @@ int mtftl_checkpoint(struct mtftl *ftl, bool clean)
 			super->durable_set = !super->durable_set;
 			mtftl_count(ftl, checkpoints, 1);
 		}
+		mutex_unlock(&super->log_lock);
 	}
 	mutex_unlock(&super->lock);
 	kvfree(records);
