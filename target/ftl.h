@@ -164,6 +164,7 @@ struct mtftl_zone {
 	u32 wp;			/* blocks handed out */
 	u32 quiet_wp;		/* every unit below it has completed */
 	u32 limit;		/* data goes below it */
+	u32 torn_end;		/* where recovery found the last unit's end; above wp: torn */
 	u16 in_flight;
 	bool closing;		/* nobody takes place in it any more */
 	bool broken;		/* failed a write: nothing more goes here */

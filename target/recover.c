@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Mounting: a table of steps, each timed. Runs alone, before any user and any thread.
- * Nothing is written here: the caller writes a checkpoint once all steps succeeded,
- * so a crash in between changes nothing.
+ * Nothing that was there changes: the caller writes a checkpoint once all steps
+ * succeeded, and the zeroes behind a torn unit say nothing, so a crash in between is
+ * harmless.
  */
 #include "ftl.h"
 
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/vmalloc.h>
+
+#define FILL_BLOCKS	2u	/* that fit into the buffer */
 
 /* A unit that is newer than the checkpoint. */
 struct found_unit {
@@ -237,6 +240,7 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 		at += 1 + info.nr_blocks;
 		cond_resched();
 	}
+	zone->torn_end = at;
 	return 0;
 }
 
@@ -495,6 +499,42 @@ static int step_replay(struct recovery *rec)
 	return 0;
 }
 
+/*
+ * The last unit of a zone may claim blocks that never made it. What is written next must not
+ * lie inside it, for whoever walks the zone by its headers: give it zeroes for payload.
+ */
+static int step_fill(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	u32 i, n;
+
+	if (ftl->super.info.flags & MTFTL_SB_READONLY)
+		return 0;
+	memset(rec->buf, 0, FILL_BLOCKS * MTFTL_BLOCK_SIZE);
+	for (i = MTFTL_NR_SB_ZONES; i < ftl->nr_zones; i++) {
+		struct mtftl_zone *zone = &ftl->zones[i];
+
+		if (zone->state != MTFTL_ZONE_PARTIAL)
+			continue;
+		while (zone->wp < zone->torn_end && !zone->broken) {
+			n = min(zone->torn_end - zone->wp, FILL_BLOCKS);
+			if (mtftl_rw_sync(ftl, REQ_OP_WRITE,
+					  mtftl_zone_page(ftl, zone) + zone->wp, rec->buf, n))
+				zone->broken = true;
+			else
+				zone->wp += n;
+		}
+		zone->quiet_wp = zone->wp;
+		ftl->broken_zones += zone->broken;
+		if (zone->broken || zone->wp == ftl->capacity) {
+			spin_lock(&ftl->zones_lock);
+			mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_FULL);
+			spin_unlock(&ftl->zones_lock);
+		}
+	}
+	return 0;
+}
+
 static int step_count(struct recovery *rec)
 {
 	struct mtftl *ftl = rec->ftl;
@@ -527,6 +567,7 @@ static const struct step {
 	{ "sort",		step_sort,	true },
 	{ "verify payload",	step_verify,	true },
 	{ "replay",		step_replay,	true },
+	{ "fill",		step_fill,	true },
 	{ "count",		step_count },
 };
 
