@@ -224,6 +224,7 @@ static int flush_round(struct mtftl *ftl)
 	 * the heads that are read next. GC's units in flight are not waited for.
 	 */
 	drawn = atomic64_read(&ftl->seq);
+	/* Pairs with the locks of the lanes, and of who draws numbers. */
 	smp_mb();
 	for (i = 0; i < ftl->nr_lanes; i++) {
 		struct mtftl_lane *lane = &ftl->lanes[i];

@@ -38,6 +38,7 @@
 #define MTFTL_NR_SHARDS		512	/* locks; chunks of the map are spread over them */
 #define MTFTL_CHUNK_SHIFT	10	/* map entries that share a lock for certain */
 #define MTFTL_BUFFER_ORDER	5	/* slots are allocated 32 pages at a time */
+#define MTFTL_LATENCIES		24	/* the last: 4 s and more */
 #define MTFTL_NO_LBA		U32_MAX	/* a slot that nobody needs */
 
 #define mtftl_err(ftl, fmt, ...)	DMERR("%s: " fmt, (ftl)->dev->name, ##__VA_ARGS__)
@@ -124,6 +125,7 @@ struct mtftl_lane {
 
 	u64 next;			/* next position to be composed; writer only */
 	u64 drain_to;			/* compose up to here without waiting; flusher */
+	u64 latency[MTFTL_LATENCIES];	/* writes that waited, by log2 of microseconds; writer */
 	bool asleep;			/* the writer wants to be woken */
 	u32 stalled_at;			/* ftl->space_gen when it was refused; writer, like the next */
 	enum mtftl_stall {
@@ -274,6 +276,8 @@ struct mtftl {
 	struct mtftl_lane *lanes ____cacheline_aligned_in_smp;
 	unsigned int nr_lanes;
 	unsigned int lane_shift;	/* slots of a lane's array */
+	struct hlist_node cpu_node;	/* tells when CPUs come back */
+	bool cpus_watched;
 	struct mtftl_cpu __percpu *cpus;
 	atomic_t space_gen;		/* one more whenever place may have appeared */
 	struct mtftl_stream *streams;	/* budget.user_streams, then GC's */
@@ -339,7 +343,10 @@ struct mtftl {
 
 /* Per bio, from device-mapper. */
 struct mtftl_bio {
-	struct percpu_ref *epoch;	/* reads of the device: the one held */
+	union {
+		struct percpu_ref *epoch;	/* reads of the device: the one held */
+		u64 since;			/* writes that wait: ns */
+	};
 };
 
 #define mtftl_count(ftl, field, n)	this_cpu_add((ftl)->stats->field, n)
@@ -365,6 +372,8 @@ static inline sector_t mtftl_page_sector(u32 page)
 }
 
 /* lane.c */
+int mtftl_lanes_init(void);
+void mtftl_lanes_exit(void);
 int mtftl_lanes_alloc(struct mtftl *ftl);
 void mtftl_lanes_free(struct mtftl *ftl);
 int mtftl_lanes_start(struct mtftl *ftl);
@@ -460,7 +469,8 @@ int mtftl_recover(struct mtftl *ftl);
 
 /* stats.c */
 void mtftl_status(struct mtftl *ftl, char *result, unsigned int maxlen);
-int mtftl_message(struct mtftl *ftl, unsigned int argc, char **argv);
+int mtftl_message(struct mtftl *ftl, unsigned int argc, char **argv, char *result,
+		  unsigned int maxlen);
 void mtftl_set_read_only(struct mtftl *ftl, const char *why);
 
 #endif

@@ -68,7 +68,7 @@ struct mtftl_gc {
 
 u64 mtftl_gc_oldest_seq(struct mtftl *ftl)
 {
-	/* Pairs with gc_batch(): who sees its numbers drawn sees this too. */
+	/* Pairs with write_batch(): who sees its numbers drawn sees this too. */
 	smp_rmb();
 	return READ_ONCE(ftl->gc_data->oldest_seq);
 }
@@ -456,6 +456,9 @@ static void reset_work(struct work_struct *work)
 	spin_unlock(&ftl->zones_lock);
 	if (list_empty(&zones))
 		goto out;
+	/* Resets change what a clean checkpoint stands for, as writes do. */
+	if (READ_ONCE(ftl->super.clean) && mtftl_super_dirty(ftl))
+		goto put_back;
 
 	/* Discards are logged in zones like data: keep them until a checkpoint has them. */
 	if (ranges_seq > READ_ONCE(ftl->super.info.ckpt_seq) && mtftl_checkpoint(ftl, false))
@@ -503,6 +506,8 @@ static bool gc_step(struct mtftl_gc *gc)
 	struct mtftl_zone *victim;
 	bool empty;
 
+	if (READ_ONCE(ftl->super.clean) && mtftl_super_dirty(ftl))
+		return false;
 	spin_lock(&ftl->zones_lock);
 	victim = pick_victim(gc);
 	if (victim) {

@@ -13,6 +13,7 @@
 #include "ftl.h"
 #include "trace.h"
 
+#include <linux/cpuhotplug.h>
 #include <linux/jiffies.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -136,6 +137,7 @@ static void writer_sleep(struct mtftl_lane *lane)
 {
 	set_current_state(TASK_IDLE);
 	WRITE_ONCE(lane->asleep, true);
+	/* Pairs with the barrier in mtftl_lane_kick(). */
 	smp_mb();
 	if (!has_work(lane) && !kthread_should_stop())
 		schedule();
@@ -296,6 +298,7 @@ static bool lane_compose(struct mtftl_lane *lane)
 static u32 reserve_slots(struct mtftl_lane *lane, struct bio *bio, bool waited, u64 *pos)
 {
 	u32 want = bio->bi_iter.bi_size >> MTFTL_BLOCK_SHIFT;
+	struct mtftl_bio *io = dm_per_bio_data(bio, sizeof(*io));
 	unsigned long flags;
 	u32 n = 0;
 
@@ -309,6 +312,8 @@ static u32 reserve_slots(struct mtftl_lane *lane, struct bio *bio, bool waited, 
 		bio_list_add_head(&lane->waiting, bio);
 	else
 		bio_list_add(&lane->waiting, bio);
+	if (!n && !waited)
+		io->since = ktime_get_ns();
 	spin_unlock_irqrestore(&lane->lock, flags);
 	return n;
 }
@@ -352,6 +357,14 @@ static bool insert_bio(struct mtftl_lane *lane, struct bio *bio, bool waited)
 	return true;
 }
 
+/* Writer only; those that did not wait are not counted here. */
+static void count_latency(struct mtftl_lane *lane, u64 since)
+{
+	u64 us = div_u64(ktime_get_ns() - since, NSEC_PER_USEC);
+
+	lane->latency[min_t(u32, fls64(us), MTFTL_LATENCIES - 1)]++;
+}
+
 static void write_done(struct mtftl *ftl, struct bio *bio)
 {
 	if (bio->bi_opf & REQ_FUA)
@@ -375,8 +388,10 @@ static void fail_waiting(struct mtftl_lane *lane)
 
 static bool lane_admit(struct mtftl_lane *lane)
 {
-	struct bio *bio;
+	struct mtftl_bio *io;
 	bool some = false;
+	struct bio *bio;
+	u64 since;
 
 	if (READ_ONCE(lane->ftl->read_only)) {
 		fail_waiting(lane);
@@ -393,8 +408,11 @@ static bool lane_admit(struct mtftl_lane *lane)
 		if (!bio)
 			break;
 		some = true;
+		io = dm_per_bio_data(bio, sizeof(*io));
+		since = io->since;
 		if (!insert_bio(lane, bio, true))
 			break;
+		count_latency(lane, since);
 		write_done(lane->ftl, bio);
 	} while (1);
 	return some;
@@ -465,7 +483,7 @@ static struct mtftl_lane *pick_lane(struct mtftl *ftl)
 	struct mtftl_cpu *here = raw_cpu_ptr(ftl->cpus);
 	struct mtftl_lane *lane = READ_ONCE(here->lane);
 
-	if (lane && here->seen == jiffies && lane_used(lane) <= here->most)
+	if (lane && time_before_eq(jiffies, here->seen) && lane_used(lane) <= here->most)
 		return lane;
 	return choose_lane(ftl, here, &ftl->lanes[raw_smp_processor_id() % ftl->nr_lanes]);
 }
@@ -509,9 +527,43 @@ static int lane_writer(void *data)
 	return 0;
 }
 
+/*
+ * When a CPU goes the scheduler moves its writer to another one, where it goes on; when
+ * the CPU comes back, so does the writer.
+ */
+static enum cpuhp_state cpu_online_state;
+
+static int cpu_online_again(unsigned int cpu, struct hlist_node *node)
+{
+	struct mtftl *ftl = hlist_entry(node, struct mtftl, cpu_node);
+	unsigned int i;
+
+	for (i = 0; i < ftl->nr_lanes; i++)
+		if (ftl->lanes[i].cpu == cpu)
+			set_cpus_allowed_ptr(ftl->lanes[i].writer, cpumask_of(cpu));
+	return 0;
+}
+
+int __init mtftl_lanes_init(void)
+{
+	int r = cpuhp_setup_state_multi(CPUHP_AP_ONLINE_DYN, "dm-mtftl:online",
+					cpu_online_again, NULL);
+
+	if (r < 0)
+		return r;
+	cpu_online_state = r;
+	return 0;
+}
+
+void mtftl_lanes_exit(void)
+{
+	cpuhp_remove_multi_state(cpu_online_state);
+}
+
 int mtftl_lanes_start(struct mtftl *ftl)
 {
 	unsigned int i;
+	int r;
 
 	for (i = 0; i < ftl->nr_lanes; i++) {
 		struct mtftl_lane *lane = &ftl->lanes[i];
@@ -521,11 +573,13 @@ int mtftl_lanes_start(struct mtftl *ftl)
 					      "mtftl/%u", lane->index);
 		if (IS_ERR(task))
 			return PTR_ERR(task);
-		set_cpus_allowed_ptr(task, cpumask_of(lane->cpu));
 		lane->writer = task;
 		wake_up_process(task);
 	}
-	return 0;
+	/* Binds them: the callback runs for each CPU that is online. */
+	r = cpuhp_state_add_instance(cpu_online_state, &ftl->cpu_node);
+	ftl->cpus_watched = !r;
+	return r;
 }
 
 /* Lanes are drained, or nothing helps any more. */
@@ -533,6 +587,9 @@ void mtftl_lanes_stop(struct mtftl *ftl)
 {
 	unsigned int i;
 
+	if (ftl->cpus_watched)
+		cpuhp_state_remove_instance(cpu_online_state, &ftl->cpu_node);
+	ftl->cpus_watched = false;
 	for (i = 0; ftl->lanes && i < ftl->nr_lanes; i++) {
 		if (ftl->lanes[i].writer)
 			kthread_stop(ftl->lanes[i].writer);

@@ -453,7 +453,7 @@ static int mtftl_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *err
 	struct mtftl_bio *io = dm_per_bio_data(bio, sizeof(*io));
 	struct mtftl *ftl = ti->private;
 
-	if (io->epoch) {
+	if (bio_op(bio) == REQ_OP_READ && io->epoch) {
 		percpu_ref_put(io->epoch);
 		if (unlikely(*error))
 			mtftl_count(ftl, read_errors, 1);
@@ -532,7 +532,7 @@ static int mtftl_target_message(struct dm_target *ti, unsigned int argc, char **
 
 	if (!ftl->mounted)
 		return -EINVAL;
-	return mtftl_message(ftl, argc, argv);
+	return mtftl_message(ftl, argc, argv, result, maxlen);
 }
 
 static void mtftl_io_hints(struct dm_target *ti, struct queue_limits *limits)
@@ -576,13 +576,21 @@ static struct target_type mtftl_target = {
 
 static int __init mtftl_init(void)
 {
-	int r = register_reboot_notifier(&reboot_notifier);
+	int r = mtftl_lanes_init();
 
 	if (r)
 		return r;
+	r = register_reboot_notifier(&reboot_notifier);
+	if (r)
+		goto no_notifier;
 	r = dm_register_target(&mtftl_target);
 	if (r)
-		unregister_reboot_notifier(&reboot_notifier);
+		goto no_target;
+	return 0;
+no_target:
+	unregister_reboot_notifier(&reboot_notifier);
+no_notifier:
+	mtftl_lanes_exit();
 	return r;
 }
 
@@ -590,6 +598,7 @@ static void __exit mtftl_exit(void)
 {
 	dm_unregister_target(&mtftl_target);
 	unregister_reboot_notifier(&reboot_notifier);
+	mtftl_lanes_exit();
 }
 
 module_init(mtftl_init);

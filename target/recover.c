@@ -361,6 +361,34 @@ static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
 	return scan_zone(rec, zone, from);
 }
 
+/*
+ * A zone that was reset since the checkpoint holds nothing that the checkpoint's map could
+ * still point to: its blocks had newer durable versions, which the replay will find. Where
+ * those cannot be read, the block is lost, and must not read as whatever is there now.
+ */
+static int step_forget_reset(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	u64 lba;
+
+	for (lba = 0; lba < ftl->logical_blocks; lba++) {
+		u32 page = ftl->map[lba];
+		const struct mtftl_zone_record *record;
+		struct mtftl_zone *zone;
+
+		if (!(lba & 0xffff))
+			cond_resched();
+		if (!mtftl_is_page(page))
+			continue;
+		zone = mtftl_page_zone(ftl, page);
+		record = &rec->records[zone->index];
+		if (zone->state == MTFTL_ZONE_EMPTY ||
+		    (record->wp && zone->erase_count != le32_to_cpu(record->erase_count)))
+			ftl->map[lba] = MTFTL_MAP_LOST;
+	}
+	return 0;
+}
+
 static int step_scan(struct recovery *rec)
 {
 	struct mtftl *ftl = rec->ftl;
@@ -566,6 +594,7 @@ static const struct step {
 	{ "scan",		step_scan,	true },
 	{ "sort",		step_sort,	true },
 	{ "verify payload",	step_verify,	true },
+	{ "forget resets",	step_forget_reset, true },
 	{ "replay",		step_replay,	true },
 	{ "fill",		step_fill,	true },
 	{ "count",		step_count },

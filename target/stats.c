@@ -122,6 +122,23 @@ static int message_gc_policy(struct mtftl *ftl, const char *value)
 	return 0;
 }
 
+/*
+ * One line a lane: how many writes that waited for a slot did so for 0, 1, 2-3, 4-7, ...
+ * microseconds. 1: there is a result.
+ */
+static int message_latency(struct mtftl *ftl, char *result, unsigned int maxlen)
+{
+	unsigned int sz = 0, i, b;
+
+	for (i = 0; i < ftl->nr_lanes; i++) {
+		DMEMIT("%u", i);
+		for (b = 0; b < MTFTL_LATENCIES; b++)
+			DMEMIT(" %llu", READ_ONCE(ftl->lanes[i].latency[b]));
+		DMEMIT("\n");
+	}
+	return 1;
+}
+
 static const struct message {
 	const char *name;
 	unsigned int argc;
@@ -134,10 +151,13 @@ static const struct message {
 	{ "gc_policy",		2,	message_gc_policy },
 };
 
-int mtftl_message(struct mtftl *ftl, unsigned int argc, char **argv)
+int mtftl_message(struct mtftl *ftl, unsigned int argc, char **argv, char *result,
+		  unsigned int maxlen)
 {
 	const struct message *message;
 
+	if (argc == 1 && !strcmp(argv[0], "latency"))
+		return message_latency(ftl, result, maxlen);
 	for (message = messages; message < messages + ARRAY_SIZE(messages); message++) {
 		if (strcmp(message->name, argv[0]))
 			continue;
@@ -147,7 +167,7 @@ int mtftl_message(struct mtftl *ftl, unsigned int argc, char **argv)
 			  message->argc);
 		return -EINVAL;
 	}
-	mtftl_err(ftl, "message %s is not known, expected checkpoint, gc, reset_stats, low_water <zones> or gc_policy <name>",
+	mtftl_err(ftl, "message %s is not known, expected checkpoint, gc, latency, reset_stats, low_water <zones> or gc_policy <name>",
 		  argv[0]);
 	return -EINVAL;
 }

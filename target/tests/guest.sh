@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0
+# Sourced by the target's tests inside a guest: devices, tables, work.
+
+# null NAME KEY=VALUE...: a zoned null_blk that keeps its data, at /dev/NAME
+null() {
+	local name=$1 folder=/sys/kernel/config/nullb/$1 pair
+	shift
+	modprobe -q null_blk nr_devices=0
+	mkdir "$folder"
+	for pair in memory_backed=1 zoned=1 blocksize=4096 zone_size=4 size=256 "$@"; do
+		echo "${pair#*=}" > "$folder/${pair%%=*}"
+	done
+	echo 1 > "$folder/power"
+	while [ ! -b "/dev/$name" ]; do usleep 1000; done
+}
+
+# sectors DEVICE: the length that a table line for it must have
+sectors() {
+	echo $(($(dd if="$1" bs=4096 count=1 iflag=direct status=none | od -An -tu8 -j56 -N8) * 8))
+}
+
+# table DEVICE [OPTION VALUE]...
+table() {
+	local device=$1
+	shift
+	echo "0 $(sectors "$device") mtftl $device $# $*"
+}
+
+# verify FILE [FIO OPTION]...: random overwrites, all of them checked
+verify() {
+	local file=$1
+	shift
+	fio --name=verify --filename="$file" --direct=1 --rw=randwrite --ioengine=io_uring --iodepth=16 \
+		--bsrange=4k-128k --verify=crc32c --verify_fatal=1 --verify_dump=0 --output=fio.log "$@" ||
+		{ cat fio.log; return 1; }
+}
+
+# field NAME DEVICE: a value of the status line
+field() {
+	dmsetup status "$2" | tr ' ' '\n' | grep -A1 -x "$1" | tail -1
+}

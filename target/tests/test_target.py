@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The kernel module in a guest: data, geometries, what may happen under load, what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+HELPERS = Path(__file__).parent / "guest.sh"
+START = "set -e\n. ./guest.sh\n"
+
+GEOMETRIES = {
+    "append": ("", ""),
+    "plain writes": ("", "placement write"),
+    "capacity below size": ("zone_capacity=3", ""),
+    "four open zones": ("zone_max_open=4 zone_max_active=4", "lanes 8"),
+    "units of one": ("", "write_unit 1 lanes 2"),
+    "blocks of 512": ("blocksize=512", "gc_policy cost-benefit hot_cold off"),
+}
+
+
+@pytest.mark.parametrize("kernel", ["6.12", "6.1"])
+def test_every_geometry_keeps_its_data(lab_run, kernel):
+    """Written more than once over, GC at work, read back; stopped, mounted again, read back."""
+    script = START
+    for i, (device, options) in enumerate(GEOMETRIES.values()):
+        script += f"""
+echo geometry {i}
+null nullb{i} size=128 {device}
+mtftl format --op 30% /dev/nullb{i} > /dev/null
+dmsetup create t --table "$(table /dev/nullb{i} {options})"
+verify /dev/mapper/t --size=100% --io_size=120M --randseed={i} --do_verify=1
+dmsetup message t 0 checkpoint
+dmsetup remove t
+dmsetup create t --table "$(table /dev/nullb{i} {options})"
+verify /dev/mapper/t --size=100% --io_size=120M --randseed={i} --verify_only=1
+test "$(field read_errors t)" = 0
+dmsetup remove t
+mtftl check /dev/nullb{i}
+echo 0 > /sys/kernel/config/nullb/nullb{i}/power
+"""
+    result = lab_run(script, kernel=kernel, profile="none", cpus=2, push=[HELPERS], timeout=400)
+    assert result.ok, result.output
+    assert result.output.count("geometry") == len(GEOMETRIES)
+
+
+def test_nothing_is_lost_under_suspend_reload_hotplug_and_remove(lab_run):
+    """A verifying job runs while its device is suspended, reloaded with other options, and CPUs go and come."""
+    result = lab_run(START + """
+null nullb0
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 4)"
+verify /dev/mapper/t --size=64M --io_size=96M --rate_iops=400 --do_verify=1 &
+job=$!
+turns=0
+while kill -0 $job 2> /dev/null; do
+	dmsetup suspend t; dmsetup resume t
+	dmsetup suspend --noflush --nolockfs t; dmsetup resume t
+	dmsetup load t --table "$(table /dev/nullb0 lanes $((turns % 3 + 1)) write_unit $((turns % 7 + 1)))"
+	dmsetup resume t
+	dmsetup load t --table "$(table /dev/nullb0 lanes 4)"
+	dmsetup suspend --noflush --nolockfs t
+	dmsetup resume t
+	echo 0 > /sys/devices/system/cpu/cpu1/online
+	dmsetup message t 0 gc
+	echo 1 > /sys/devices/system/cpu/cpu1/online
+	turns=$((turns + 1))
+done
+wait $job
+test $turns -gt 2
+test "$(field write_errors t)" = 0
+dmsetup remove t
+mtftl check /dev/nullb0
+""", profile="none", cpus=4, push=[HELPERS], timeout=300)
+    assert result.ok, result.output
+
+
+def test_discards_stay_after_a_flush_and_a_stop(lab_run):
+    result = lab_run(START + """
+null nullb0
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0)"
+tr '\\0' 'x' < /dev/zero | head -c 8m > ones
+dd if=ones of=/dev/mapper/t bs=1M oflag=direct status=none
+blkdiscard -o 1M -l 2M /dev/mapper/t
+blkdiscard -z -o 5M -l 4k /dev/mapper/t
+sync /dev/mapper/t
+expected() { head -c 1m ones; head -c 2m /dev/zero; head -c 2m ones; head -c 4k /dev/zero; head -c 3141632 ones; }
+expected | cmp - <(dd if=/dev/mapper/t bs=1M count=8 iflag=direct status=none)
+dmsetup remove t
+dmsetup create t --table "$(table /dev/nullb0)"
+expected | cmp - <(dd if=/dev/mapper/t bs=1M count=8 iflag=direct status=none)
+dmsetup remove t
+""", profile="none", push=[HELPERS])
+    assert result.ok, result.output
+
+
+REFUSED = {
+    "": "Expected <device>",
+    "/dev/nosuch": "Cannot open the device",
+    "/dev/nullb1": "not zoned",
+    "/dev/nullb2": "No superblock found",
+    "/dev/nullb0 3 lanes 1": "Expected <device> [<number of words>",
+    "/dev/nullb0 2 lanes 0": "lanes is 0, expected 1 to",
+    "/dev/nullb0 2 lanes many": "lanes is many, expected 1 to",
+    "/dev/nullb0 2 buffer_entries 0": "buffer_entries is 0, expected",
+    "/dev/nullb0 2 write_unit 253": "write_unit is 253, expected 1 to 252",
+    "/dev/nullb0 2 gc_policy best": "gc_policy is best, expected greedy or cost-benefit",
+    "/dev/nullb0 2 hot_cold maybe": "hot_cold is maybe, expected on or off",
+    "/dev/nullb0 2 placement here": "placement is here, expected append or write",
+    "/dev/nullb0 2 colour blue": "option colour is not known",
+}
+MESSAGES = {
+    "nonsense": "message nonsense is not known, expected checkpoint",
+    "gc now": "message gc has 2 words, expected 1",
+    "low_water 1": "low_water is 1, expected",
+    "gc_policy best": "gc_policy is best, expected",
+}
+
+
+def test_what_is_refused_says_why_and_is_not_written_to(lab_run):
+    script = START + """
+null nullb0
+null nullb1 zoned=0
+null nullb2
+mtftl format --op 30% /dev/nullb0 > /dev/null
+sum() { dd if=/dev/nullb0 bs=1M status=none | md5sum; blkzone report /dev/nullb0 | md5sum; }
+sum > before
+"""
+    for params, reason in REFUSED.items():
+        script += f"""
+dmesg -C
+! dmsetup create t --table "0 8192 mtftl {params}" 2> /dev/null
+dmesg | grep -F -q '{reason}' || {{ echo 'table {params}: expected {reason}'; dmesg; exit 1; }}
+dmsetup remove t 2> /dev/null || true
+"""
+    script += """
+dmesg -C
+! dmsetup create t --table "0 4096 mtftl /dev/nullb0" 2> /dev/null
+dmesg | grep -q 'length is 4096 sectors, expected'
+dmsetup remove t 2> /dev/null || true
+sum | cmp - before
+dmsetup create t --table "$(table /dev/nullb0)"
+"""
+    for words, reason in MESSAGES.items():
+        script += f"""
+dmesg -C
+! dmsetup message t 0 {words} 2> /dev/null
+dmesg | grep -F -q '{reason}' || {{ echo 'message {words}: expected {reason}'; dmesg; exit 1; }}
+"""
+    result = lab_run(script + "dmsetup remove t\n", profile="none", push=[HELPERS])
+    assert result.ok, result.output
