@@ -7,7 +7,6 @@ Times are asserted in virtual time only.
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 from pathlib import Path
@@ -192,8 +191,8 @@ def test_restart(lab_run, tmp_path: Path) -> None:
             profile="dram", device=device, media=media, **LOCKSTEP)
     got = values(lab_run(TOOLS + "for z in 0 1 2 3 5; do echo z$z: $(wp $z); done; echo a: $(get 0 7); echo b: $(get 1 2)",
                          profile="dram", device=device, media=media, **LOCKSTEP).output)
-    assert got == {"z0": "8 cl", "z1": "3 cl", "z2": "0 em", "z3": "0 em", "z5": "0 em", "a": "a", "b": "b"} or \
-        got == {"z0": "8 cl", "z1": "3 cl", "z2": "0 em", "z3": got["z3"], "z5": "0 em", "a": "a", "b": "b"}
+    assert got.pop("z3").endswith("fu")
+    assert got == {"z0": "8 cl", "z1": "3 cl", "z2": "0 em", "z5": "0 em", "a": "a", "b": "b"}
 
 
 def test_power_cuts(lab_run) -> None:
@@ -240,22 +239,21 @@ def test_faults(lab_run) -> None:
 FIO = "fio --name=t --filename=/dev/nvme0n1 --direct=1 --zonemode=zbd --thread --output-format=json --output=/root/f.json "
 
 
-def fio(lab_run, args: str, **options: object) -> dict:
-    """One fio job; Little's law must hold on it."""
-    result = lab_run(FIO + args, pull=["f.json"], **options)
+def fio(lab_run, args: str, before: str = "", **options: object) -> dict:
+    """What one fio job reports."""
+    result = lab_run(before + FIO + args, pull=["f.json"], **options)
     data = json.loads(next(iter(result.files.values())))
     return data["jobs"][0]
 
 
 def test_little(lab_run) -> None:
-    """Requests in flight = rate x time in the system, within what fio's ramp costs."""
-    for rw, depth in (("write", 16), ("randread", 32)):
-        job = fio(lab_run, f"--rw={rw} --bs=16k --ioengine=libaio --iodepth={depth} --size=192m --max_open_zones=4 "
-                  f"--time_based --runtime=1" if rw == "write" else
-                  f"--rw={rw} --bs=4k --ioengine=libaio --iodepth={depth} --size=96m --time_based --runtime=1",
-                  profile="tlc", **LOCKSTEP)
-        side = job["read" if "read" in rw else "write"]
-        assert side["iops"] * side["lat_ns"]["mean"] / 1e9 == pytest.approx(depth, rel=0.03)
+    """Requests in flight = rate x time in the system, where the device and not the guest's software sets the rate."""
+    for args in ("--rw=write --bs=128k --size=1g --max_open_zones=4", "--rw=randread --bs=4k --size=64m"):
+        job = fio(lab_run, f"{args} --ioengine=libaio --iodepth=16 --time_based --ramp_time=500ms --runtime=2",
+                  before="dd if=/dev/zero of=/dev/nvme0n1 bs=1M count=64 oflag=direct 2>/dev/null; " * ("read" in args),
+                  profile="qlc", device={"flash.read_ns": "5000000"}, **LOCKSTEP)
+        side = job["read" if "read" in args else "write"]
+        assert side["iops"] * side["lat_ns"]["mean"] / 1e9 == pytest.approx(16, rel=0.03)
 
 
 @pytest.mark.parametrize("profile,bs,rate", [("qlc", "128k", 16 * 64 * 1024 / 12.196e-3), ("femu", "16k", 327.68e6)])
@@ -321,7 +319,6 @@ def test_zn540(lab_run, tmp_path: Path) -> None:
     for table, op in ((ZN540_RESET, "reset"), (ZN540_FINISH, "finish")):
         for share in table:
             blocks = round(share * 275712)
-            script += f"echo $((z * 2048))m\n"
             if blocks:
                 script += (f"dd if=/dev/zero of=/dev/nvme0n1 oflag=direct,seek_bytes seek=$((z << 31)) "
                            f"{'bs=4k count=1' if blocks == 1 else f'bs=64k count={blocks // 16}'} 2>/dev/null\n")
