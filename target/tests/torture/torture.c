@@ -93,7 +93,7 @@ struct worker {
 static struct device *dev;
 static struct oracle *oracle;
 static bool verbose;
-static unsigned int hang_seconds = 20;
+static unsigned int hang_seconds = 6;
 static unsigned int faults;
 static const struct plan *plan;
 static atomic_bool stop;
