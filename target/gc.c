@@ -234,13 +234,21 @@ static void submit_read(struct mtftl_gc *gc, struct gc_read *read, u32 page)
 	submit_bio_noacct(bio);
 }
 
-/* Else an error says nothing about the block: it must not be given up. */
+/*
+ * Else an error says nothing about the block: it must not be given up. Of the two superblock
+ * zones one block may be torn, not both. Users wait for zones that GC cannot gain any
+ * more, and perhaps nobody writes who would see it: so it is said here.
+ */
 static bool device_answers(struct mtftl_gc *gc)
 {
-	struct mtftl_super *super = &gc->ftl->super;
-	u32 page = READ_ONCE(super->zone) << gc->ftl->zone_shift;
+	struct mtftl *ftl = gc->ftl;
+	u32 zone;
 
-	return !mtftl_rw_sync(gc->ftl, REQ_OP_READ, page, gc->walk_buf, 1);
+	for (zone = 0; zone < MTFTL_NR_SB_ZONES; zone++)
+		if (!mtftl_rw_sync(ftl, REQ_OP_READ, zone << ftl->zone_shift, gc->walk_buf, 1))
+			return true;
+	mtftl_set_read_only(ftl, "the device does not answer");
+	return false;
 }
 
 /* False: the device does not answer at all. */
