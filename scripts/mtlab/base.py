@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -74,7 +75,7 @@ def fresh_folder(path: Path) -> Iterator[Path]:
 def write_file(path: Path, data: bytes | str) -> None:
     """Write all of a file or nothing of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     part.write_bytes(data.encode() if isinstance(data, str) else data)
     part.rename(path)
 

@@ -196,6 +196,7 @@ def _boot_all(runs: Sequence[Run], at_once: int) -> dict[str, machine.Result]:
 def _build_first(runs: Iterable[Run]) -> None:
     """Everything that is to be built is built once, before guests start side by side."""
     emulator.build()
+    guest.base()
     guest.tools()
     for name in {r.options.kernel for r in runs}:
         guest.modules(kernels.get(name))

@@ -45,11 +45,12 @@ def _guest_exit() -> Path:
     """The program that ends a run, compiled for the guest (static: it needs no library)."""
     source = HERE / "guest-exit.c"
     binary = BUILD / "guest" / f"guest-exit-{digest(source)}"
-    if not binary.exists():
-        binary.parent.mkdir(parents=True, exist_ok=True)
-        part = binary.with_suffix(".part")
-        output(["gcc", "-O2", "-Wall", "-Werror", "-static", "-o", part, source])
-        part.rename(binary)
+    with lock("guest-exit"):
+        if not binary.exists():
+            binary.parent.mkdir(parents=True, exist_ok=True)
+            part = binary.with_suffix(".part")
+            output(["gcc", "-O2", "-Wall", "-Werror", "-static", "-o", part, source])
+            part.rename(binary)
     return binary
 
 
