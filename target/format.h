@@ -78,7 +78,7 @@ enum mtftl_unit_type {
 
 struct mtftl_unit {
 	__le32 magic;			/*  0 */
-	__le32 crc;			/*  4: of the header block, with this field zero */
+	__le32 crc;			/*  4: of header and entries, with this field zero */
 	__u8   version;			/*  8 */
 	__u8   type;			/*  9: enum mtftl_unit_type */
 	__le16 nr_entries;		/* 10: at most nr_blocks, but for ranges */
@@ -90,7 +90,7 @@ struct mtftl_unit {
 	__le32 offset;			/* 36: at this block of it, or MTFTL_ANY_OFFSET */
 	__le32 erase_count;		/* 40: resets of this zone so far */
 	__u8   reserved[20];		/* 44 */
-	/* 64: entries or ranges, nr_entries of them */
+	/* 64: entries or ranges, nr_entries of them; what follows means nothing */
 };
 
 struct mtftl_entry {

@@ -270,7 +270,7 @@ static int mount(struct mtftl *ftl)
 	bool was_clean;
 	int r;
 
-	ftl->super.buf = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
+	ftl->super.buf = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, MTFTL_BUFFER_ORDER);
 	ftl->ckpt_wq = alloc_ordered_workqueue("mtftl-ckpt-%s", WQ_MEM_RECLAIM, ftl->dev->name);
 	ftl->super.log_buf = (void *)__get_free_page(GFP_KERNEL);
 	r = ftl->super.buf && ftl->super.log_buf && ftl->ckpt_wq ? 0 : -ENOMEM;

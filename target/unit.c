@@ -8,8 +8,8 @@
 
 #define CRC_INIT	(~(u32)0)
 
-/* The checksum of a block as if the field at @crc_at in it were zero. */
-static u32 block_crc(u32 seed, const void *block, size_t crc_at)
+/* The checksum of a block's first @size bytes as if the field at @crc_at were zero. */
+static u32 block_crc(u32 seed, const void *block, size_t size, size_t crc_at)
 {
 	static const __le32 zero;
 	const u8 *bytes = block;
@@ -17,7 +17,7 @@ static u32 block_crc(u32 seed, const void *block, size_t crc_at)
 	u32 crc = mtftl_crc32c(seed, bytes, crc_at);
 
 	crc = mtftl_crc32c(crc, &zero, sizeof(zero));
-	return mtftl_crc32c(crc, bytes + behind, MTFTL_BLOCK_SIZE - behind);
+	return mtftl_crc32c(crc, bytes + behind, size - behind);
 }
 
 static u64 div_round_up(u64 a, u32 b)
@@ -47,11 +47,24 @@ static struct mtftl_range *unit_ranges(struct mtftl_unit *unit)
 	return (struct mtftl_range *)(unit + 1);
 }
 
+/* Of what the header uses: most are short, and every write pays for its header. */
+static u32 unit_crc(u32 seed, const struct mtftl_unit *unit)
+{
+	size_t each = unit->type == MTFTL_UNIT_RANGES ? sizeof(struct mtftl_range) :
+							sizeof(struct mtftl_entry);
+	size_t used = sizeof(*unit) + each * le16_to_cpu(unit->nr_entries);
+
+	/* A damaged count fails the checksum, or contradicts the rest. */
+	if (used > MTFTL_BLOCK_SIZE)
+		used = MTFTL_BLOCK_SIZE;
+	return block_crc(seed, unit, used, offsetof(struct mtftl_unit, crc));
+}
+
 void mtftl_unit_init(void *block, const struct mtftl_unit_info *info)
 {
 	struct mtftl_unit *unit = block;
 
-	memset(block, 0, MTFTL_BLOCK_SIZE);
+	memset(unit, 0, sizeof(*unit));
 	unit->magic = cpu_to_le32(MTFTL_UNIT_MAGIC);
 	unit->version = MTFTL_VERSION;
 	unit->type = info->type;
@@ -76,6 +89,7 @@ void mtftl_unit_add_entry(void *block, u64 lba, u32 crc)
 
 	entry->lba = cpu_to_le64(lba);
 	entry->crc = cpu_to_le32(crc);
+	entry->reserved = 0;
 }
 
 void mtftl_unit_add_range(void *block, u64 lba, u32 nr_blocks, u64 seq,
@@ -99,7 +113,7 @@ void mtftl_unit_seal(void *block, u32 seed, u32 zone, u32 offset, u32 erase_coun
 	unit->offset = cpu_to_le32(offset);
 	unit->erase_count = cpu_to_le32(erase_count);
 	unit->durable_seq = cpu_to_le64(durable_seq);
-	unit->crc = cpu_to_le32(block_crc(seed, block, offsetof(struct mtftl_unit, crc)));
+	unit->crc = cpu_to_le32(unit_crc(seed, block));
 }
 
 static bool unit_counts_valid(const struct mtftl_unit_info *info)
@@ -142,7 +156,7 @@ int mtftl_unit_parse(const void *block, u32 seed, u32 zone, u32 offset, u32 capa
 
 	if (le32_to_cpu(unit->magic) != MTFTL_UNIT_MAGIC)
 		return -ENODATA;
-	if (le32_to_cpu(unit->crc) != block_crc(seed, block, offsetof(struct mtftl_unit, crc)))
+	if (le32_to_cpu(unit->crc) != unit_crc(seed, block))
 		return -EBADMSG;
 	if (unit->version != MTFTL_VERSION)
 		return -EPROTO;
@@ -214,7 +228,7 @@ void mtftl_sb_compose(void *block, const struct mtftl_sb_info *info)
 	sb->ckpt_nr_zones = cpu_to_le32(info->ckpt_nr_zones);
 	for (i = 0; i < info->ckpt_nr_zones; i++)
 		sb->ckpt_zones[i] = cpu_to_le32(info->ckpt_zones[i]);
-	sb->crc = cpu_to_le32(block_crc(CRC_INIT, block, offsetof(struct mtftl_sb, crc)));
+	sb->crc = cpu_to_le32(block_crc(CRC_INIT, block, MTFTL_BLOCK_SIZE, offsetof(struct mtftl_sb, crc)));
 }
 
 static bool sb_geometry_valid(const struct mtftl_sb_info *info)
@@ -258,7 +272,7 @@ int mtftl_sb_parse(const void *block, struct mtftl_sb_info *info)
 
 	if (le64_to_cpu(sb->magic) != MTFTL_SB_MAGIC)
 		return -ENODATA;
-	if (le32_to_cpu(sb->crc) != block_crc(CRC_INIT, block, offsetof(struct mtftl_sb, crc)))
+	if (le32_to_cpu(sb->crc) != block_crc(CRC_INIT, block, MTFTL_BLOCK_SIZE, offsetof(struct mtftl_sb, crc)))
 		return -EBADMSG;
 	if (le16_to_cpu(sb->version) != MTFTL_VERSION || le64_to_cpu(sb->incompat) != 0)
 		return -EPROTO;
@@ -384,7 +398,7 @@ void mtftl_tail_compose(void *block, u32 seed, u32 zone, u32 erase_count, u32 fo
 	tail->nr_records = cpu_to_le32(footer->nr_records);
 	tail->min_seq = cpu_to_le64(footer->min_seq);
 	tail->max_seq = cpu_to_le64(footer->max_seq);
-	tail->crc = cpu_to_le32(block_crc(seed, block, offsetof(struct mtftl_tail, crc)));
+	tail->crc = cpu_to_le32(block_crc(seed, block, MTFTL_BLOCK_SIZE, offsetof(struct mtftl_tail, crc)));
 }
 
 int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity,
@@ -395,7 +409,7 @@ int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity,
 
 	if (le32_to_cpu(tail->magic) != MTFTL_TAIL_MAGIC)
 		return -ENODATA;
-	if (le32_to_cpu(tail->crc) != block_crc(seed, block, offsetof(struct mtftl_tail, crc)))
+	if (le32_to_cpu(tail->crc) != block_crc(seed, block, MTFTL_BLOCK_SIZE, offsetof(struct mtftl_tail, crc)))
 		return -EBADMSG;
 	if (tail->version != MTFTL_VERSION)
 		return -EPROTO;

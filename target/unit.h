@@ -38,6 +38,7 @@ struct mtftl_unit_info {
 /*
  * Start a header in a 4096-byte block: entries are added, then it is sealed.
  * info->nr_entries is ignored: it counts what is added. nr_blocks covers padding.
+ * What the header does not use of the block stays as it is.
  */
 void mtftl_unit_init(void *block, const struct mtftl_unit_info *info);
 void mtftl_unit_add_entry(void *block, u64 lba, u32 crc);

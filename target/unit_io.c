@@ -22,7 +22,7 @@ struct mtftl_unit_io *mtftl_unit_alloc(struct mtftl *ftl, unsigned int max)
 	unit->ftl = ftl;
 	unit->max = max;
 	INIT_LIST_HEAD(&unit->list);
-	unit->header = (void *)__get_free_page(GFP_KERNEL);
+	unit->header = (void *)get_zeroed_page(GFP_KERNEL);
 	unit->lbas = kcalloc(max, sizeof(*unit->lbas), GFP_KERNEL);
 	unit->vecs = kcalloc(max + 1, sizeof(*unit->vecs), GFP_KERNEL);
 	if (!unit->header || !unit->lbas || !unit->vecs) {

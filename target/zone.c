@@ -455,7 +455,7 @@ int mtftl_zones_alloc(struct mtftl *ftl)
 	for (i = 0; i < MTFTL_NR_ZONE_STATES; i++)
 		INIT_LIST_HEAD(&ftl->zone_list[i]);
 	ftl->wq = alloc_ordered_workqueue("mtftl-%s", WQ_MEM_RECLAIM, ftl->dev->name);
-	ftl->close_buf = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
+	ftl->close_buf = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, MTFTL_BUFFER_ORDER);
 	ftl->zones = kvcalloc(ftl->nr_zones, sizeof(*ftl->zones), GFP_KERNEL);
 	ftl->streams = kcalloc(ftl->budget.user_streams + 1, sizeof(*ftl->streams), GFP_KERNEL);
 	if (!ftl->wq || !ftl->close_buf || !ftl->zones || !ftl->streams)

@@ -29,10 +29,9 @@ def crc32c(start: int, data: bytes) -> int:
     return start
 
 
-def _sealed(block: bytes, start: int, at: int) -> bytes:
-    """Fill in a block's checksum, which is zero so far."""
-    block = block.ljust(BLOCK, b"\0")
-    return block[:at] + struct.pack("<I", crc32c(start, block)) + block[at + 4:]
+def _sealed(used: bytes, start: int, at: int) -> bytes:
+    """Fill in the checksum of what is used of a block, which is zero so far."""
+    return (used[:at] + struct.pack("<I", crc32c(start, used)) + used[at + 4:]).ljust(BLOCK, b"\0")
 
 
 class Media:
@@ -50,7 +49,7 @@ class Media:
         fields = struct.pack("<8sIHH16sQQQQIIIIQQII", b"MTFTFSB1", 0, version, flags, self.uuid, generation, 0,
                              incompat, self.logical_blocks if logical_blocks is None else logical_blocks,
                              zones or self.zones, self.zone_blocks, self.capacity, op, 0, 0, 0, self.key)
-        return _sealed(fields, 0xFFFFFFFF, 8)
+        return _sealed(fields.ljust(BLOCK, b"\0"), 0xFFFFFFFF, 8)
 
     def _header(self, kind: int, zone: int, seq: int, entries: Sequence[bytes], blocks: int, durable: int,
                 version: int) -> bytes:
