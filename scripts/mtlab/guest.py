@@ -41,7 +41,7 @@ def _put_binary(archive: Archive, binary: Path, name: str) -> None:
             archive.file(str(library), library.read_bytes(), 0o755)
 
 
-def _guest_exit() -> Path:
+def guest_exit() -> Path:
     """The program that ends a run, compiled for the guest (static: it needs no library)."""
     source = HERE / "guest-exit.c"
     binary = BUILD / "guest" / f"guest-exit-{digest(source)}"
@@ -58,7 +58,7 @@ def base() -> Path:
     """The archive that every guest starts from: init and busybox."""
     debian.ensure("build", "guest")
     busybox = Path(shutil.which("busybox", path=PATHS) or "")
-    target = BUILD / "guest" / f"base-{digest(HERE / 'init', HERE / 'shell', busybox, _guest_exit())}.cpio"
+    target = BUILD / "guest" / f"base-{digest(HERE / 'init', HERE / 'shell', busybox, guest_exit())}.cpio"
     if target.exists():
         return target
     archive = Archive()
@@ -77,7 +77,7 @@ def base() -> Path:
     for applet in output([busybox, "--list"]).split():
         if applet != "busybox":
             archive.link(f"usr/bin/{applet}", "busybox")
-    _put_binary(archive, _guest_exit(), "usr/bin/guest-exit")
+    _put_binary(archive, guest_exit(), "usr/bin/guest-exit")
     write_file(target, archive.bytes())
     return target
 

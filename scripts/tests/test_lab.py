@@ -4,10 +4,11 @@
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from mtlab import cpio, debian, emulator, experiments, failure, fio, machine
+from mtlab import base, cpio, debian, emulator, experiments, failure, fio, guest, machine
 from mtlab.base import ROOT, LabError, fresh_folder, update_file
 
 LAB = ROOT / "scripts/lab"
@@ -227,3 +228,11 @@ def test_report_stands_alone(tmp_path: Path) -> None:
 
 def test_the_lab_writes_no_bytecode_into_the_tree() -> None:
     assert sys.dont_write_bytecode
+
+
+def test_guests_that_start_together_build_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "BUILD", tmp_path)
+    monkeypatch.setattr(guest, "BUILD", tmp_path)
+    with ThreadPoolExecutor(4) as pool:
+        built = set(pool.map(lambda _: guest.guest_exit(), range(4)))
+    assert len(built) == 1 and all(path.exists() for path in built)

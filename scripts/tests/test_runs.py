@@ -73,12 +73,12 @@ def _busy_core() -> Iterator[None]:
 
 
 def test_virtual_time_is_the_same_to_the_bit(lab_run: LabRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The FTL on the flash device, three runs, one beside a busy core, one with another temporary folder: the same bytes."""
+    """The FTL on the flash device: a run alone, one beside a busy core, one with another temporary folder."""
     def one() -> tuple[str, str, bytes, str]:
         result = lab_run("mtftl format --force --uuid 6d746674-6c00-4000-8000-000000000001 /dev/nvme0n1 && "
                          "mtftl open /dev/nvme0n1 ftl && "
-                         "fio --name=a --filename=/dev/mapper/ftl --direct=1 --rw=randwrite --bs=4k --size=8M --numjobs=2 "
-                         "--fsync=64 --runtime=20ms --time_based --output-format=json --output=fio.json; "
+                         "fio --name=a --filename=/dev/mapper/ftl --direct=1 --rw=randwrite --bs=4k --size=8M "
+                         "--numjobs=2 --fsync=64 --runtime=20ms --time_based --output-format=json --output=fio.json; "
                          "dmsetup status ftl; cat /proc/interrupts; cat /proc/uptime",
                          clock="virtual", cpus=2, profile="tlc", pull=["fio.json"], timeout=600)
         return result.inputs, result.output, result.files["fio.json"], result.console
