@@ -25,6 +25,7 @@
 #include <linux/mutex.h>
 #include <linux/percpu-refcount.h>
 #include <linux/spinlock.h>
+#include <linux/timer.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
@@ -126,6 +127,8 @@ struct mtftl_lane {
 	u64 next;			/* next position to be composed; writer only */
 	u64 drain_to;			/* compose up to here without waiting; flusher */
 	u64 latency[MTFTL_LATENCIES];	/* writes that waited, by log2 of microseconds; writer */
+	bool overdue;			/* what is filled goes, full unit or not */
+	struct timer_list timer;	/* makes it so */
 	bool asleep;			/* the writer wants to be woken */
 	u32 stalled_at;			/* ftl->space_gen when it was refused; writer, like the next */
 	enum mtftl_stall {

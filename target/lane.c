@@ -71,12 +71,12 @@ static bool is_stalled(struct mtftl_lane *lane)
 }
 
 /*
- * A full unit goes at once; less than that only if nothing is in flight, so that a lone
- * write does not wait, or if somebody waits for it.
+ * Full units go at once. Less than that goes when somebody waits for it, or has waited
+ * for company long enough: it was acknowledged already, so nobody is delayed by that.
  */
 static bool may_compose(struct mtftl_lane *lane, u64 filled, u32 enough)
 {
-	return filled >= enough || !READ_ONCE(lane->units_in_flight) || !is_drained(lane);
+	return filled >= enough || !is_drained(lane) || READ_ONCE(lane->overdue);
 }
 
 /* Waiting bios are admitted many at a time, so that those woken do not run one by one. */
@@ -105,13 +105,34 @@ static bool has_work(struct mtftl_lane *lane)
 	       may_compose(lane, READ_ONCE(lane->head) - READ_ONCE(lane->next), lane->batch);
 }
 
+static void wake_writer(struct mtftl_lane *lane)
+{
+	if (xchg(&lane->asleep, false))
+		wake_up_process(lane->writer);
+}
+
 /* Any context. Whoever gave the writer something to do calls this afterwards. */
 void mtftl_lane_kick(struct mtftl_lane *lane)
 {
 	/* Pairs with the barrier in writer_sleep(): it sees the work, or we see it asleep. */
 	smp_mb();
-	if (READ_ONCE(lane->asleep) && has_work(lane) && xchg(&lane->asleep, false))
-		wake_up_process(lane->writer);
+	if (READ_ONCE(lane->asleep) && has_work(lane))
+		wake_writer(lane);
+}
+
+/* Too little for a unit: it goes after a jiffy, whatever comes. */
+static void limit_wait(struct mtftl_lane *lane)
+{
+	if (!timer_pending(&lane->timer) && next_is_filled(lane))
+		mod_timer(&lane->timer, jiffies + 1);
+}
+
+static void lane_overdue(struct timer_list *timer)
+{
+	struct mtftl_lane *lane = from_timer(lane, timer, timer);
+
+	WRITE_ONCE(lane->overdue, true);
+	mtftl_lane_kick(lane);
 }
 
 void mtftl_lanes_kick(struct mtftl *ftl)
@@ -139,8 +160,10 @@ static void writer_sleep(struct mtftl_lane *lane)
 	WRITE_ONCE(lane->asleep, true);
 	/* Pairs with the barrier in mtftl_lane_kick(). */
 	smp_mb();
-	if (!has_work(lane) && !kthread_should_stop())
+	if (!has_work(lane) && !kthread_should_stop()) {
+		limit_wait(lane);
 		schedule();
+	}
 	__set_current_state(TASK_RUNNING);
 	WRITE_ONCE(lane->asleep, false);
 }
@@ -229,6 +252,8 @@ static bool lane_compose(struct mtftl_lane *lane)
 	u64 seq, next;
 
 	n = count_filled(lane, ftl->opt.write_unit);
+	if (!n)
+		WRITE_ONCE(lane->overdue, false);
 	if (!n || READ_ONCE(ftl->read_only) ||
 	    !may_compose(lane, n, ftl->opt.write_unit))
 		return false;
@@ -502,6 +527,7 @@ void mtftl_lane_write(struct mtftl *ftl, struct bio *bio)
 	else
 		mtftl_count(ftl, waits, 1);
 	mtftl_lane_kick(lane);
+	limit_wait(lane);
 }
 
 /* The writer thread */
@@ -591,8 +617,10 @@ void mtftl_lanes_stop(struct mtftl *ftl)
 		cpuhp_state_remove_instance(cpu_online_state, &ftl->cpu_node);
 	ftl->cpus_watched = false;
 	for (i = 0; ftl->lanes && i < ftl->nr_lanes; i++) {
-		if (ftl->lanes[i].writer)
-			kthread_stop(ftl->lanes[i].writer);
+		if (!ftl->lanes[i].writer)
+			continue;
+		kthread_stop(ftl->lanes[i].writer);
+		timer_delete_sync(&ftl->lanes[i].timer);
 		ftl->lanes[i].writer = NULL;
 	}
 }
@@ -649,6 +677,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		lane->guest = i;
 		lane->guest_seen = jiffies - SPARE_AFTER;
 		spin_lock_init(&lane->lock);
+		timer_setup(&lane->timer, lane_overdue, 0);
 		bio_list_init(&lane->waiting);
 		INIT_LIST_HEAD(&lane->free_units);
 		r = lane_alloc(ftl, lane);

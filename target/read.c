@@ -76,11 +76,21 @@ static u32 run_length(struct mtftl *ftl, u32 lba, u32 max, u32 value, u32 step)
 	return n;
 }
 
-/* The first @n of @of blocks; device-mapper comes again with the rest. */
-static void accept(struct bio *bio, u32 n, u32 of)
+/*
+ * The first @n of @of blocks; device-mapper comes again with the rest. False: the bio must not
+ * wait, and is answered. In parts, one of which may find the device busy, it could not be
+ * taken back: better at once, when the submitter can still come again in his own time.
+ */
+static bool accept(struct bio *bio, u32 n, u32 of)
 {
-	if (n < of)
-		dm_accept_partial_bio(bio, n * MTFTL_BLOCK_SECTORS);
+	if (n == of)
+		return true;
+	if (bio->bi_opf & REQ_NOWAIT) {
+		bio_wouldblock_error(bio);
+		return false;
+	}
+	dm_accept_partial_bio(bio, n * MTFTL_BLOCK_SECTORS);
+	return true;
 }
 
 /* From .map: never sleeps. */
@@ -101,7 +111,8 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 		percpu_ref_put(epoch);
 
 		if (mtftl_is_slot(value)) {
-			accept(bio, 1, n);
+			if (!accept(bio, 1, n))
+				return DM_MAPIO_SUBMITTED;
 			n = 1;
 			if (!mtftl_map_copy_slot(ftl, lba, value, bio))
 				continue;
@@ -109,7 +120,8 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 			run = 1;
 		} else {
 			run = run_length(ftl, lba, n, value, 0);
-			accept(bio, run, n);
+			if (!accept(bio, run, n))
+				return DM_MAPIO_SUBMITTED;
 			if (value == MTFTL_MAP_LOST)
 				bio->bi_status = BLK_STS_IOERR;
 			else
@@ -122,7 +134,10 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 	/* Not across a border of zones: the device may refuse that. */
 	run = (1u << ftl->zone_shift) - (value & ((1u << ftl->zone_shift) - 1));
 	run = run_length(ftl, lba, min(n, run), value, 1);
-	accept(bio, run, n);
+	if (!accept(bio, run, n)) {
+		percpu_ref_put(epoch);
+		return DM_MAPIO_SUBMITTED;
+	}
 	mtftl_count(ftl, user_reads, run);
 	io->epoch = epoch;
 	bio_set_dev(bio, ftl->bdev);
