@@ -158,9 +158,10 @@ def _provenance(runs: Sequence[Run], inputs: Mapping[str, str]) -> dict[str, Any
             "seed": machine.SEED, "settings": settings, "scripts": scripts, "inputs": dict(inputs)}
 
 
-def _boot(run: Run) -> machine.Result:
-    kind = "tcg" if run.options.clock == "virtual" else accel.choose()
-    run.options.pull = run.pull
+def _boot(run: Run, fresh: bool) -> machine.Result:
+    virtual = run.options.clock == "virtual"
+    kind = "tcg" if virtual else accel.choose()
+    run.options.pull, run.options.recall = run.pull, virtual and not fresh
     result = machine.run(run.script, run.options, accel=kind)
     if result.failure or result.status:
         tail = "\n".join(result.output.splitlines()[-15:])
@@ -168,15 +169,18 @@ def _boot(run: Run) -> machine.Result:
     return result
 
 
-def _boot_all(runs: Sequence[Run], at_once: int) -> dict[str, machine.Result]:
-    """Boot all guests. In virtual time they do not disturb each other and may run side by side."""
+def _boot_all(runs: Sequence[Run], at_once: int, fresh: bool) -> dict[str, machine.Result]:
+    """Boot all guests. In virtual time they do not disturb each other and may run side by side.
+
+    A run in virtual time is a function of its inputs: one that ran before is not run again, unless all must be fresh.
+    """
     _build_first(runs)
     side_by_side = at_once if all(r.options.clock == "virtual" for r in runs) else 1
     done: dict[str, machine.Result] = {}
     counted = threading.Lock()
 
     def one(run: Run) -> None:
-        result = _boot(run)
+        result = _boot(run, fresh)
         with counted:
             done[run.name] = result
             say(f"  {len(done)} of {len(runs)}: {run.name} ({result.seconds:.0f} s)")
@@ -204,11 +208,11 @@ def _build_first(runs: Iterable[Run]) -> None:
     target.tool()
 
 
-def run(experiment: Experiment, quick: bool, at_once: int = CORES) -> Results:
+def run(experiment: Experiment, quick: bool, at_once: int = CORES, fresh: bool = False) -> Results:
     """Boot the experiment's guests and judge what they brought out."""
     runs = experiment.runs(quick)
     say(f"{experiment.name}{' (quick)' if quick else ''}: {len(runs)} guests")
-    booted = _boot_all(runs, at_once)
+    booted = _boot_all(runs, at_once, fresh)
     samples = experiment.samples({name: result.files for name, result in booted.items()})
     checks = [{"name": c.name, "measured": c.measured, "bound": c.bound, "pass": c.passed, "why": c.why,
                **({"analysis": c.analysis} if c.analysis and not c.passed else {})}
@@ -264,7 +268,7 @@ def _exp(args: argparse.Namespace) -> int:
     for name in names() if args.all else args.names:
         experiment = load(name)
         folder = args.out / name if args.out else (BUILD / "quick" if args.quick else RESULTS) / name
-        results = run(experiment, args.quick, args.jobs)
+        results = run(experiment, args.quick, args.jobs, args.fresh)
         keep(experiment, results, folder)
         print(f"{experiment.title}\n\n{format_table(results.table)}\n\n{format_checks(results.checks)}\n")
         say(f"{name}: {len(results.checks) - len(results.misses)} of {len(results.checks)} checks hold, in {folder}")
@@ -307,6 +311,8 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     exp.add_argument("--all", action="store_true", help="all of them")
     exp.add_argument("--quick", action="store_true", help="a small form, below build/quick")
     exp.add_argument("--strict", action="store_true", help="exit status 1 when a check misses")
+    exp.add_argument("--fresh", action="store_true",
+                     help="boot all guests, also those whose inputs are those of an earlier run in virtual time")
     exp.add_argument("--jobs", type=int, default=CORES, metavar="N",
                      help="guests side by side; default: the host's cores")
     exp.add_argument("--out", type=Path, metavar="DIR", help="keep the results below this folder instead")
