@@ -22,7 +22,7 @@ PACKAGES = {
              " e2fsprogs xfsprogs btrfs-progs f2fs-tools",
     "tool": "libzbd-dev libdevmapper-dev libisal-dev libblkid-dev uuid-dev",
     "figures": "python3-matplotlib",
-    "test": "python3-pytest libcmocka-dev git",
+    "test": "python3-pytest libcmocka-dev git chromium",
     "lint": "shellcheck sparse clang-format mypy python3-venv git",
 }
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")

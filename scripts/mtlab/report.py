@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .base import BUILD, LabError, say, write_file
+from .base import BUILD, ROOT, LabError, say, write_file
 from .experiments import RESULTS
 
+_NUMBERS, _END = "<!-- numbers: scripts/lab report --readme -->", "<!-- end of numbers -->"
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 62rem; margin: 2rem auto;
        padding: 0 1rem; }
@@ -82,7 +83,30 @@ def page(folder: Path) -> str:
             f"<ul>{links}</ul>{sections}</html>\n")
 
 
+def headline(results: Path) -> str:
+    """The README's three numbers, from the results of scaling; nothing while there are none."""
+    path = results / "scaling/results.json"
+    if not path.exists():
+        return ""
+    samples = json.loads(path.read_text())["samples"]
+    iops = {(s["profile"], s["line"], s["users"]): s["iops"] for s in samples}
+    single, multi = iops["dram", "single", 8], iops["dram", "multi", 8]
+    share = iops["tlc", "multi", 8] / iops["tlc", "raw", 8]
+    return (f"Eight users on eight cores, 4 KiB random writes: **{multi / 1000:.0f}k** a second, "
+            f"**{multi / single:.1f}x** what one buffer\nand one writer reach, and **{100 * share:.0f}%** of what "
+            "the raw zoned TLC drive takes from eight sequential writers.\n")
+
+
+def update_readme(text: str, results: Path) -> str:
+    """The README with its numbers as the results are."""
+    before, rest = text.split(_NUMBERS)
+    return before + _NUMBERS + "\n" + headline(results) + rest[rest.index(_END):]
+
+
 def _report(args: argparse.Namespace) -> int:
+    if args.readme:
+        readme = ROOT / "README.md"
+        readme.write_text(update_readme(readme.read_text(), args.results))
     write_file(args.out, page(args.results))
     say(f"the report is {args.out}")
     return 0
@@ -93,4 +117,5 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser = commands.add_parser("report", help="one HTML page of all results")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
     parser.add_argument("--out", type=Path, default=BUILD / "report.html", metavar="FILE")
+    parser.add_argument("--readme", action="store_true", help="write the numbers into README.md too")
     parser.set_defaults(function=_report)

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """The lab's own parts, without a guest."""
 
+import json
 import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import matplotlib.colors
+import matplotlib.image
 import pytest
-from mtlab import base, cpio, debian, emulator, experiments, failure, fio, guest, machine
+from mtlab import base, cpio, debian, emulator, experiments, failure, figures, fio, guest, machine, report
 from mtlab.base import ROOT, LabError, fresh_folder, update_file
 
 LAB = ROOT / "scripts/lab"
@@ -236,3 +239,45 @@ def test_guests_that_start_together_build_once(tmp_path: Path, monkeypatch: pyte
     with ThreadPoolExecutor(4) as pool:
         built = set(pool.map(lambda _: guest.guest_exit(), range(4)))
     assert len(built) == 1 and all(path.exists() for path in built)
+
+
+def test_report_in_a_browser(tmp_path: Path) -> None:
+    """A real browser draws the page: the figure's colours are on the screen, and nothing came from elsewhere."""
+    experiment, samples = _scaling()
+    checks = [experiments.at_least("a missed one", 1, 2, "predicted <so>", "found so")]
+    results = experiments.Results("scaling", "t", "q", "c", True, {}, samples, [
+        {"name": c.name, "measured": c.measured, "bound": c.bound, "pass": c.passed, "why": c.why,
+         "analysis": c.analysis} for c in checks], experiment.table(samples))
+    experiments.keep(experiment, results, tmp_path / "scaling")
+    page = tmp_path / "report.html"
+    page.write_text(report.page(tmp_path))
+    assert not re.search(r"""(src|href)=["']?(https?:|//|file:)""", page.read_text())
+    shot = tmp_path / "shot.png"
+    done = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1100,1600",
+                           f"--user-data-dir={tmp_path}/profile", f"--screenshot={shot}", page.as_uri()],
+                          capture_output=True, text=True, timeout=120)
+    assert shot.exists(), done.stderr
+    pixels = matplotlib.image.imread(shot)[:, :, :3].reshape(-1, 3)
+    for colour in figures.COLOURS[:3]:
+        near = abs(pixels - matplotlib.colors.to_rgb(colour)).max(axis=1) < 0.02
+        assert near.sum() > 100, f"no line of colour {colour} on the screen"
+
+
+def test_readme_shows_the_numbers_of_the_results(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text()
+    assert report.update_readme(text, experiments.RESULTS) == text, "scripts/lab report --readme brings it up to date"
+    samples = [{"profile": p, "line": line, "users": 8, "iops": iops}
+               for p in ("dram", "tlc") for line, iops in (("single", 80_000), ("multi", 480_000), ("raw", 500_000))]
+    (tmp_path / "scaling").mkdir()
+    (tmp_path / "scaling/results.json").write_text(json.dumps({"samples": samples}))
+    shown = report.update_readme(text, tmp_path)
+    assert all(number in shown for number in ("**480k**", "**6.0x**", "**96%**"))
+    assert report.update_readme(shown, experiments.RESULTS) == text
+
+
+def test_a_run_in_virtual_time_is_recalled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "KEPT", tmp_path)
+    result = machine.Result(0, None, "said", "console", {"a.json": b"\0\xff"}, 1.5, "digest", "virtual time")
+    machine._keep(result)
+    assert machine._recall("digest") == result
+    assert machine._recall("other") is None
