@@ -160,6 +160,8 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
         write_file(logs / f"console-{seed}", result.console)
         write_file(logs / f"output-{seed}", result.output)
         report = "\n".join(report.splitlines()[-60:]) + f"\nall of it is in {logs}/*-{seed}"
+    if result.failure and result.failure.kind in ("setup", "qemu", "timeout", "lost"):
+        raise LabError(f"seed {seed}: no verdict\n{report}")
     return Boot(seed, result.status, summary, report, result.seconds, result.output)
 
 
@@ -235,7 +237,8 @@ def bugs(args: argparse.Namespace) -> int:
     if unknown:
         raise LabError(f"no planted bug {', '.join(unknown)}: there are {', '.join(bug_names())}")
     kernel = kernels.get(args.kernel)
-    rows = []
+    rows: list[dict[str, object]] = []
+    hits = 0
     for name in names:
         module = _buggy_module(name, kernel)
         cuts, found = 0, ""
@@ -247,12 +250,11 @@ def bugs(args: argparse.Namespace) -> int:
                 break
         rows.append({"bug": name, "found": bool(found), "cuts": cuts, "by": found})
         say(f"{name}: {'found after' if found else 'NOT FOUND in'} {cuts} cuts  {found[:100]}")
-    hits = sum(1 for row in rows if row["found"])
+        hits = sum(1 for row in rows if row["found"])
+        if args.json:
+            write_file(args.json, json.dumps({"found": hits, "planted": len(rows), "seed": args.seed,
+                                              "limit": BUG_CUTS, "bugs": rows}, indent=1) + "\n")
     print(f"{hits} of {len(rows)} planted bugs found")
-    if args.json:
-        args.json.parent.mkdir(parents=True, exist_ok=True)
-        args.json.write_text(json.dumps({"found": hits, "planted": len(rows), "seed": args.seed,
-                                         "limit": BUG_CUTS, "bugs": rows}, indent=1) + "\n")
     return 0 if hits == len(rows) else 1
 
 
