@@ -19,7 +19,7 @@ KINDS = {
     "lockdep": (246, "the guest's kernel reports a locking error"),
     "sanitizer": (247, "a sanitizer of the guest's kernel reports an error"),
     "hang": (248, "the guest hangs"),
-    "timeout": (249, "the command did not end in time"),
+    "timeout": (249, "the time was up"),
     "lost": (250, "the guest ended without a result"),
     "missing": (251, "the command made no such file to pull"),
 }

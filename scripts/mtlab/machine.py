@@ -57,6 +57,7 @@ STOCK_DEVICE = {"logical_block_size": "4096", "physical_block_size": "4096", "zo
                 "zoned.max_active": "16"}
 STOCK_SIZE = 2 << 30
 SEED = 42
+STARTED = "lab: run"        # init says so on the console when the command begins
 KEPT = BUILD / "kept"
 _stop = threading.Event()
 
@@ -74,7 +75,8 @@ class Options:
     profile: str = ""                       # "": tlc when it exists, else stock
     device: dict[str, str] = field(default_factory=dict)
     media: Path | None = None
-    timeout: float = 300
+    timeout: float = 300                    # seconds of the host's clock for the command
+    boot_timeout: float = 600               # and for what comes before it
     push: Sequence[Path] = ()
     pull: Sequence[str] = ()
     module: bool = True
@@ -223,7 +225,7 @@ def folder() -> Iterator[Path]:
 
 
 def _hang_or_timeout(qmp_socket: socket.socket, child: subprocess.Popen[bytes], console: _Tail,
-                     seconds: float) -> failure.Failure:
+                     seconds: float, what: str) -> failure.Failure:
     """The time is up: ask the kernel where it is, and tell a slow command from a dead guest."""
     before = len(console.text)
 
@@ -234,7 +236,7 @@ def _hang_or_timeout(qmp_socket: socket.socket, child: subprocess.Popen[bytes], 
                 quiet = time.monotonic() + 1
             time.sleep(0.05)
 
-    detail = f"--timeout {seconds:.0f} s"
+    detail = f"{what} had {seconds:.0f} s"
     try:
         qmp = _Qmp(qmp_socket)
         for key in ("w", "l"):
@@ -340,7 +342,7 @@ def run(command: str, options: Options, *, accel: str, on_output: Callable[[str]
                                      pass_fds=[theirs.fileno()], start_new_session=True)
         theirs.close()
         try:
-            wrong = _watch(child, ours, console, output, options.timeout)
+            wrong = _watch(child, ours, console, output, options)
         finally:
             if child.poll() is None:
                 child.kill()
@@ -361,15 +363,20 @@ def run(command: str, options: Options, *, accel: str, on_output: Callable[[str]
 
 
 def _watch(child: subprocess.Popen[bytes], control: socket.socket, console: _Tail, output: _Tail,
-           timeout: float) -> failure.Failure | None:
-    """Pass on what the guest says until it ends, or until its time is up."""
-    end = time.monotonic() + timeout
+           options: Options) -> failure.Failure | None:
+    """Pass on what the guest says until it ends, or until its time is up: first to boot, then to run."""
+    running = False
+    limit = options.boot_timeout
+    end = time.monotonic() + limit
     while child.poll() is None:
         busy = [console.poll(), output.poll()]
         if _stop.is_set():
             raise KeyboardInterrupt
+        if not running and STARTED in console.text:
+            running, limit = True, options.timeout
+            end = time.monotonic() + limit
         if time.monotonic() > end:
-            return _hang_or_timeout(control, child, console, timeout)
+            return _hang_or_timeout(control, child, console, limit, "the command" if running else "the boot")
         time.sleep(0.005 if any(busy) else 0.02)
     return None
 
