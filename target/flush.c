@@ -301,6 +301,7 @@ static int flusher(void *data)
 			bio_endio(bio);
 		}
 		WRITE_ONCE(ftl->flush_error, r);
+		/* Whoever sees the round done sees its error. */
 		smp_store_release(&ftl->flush_done, wanted);
 		wake_up_all(&ftl->flush_wait);
 	}

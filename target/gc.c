@@ -370,8 +370,8 @@ static bool write_batch(struct mtftl_gc *gc, const struct gc_item *items, u32 nr
 
 	while (i < nr && n) {
 		mutex_lock(&ftl->gc_lock);
-		/* Pairs with mtftl_gc_oldest_seq(). */
 		WRITE_ONCE(gc->oldest_seq, atomic64_read(&ftl->seq) + 1);
+		/* Pairs with mtftl_gc_oldest_seq(). */
 		smp_mb();
 		gc_begin(gc);
 		for (units = 0; units < BATCH_UNITS && i < nr && n; units++, i += n)

@@ -170,6 +170,7 @@ void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page)
 			at = newer->prev;
 		}
 	}
+	/* Pairs with advance_tail(): whoever reuses the slot sees the map without it. */
 	smp_store_release(&slot->state, MTFTL_SLOT_DONE);
 	spin_unlock_irqrestore(&shard->lock, flags);
 }

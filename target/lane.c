@@ -207,6 +207,7 @@ static void advance_tail(struct mtftl_lane *lane)
 	while (tail != lane->next) {
 		struct mtftl_slot *slot = &lane->slots[(u32)tail & lane->mask];
 
+		/* Pairs with mtftl_map_complete(). */
 		if (smp_load_acquire(&slot->state) != MTFTL_SLOT_DONE)
 			break;
 		slot->state = MTFTL_SLOT_FREE;

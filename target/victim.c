@@ -31,7 +31,7 @@ const struct mtftl_victim_policy *mtftl_victim_policy(const char *name)
 {
 	unsigned int i;
 
-	for (i = 0; i < sizeof(policies) / sizeof(policies[0]); i++)
+	for (i = 0; i < ARRAY_SIZE(policies); i++)
 		if (!strcmp(policies[i].name, name))
 			return &policies[i];
 	return NULL;

@@ -26,7 +26,8 @@ flash() { nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1 --cdw10=
     --cdw15=${4:-0} >/dev/null 2>&1; }
 # write ZONE BLOCK COUNT BYTE [dd flag]: so many blocks of that byte
 put() { head -c $(($3 * 4096)) /dev/zero | tr '\0' "$4" > /tmp/in
-    dd if=/tmp/in of=/dev/nvme0n1 bs=4096 count=$3 seek=$(($1 * 4096 + $2)) oflag=direct${5:+,$5} iflag=fullblock 2>/dev/null; }
+    dd if=/tmp/in of=/dev/nvme0n1 bs=4096 count=$3 seek=$(($1 * 4096 + $2)) oflag=direct${5:+,$5} iflag=fullblock \
+    2>/dev/null; }
 # get ZONE BLOCK: the block's first byte, or "error"
 get() { dd if=/dev/nvme0n1 bs=4096 count=1 skip=$(($1 * 4096 + $2)) iflag=direct 2>/dev/null > /tmp/out && \
     { head -c 1 /tmp/out | tr '\0' 0; } || printf error; }
@@ -69,7 +70,8 @@ class Monitor:
     def __init__(self, binary: Path, bios: Path, *args: str) -> None:
         ours, theirs = socket.socketpair()
         self.process = subprocess.Popen(
-            [binary, *BARE, "-bios", str(bios), "-chardev", f"socket,id=qmp,fd={theirs.fileno()}", "-mon", "chardev=qmp,mode=control", *args],
+            [binary, *BARE, "-bios", str(bios), "-chardev", f"socket,id=qmp,fd={theirs.fileno()}",
+             "-mon", "chardev=qmp,mode=control", *args],
             pass_fds=[theirs.fileno()])
         theirs.close()
         self.stream = ours.makefile("rw")
@@ -187,9 +189,11 @@ def test_restart(lab_run, tmp_path: Path) -> None:
     """Flushed data survives the end of QEMU; what only the buffer held does not."""
     media = tmp_path / "media"
     device = SMALL | {"ms": "16"}
-    lab_run(TOOLS + "put 0 0 8 a; put 1 0 3 b; sync_; put 2 0 2 c; blkzone finish -o 98304 -c 1 /dev/nvme0n1; put 5 0 1 e",
+    lab_run(TOOLS + "put 0 0 8 a; put 1 0 3 b; sync_; put 2 0 2 c; blkzone finish -o 98304 -c 1 /dev/nvme0n1;"
+            "put 5 0 1 e",
             profile="dram", device=device, media=media, **LOCKSTEP)
-    got = values(lab_run(TOOLS + "for z in 0 1 2 3 5; do echo z$z: $(wp $z); done; echo a: $(get 0 7); echo b: $(get 1 2)",
+    got = values(lab_run(TOOLS + "for z in 0 1 2 3 5; do echo z$z: $(wp $z); done;"
+                         "echo a: $(get 0 7); echo b: $(get 1 2)",
                          profile="dram", device=device, media=media, **LOCKSTEP).output)
     assert got.pop("z3").endswith("fu")
     assert got == {"z0": "8 cl", "z1": "3 cl", "z2": "0 em", "z5": "0 em", "a": "a", "b": "b"}
@@ -236,7 +240,8 @@ def test_faults(lab_run) -> None:
     assert got["off"] == "error of"
 
 
-FIO = "fio --name=t --filename=/dev/nvme0n1 --direct=1 --zonemode=zbd --thread --output-format=json --output=/root/f.json "
+FIO = ("fio --name=t --filename=/dev/nvme0n1 --direct=1 --zonemode=zbd --thread "
+       "--output-format=json --output=/root/f.json ")
 
 
 def fio(lab_run, args: str, before: str = "", **options: object) -> dict:
@@ -277,13 +282,17 @@ def test_random_commands(lab_run, tmp_path: Path) -> None:
 def test_reset_with_commands_in_flight(lab_run) -> None:
     """Controller reset, queue deletion and unbinding while commands wait for their time."""
     result = lab_run(r"""
-        fio --name=f --filename=/dev/nvme0n1 --direct=1 --zonemode=zbd --rw=write --bs=64k --size=48m --thread >/dev/null
-        go() { fio --name=t --filename=/dev/nvme0n1 --direct=1 --rw=randread --bs=4k --size=12m --ioengine=libaio --thread \
-            --iodepth=250 --numjobs=4 --continue_on_error=all --time_based --runtime=4 >/dev/null 2>&1; }
-        for i in 1 2 3 4 5; do go & sleep 1; nvme reset /dev/nvme0 || exit 1; sleep 0.5; nvme reset /dev/nvme0; wait; done
+        fio --name=f --filename=/dev/nvme0n1 --direct=1 --zonemode=zbd --rw=write --bs=64k --size=48m \
+            --thread >/dev/null
+        go() { fio --name=t --filename=/dev/nvme0n1 --direct=1 --rw=randread --bs=4k --size=12m --ioengine=libaio \
+            --thread --iodepth=250 --numjobs=4 --continue_on_error=all --time_based --runtime=4 >/dev/null 2>&1; }
+        for i in 1 2 3 4 5; do
+            go & sleep 1; nvme reset /dev/nvme0 || exit 1; sleep 0.5; nvme reset /dev/nvme0; wait
+        done
         go & sleep 1; echo 0000:00:$(basename $(readlink /sys/class/nvme/nvme0/device) | cut -d: -f3) > /tmp/bdf
         b=$(cat /tmp/bdf); echo $b > /sys/bus/pci/drivers/nvme/unbind; wait
-        echo $b > /sys/bus/pci/drivers/nvme/bind; for i in 1 2 3 4 5 6 7 8 9; do [ -b /dev/nvme0n1 ] && break; sleep 1; done
+        echo $b > /sys/bus/pci/drivers/nvme/bind
+        for i in 1 2 3 4 5 6 7 8 9; do [ -b /dev/nvme0n1 ] && break; sleep 1; done
         dd if=/dev/nvme0n1 bs=4k count=1 iflag=direct of=/dev/null || exit 2
         go & sleep 1; echo 1 > /sys/bus/pci/devices/$b/remove; wait; echo 1 > /sys/bus/pci/rescan; sleep 2
         dd if=/dev/nvme0n1 bs=4k count=1 iflag=direct of=/dev/null

@@ -12,9 +12,8 @@ import matplotlib
 
 matplotlib.use("Agg")
 matplotlib.rcParams["svg.hashsalt"] = "mtftl"
-from matplotlib import pyplot  # noqa: E402
-
 import test_vtime  # noqa: E402
+from matplotlib import pyplot  # noqa: E402
 
 FIGURE = test_vtime.HERE.parents[1] / "docs/virtual-time.svg"
 QUANTA = [1, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]

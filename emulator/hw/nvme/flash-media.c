@@ -239,10 +239,13 @@ void flash_media_commit(FlashMedia *m, uint32_t zone, uint64_t block,
     flash_media_mark(m, lba, nlb, false);
 }
 
-/* Whole host pages go back to the host, the ragged ends are cleared. */
+/*
+ * Whole host pages go back to the host, the ragged ends are cleared.  No host
+ * has larger pages than these.
+ */
 static void discard(uint8_t *from, uint64_t len)
 {
-    uintptr_t page = sysconf(_SC_PAGESIZE);
+    uintptr_t page = 64 * 1024;
     uint8_t *start = (uint8_t *)(((uintptr_t)from + page - 1) & ~(page - 1));
     uint8_t *end = (uint8_t *)((uintptr_t)(from + len) & ~(page - 1));
 
