@@ -20,7 +20,7 @@
 
 #define UNITS_MIN	4u
 #define UNITS_MAX	32u
-#define BATCH_MIN	8u	/* blocks that are worth waking the writer for */
+#define BATCH_MIN	32u	/* blocks that are worth waking the writer for */
 #define SPARE_AFTER	2	/* jiffies without a user of its own */
 
 struct mtftl_slot *mtftl_slot(struct mtftl *ftl, u32 value, void **data)
@@ -256,7 +256,7 @@ static bool lane_compose(struct mtftl_lane *lane)
 	if (!n)
 		WRITE_ONCE(lane->overdue, false);
 	if (!n || READ_ONCE(ftl->read_only) ||
-	    !may_compose(lane, n, ftl->opt.write_unit))
+	    !may_compose(lane, READ_ONCE(lane->head) - lane->next, ftl->opt.write_unit))
 		return false;
 	if (is_stalled(lane))
 		return false;
@@ -672,7 +672,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		lane->index = i;
 		lane->cpu = cpu;
 		lane->entries = max(ftl->opt.buffer_entries / ftl->nr_lanes, 1u);
-		lane->batch = min(max(ftl->opt.write_unit, BATCH_MIN), lane->entries / 2);
+		lane->batch = max(ftl->opt.write_unit, min(BATCH_MIN, lane->entries / 4));
 		lane->mask = (1u << ftl->lane_shift) - 1;
 		lane->first_slot = MTFTL_MAP_SLOTS + (i << ftl->lane_shift);
 		lane->guest = i;
