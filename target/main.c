@@ -301,14 +301,15 @@ static int stop_clean(struct mtftl *ftl)
 	unsigned int flags;
 	int r;
 
-	if (!ftl->mounted || READ_ONCE(ftl->super.clean) || READ_ONCE(ftl->read_only))
+	if (!ftl->mounted || READ_ONCE(ftl->read_only))
 		return 0;
 	flags = memalloc_noio_save();
 	mtftl_gc_stop(ftl);
 	flush_workqueue(ftl->ckpt_wq);
 	r = mtftl_flush_sync(ftl);
 	flush_workqueue(ftl->wq);
-	if (!r)
+	/* Only now: what was buffered, and not written yet, had not made it dirty. */
+	if (!r && !READ_ONCE(ftl->super.clean))
 		r = mtftl_checkpoint(ftl, true);
 	if (r)
 		mtftl_err(ftl, "clean stop failed (%d), the next mount recovers", r);
