@@ -261,6 +261,20 @@ def test_little(lab_run) -> None:
         assert side["iops"] * side["lat_ns"]["mean"] / 1e9 == pytest.approx(16, rel=0.03)
 
 
+def test_latency_is_the_model_plus_a_constant(lab_run) -> None:
+    """One read at a time: the guest's software costs the same number of nanoseconds whatever the flash costs."""
+    def least(read_ns: int) -> int:
+        job = fio(lab_run, "--zonemode=none --rw=read --bs=4k --size=1m --ioengine=psync",
+                  before="dd if=/dev/zero of=/dev/nvme0n1 bs=1M count=1 oflag=direct 2>/dev/null;",
+                  device=SMALL | {"flash.read_ns": str(read_ns)}, profile="dram", **LOCKSTEP)
+        return job["read"]["clat_ns"]["min"]
+
+    times = (50000, 150001, 1000003)
+    software = [least(ns) - ns for ns in times]
+    assert max(software) - min(software) <= 1       # fio's clock rounds
+    assert 0 < min(software) < 20000
+
+
 @pytest.mark.parametrize("profile,bs,rate", [("qlc", "128k", 16 * 64 * 1024 / 12.196e-3), ("femu", "16k", 327.68e6)])
 def test_program_bound(lab_run, profile: str, bs: str, rate: float) -> None:
     """The bandwidth that the published experiments saw is what the dies can program."""
