@@ -59,7 +59,7 @@ def test_broken_kernel(lab_run: LabRun, crash_module: Path, how: str, kind: str,
 def test_dead_kernel_is_a_hang(lab_run: LabRun, crash_module: Path) -> None:
     """All CPUs spin with interrupts off: only the NMI still gets through, and shows every CPU."""
     result = lab_run("taskset -c 1 insmod crash.ko how=spin & taskset -c 0 insmod crash.ko how=spin",
-                     push=[crash_module], expect="hang", timeout=8, module=False, profile="none")
+                     push=[crash_module], expect="hang", timeout=20, module=False, profile="none")
     text = str(result.failure)
     assert "CPU: 0" in text and "CPU: 1" in text
 
