@@ -28,11 +28,11 @@ echo geometry {i}
 null nullb{i} size=128 {device}
 mtftl format --op 30% /dev/nullb{i} > /dev/null
 dmsetup create t --table "$(table /dev/nullb{i} {options})"
-verify /dev/mapper/t --size=100% --io_size=120M --randseed={i} --do_verify=1
+verify /dev/mapper/t --size=100% --io_size=90M --randseed={i} --do_verify=1
 dmsetup message t 0 checkpoint
 dmsetup remove t
 dmsetup create t --table "$(table /dev/nullb{i} {options})"
-verify /dev/mapper/t --size=100% --io_size=120M --randseed={i} --verify_only=1
+verify /dev/mapper/t --size=100% --io_size=90M --randseed={i} --verify_only=1
 test "$(field read_errors t)" = 0
 dmsetup remove t
 mtftl check /dev/nullb{i}
@@ -128,13 +128,13 @@ sum > before
 """
     for params, reason in REFUSED.items():
         script += f"""
-dmesg -C
+dmesg -c > /dev/null
 ! dmsetup create t --table "0 8192 mtftl {params}" 2> /dev/null
 dmesg | grep -F -q '{reason}' || {{ echo 'table {params}: expected {reason}'; dmesg; exit 1; }}
 dmsetup remove t 2> /dev/null || true
 """
     script += """
-dmesg -C
+dmesg -c > /dev/null
 ! dmsetup create t --table "0 4096 mtftl /dev/nullb0" 2> /dev/null
 dmesg | grep -q 'length is 4096 sectors, expected'
 dmsetup remove t 2> /dev/null || true
@@ -143,7 +143,7 @@ dmsetup create t --table "$(table /dev/nullb0)"
 """
     for words, reason in MESSAGES.items():
         script += f"""
-dmesg -C
+dmesg -c > /dev/null
 ! dmsetup message t 0 {words} 2> /dev/null
 dmesg | grep -F -q '{reason}' || {{ echo 'message {words}: expected {reason}'; dmesg; exit 1; }}
 """
