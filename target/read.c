@@ -77,20 +77,13 @@ static u32 run_length(struct mtftl *ftl, u32 lba, u32 max, u32 value, u32 step)
 }
 
 /*
- * The first @n of @of blocks; device-mapper comes again with the rest. False: the bio must not
- * wait, and is answered. In parts, one of which may find the device busy, it could not be
- * taken back: better at once, when the submitter can still come again in his own time.
+ * The first @n of @of blocks; device-mapper comes again with the rest. REQ_NOWAIT is not
+ * offered: of a read in parts one could find the device busy, when the others are under way.
  */
-static bool accept(struct bio *bio, u32 n, u32 of)
+static void accept(struct bio *bio, u32 n, u32 of)
 {
-	if (n == of)
-		return true;
-	if (bio->bi_opf & REQ_NOWAIT) {
-		bio_wouldblock_error(bio);
-		return false;
-	}
-	dm_accept_partial_bio(bio, n * MTFTL_BLOCK_SECTORS);
-	return true;
+	if (n < of)
+		dm_accept_partial_bio(bio, n * MTFTL_BLOCK_SECTORS);
 }
 
 /* From .map: never sleeps. */
@@ -111,8 +104,7 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 		percpu_ref_put(epoch);
 
 		if (mtftl_is_slot(value)) {
-			if (!accept(bio, 1, n))
-				return DM_MAPIO_SUBMITTED;
+			accept(bio, 1, n);
 			n = 1;
 			if (!mtftl_map_copy_slot(ftl, lba, value, bio))
 				continue;
@@ -120,8 +112,7 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 			run = 1;
 		} else {
 			run = run_length(ftl, lba, n, value, 0);
-			if (!accept(bio, run, n))
-				return DM_MAPIO_SUBMITTED;
+			accept(bio, run, n);
 			if (value == MTFTL_MAP_LOST)
 				bio->bi_status = BLK_STS_IOERR;
 			else
@@ -134,10 +125,7 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 	/* Not across a border of zones: the device may refuse that. */
 	run = (1u << ftl->zone_shift) - (value & ((1u << ftl->zone_shift) - 1));
 	run = run_length(ftl, lba, min(n, run), value, 1);
-	if (!accept(bio, run, n)) {
-		percpu_ref_put(epoch);
-		return DM_MAPIO_SUBMITTED;
-	}
+	accept(bio, run, n);
 	mtftl_count(ftl, user_reads, run);
 	io->epoch = epoch;
 	bio_set_dev(bio, ftl->bdev);

@@ -190,7 +190,7 @@ static void violation(const char *format, ...)
 /* An operation failed: fine if the power is off, else it must not. */
 static void failed(enum action action, uint64_t lba, int err)
 {
-	if (action == DO_NOWAIT && err == -EAGAIN)
+	if (action == DO_NOWAIT && (err == -EAGAIN || err == -EOPNOTSUPP))
 		return;
 	if (!dev->ops->dead(dev))
 		violation("%s of block %" PRIu64 " failed with the power on: %s",
