@@ -12,7 +12,8 @@
  * There are two views of it:
  *  - timers_state.qemu_icount, the instant at which the current round began.
  *    Written by the vCPU thread only, between rounds; it never goes back.
- *    Every other thread reads this one.
+ *    Every other thread reads this one, or lockstep.seen if that is later: an
+ *    instant that a vCPU has seen is over for everybody else too.
  *  - lockstep.now, what the vCPU thread sees: the instant that the vCPU in
  *    turn has reached.  It starts again from the round's base for each vCPU.
  *
@@ -85,6 +86,7 @@ static struct {
     int shift;          /* an instruction lasts 1 << shift ticks */
 
     int64_t now;        /* while no vCPU runs: the vCPU thread's clock */
+    int64_t seen;       /* the latest instant that a running vCPU has read */
     int64_t end;        /* while a vCPU runs: when its budget is used up */
     int64_t due;        /* first timer, as far as known; maybe too early */
     int64_t calm;       /* rounds are short until then: a vCPU has spun */
@@ -164,9 +166,11 @@ static int64_t instructions_left(CPUState *cpu)
 int64_t lockstep_get_raw(void)
 {
     CPUState *cpu = current_cpu;
+    int64_t now;
 
     if (!qemu_in_vcpu_thread()) {
-        return qatomic_read_i64(&timers_state.qemu_icount);
+        return MAX(qatomic_read_i64(&timers_state.qemu_icount),
+                   qatomic_read_i64(&lockstep.seen));
     }
     if (!cpu->running) {
         return lockstep.now;
@@ -175,7 +179,11 @@ int64_t lockstep_get_raw(void)
         error_report("Bad icount read");
         exit(1);
     }
-    return lockstep.end - (instructions_left(cpu) << lockstep.shift);
+    now = lockstep.end - (instructions_left(cpu) << lockstep.shift);
+    if (now > lockstep.seen) {
+        qatomic_set_i64(&lockstep.seen, now);
+    }
+    return now;
 }
 
 int64_t lockstep_get_clock(void)
@@ -416,6 +424,7 @@ static void serve_main_loop(void)
     }
     /* Loading a snapshot sets the clock. */
     lockstep.now = timers_state.qemu_icount;
+    qatomic_set_i64(&lockstep.seen, lockstep.now);
 }
 
 void lockstep_kick_vcpu_thread(CPUState *cpu)
