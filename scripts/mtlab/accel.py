@@ -20,7 +20,8 @@ def choose() -> str:
     with lock("accel"):
         if not known.exists():
             say("booting a guest with KVM to see whether that works here")
-            options = machine.Options(profile=machine.NONE, timeout=20, boot_timeout=20, module=False, cpus=1, memory="512M")
+            options = machine.Options(profile=machine.NONE, timeout=20, boot_timeout=20, module=False, cpus=1,
+                                      memory="512M")
             try:
                 works = machine.run("true", options, accel="kvm").ok
             except LabError:

@@ -41,7 +41,8 @@ def _guest_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="", metavar="KEY=VALUE,...",
                         help="properties of the namespace (nvme0.KEY: of the controller) over the profile's")
     parser.add_argument("--media", type=Path, metavar="FILE", help="keep the flash's content in this file")
-    parser.add_argument("--timeout", type=float, default=300, metavar="S", help="of the host's clock, from the command's start")
+    parser.add_argument("--timeout", type=float, default=300, metavar="S",
+                        help="of the host's clock, from the command's start")
     parser.add_argument("--no-module", dest="module", action="store_false", help="without the target and its tool")
     parser.add_argument("--append", default="", metavar="WORDS", help="more of the kernel's command line")
     parser.add_argument("--qemu", action="append", default=[], metavar="ARGS", help="more of QEMU's command line")
