@@ -68,6 +68,7 @@ def _accel(options: machine.Options) -> str:
 def _run(args: argparse.Namespace) -> int:
     options = _options(args)
     options.push, options.pull = args.push, args.pull
+    machine.check(options)
     chosen = _accel(options)
 
     def show(text: str) -> None:

@@ -127,8 +127,16 @@ def _image_file(image: Path) -> Kernel:
     return Kernel(release, image, None, None)
 
 
+def check(name: str) -> None:
+    """Refuse a name that get() does not know."""
+    if name not in SERIES + debugkernel.FLAVOURS and not Path(name).exists():
+        raise LabError(f"no kernel '{name}': there are {', '.join(SERIES + debugkernel.FLAVOURS)}, "
+                       "or give a folder in which a kernel was built, or an image file")
+
+
 def get(name: str) -> Kernel:
     """A kernel by series (6.12, 6.1), by debug flavour (kasan, kcsan), by build folder, or by image file."""
+    check(name)
     if name in SERIES:
         return _debian(name)
     if name in debugkernel.FLAVOURS:
@@ -136,7 +144,4 @@ def get(name: str) -> Kernel:
     path = Path(name)
     if path.is_dir():
         return _built_tree(path.resolve())
-    if path.is_file():
-        return _image_file(path.resolve())
-    raise LabError(f"no kernel '{name}': there are {', '.join(SERIES + debugkernel.FLAVOURS)}, "
-                   "or give a folder in which a kernel was built, or an image file")
+    return _image_file(path.resolve())

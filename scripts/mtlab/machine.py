@@ -276,12 +276,13 @@ def _parse_area(path: Path) -> tuple[int, dict[str, bytes]] | None:
     return status, files
 
 
-def _check(options: Options) -> None:
+def check(options: Options) -> None:
     """Refuse what cannot work before anything is built."""
     if options.clock not in ("wall", "virtual"):
         raise LabError(f"no clock '{options.clock}': there are wall, virtual")
     if options.profile and options.profile not in profiles():
         raise LabError(f"no profile '{options.profile}': there are {', '.join(profiles())}")
+    kernels.check(options.kernel)
     for path in options.push:
         if not path.exists():
             raise LabError(f"--push {path}: there is no such file")
@@ -308,7 +309,7 @@ def _keep(result: Result) -> None:
 def run(command: str, options: Options, *, accel: str, on_output: Callable[[str], None] | None = None,
         on_console: Callable[[str], None] | None = None) -> Result:
     """Boot a guest, run a command in it, end it. Builds what is missing first."""
-    _check(options)
+    check(options)
     kernel = kernels.get(options.kernel)
     binary = emulator.build()
     parts = [guest.base(), guest.tools(), *filter(None, [guest.modules(kernel)])]

@@ -20,6 +20,7 @@ def _shell(args: argparse.Namespace) -> int:
         raise LabError("the shell needs a terminal; `lab run` runs commands without one")
     options = machine.Options(kernel=args.kernel, cpus=args.cpus, memory=args.memory, profile=args.profile,
                               media=args.media)
+    machine.check(options)
     kernel = kernels.get(args.kernel)
     binary = emulator.build()
     kind = accel.choose()

@@ -2,6 +2,7 @@
 """The lab's own parts, without a guest."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -17,8 +18,8 @@ from mtlab.base import ROOT, LabError, fresh_folder, update_file
 LAB = ROOT / "scripts/lab"
 
 
-def _lab(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([LAB, *args], capture_output=True, text=True, timeout=60)
+def _lab(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([LAB, *args], capture_output=True, text=True, timeout=60, env=os.environ | env)
 
 
 @pytest.mark.parametrize(("args", "existing"), [
@@ -26,8 +27,10 @@ def _lab(*args: str) -> subprocess.CompletedProcess[str]:
     (("run", "--profile", "no-such", "--", "true"), "stock"),
     (("run", "--kernel", "no-such", "--", "true"), "6.12, 6.1"),
 ])
-def test_unknown_names_list_the_known(args: tuple[str, ...], existing: str) -> None:
-    done = _lab(*args)
+def test_unknown_names_list_the_known(args: tuple[str, ...], existing: str, tmp_path: Path) -> None:
+    """And that before anything is built or probed."""
+    done = _lab(*args, MTFTL_BUILD=str(tmp_path / "build"))
+    assert not (tmp_path / "build").exists()
     assert done.returncode == failure.KINDS["setup"][0]
     assert "'no-such'" in done.stderr and existing in done.stderr
     assert "Traceback" not in done.stderr
