@@ -2,7 +2,8 @@
 """The target: dm-mtftl.ko for a guest's kernel, and mtftl(8).
 
 Sources are copied to BUILD/target/CHECKOUT/RELEASE and built there, so that several kernels and
-checkouts share nothing and the work tree stays clean.
+checkouts share nothing and the work tree stays clean. What is built names no folder: the same sources
+give the same bytes in every checkout, and so do the guests that load them.
 """
 
 import functools
@@ -32,12 +33,18 @@ def _folder(name: str) -> Path:
     return BUILD / "target" / digest(str(ROOT)) / name
 
 
+def _nameless(*folders: Path) -> str:
+    """Compiler flags that keep the names of folders out of what is compiled."""
+    return " ".join(f"-ffile-prefix-map={folder}=." for folder in folders)
+
+
 def build_module(kernel: Kernel, folder: Path) -> None:
     """Build the kernel module whose sources are in a folder; Debian's headers lack the BTF tools."""
     if not kernel.headers:
         raise LabError(f"kernel {kernel.release} has no headers to build a module against")
     logged(["make", "-s", f"-j{os.cpu_count()}", "-C", kernel.headers, f"M={folder}",
-            "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"], BUILD / "log/target-build.log")
+            f"KCFLAGS={_nameless(folder, kernel.headers)}", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"],
+           BUILD / "log/target-build.log")
 
 
 @functools.cache
@@ -48,7 +55,7 @@ def module(kernel: Kernel) -> Path | None:
     folder = _folder(kernel.key)
     built, stamp = folder / "dm-mtftl.ko", folder / "built"
     with lock(f"target-{digest(str(folder))}"):
-        sources = _copy(folder)
+        sources = digest(_copy(folder), _nameless(folder))
         if not built.exists() or not stamp.exists() or stamp.read_text() != sources:
             build_module(kernel, folder)
             write_file(stamp, sources)
@@ -63,9 +70,10 @@ def tool() -> Path | None:
     folder = _folder("host")
     built, stamp = folder / "out/target/mtftl", folder / "built"
     with lock(f"target-{digest(str(folder))}"):
-        sources = _copy(folder)
+        sources = digest(_copy(folder), _nameless(folder))
         if not built.exists() or not stamp.exists() or stamp.read_text() != sources:
             debian.ensure("build", "tool")
-            logged(["make", "-s", "-C", folder, f"BUILD={folder}/out", "tool"], BUILD / "log/tool-build.log")
+            logged(["make", "-s", "-C", folder, f"BUILD={folder}/out", f"CFLAGS=-O2 -g {_nameless(folder)}", "tool"],
+                   BUILD / "log/tool-build.log")
             write_file(stamp, sources)
     return built

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from mtlab import debian
+from mtlab import debian, kernels, target
 from mtlab.base import BUILD, ROOT
 
 
@@ -22,3 +22,14 @@ def test_make_check(folder: str, tmp_path: Path) -> None:
     done = subprocess.run(["make", "-s", "-C", ROOT / folder, f"BUILD={BUILD}/host", "check"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_build_names_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two checkouts of the same sources build the same bytes: a guest of one is recalled in the other."""
+    def build(name: str) -> tuple[bytes, bytes]:
+        monkeypatch.setattr(target, "_folder", lambda part: tmp_path / name / part)
+        module, tool = target.module.__wrapped__(kernels.get(kernels.DEFAULT)), target.tool.__wrapped__()
+        assert module and tool
+        return module.read_bytes(), tool.read_bytes()
+
+    assert build("a") == build("another/place")
