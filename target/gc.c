@@ -59,6 +59,7 @@ struct mtftl_gc {
 	u64 oldest_seq;		/* no unit in flight has a lower number */
 	bool active;		/* free zones are short: users are paced */
 	bool forced;		/* by message: collect once even if they are not */
+	bool reset_failed;	/* zones wait for a reset that could not be tried */
 	u32 victims;
 	void *walk_buf;
 	u32 nr_chunks;
@@ -485,6 +486,8 @@ put_back:
 	spin_lock(&ftl->zones_lock);
 	list_splice(&zones, &ftl->zone_list[MTFTL_ZONE_RESETTING]);
 	spin_unlock(&ftl->zones_lock);
+	WRITE_ONCE(gc->reset_failed, true);
+	mtftl_gc_kick(ftl);
 out:
 	memalloc_noio_restore(flags);
 }
@@ -496,7 +499,7 @@ static bool wanted(struct mtftl_gc *gc)
 	struct mtftl *ftl = gc->ftl;
 
 	return zones_coming(ftl) < ftl->low_water || READ_ONCE(gc->forced) ||
-	       READ_ONCE(ftl->broken_zones);
+	       READ_ONCE(ftl->broken_zones) || READ_ONCE(gc->reset_failed);
 }
 
 static void update_active(struct mtftl_gc *gc, bool active)
@@ -516,6 +519,13 @@ static bool gc_step(struct mtftl_gc *gc)
 
 	if (READ_ONCE(ftl->super.clean) && mtftl_super_dirty(ftl))
 		return false;
+	/* They count as coming, so nobody else would try again, or see that the device is gone. */
+	if (READ_ONCE(gc->reset_failed)) {
+		WRITE_ONCE(gc->reset_failed, false);
+		if (device_answers(gc))
+			queue_work(gc->wq, &gc->reset_work);
+		return false;
+	}
 	spin_lock(&ftl->zones_lock);
 	victim = pick_victim(gc);
 	if (victim) {

@@ -553,7 +553,6 @@ static int step_fill(struct recovery *rec)
 				zone->wp += n;
 		}
 		zone->quiet_wp = zone->wp;
-		ftl->broken_zones += zone->broken;
 		if (zone->broken || zone->wp == ftl->capacity) {
 			spin_lock(&ftl->zones_lock);
 			mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_FULL);
@@ -576,8 +575,12 @@ static int step_count(struct recovery *rec)
 			cond_resched();
 	}
 	ftl->zones_in_use = ftl->zone_count[MTFTL_ZONE_PARTIAL];
-	for (i = 0; i < ftl->nr_zones; i++)
-		ftl->zones[i].full_seq = ftl->zones[i].first_seq;
+	for (i = 0; i < ftl->nr_zones; i++) {
+		struct mtftl_zone *zone = &ftl->zones[i];
+
+		zone->full_seq = zone->first_seq;
+		ftl->broken_zones += zone->broken && zone->state == MTFTL_ZONE_FULL;
+	}
 	atomic64_set(&ftl->seq, rec->newest_seq);
 	ftl->durable_seq = min(rec->durable_seq, rec->newest_seq);
 	return 0;

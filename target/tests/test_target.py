@@ -94,6 +94,72 @@ dmsetup remove t
     assert result.ok, result.output
 
 
+WAIT = """
+# wait_for TEXT: until the status line has it, for 10 s at most
+wait_for() {
+	for i in $(seq 1000); do
+		! dmsetup status t | grep -q "$1" || return 0
+		usleep 10000
+	done
+	dmsetup status t
+	return 1
+}
+"""
+
+
+def test_zones_that_could_not_be_reset_are_not_forgotten(lab_run):
+    """A flush fails before a reset: they count as coming, so nobody else would ask for zones."""
+    result = lab_run(START + WAIT + """
+null nullb0 cache_size=1
+mtftl format --op 30% /dev/nullb0 > /dev/null
+raw=$(cat /sys/class/block/nullb0/size)
+# become DOWN [FEATURE]: from now on the device fails, in all or as said
+become() {
+	local down=$1
+	shift
+	dmsetup load flaky --table "0 $raw flakey /dev/nullb0 0 $((down ? 0 : 1)) $down $# $*"
+	dmsetup suspend --nolockfs --noflush flaky
+	dmsetup resume flaky
+}
+dmsetup create flaky --table "0 $raw flakey /dev/nullb0 0 1 0"
+dmsetup create t --table "$(table /dev/mapper/flaky)"
+# Zones without valid data, all of it durable.
+for turn in 1 2; do dd if=/dev/zero of=/dev/mapper/t bs=1M count=32 oflag=direct conv=fsync status=none; done
+become 3600 error_writes
+dmsetup message t 0 gc
+wait_for 'resetting [1-9]'
+become 0
+wait_for 'resetting 0'
+test "$(field bad t)" = 0
+
+echo it says so when the device does not answer at all
+become 3600
+dmsetup message t 0 gc
+wait_for 'mtftl read-only'
+dmesg | grep -q 'read-only: the device does not answer'
+""", profile="none", push=[HELPERS])
+    assert result.ok, result.output
+
+
+def test_a_zone_found_read_only_is_cleared_and_retired_once(lab_run):
+    result = lab_run(START + WAIT + """
+null nullb0
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0)"
+verify /dev/mapper/t --size=64M --io_size=96M --do_verify=1
+dmsetup remove t
+zone=$(blkzone report /dev/nullb0 | grep -n '(fu)' | tail -1 | cut -d: -f1)
+echo $(((zone - 1) * 8192)) > /sys/kernel/config/nullb/nullb0/zone_readonly
+dmsetup create t --table "$(table /dev/nullb0)"
+wait_for 'bad 1'
+wait_for 'gc idle'
+verify /dev/mapper/t --size=64M --io_size=96M --verify_only=1
+test "$(field victims t)" = 1
+dmsetup remove t
+""", profile="none", push=[HELPERS])
+    assert result.ok, result.output
+
+
 REFUSED = {
     "": "Expected <device>",
     "/dev/nosuch": "Cannot open the device",
