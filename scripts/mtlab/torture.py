@@ -152,14 +152,15 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
     found = re.findall(r"^\{.*\}$", result.output, re.M)
     summary = json.loads(found[-1]) if found else {}
     lines = [line for line in result.output.splitlines() if not line.startswith(("{", "round ", "  "))]
-    report = "\n".join(lines) if result.status else ""
+    # The program's own words first: the kernel's may be pages.
+    report = "\n".join(lines[-40:]) if result.status else ""
     if result.failure:
-        report += f"\n{result.failure}"
+        report += "\n" + "\n".join(str(result.failure).splitlines()[:20])
     if result.status:
         logs = BUILD / "torture/failed"
         write_file(logs / f"console-{seed}", result.console)
         write_file(logs / f"output-{seed}", result.output)
-        report = "\n".join(report.splitlines()[-60:]) + f"\nall of it is in {logs}/*-{seed}"
+        report += f"\nall of it is in {logs}/*-{seed}"
     if result.failure and result.failure.kind in ("setup", "qemu", "timeout", "lost"):
         raise LabError(f"seed {seed}: no verdict\n{report}")
     return Boot(seed, result.status, summary, report, result.seconds, result.output)

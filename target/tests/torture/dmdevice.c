@@ -342,6 +342,14 @@ static int dm_power_cycle(struct device *dev)
 	return err;
 }
 
+static void dm_describe(struct device *dev)
+{
+	if (system("dmsetup status " DM_NAME))
+		printf("no status\n");
+	if (dm_dead(dev))
+		printf("the power is off\n");
+}
+
 static int dm_check(struct device *dev)
 {
 	const char *flash = to_dm(dev)->namespace;
@@ -355,7 +363,8 @@ static int dm_check(struct device *dev)
 static const struct device_ops dm_ops = {
 	.read = dm_read, .write = dm_write, .flush = dm_flush, .clear = dm_clear,
 	.mount = dm_mount, .unmount = dm_unmount, .disturb = dm_disturb, .check = dm_check,
-	.fault = dm_fault, .arm = dm_arm, .dead = dm_dead, .power_cycle = dm_power_cycle, .disarm = dm_disarm,
+	.fault = dm_fault, .arm = dm_arm, .dead = dm_dead, .power_cycle = dm_power_cycle,
+	.describe = dm_describe, .disarm = dm_disarm,
 };
 
 /* Geometry is in the superblock; right after a format that is block 0. */

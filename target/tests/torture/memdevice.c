@@ -7,6 +7,7 @@
 #include "device.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -289,11 +290,16 @@ static bool mem_disarm(struct device *dev)
 	return true;
 }
 
+static void mem_describe(struct device *dev)
+{
+	printf("power %s, %" PRIu64 " blocks\n", mem_dead(dev) ? "off" : "on", dev->nr_blocks);
+}
+
 static const struct device_ops mem_ops = {
 	.read = mem_read, .write = mem_write, .flush = mem_flush, .clear = mem_clear,
 	.mount = mem_mount, .unmount = mem_unmount, .disturb = mem_disturb, .check = mem_check,
 	.fault = mem_fault, .arm = mem_arm, .dead = mem_dead, .power_cycle = mem_power_cycle,
-	.disarm = mem_disarm,
+	.describe = mem_describe, .disarm = mem_disarm,
 };
 
 struct device *memdevice_open(const char *spec, uint64_t seed)

@@ -166,6 +166,8 @@ static void *watchdog(void *arg)
 	}
 	printf("HANG in %s\n", atomic_load(&phase));
 	fflush(stdout);
+	dev->ops->describe(dev);
+	fflush(stdout);
 	/* A process with a blocked thread cannot exit: the kernel has to stop. */
 	tell_kernel("/proc/sys/kernel/printk", '8');
 	while (*keys)
