@@ -3,6 +3,7 @@
 #
 #   BUILD=FOLDER      where everything is built (build/); several checkouts can share one
 #   QEMU_SRC=TARBALL  QEMU's source instead of Debian's source package
+#   SANITIZE=1        the emulator under ASan and UBSan (slow), for whatever runs in it
 #   KERNEL=SERIES     the shell's kernel: 6.12, 6.1 or a path
 #   CUTS=N SEED=S     power cuts that `make torture` makes, and the seed of the first guest
 #   K=NAME            only tests whose name contains it
@@ -11,7 +12,7 @@ KERNEL	?= 6.12
 CUTS	?= 1000
 SEED	?= 1
 export MTFTL_BUILD := $(abspath $(BUILD))
-export QEMU_SRC
+export QEMU_SRC SANITIZE
 
 PYTHON	:= /usr/bin/python3
 LAB	:= $(PYTHON) -B scripts/lab

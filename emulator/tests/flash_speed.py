@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Prints how fast the flash device is by the host's clock, beside two others in the same guest. Not a test: hosts differ.
+"""Prints how fast the flash device is on the wall clock, beside two others in one guest. Not a test: hosts differ.
 
 One is QEMU's own zoned namespace, the other null_blk: no device, so the most that this guest can do.
 Usage: emulator/tests/flash_speed.py

@@ -5,6 +5,8 @@ Three places under BUILD/emulator:
   source-*/   the pristine tree (never written to)
   tree/       src and obj: only files that change are rewritten, so ninja is incremental, also when
               several checkouts share BUILD and take turns
+  tree-sanitize/
+              the same with SANITIZE=1: under ASan and UBSan, each of whose reports ends the emulator
   bin-HASH/   finished binaries by the hash of all their inputs; the last few are kept
 """
 
@@ -37,9 +39,12 @@ OURS = ROOT / "emulator"
 COPIED = ("hw", "accel", "include")
 HOME = BUILD / "emulator"
 KEEP = 8
+SANITIZE = os.environ.get("SANITIZE") == "1"
 CONFIGURE = """--target-list=x86_64-softmmu --without-default-features --enable-tcg --enable-kvm
     --enable-virtfs --enable-attr --enable-cap-ng --enable-plugins --enable-fdt=system --disable-docs
     --disable-install-blobs --disable-download --disable-werror""".split()
+if SANITIZE:
+    CONFIGURE += ["--enable-asan", "--enable-ubsan", "--extra-cflags=-fno-sanitize-recover=all"]
 # Firmware comes from Debian's packages: Debian's source tree holds none.
 FIRMWARE = ("/usr/share/qemu", "/usr/share/seabios")
 
@@ -145,7 +150,7 @@ def build() -> Path:
     if binary.exists():
         os.utime(binary.parent)
         return binary
-    tree = HOME / "tree"
+    tree = HOME / ("tree-sanitize" if SANITIZE else "tree")
     with lock("emulator"):
         if binary.exists():
             return binary

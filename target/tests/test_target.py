@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The kernel module in a guest: data, geometries, what may happen under load, what is refused."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,34 @@ GEOMETRIES = {
     "units of one": ("", "write_unit 1 lanes 2"),
     "blocks of 512": ("blocksize=512", "gc_policy cost-benefit hot_cold off"),
 }
+
+
+def test_docs_name_everything(lab_run):
+    """The status, options, messages and tracepoints are those in docs/target.md."""
+    page = (Path(__file__).resolve().parents[2] / "docs/target.md").read_text()
+    result = lab_run(START + """
+null nullb0
+mtftl format /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0)"
+echo status $(dmsetup status t | cut -d' ' -f5-)
+echo table $(dmsetup table t | cut -d' ' -f6-)
+dmsetup message t 0 no-such 2> /dev/null ||
+	dmesg | sed -n 's/.*expected \\(.*\\) or \\(.*\\)/message \\1, \\2/p' | tail -1
+echo trace $(ls -d /sys/kernel/tracing/events/mtftl/*/)
+dmsetup remove t
+""", profile="none", cpus=2, push=[HELPERS])
+    said = dict(line.split(" ", 1) for line in result.output.splitlines())
+    status, table = said["status"].split(), said["table"].split()
+    shown = {
+        "name": set(status[::2]),
+        "option": set(table[::2]),
+        "message": {words.split()[0] for words in said["message"].split(", ")},
+        "Tracepoints": {Path(p).name for p in said["trace"].split()},
+    }
+    for part, names in shown.items():
+        text = page.partition(f"| {part} |")[2] or page.partition(part)[2].partition(": ")[2].partition("`. ")[0] + "`"
+        rows = [row.split("|")[1] for row in text.strip().partition("\n\n")[0].splitlines() if row.startswith("|")]
+        assert names == set(re.findall(r"`(\w+)", " ".join(rows) or text)), part
 
 
 @pytest.mark.parametrize("kernel", ["6.12", "6.1"])
