@@ -27,10 +27,10 @@ PATHS = "/usr/sbin:/usr/bin:/sbin:/bin"
 FIRST = ["configfs", "nvme", "dm-mod", "libcrc32c"]      # loaded before the command runs; all others on demand
 
 
-def _libraries(binary: Path) -> set[Path]:
-    """The shared libraries of an executable, loader included."""
+def _libraries(binary: Path) -> list[Path]:
+    """The shared libraries of an executable, loader included; always in the same order."""
     text = subprocess.run(["ldd", binary], capture_output=True, text=True).stdout
-    return {Path(x) for x in re.findall(r"(/\S+) \(0x", text)}
+    return sorted({Path(x) for x in re.findall(r"(/\S+) \(0x", text)})
 
 
 def _put_binary(archive: Archive, binary: Path, name: str) -> None:

@@ -138,6 +138,12 @@ def device_arguments(options: Options, folder: Path) -> list[str]:
     return args
 
 
+def _profile_files(options: Options) -> list[Path]:
+    """Files of this project that the device's arguments name."""
+    path = PROFILES / f"{options.profile or default_profile()}.cfg"
+    return [path] if path.exists() else []
+
+
 def _clock(options: Options, accel: str) -> list[str]:
     """QEMU's arguments for the processors and their clock."""
     if options.clock == "virtual":
@@ -325,9 +331,10 @@ def run(command: str, options: Options, *, accel: str, on_output: Callable[[str]
         for name in ("console", "output"):
             (place / name).touch()
         append = f"{BOOT}{VIRTUAL_BOOT if options.clock == 'virtual' else ''} {options.append}".strip()
-        # The names of binary, kernel and archives hold the hashes of their contents.
+        # The names of binary, kernel and archives hold the hashes of their contents; folders do not count.
+        told = [x.replace(str(place), "").replace(str(PROFILES), "") for x in (*_clock(options, accel), *device)]
         inputs = digest(binary.parent.name, kernel.key, *(p.name for p in parts), own, append, str(options.cpus),
-                        options.memory, *(x.replace(str(place), "") for x in (*_clock(options, accel), *device)))
+                        options.memory, *told, *_profile_files(options))
         if options.recall and (before := _recall(inputs)):
             return before
         ours, theirs = socket.socketpair()

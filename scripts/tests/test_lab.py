@@ -78,6 +78,15 @@ def test_archive_entries_of_both_formats(tmp_path: Path) -> None:
         ("http://two/debian", "bookworm-updates", "/usr/share/k.gpg")]
 
 
+def test_a_runs_archive_is_the_same_in_every_process() -> None:
+    """Sets of names have another order in each process of Python."""
+    program = ("from pathlib import Path; from mtlab import base, guest; print(base.digest(guest.run_archive('true', "
+               "pushed=[], pulled=[], insmod=None, programs=[Path('/usr/bin/fio')], wait_for='')))")
+    found = {subprocess.run([sys.executable, "-Bc", program], cwd=ROOT / "scripts", capture_output=True, text=True,
+                            env=dict(os.environ, PYTHONHASHSEED=str(seed)), check=True).stdout for seed in range(4)}
+    assert len(found) == 1
+
+
 @pytest.fixture
 def small_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A source of one file, and a patch series of ours over it."""
