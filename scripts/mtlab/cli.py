@@ -19,6 +19,7 @@ from . import (
     report,
     shell,
     target,
+    top,
     torture,
 )
 from .base import LabError, say
@@ -44,6 +45,7 @@ def _guest_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", type=float, default=300, metavar="S",
                         help="of the host's clock, from the command's start")
     parser.add_argument("--no-module", dest="module", action="store_false", help="without the target and its tool")
+    parser.add_argument("--watch", type=Path, metavar="DIR", help="let `lab top DIR` show what flash and target do")
     parser.add_argument("--append", default="", metavar="WORDS", help="more of the kernel's command line")
     parser.add_argument("--qemu", action="append", default=[], metavar="ARGS", help="more of QEMU's command line")
 
@@ -58,7 +60,7 @@ def _options(args: argparse.Namespace) -> machine.Options:
     return machine.Options(kernel=args.kernel, clock=args.clock, cpus=args.cpus, memory=args.memory,
                            quantum=args.quantum, speed=args.speed, profile=args.profile, device=device,
                            media=args.media, timeout=args.timeout, module=args.module, append=args.append,
-                           qemu=args.qemu)
+                           watch=args.watch, qemu=args.qemu)
 
 
 def _accel(options: machine.Options) -> str:
@@ -138,6 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     experiments.add_commands(commands)
     report.add_command(commands)
     torture.add_command(commands)
+    top.add_command(commands)
     check.add_commands(commands)
     return parser
 

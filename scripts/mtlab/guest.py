@@ -58,7 +58,8 @@ def base() -> Path:
     """The archive that every guest starts from: init and busybox."""
     debian.ensure("build", "guest")
     busybox = Path(shutil.which("busybox", path=PATHS) or "")
-    target = BUILD / "guest" / f"base-{digest(HERE / 'init', HERE / 'shell', busybox, guest_exit())}.cpio"
+    parts = [HERE / name for name in ("init", "shell", "watch")]
+    target = BUILD / "guest" / f"base-{digest(*parts, busybox, guest_exit())}.cpio"
     if target.exists():
         return target
     archive = Archive()
@@ -73,6 +74,7 @@ def base() -> Path:
     archive.link("etc/mtab", "/proc/mounts")
     archive.file("init", (HERE / "init").read_bytes(), 0o755)
     archive.file("lab/shell", (HERE / "shell").read_bytes())
+    archive.file("lab/watch", (HERE / "watch").read_bytes(), 0o755)
     _put_binary(archive, busybox, "usr/bin/busybox")
     for applet in output([busybox, "--list"]).split():
         if applet != "busybox":

@@ -41,7 +41,7 @@ BOOT = ("console=ttyS0 loglevel=5 panic=-1 oops=panic kasan.fault=panic panic_on
         " sysctl.kernel.hung_task_timeout_secs=120 sysctl.kernel.hung_task_all_cpu_backtrace=1"
         " sysctl.kernel.panic_on_rcu_stall=1 unknown_nmi_panic panic_print=0x40 sysrq_always_enabled"
         " nokaslr mitigations=off tsc=reliable no_timer_check audit=0 apparmor=0 selinux=0 edd=off"
-        " init_on_alloc=0 8250.nr_uarts=2 mce=off nvme_core.multipath=N random.trust_cpu=off"
+        " init_on_alloc=0 8250.nr_uarts=3 mce=off nvme_core.multipath=N random.trust_cpu=off"
         # These cost a second of boot and serve nothing here.
         " cryptomgr.notests=1 initcall_blacklist=crypto_kdf108_init,jent_mod_init,init_encrypted,"
         "load_system_certificate_list,selinux_nf_ip_init,bpf_tcp_ca_kfunc_init,bpf_dummy_struct_ops_init,"
@@ -57,6 +57,7 @@ STOCK_DEVICE = {"logical_block_size": "4096", "physical_block_size": "4096", "zo
                 "zoned.max_active": "16"}
 STOCK_SIZE = 2 << 30
 SEED = 42
+WATCH_MS = 500              # between two lines of the flash of a watched guest, on its clock
 STARTED = "lab: run"        # init says so on the console when the command begins
 KEPT = BUILD / "kept"
 _stop = threading.Event()
@@ -82,6 +83,7 @@ class Options:
     module: bool = True
     append: str = ""
     qemu: Sequence[str] = ()
+    watch: Path | None = None               # a folder where `lab top` finds what flash and target tell
     recall: bool = False                    # virtual time: the same inputs may give what they gave before
 
 
@@ -142,6 +144,24 @@ def _profile_files(options: Options) -> list[Path]:
     """Files of this project that the device's arguments name."""
     path = PROFILES / f"{options.profile or default_profile()}.cfg"
     return [path] if path.exists() else []
+
+
+def watch_arguments(options: Options) -> list[str]:
+    """QEMU's arguments for the files that `lab top` follows; their serial port is the guest's next."""
+    if not options.watch:
+        return []
+    options.watch.mkdir(parents=True, exist_ok=True)
+    for name in ("flash", "ftl"):
+        (options.watch / name).write_bytes(b"")
+    stream = [] if (options.profile or default_profile()) in (STOCK, NONE) else [
+        "-chardev", f"file,id=flash,path={options.watch.resolve()}/flash",
+        "-set", "device.ns0.flash.stream=flash", "-set", f"device.ns0.flash.stream_ms={WATCH_MS}"]
+    return [*stream, "-chardev", f"file,id=ftl,path={options.watch.resolve()}/ftl", "-serial", "chardev:ftl"]
+
+
+def watch_settings(options: Options, port: int) -> dict[str, str]:
+    """What init has to know to let the target's status out by that serial port."""
+    return {"LAB_WATCH": f"/dev/ttyS{port}"} if options.watch else {}
 
 
 def _clock(options: Options, accel: str) -> list[str]:
@@ -324,7 +344,8 @@ def run(command: str, options: Options, *, accel: str, on_output: Callable[[str]
     with folder() as place:
         device = device_arguments(options, place)
         own = guest.run_archive(command, pushed=options.push, pulled=options.pull, insmod=insmod,
-                                programs=[tool] if tool else [], wait_for=NAMESPACE if device else "")
+                                programs=[tool] if tool else [], wait_for=NAMESPACE if device else "",
+                                shell=watch_settings(options, 2))
         write_initrd(place / "initrd", parts, own)
         with open(place / "area", "wb") as f:
             f.truncate(AREA)
@@ -343,7 +364,7 @@ def run(command: str, options: Options, *, accel: str, on_output: Callable[[str]
                 "-chardev", f"file,id=output,path={place}/output", "-serial", "chardev:output",
                 "-chardev", f"socket,id=qmp,fd={theirs.fileno()}", "-mon", "chardev=qmp,mode=control",
                 "-object", f"memory-backend-file,id=area,size={AREA},share=on,mem-path={place}/area",
-                "-device", "ivshmem-plain,memdev=area,addr=0x10", *device,
+                "-device", "ivshmem-plain,memdev=area,addr=0x10", *device, *watch_arguments(options),
                 *(x for given in options.qemu for x in shlex.split(given))]
         console, output = _Tail(place / "console", on_console), _Tail(place / "output", on_output)
         started = time.monotonic()

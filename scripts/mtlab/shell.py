@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 from . import accel, emulator, guest, kernels, machine, target
 from .base import BUILD, LabError
@@ -19,7 +20,7 @@ def _shell(args: argparse.Namespace) -> int:
     if not sys.stdin.isatty():
         raise LabError("the shell needs a terminal; `lab run` runs commands without one")
     options = machine.Options(kernel=args.kernel, cpus=args.cpus, memory=args.memory, profile=args.profile,
-                              media=args.media)
+                              media=args.media, watch=args.watch)
     machine.check(options)
     kernel = kernels.get(args.kernel)
     binary = emulator.build()
@@ -32,14 +33,16 @@ def _shell(args: argparse.Namespace) -> int:
                                 wait_for=machine.NAMESPACE if device else "",
                                 shell={"LAB_SHELL": "1", "LAB_TERM": os.environ.get("TERM", "vt100"),
                                        "LAB_SIZE": " ".join(map(str, shutil.get_terminal_size())),
-                                       "LAB_MODULE_TREE": str(kernel.modules or "")})
+                                       "LAB_MODULE_TREE": str(kernel.modules or ""),
+                                       **machine.watch_settings(options, 1)})
         machine.write_initrd(folder / "initrd", parts, own)
         command = [
             *machine.base_arguments(binary, kernel, folder, options, kind),
             "-append", machine.BOOT.replace("loglevel=5", "loglevel=3"),
             "-chardev", "stdio,id=console,mux=on,signal=off", "-serial", "chardev:console", "-mon", "chardev=console",
             "-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
-            "-device", "virtio-9p-pci,fsdev=root,mount_tag=hostroot", *device]
+            "-device", "virtio-9p-pci,fsdev=root,mount_tag=hostroot", *device,
+            *machine.watch_arguments(options)]
         print(f"{kind}, {kernel.release}, {BUILD}; the device is {machine.NAMESPACE}. Leave with exit or Ctrl-A X.")
         saved = subprocess.run(["stty", "-g"], stdout=subprocess.PIPE, text=True).stdout.strip()
         try:
@@ -57,4 +60,5 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--memory", default="2G", metavar="SIZE")
     parser.add_argument("--profile", default="", metavar="NAME", help=", ".join(machine.profiles()))
     parser.add_argument("--media", metavar="FILE", help="keep the flash's content in this file")
+    parser.add_argument("--watch", type=Path, metavar="DIR", help="let `lab top DIR` show what flash and target do")
     parser.set_defaults(function=_shell)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The live view, from lines that a guest wrote: top/flash and top/ftl are of 4 KiB random reads and writes on tlc."""
+
+import json
+import shutil
+from pathlib import Path
+
+from mtlab import top
+from mtlab.testing import LabRun
+
+RECORDED = Path(__file__).parent / "top"
+
+
+def _screen(folder: Path) -> str:
+    view = top.View(folder)
+    view.poll()
+    return "\n".join(view.screen())
+
+
+def test_rates_are_the_differences_of_two_lines() -> None:
+    before, now = (json.loads(line) for line in (RECORDED / "flash").read_text().splitlines())
+    reads = (now["commands"]["read"] - before["commands"]["read"]) / 0.5
+    shown = _screen(RECORDED)
+    assert f"read {reads / 1000:.3g} k" in shown and "erase 0" in shown
+    assert "write 111 MB/s" in shown
+    assert shown.count("|") == 2 * (before["geometry"]["channels"] + 1)
+    for text in ("rw, 4 lanes", "free 8", "idle, begins below 6", "of 256 entries", "WAF          1.04 now"):
+        assert text in shown
+
+
+def test_a_busy_die_is_seen() -> None:
+    before, now = (json.loads(line) for line in (RECORDED / "flash").read_text().splitlines())
+    for die, record in enumerate(now["dies"]):
+        record["busy_ns"] = before["dies"][die]["busy_ns"] + (500_000_000 if die == 9 else 0)
+    rows = [line for line in top.flash_lines(before, now) if "|" in line]
+    assert rows[1].endswith("| █  |") and all(row.endswith("|    |") for row in rows[:1] + rows[2:])
+
+
+def test_lines_arrive_in_pieces(tmp_path: Path) -> None:
+    """Half a line is not shown and not lost; what else is in the files does no harm."""
+    flash = (RECORDED / "flash").read_bytes()
+    (tmp_path / "flash").write_bytes(flash[:-100])
+    view = top.View(tmp_path)
+    view.poll()
+    assert "nothing yet" in view.screen()[0]
+    (tmp_path / "flash").write_bytes(flash)
+    (tmp_path / "ftl").write_text("4.0 \n4.5 ftl: 0 8 linear\n")
+    view.poll()
+    assert "guest's clock" in view.screen()[0] and view.screen()[-1] == "target  not open"
+
+
+def test_a_watched_guest_tells(lab_run: LabRun, tmp_path: Path) -> None:
+    lab_run("mtftl format --force /dev/nvme0n1 && mtftl open /dev/nvme0n1 ftl && sleep 2 && mtftl close ftl",
+            watch=tmp_path / "w", profile="tlc", device={"flash.size": "1G"})
+    shown = _screen(tmp_path / "w")
+    assert "guest's clock" in shown and "rw, 2 lanes" in shown
+    shutil.rmtree(tmp_path / "w")
