@@ -20,7 +20,7 @@ LAB	:= $(PYTHON) -B scripts/lab
 help:
 	@echo 'make demo      single- against multi-threaded FTL: a table and a figure'
 	@echo 'make test      all tests; K=name: those whose name contains it'
-	@echo 'make results   all experiments, into results/, and build/report.html'
+	@echo 'make results   all experiments, into results/ and what shows them, and build/report.html'
 	@echo 'make shell     an interactive guest with a zoned device; KERNEL=6.12, 6.1 or a path'
 	@echo 'make emulator  build QEMU with our flash device and virtual time'
 	@echo 'make guest     build the guest: kernels and tools'
@@ -41,7 +41,7 @@ test: $(PYTHON)
 
 results: $(PYTHON)
 	@$(LAB) exp --all
-	@$(LAB) report
+	@$(LAB) report --readme
 
 shell: $(PYTHON)
 	@$(LAB) shell --kernel $(KERNEL)

@@ -236,7 +236,7 @@ def format_table(rows: Sequence[Sequence[str]]) -> str:
 
 def format_checks(checks: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(f"{'ok  ' if c['pass'] else 'MISS'} {c['name']}: {c['measured']:.4g}, bound {c['bound']}"
-                     + ("" if c["pass"] else f" ({c['why']}; {c.get('analysis', 'not explained yet')})")
+                     + ("" if c["pass"] else f" ({c['why']}; {c.get('analysis', 'no cause is known')})")
                      for c in checks)
 
 

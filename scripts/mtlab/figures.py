@@ -22,7 +22,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "x", "*")
 
 plt.rcParams.update({
     "font.family": "DejaVu Sans", "font.size": 9, "axes.titlesize": 10, "axes.spines.top": False,
-    "axes.spines.right": False, "axes.grid": True, "grid.color": "#dddddd", "grid.linewidth": 0.6,
+    "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True,
+    "grid.color": "#dddddd", "grid.linewidth": 0.6,
     "legend.frameon": False, "lines.linewidth": 1.6, "lines.markersize": 5, "figure.dpi": 100,
     "savefig.bbox": "tight", "svg.hashsalt": "dm-mtftl", "svg.fonttype": "path",
 })
@@ -53,6 +54,8 @@ def panels(count: int, height: float = 2.9, columns: int = 0) -> tuple[Figure, l
     rows = -(-count // columns)
     figure, axes = plt.subplots(rows, columns, figsize=(4.2 * columns, height * rows), squeeze=False,
                                 layout="constrained")
+    for extra in list(axes.flat)[count:]:
+        extra.set_axis_off()
     return figure, list(axes.flat)[:count]
 
 
@@ -91,6 +94,20 @@ def bars(axes: Axes, groups: Sequence[str], series: Sequence[Bars], *, y: str, t
     axes.set_ylabel(y)
     axes.set_title(title)
     axes.legend(loc="upper right", ncols=2)
+
+
+def sideways(axes: Axes, names: Sequence[str], values: Sequence[float], *, x: str, title: str = "") -> None:
+    """Draw one bar a name, from the top down, on a logarithmic scale, each with its number."""
+    colours = [COLOURS[0] if "mtftl" in name else COLOURS[7] for name in names]     # ours stand out
+    shown = axes.barh(range(len(names)), values, 0.7, color=colours)
+    axes.bar_label(shown, [f"{v:.3g}" for v in values], padding=3)
+    axes.set_xscale("log")
+    axes.set_xlim(right=4 * max(values))                # room for the numbers
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel(x)
+    axes.set_title(title)
 
 
 def heat(axes: Axes, columns: Sequence[float], rows: Sequence[float], values: Sequence[Sequence[float]], *,

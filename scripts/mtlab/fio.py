@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""fio jobs as text, and their JSON output as flat samples."""
+"""fio jobs as text, and their JSON output or their logs as flat samples."""
 
 import json
+import math
+from collections.abc import Mapping
 from typing import Any
 
 PERCENTILES = (50, 95, 99, 99.9)
@@ -36,3 +38,30 @@ def sample(data: bytes, direction: str, seconds: float = 0) -> dict[str, Any]:
             "mean_us": round(latency["mean"] / 1000, 3), "max_us": round(latency["max"] / 1000, 3),
             **{f"p{p:g}_us": round(latency["percentile"][f"{p:.6f}"] / 1000, 3) for p in PERCENTILES
                if "percentile" in latency}}
+
+
+def seconds(data: bytes) -> float:
+    """How long the job was told to run."""
+    text = json.loads(data[data.index(b"{"):])["jobs"][0]["job options"]["runtime"]
+    return float(text[:-2]) / 1000 if text.endswith("ms") else float(text)
+
+
+def log(name: str) -> dict[str, object]:
+    """Settings of a job whose requests logged() reads."""
+    return {"write_lat_log": name, "disable_slat": 1, "disable_clat": 1}
+
+
+def logged(files: Mapping[str, bytes], name: str, start: float, end: float, block: int) -> dict[str, Any]:
+    """What sample() tells, of requests of one size that ended from start to end, in seconds since the jobs began.
+
+    It is exact where many requests are in flight: fio's own sums take in what drains after the end.
+    """
+    rows = [line.split(b",") for log, data in files.items() if log.startswith(f"{name}_lat.")
+            for line in data.splitlines()]
+    took = sorted(int(row[1]) / 1000 for row in rows if 1000 * start <= int(row[0]) < 1000 * end)
+    if not took:
+        raise ValueError("no request ended in that time")
+    return {"ios": len(took), "iops": round(len(took) / (end - start), 3),
+            "bytes_per_s": round(len(took) * block / (end - start), 3),
+            "mean_us": round(sum(took) / len(took), 3), "max_us": round(took[-1], 3),
+            **{f"p{p:g}_us": round(took[math.ceil(p / 100 * len(took)) - 1], 3) for p in PERCENTILES}}

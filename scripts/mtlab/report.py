@@ -4,6 +4,7 @@
 import argparse
 import html
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def _analysis(check: Mapping[str, Any]) -> str:
     """What is known about a miss."""
     if check["pass"]:
         return ""
-    return f"<p><b>Missed:</b> {html.escape(check.get('analysis', 'not explained yet'))}</p>"
+    return f"<p><b>Missed:</b> {html.escape(check.get('analysis', 'no cause is known'))}</p>"
 
 
 def _checks(checks: Sequence[Mapping[str, Any]]) -> str:
@@ -103,10 +104,33 @@ def update_readme(text: str, results: Path) -> str:
     return before + _NUMBERS + "\n" + headline(results) + rest[rest.index(_END):]
 
 
+def found(results: Mapping[str, Any]) -> str:
+    """An experiment's results as Markdown: its table, how many predictions hold, and what is known about the others."""
+    head, *rows = (" | ".join(row) for row in results["table"])
+    lines = [f"| {head} |", "|" + "---|" * len(results["table"][0]), *(f"| {row} |" for row in rows), ""]
+    misses = [c for c in results["checks"] if not c["pass"]]
+    lines.append(f"{len(results['checks']) - len(misses)} of {len(results['checks'])} predictions hold."
+                 + (" Missed:" if misses else ""))
+    lines += [""] if misses else []
+    lines += [f"- {c['name']}: {c['measured']:.4g}, predicted {c['bound']}. {c.get('analysis', '')}".rstrip()
+              for c in misses]
+    return "\n".join(lines) + "\n"
+
+
+def update_experiments(text: str, results: Path) -> str:
+    """docs/experiments.md with what was found as the results are; nothing where there are none."""
+    def section(match: re.Match[str]) -> str:
+        path = results / match[2] / "results.json"
+        middle = f"\n{found(json.loads(path.read_text()))}\n" if path.exists() else ""
+        return f"{match[1]}\n{middle}{match[3]}"
+
+    return re.sub(r"(<!-- found: (\S+) -->)\n.*?(<!-- end of found -->)", section, text, flags=re.S)
+
+
 def _report(args: argparse.Namespace) -> int:
     if args.readme:
-        readme = ROOT / "README.md"
-        readme.write_text(update_readme(readme.read_text(), args.results))
+        for path, update in ((ROOT / "README.md", update_readme), (ROOT / "docs/experiments.md", update_experiments)):
+            path.write_text(update(path.read_text(), args.results))
     write_file(args.out, page(args.results))
     say(f"the report is {args.out}")
     return 0
@@ -117,5 +141,6 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser = commands.add_parser("report", help="one HTML page of all results")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
     parser.add_argument("--out", type=Path, default=BUILD / "report.html", metavar="FILE")
-    parser.add_argument("--readme", action="store_true", help="write the numbers into README.md too")
+    parser.add_argument("--readme", action="store_true",
+                        help="write the numbers into README.md and docs/experiments.md too")
     parser.set_defaults(function=_report)

@@ -175,6 +175,16 @@ def _scaling() -> tuple[experiments.Experiment, list[experiments.Sample]]:
     return experiment, experiment.samples(files)
 
 
+def test_a_log_gives_what_ended_within_a_time() -> None:
+    """Ten requests a millisecond, the n-th of which took n microseconds; those before and after do not count."""
+    log = b"".join(b"%d, %d, 1, 4096, 0, 0\n" % (n // 10, 1000 * n) for n in range(1, 400))
+    found = fio.logged({"a_lat.1.log": log, "b_lat.1.log": b"20, 1, 1, 4096, 0, 0\n"}, "a", 0.01, 0.03, 4096)
+    assert found["ios"] == 200 and found["iops"] == 10_000 and found["bytes_per_s"] == 40_960_000
+    assert (found["p50_us"], found["p99_us"], found["max_us"]) == (199, 297, 299)
+    with pytest.raises(ValueError, match="no request"):
+        fio.logged({"a_lat.1.log": log}, "a", 1, 2, 4096)
+
+
 def test_a_short_job_gives_the_time_it_ran() -> None:
     """fio says 26 ms of a job that ran 25."""
     assert fio.sample(_fio_output(100_000), "write", 0.025)["iops"] == 100_000
@@ -285,6 +295,17 @@ def test_readme_shows_the_numbers_of_the_results(tmp_path: Path) -> None:
     shown = report.update_readme(text, tmp_path)
     assert all(number in shown for number in ("**480k**", "**6.0x**", "**96%**"))
     assert report.update_readme(shown, experiments.RESULTS) == text
+
+
+def test_the_page_of_experiments_is_whole_and_fresh() -> None:
+    text = (ROOT / "docs/experiments.md").read_text()
+    assert report.update_experiments(text, experiments.RESULTS) == text, "scripts/lab report --readme updates it"
+    assert set(re.findall("^## ([a-z-]+)$", text, re.M)) == set(re.findall("<!-- found: (.*) -->", text)) \
+        == set(experiments.names())
+    missed = {"name": "m", "measured": 1.0, "bound": ">= 2", "pass": False, "why": "w", "analysis": "because"}
+    shown = report.found({"table": [["a", "b"], ["1", "2"]], "checks": [missed, {**missed, "pass": True}]})
+    assert "| a | b |\n|---|---|\n| 1 | 2 |\n" in shown
+    assert "1 of 2 predictions hold. Missed:\n\n- m: 1, predicted >= 2. because" in shown
 
 
 def test_a_run_in_virtual_time_is_recalled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How full the write buffers are over time, and which CPU produces and which consumes; from the target's tracepoints.
+
+The first milliseconds after the users start: one lane of 128 entries with write units of 1 and 8 blocks, and eight
+lanes of 128. Tracing is not free: it adds about a microsecond to each block's way, for all lines alike.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from mtlab import figures, fio
+from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most
+from mtlab.machine import Options
+
+CPUS = 8
+ENTRIES = 128
+END_US, STEP_US = 12000, 100
+FROM_US, TO_US = 4000, 8000                     # who works where: after the start, before anything fills up for good
+SINGLE = [(1, unit, users) for unit in (1, 8) for users in (1, 2, 4, 8)]
+MULTI = (CPUS, 1, 8)
+QUICK = [(1, 1, 8), MULTI]
+EVENT = re.compile(r"\[(\d+)\].*? (\d+)\.(\d{6}): (mtftl_\w+): \S+ lane (\d+) "
+                   r"(?:lba \d+ \+ (\d+) |seq \d+ )?(?:used|slots) (\d+)")
+
+
+def _script(cases: list[tuple[int, int, int]]) -> str:
+    lines = ["set -e", "T=/sys/kernel/tracing", "echo 4096 >$T/buffer_size_kb"]
+    for lanes, unit, users in cases:
+        job = fio.command("fio.json", filename="/dev/mapper/ftl", bs="4k", ioengine="psync", rw="randwrite",
+                          norandommap=True, numjobs=users, size="1G", time_based=True,
+                          runtime=f"{END_US // 1000 + 3}ms")
+        lines += ["mtftl format --force /dev/nvme0n1",
+                  f"mtftl open /dev/nvme0n1 ftl lanes={lanes} buffer_entries={lanes * ENTRIES} write_unit={unit}",
+                  "echo >$T/trace",
+                  "for e in insert free unit_composed; do echo 1 >$T/events/mtftl/mtftl_$e/enable; done", job,
+                  "echo 0 >$T/events/mtftl/enable",
+                  f"grep mtftl_ $T/trace >{lanes}-{unit}-{users}.trace", "mtftl close ftl"]
+    return "\n".join(lines)
+
+
+def runs(quick: bool) -> list[Run]:
+    return [Run("all", _script(QUICK if quick else [*SINGLE, MULTI]),
+                Options(clock="virtual", cpus=CPUS, profile="dram", timeout=1800), ("*.trace",))]
+
+
+def _events(text: str) -> list[tuple[int, int, str, int, int, int]]:
+    """Time since the first in us, CPU, event, lane, blocks, entries used (or slots taken)."""
+    found = []
+    for match in map(EVENT.search, text.splitlines()):
+        if match:
+            cpu, seconds, micros, event, lane, blocks, value = match.groups()
+            found.append((int(seconds) * 10**6 + int(micros), int(cpu), event.removeprefix("mtftl_"), int(lane),
+                          int(blocks or 0), int(value)))
+    start = min(e[0] for e in found)
+    return sorted((e[0] - start, *e[1:]) for e in found)
+
+
+def _occupancy(events: list[tuple[int, int, str, int, int, int]], lane: int) -> list[float]:
+    """Mean entries used in each step of time."""
+    area, used, at = [0.0] * (END_US // STEP_US), 0, 0
+    for when, _cpu, event, of, _blocks, value in [*events, (END_US, 0, "insert", lane, 0, 0)]:
+        if of != lane or event == "unit_composed":
+            continue
+        when = min(when, END_US)
+        while at < when:
+            step = at // STEP_US
+            until = min(when, (step + 1) * STEP_US)
+            area[step] += used * (until - at)
+            at = until
+        used = value
+    return [a / STEP_US for a in area]
+
+
+def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
+    found: list[Sample] = []
+    for name, data in sorted(files["all"].items()):
+        lanes, unit, users = map(int, Path(name).stem.split("-"))
+        case = {"lanes": lanes, "write unit": unit, "users": users}
+        events = _events(data.decode())
+        for lane in range(lanes):
+            found += [{**case, "lane": lane, "at_us": step * STEP_US, "entries": round(entries, 3)}
+                      for step, entries in enumerate(_occupancy(events, lane))]
+        window = [e for e in events if FROM_US <= e[0] < TO_US]
+        for cpu in range(CPUS):
+            mine = [e for e in window if e[1] == cpu]
+            found.append({**case, "cpu": cpu, "produced": sum(e[4] for e in mine if e[2] == "insert"),
+                          "consumed": sum(e[5] for e in mine if e[2] == "unit_composed")})
+    return found
+
+
+def _of(found: list[Sample], case: tuple[int, int, int], key: str) -> list[Sample]:
+    return [s for s in found if (s["lanes"], s["write unit"], s["users"]) == case and key in s]
+
+
+def _mean(found: list[Sample], case: tuple[int, int, int]) -> float:
+    """Entries used after the start, as a share of all."""
+    late = [s["entries"] for s in _of(found, case, "at_us") if s["at_us"] >= FROM_US]
+    return float(sum(late) / len(late) / ENTRIES)
+
+
+def checks(found: list[Sample], quick: bool) -> list[Check]:
+    def per_cpu(case: tuple[int, int, int], key: str) -> list[int]:
+        return [s[key] for s in _of(found, case, "cpu")]
+
+    consumed = per_cpu((1, 1, 8), "consumed")
+    produced = per_cpu(MULTI, "produced")
+    result = [
+        at_least("1 lane, 8 users: share of the buffer in use", _mean(found, (1, 1, 8)), 0.75,
+                 "one writer does not follow eight users: the buffer is full but for what admission keeps back"),
+        at_least("1 lane: share of the consuming done by one CPU", max(consumed) / sum(consumed), 1,
+                 "there is one writer, bound to one CPU"),
+        at_least("8 lanes: least over most that a CPU consumed", min(per_cpu(MULTI, "consumed")) /
+                 max(per_cpu(MULTI, "consumed")), 0.5, "each CPU has a writer and a user of its own"),
+        at_least("8 lanes: least over most that a CPU produced", min(produced) / max(produced), 0.5,
+                 "each CPU has a writer and a user of its own"),
+        at_least("8 lanes over 1: blocks consumed", sum(per_cpu(MULTI, "consumed")) / sum(consumed), 2,
+                 "the paper's result: at least twice"),
+    ]
+    if not quick:
+        result += [
+            at_most("1 lane, 8 users: in use with units of 8 over units of 1",
+                    _mean(found, (1, 8, 8)) / _mean(found, (1, 1, 8)), 1, "larger units drain the buffer faster"),
+            at_most("1 lane: in use with 1 user over 8", _mean(found, (1, 1, 1)) / _mean(found, (1, 1, 8)), 1,
+                    "fewer users leave the buffer emptier"),
+        ]
+    return result
+
+
+def table(found: list[Sample]) -> list[list[str]]:
+    rows = [["lanes", "write unit", "users", "in use after 4 ms", "produced 4 to 8 ms", "consumed", "CPUs consuming"]]
+    for case in dict.fromkeys((s["lanes"], s["write unit"], s["users"]) for s in found):
+        cpus = _of(found, case, "cpu")
+        rows.append([*map(str, case), f"{100 * _mean(found, case):.0f}%", str(sum(s["produced"] for s in cpus)),
+                     str(sum(s["consumed"] for s in cpus)), str(sum(1 for s in cpus if s["consumed"]))])
+    return rows
+
+
+def draw(found: list[Sample], path: Path) -> None:
+    singles = [case for case in dict.fromkeys((s["lanes"], s["write unit"], s["users"]) for s in found)
+               if case != MULTI]
+    units = sorted({case[1] for case in singles})
+    figure, axes = figures.panels(2 + len(units), columns=2, height=3.1)
+
+    def series(case: tuple[int, int, int], label: str, lane: int = 0) -> figures.Line:
+        points = [s for s in _of(found, case, "at_us") if s["lane"] == lane]
+        return figures.Line(label, [s["at_us"] / 1000 for s in points], [s["entries"] for s in points], marker=False)
+
+    for panel, unit in zip(axes, units, strict=False):
+        figures.lines(panel, [series(case, f"{case[2]} user{'s'[:case[2] - 1]}") for case in singles
+                              if case[1] == unit], x="time after the start (ms)", y="entries in use",
+                      title=f"1 lane, write unit {unit}")
+    figures.lines(axes[-2], [series(MULTI, f"lane {lane}", lane) for lane in range(CPUS)],
+                  x="time after the start (ms)", y="entries in use", title="8 lanes, 8 users, write unit 1", columns=2)
+    cpus = [str(cpu) for cpu in range(CPUS)]
+    figures.bars(axes[-1], cpus, [
+        figures.Bars(f"{label}, {key}", [s[key] for s in _of(found, case, "cpu")])
+        for case, label in (((1, 1, 8), "1 lane"), (MULTI, "8 lanes")) for key in ("produced", "consumed")],
+        y="blocks, 4 to 8 ms after the start", title="who works where, 8 users")
+    axes[-1].set_xlabel("CPU")
+    figures.save(figure, path)
+
+
+EXPERIMENT = Experiment(
+    name="occupancy", title="The write buffers from within",
+    question="How full are the buffers, and which CPU fills and which empties them, when one writer serves all "
+             "users and when each CPU has its own?",
+    runs=runs, samples=samples, checks=checks, table=table, draw=draw,
+    caption=f"4 KiB random writes on {CPUS} modelled CPUs, {ENTRIES} entries a lane, device without NAND delay; mean "
+            f"of each {STEP_US} us. Produced: blocks that went into a buffer on that CPU; consumed: blocks that a "
+            "writer took out there.")

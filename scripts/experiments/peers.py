@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0
+"""dm-mtftl beside what else makes a zoned device take random writes: dm-zoned, F2FS, btrfs; on the same flash.
+
+Eight jobs write 4 KiB at random over 75% of the device, first until GC or reclaim has begun, then for the
+window that is measured. dm-zoned and F2FS need conventional zones: they get a memory disk besides, which is
+faster than any flash. The file systems write eight files; so does ext4 on dm-mtftl.
+
+dm-zoned's formatter is not in Debian: its superblocks are written here, as the kernel's dm-zoned-metadata.c
+reads them (metadata version 2: a cache device and a zoned device).
+"""
+
+import struct
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from mtlab import figures, fio
+from mtlab.experiments import Check, Experiment, Run, Sample, at_least
+from mtlab.machine import Options
+
+MIB = 1 << 20
+JOBS = 8
+ZONE_MIB = 64
+SHARE, QUICK_SHARE = 0.75, 0.5                  # of the device that is written
+CACHE_ZONES = 8                                 # of memory, for what needs conventional zones
+FLASH, MEMORY = "/dev/nvme0n1", "/dev/nullb0"
+LABELS = {"raw": "raw zoned device", "mtftl": "dm-mtftl", "dm-zoned": "dm-zoned", "mtftl-ext4": "dm-mtftl, ext4",
+          "f2fs": "F2FS", "btrfs": "btrfs"}
+BLOCKS = ("raw", "mtftl", "dm-zoned")
+
+
+def _zones(quick: bool) -> int:
+    return 24 if quick else 48
+
+
+def _superblock(generation: int, zone: int, chunks: int, reserved: int, zones: int) -> bytes:
+    """A superblock of dm-zoned in a zone, without the zeroes that follow."""
+    blocks = zone * (ZONE_MIB * MIB // 4096)
+    fields = struct.pack("<4sIQQIIIII", b"DBZD", 2, generation, blocks, 2 + zones, reserved, chunks, 1, zones)
+    names = struct.pack("<32s16s16s", b"dmz", b"dm-mtftl peers 1", b"dm-mtftl peers 2")
+    checksum = ~zlib.crc32((fields + bytes(4) + names).ljust(4096, b"\0"), ~generation & 0xffffffff) & 0xffffffff
+    return fields + struct.pack("<I", checksum) + names
+
+
+def _dm_zoned(zones: int) -> list[str]:
+    """Commands that format and open dm-zoned: two superblocks with map and bitmaps, one on the zoned device."""
+    every, reserved = CACHE_ZONES + zones, zones // 3       # dmzadm reserves 16
+    chunks = every - 2 - 1 - reserved           # without both metadata zones and the zoned device's first
+    lines = []
+    for zone, device, at in ((0, MEMORY, 0), (1, MEMORY, ZONE_MIB * 256), (CACHE_ZONES, FLASH, 0)):
+        data = "".join(f"\\x{byte:02x}" for byte in _superblock(int(device == MEMORY), zone, chunks, reserved, every))
+        write = f"dd of={device} bs=4096 conv=sync oflag=direct status=none"
+        lines.append(f"printf '{data}' | {write} seek={at}")
+        if device == MEMORY:
+            lines.append(f"tr '\\0' '\\377' </dev/zero | head -c 4096 | {write} iflag=fullblock seek={at + 1}")
+    table = f"0 {chunks * ZONE_MIB * 2048} zoned {MEMORY} {FLASH}"
+    return [*lines, f"echo '{table}' | dmsetup create dmz"]
+
+
+def _script(line: str, quick: bool) -> str:
+    zones = _zones(quick)
+    share = int(zones * ZONE_MIB * (QUICK_SHARE if quick else SHARE))
+    common: dict[str, object] = {"ioengine": "psync", "numjobs": JOBS, "randseed": 42}
+    where: dict[str, object]
+    if line in ("dm-zoned", "f2fs"):
+        start = ["modprobe null_blk nr_devices=0", "n=/sys/kernel/config/nullb/nullb0", "mkdir $n",
+                 f"echo {CACHE_ZONES * ZONE_MIB} >$n/size", "echo 4096 >$n/blocksize", "echo 1 >$n/memory_backed",
+                 "echo 1 >$n/power"]
+    elif line.startswith("mtftl"):
+        start = [f"mtftl format --force --op 1% {FLASH}", f"mtftl open {FLASH} ftl lanes=8"]
+    else:
+        start = []
+    if line in BLOCKS:
+        name = {"raw": FLASH, "mtftl": "/dev/mapper/ftl", "dm-zoned": "/dev/mapper/dmz"}[line]
+        each = share // JOBS
+        where = {"filename": name, "size": f"{each}M", "offset_increment": f"{each}M"}
+        start += _dm_zoned(zones) if line == "dm-zoned" else []
+    else:
+        where = {"directory": "/mnt", "size": f"{share // JOBS}M", "fallocate": "none"}
+        start += {"mtftl-ext4": ["mke2fs -t ext4 -F -q -m 0 -J size=16 -E lazy_itable_init=0,lazy_journal_init=0 "
+                                 "/dev/mapper/ftl", "mount /dev/mapper/ftl /mnt"],
+                  "f2fs": [f"mkfs.f2fs -q -f -m -c {FLASH} {MEMORY}", f"mount -t f2fs {MEMORY} /mnt"],
+                  "btrfs": [f"mkfs.btrfs -q -f -d single -m single {FLASH}", f"mount -t btrfs {FLASH} /mnt"]}[line]
+    zbd: dict[str, object] = {"zonemode": "zbd", "max_open_zones": JOBS} if line == "raw" else {}
+    fill = fio.command("fill.json", rw="write", bs="128k", **common, **where, **zbd)
+    random: dict[str, object] = {"rw": "randwrite", "bs": "4k", "norandommap": True, **common, **where, **zbd}
+    before = fio.command("before.json", io_size=f"{zones * ZONE_MIB // 4 // JOBS}M", runtime="1s" if quick else "3s",
+                         **random)
+    random["randseed"] = 43                     # not the same blocks again
+    job = fio.command("fio.json", time_based=True, runtime="200ms" if quick else "1s", **random)
+    return "\n".join(["set -e", *start, fill, "sync", before, job])
+
+
+def runs(quick: bool) -> list[Run]:
+    return [Run(line, _script(line, quick),
+                Options(clock="virtual", cpus=8, profile="tlc", timeout=3600, memory="3G",
+                        module=line.startswith("mtftl"),
+                        device={"flash.size": f"{_zones(quick) * ZONE_MIB}M", "zoned.zone_capacity": f"{ZONE_MIB}M"}))
+            for line in (BLOCKS if quick else LABELS)]
+
+
+def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
+    return [{"line": line, "before_ios": fio.sample(files[line]["before.json"], "write")["ios"],
+             **fio.sample(files[line]["fio.json"], "write")} for line in LABELS if line in files]
+
+
+def _rate(found: list[Sample], line: str) -> float:
+    return float(next(s["iops"] for s in found if s["line"] == line))
+
+
+def checks(found: list[Sample], quick: bool) -> list[Check]:
+    result = [at_least("dm-mtftl over dm-zoned", _rate(found, "mtftl") / _rate(found, "dm-zoned"), 50,
+                       "dm-zoned copies a 64 MiB zone for a few writes to it, dm-mtftl only what is still valid")]
+    if not quick:
+        result += [at_least(f"dm-mtftl with ext4 over {LABELS[peer]}", _rate(found, "mtftl-ext4") / _rate(found, peer),
+                            1, why) for peer, why in
+                   (("f2fs", "F2FS writes at six places of its log, under locks of the whole file system"),
+                    ("btrfs", "btrfs copies tree nodes for each block that moves, and checksums"))]
+    return result
+
+
+def table(found: list[Sample]) -> list[list[str]]:
+    return [["4 KiB random writes on", "kIOPS", "MB/s", "mean us", "p99 us", "p99.9 us"],
+            *([LABELS[s["line"]], f"{s['iops'] / 1000:.2f}", f"{s['bytes_per_s'] / 1e6:.1f}", f"{s['mean_us']:.0f}",
+               f"{s['p99_us']:.0f}", f"{s['p99.9_us']:.0f}"] for s in found)]
+
+
+def draw(found: list[Sample], path: Path) -> None:
+    figure, (rate, latency) = figures.panels(2)
+    names = [LABELS[s["line"]] for s in found]
+    figures.sideways(rate, names, [s["iops"] / 1000 for s in found], x="4 KiB random writes (kIOPS, logarithmic)")
+    figures.sideways(latency, names, [s["p99_us"] / 1000 for s in found], x="p99 latency (ms, logarithmic)")
+    figures.save(figure, path)
+
+
+EXPERIMENT = Experiment(
+    name="peers", title="Beside dm-zoned, F2FS and btrfs",
+    question="How many random writes does the same zoned flash take under dm-mtftl, and how many under what Linux has?",
+    runs=runs, samples=samples, checks=checks, table=table, draw=draw,
+    caption=f"{JOBS} jobs write 4 KiB at random at queue depth 1 over 75% of a TLC device with 64 MiB zones, after GC "
+            "or reclaim has begun; 8 modelled CPUs. dm-zoned and F2FS have 512 MiB of memory besides for their "
+            "conventional zones. The raw device's writes are sequential within its zones.")

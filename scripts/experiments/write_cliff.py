@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The write cliff: five workloads on a drive that fills up, until garbage collection sets the pace.
+
+The black-box SSD report's drive and jobs, scaled: capacity, blocks, files and time are 1/SCALE of the report's,
+and so is the erase of a block; times of pages and the number of zones are not. So a moment here is the same
+moment there, in its share of the run. The five workloads run on ext4 over dm-mtftl, as there on the drive. A
+sixth writes the whole logical device at random, without a file system: its write amplification has a closed
+form.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mtlab import figures, fio
+from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, within
+from mtlab.machine import Options
+
+SCALE = 32
+SECONDS = 150 / SCALE                           # half of the report's run: the plateau comes early in it
+MIB = 1 << 20
+BLOCK = 4096
+DEVICE, FILES, FILE = 4096 * MIB // SCALE, 4, 576 * MIB // SCALE
+ZONE = 16 * MIB // SCALE
+DIES = 16
+CEILING = DIES * BLOCK / 200e-6                 # all dies programming
+SAMPLES = 60                                    # of the target's counters: one for 2.5 s of the report's run
+FTL = "lanes=4 buffer_entries=256"
+FIO = {"randread": "reads only", "randrw": "reads and writes", "randwrite": "writes only"}
+SYSBENCH = {"sysbench-4": 4, "sysbench-32": 32}
+UNIFORM = "uniform"
+LABELS = {**FIO, "sysbench-4": "sysbench, 4 threads", "sysbench-32": "sysbench, 32 threads"}
+
+# Counters of the target at an even pace: this loop is all that disturbs.
+_SAMPLER = """sample() { echo "$EPOCHREALTIME $(dmsetup status ftl)" >>status; }
+sampler() { while [ ! -e stop ]; do sample; sleep %.4f; done; sample; }
+"""
+
+
+def _script(name: str, quick: bool) -> str:
+    seconds = SECONDS / 10 if quick else SECONDS
+    start = (f"set -e\n{_SAMPLER % (seconds / SAMPLES)}"
+             f"mtftl format --force{' --op 25%' if name == UNIFORM else ''} /dev/nvme0n1\n"
+             f"mtftl open /dev/nvme0n1 ftl {FTL}\n")
+    run_time = {"time_based": True, "runtime": f"{round(seconds * 1000)}ms"}
+    logs = {"write_lat_log": "job", "log_offset": 0}
+    if name == UNIFORM:
+        common = {"filename": "/dev/mapper/ftl", "ioengine": "io_uring", "iodepth": 8}
+        fill = fio.command("fill.json", rw="write", bs="128k", **common)
+        job = fio.command("fio.json", rw="randwrite", bs="4k", numjobs=4, norandommap=True, **common, **run_time)
+        body = f"{fill}\nsampler &\n{job}\ntouch stop\nwait\n"
+        return f"{start}{body}mtftl close ftl"
+    start += "mke2fs -t ext4 -F -q -m 0 -J size=4 -E lazy_itable_init=0,lazy_journal_init=0 /dev/mapper/ftl\n" \
+             "mount -o lazytime /dev/mapper/ftl /mnt\n"
+    if name in FIO:
+        files = {"directory": "/mnt", "size": FILE, "numjobs": FILES, "ioengine": "psync", "fallocate": "none"}
+        fill = fio.command("fill.json", rw="write", bs="128k", **files)
+        job = fio.command("fio.json", rw=name, bs="16k", norandommap=True, **files, **run_time, **logs)
+        body = f"{fill}\nsync\nsampler &\n{job}\ntouch stop\nwait\n"
+    else:
+        test = (f"sysbench fileio --file-total-size={FILES * FILE} --file-test-mode=rndrw --file-extra-flags=direct "
+                f"--file-fsync-all=on --rand-seed=42 --threads={SYSBENCH[name]} --time={math.ceil(seconds)}")
+        body = (f"cd /mnt\n{test} prepare >/dev/null\nsync\ncd\nsampler &\ncd /mnt\n{test} run >/root/sysbench.txt\n"
+                "cd\ntouch stop\nwait\n")
+    return f"{start}{body}umount /mnt\nmtftl close ftl"
+
+
+def runs(quick: bool) -> list[Run]:
+    device = {"flash.size": f"{DEVICE}", "flash.block_pages": f"{256 // SCALE}",
+              "flash.erase_ns": f"{2_000_000 // SCALE}",
+              "zoned.zone_size": f"{ZONE}", "zoned.zone_capacity": f"{ZONE}"}
+    return [Run(name, _script(name, quick),
+                Options(clock="virtual", cpus=4, profile="femu", device=dict(device), timeout=3600),
+                ("*.json", "*.log", "status") if name in FIO else ("status",))
+            for name in (("randwrite",) if quick else (*FIO, *SYSBENCH, UNIFORM))]
+
+
+def _status(line: str) -> dict[str, float]:
+    """Time of day and the status line's numbers by name."""
+    words = line.split()
+    pairs = dict(zip(words[5::2], words[6::2], strict=False))       # time, start, length, mtftl, mode
+    return {"at": float(words[0]), "logical_pages": int(words[2]) // 8,
+            **{k: float(v) for k, v in pairs.items() if re.fullmatch(r"-?[\d.]+", v)}}
+
+
+def _series(text: str) -> list[Sample]:
+    """Rates between two looks at the counters; blocks of the target are 4 KiB, its zones one block of each die."""
+    looks = [_status(line) for line in text.splitlines()]
+    while len(looks) > 2 and all(looks[0][key] == looks[1][key] for key in ("read", "written")):
+        del looks[0]                            # the jobs are not yet there
+    found = []
+    for before, after in zip(looks, looks[1:], strict=False):
+        seconds = after["at"] - before["at"]
+        if seconds <= 0:
+            continue
+        grown = {k: after[k] - before[k] for k in after}
+        found.append({"at": round(after["at"] - looks[0]["at"], 6), "seconds": round(seconds, 6),
+                      "read_mb_s": round(grown["read"] * BLOCK / seconds / 1e6, 3),
+                      "write_mb_s": round(grown["written"] * BLOCK / seconds / 1e6, 3),
+                      "erased_blocks": int(grown["wear_total"]) * DIES, "moved_pages": int(grown["flash_gc"]),
+                      "stored_pages": int(grown["flash_data"]), "free_zones": int(after["free"]),
+                      "full_zones": int(after["full"]), "logical_pages": int(after["logical_pages"])})
+    return found
+
+
+def _latency(outputs: Mapping[str, bytes], start: float, end: float) -> float:
+    """p99.9 of the writes' completion latency in microseconds, of writes that ended in that part of the run."""
+    rows = [line.split(b",") for name, data in outputs.items() if "_clat" in name for line in data.splitlines()]
+    last = max(int(row[0]) for row in rows)
+    found = sorted(int(row[1]) for row in rows if row[2].strip() == b"1" and start * last <= int(row[0]) <= end * last)
+    return found[min(len(found) - 1, math.ceil(0.999 * len(found)) - 1)] / 1000 if found else 0
+
+
+def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
+    found: list[Sample] = []
+    for name, outputs in sorted(files.items()):
+        found += [{"workload": name, **point} for point in _series(outputs["status"].decode())]
+        if name in ("randrw", "randwrite"):
+            found += [{"workload": name, "part": part, "p99.9_us": round(_latency(outputs, *PARTS[part]), 3)}
+                      for part in PARTS]
+    return found
+
+
+PARTS = {"first tenth": (0.0, 0.1), "second half": (0.5, 1.0)}
+
+
+def _points(found: list[Sample], workload: str, since: float = 0) -> list[Sample]:
+    """The workload's looks at the counters, from a share of the run on."""
+    points = [s for s in found if s["workload"] == workload and "at" in s]
+    return [s for s in points if s["at"] >= since * points[-1]["at"]]
+
+
+def _sum(points: Sequence[Sample], key: str) -> float:
+    return float(sum(s[key] for s in points))
+
+
+def _rate(points: Sequence[Sample], key: str = "write_mb_s") -> float:
+    return float(sum(s[key] * s["seconds"] for s in points) / _sum(points, "seconds"))
+
+
+def lambert_w(x: float) -> float:
+    """The principal branch of w exp(w) = x, by Newton's iteration; x from -1/e to 0 here."""
+    w = -1 + math.sqrt(2 * (1 + math.e * x))
+    for _ in range(50):
+        w -= (w * math.exp(w) - x) / (math.exp(w) * (w + 1))
+    return w
+
+
+def greedy_waf(ratio: float) -> float:
+    """Write amplification of greedy GC under uniform random writes; ratio: physical over logical.
+
+    L. Xiang, B. Kurkoski: An Improved Analytical Expression for Write Amplification in NAND Flash, 2011.
+    """
+    return ratio / (ratio + lambert_w(-ratio * math.exp(-ratio)))
+
+
+def uniform_waf(found: list[Sample]) -> tuple[float, float]:
+    """Measured and predicted, in the second half of the run; the ratio counts what the target can use for data.
+
+    A zone holds as many data pages as were written for each zone that was erased: headers and footers are
+    not among them. Zones in use are the full ones, and half of what is being written.
+    """
+    points = _points(found, UNIFORM, 0.5)
+    stored, moved = _sum(points, "stored_pages"), _sum(points, "moved_pages")
+    zones = _sum(points, "erased_blocks") / DIES
+    full = _sum(points, "full_zones") / len(points)
+    open_zones = DEVICE // ZONE - full - _sum(points, "free_zones") / len(points)
+    usable = (full + open_zones / 2) * (stored + moved) / zones
+    return (stored + moved) / stored, greedy_waf(usable / points[0]["logical_pages"])
+
+
+def checks(found: list[Sample], quick: bool) -> list[Check]:
+    result = []
+    if not quick:
+        reads = [s["read_mb_s"] for s in _points(found, "randread")][1:-1]
+        result.append(at_least("reads only: least over mean rate", min(reads) / (sum(reads) / len(reads)), 0.95,
+                               "without writes nothing is collected: no cliff"))
+    for name in ("randwrite",) if quick else ("randrw", "randwrite"):
+        before, after = (_latency_of(found, name, part) for part in PARTS)
+        result.append(at_most(f"{FIO[name]}: p99.9 on the plateau over before the cliff", after / before, 3,
+                              "the rate limiter spreads what GC costs over all writes"))
+    plateau = _points(found, "randwrite", 0.5)[:-1]
+    rates = [s["write_mb_s"] for s in plateau]
+    mean = sum(rates) / len(rates)
+    deviation = math.sqrt(sum((r - mean) ** 2 for r in rates) / len(rates))
+    result += [
+        at_most("writes only: coefficient of variation on the plateau", deviation / mean, 0.05,
+                "the rate limiter admits users smoothly"),
+        at_most("writes only: best rate over the media's ceiling",
+                max(s["write_mb_s"] for s in _points(found, "randwrite")) * 1e6 / CEILING, 1.02,
+                "16 dies x 4 KiB / 200 us = 327.7 MB/s"),
+    ]
+    if quick:
+        return result
+    peak = max(s["write_mb_s"] for s in _points(found, "randwrite", 0)[:10])
+    result += [
+        at_most("writes only: plateau over the peak", mean / peak, 0.8,
+                "once zones are short each write pays for moved pages"),
+        at_least("pages moved, writes only over reads and writes", _sum(_points(found, "randwrite"), "moved_pages") /
+                 max(1, _sum(_points(found, "randrw"), "moved_pages")), 1, "more writes in the same time move more"),
+        at_most("sysbench: 32 threads over 4", _both(found, "sysbench-32") / _both(found, "sysbench-4"), 8,
+                "every write is followed by an fsync, and the fsyncs of one journal share commits"),
+        within("uniform random writes: write amplification", *uniform_waf(found), 0.05,
+               "greedy under uniform random writes: a / (a + W(-a exp(-a))), a = usable over logical pages"),
+    ]
+    return result
+
+
+def _latency_of(found: list[Sample], workload: str, part: str) -> float:
+    return float(next(s["p99.9_us"] for s in found if (s["workload"], s.get("part")) == (workload, part)))
+
+
+def _both(found: list[Sample], workload: str) -> float:
+    return sum(_rate(_points(found, workload), key) for key in ("read_mb_s", "write_mb_s"))
+
+
+def table(found: list[Sample]) -> list[list[str]]:
+    rows = [["workload", "read MB/s", "write MB/s", "write peak", "write plateau", "pages moved", "blocks erased",
+             "moved/stored"]]
+    for name, label in {**LABELS, UNIFORM: "uniform 4 KiB, no file system"}.items():
+        points = _points(found, name)
+        if points:
+            late = _points(found, name, 0.5)
+            moved, stored = _sum(late, "moved_pages"), _sum(late, "stored_pages")
+            rows.append([label, f"{_rate(points, 'read_mb_s'):.1f}", f"{_rate(points):.1f}",
+                         f"{max(s['write_mb_s'] for s in points):.1f}", f"{_rate(late):.1f}",
+                         f"{_sum(points, 'moved_pages'):.0f}", f"{_sum(points, 'erased_blocks'):.0f}",
+                         f"{moved / stored:.2f}" if stored else "-"])
+    return rows
+
+
+def draw(found: list[Sample], path: Path) -> None:
+    figure, (iops, rate, erased, moved) = figures.panels(4, height=3.2, columns=2)
+    names = [name for name in LABELS if _points(found, name)]
+
+    def series(value: str) -> list[figures.Line]:
+        return [figures.Line(LABELS[name], [s["at"] * SCALE for s in _points(found, name)],
+                             [s["read_mb_s"] + s["write_mb_s"] if value == "mb_s" else
+                              (s["read_mb_s"] + s["write_mb_s"]) * 1e6 / (16 << 10) / 1000 if value == "iops" else
+                              s[value] / s["seconds"] / 1000 for s in _points(found, name)], marker=False)
+                for name in names]
+
+    time = f"time x {SCALE} (s)"
+    figures.lines(iops, series("iops"), x=time, y="16 KiB requests (thousands a second)")
+    figures.lines(rate, series("mb_s"), x=time, y="reads and writes (MB/s)", legend=False)
+    figures.lines(erased, series("erased_blocks"), x=time, y="blocks erased (thousands a second)", legend=False)
+    figures.lines(moved, series("moved_pages"), x=time, y="valid pages moved (thousands a second)", legend=False)
+    figures.save(figure, path)
+
+
+EXPERIMENT = Experiment(
+    name="write-cliff", title="The write cliff",
+    question="What happens when a drive fills up and garbage collection begins: how deep is the fall, how smooth the "
+             "plateau?",
+    runs=runs, samples=samples, checks=checks, table=table, draw=draw,
+    caption=f"The report's drive (2 channels x 8 dies, 40/200/2000 us) and jobs at 1/{SCALE} of capacity, files and "
+            "time, under dm-mtftl with ext4; the time axis is scaled back. 16 KiB requests, four jobs on files of "
+            "9/16 of the drive; sysbench fileio rndrw with an fsync after each write.")
