@@ -7,7 +7,7 @@
  * and flushes the device once. Who comes while it runs shares the next one.
  *
  * flush_lock protects the list of bios and the counts of rounds; ranges.lock the range
- * records. Both are taken with interrupts off and alone.
+ * records, inside a shard's lock for those of discards. Both with interrupts off.
  */
 #include "ftl.h"
 #include "trace.h"
@@ -80,7 +80,7 @@ static void range_commit(struct mtftl *ftl, const struct mtftl_range_rec *rec)
 		wake_flusher(ftl);
 }
 
-/* Record a loss, whose number was drawn with the change of the map; NULL: there was none. */
+/* Record what changed the map, with the number drawn then; NULL: nothing did. Any context. */
 void mtftl_range_log(struct mtftl *ftl, const struct mtftl_range_rec *rec)
 {
 	range_commit(ftl, rec);
@@ -116,12 +116,10 @@ void mtftl_trim(struct mtftl *ftl, struct bio *bio)
 			wake_flusher(ftl);
 			return;
 		}
-		if (mtftl_map_trim(ftl, lba, n, &rec.seq)) {
-			range_commit(ftl, &rec);
+		if (mtftl_map_trim(ftl, &rec))
 			mtftl_count(ftl, user_trims, n);
-		} else {
+		else
 			range_commit(ftl, NULL);
-		}
 		bio->bi_iter.bi_sector += (sector_t)n * MTFTL_BLOCK_SECTORS;
 		bio->bi_iter.bi_size -= n * MTFTL_BLOCK_SIZE;
 	}
@@ -212,9 +210,19 @@ static bool lanes_drained(struct mtftl *ftl)
 	return true;
 }
 
-static int flush_round(struct mtftl *ftl)
+/* All records that are there now. */
+static int write_listed_ranges(struct mtftl *ftl)
 {
 	u32 left = READ_ONCE(ftl->ranges.nr);
+	int r = 0;
+
+	for (; !r && left; left -= min_t(u32, left, MTFTL_UNIT_MAX_RANGES))
+		r = write_ranges(ftl);
+	return r;
+}
+
+static int flush_round(struct mtftl *ftl)
+{
 	unsigned int i;
 	u64 drawn;
 	int r;
@@ -234,15 +242,15 @@ static int flush_round(struct mtftl *ftl)
 		spin_unlock_irq(&lane->lock);
 		mtftl_lane_kick(lane);
 	}
-	for (r = 0; !r && left; left -= min_t(u32, left, MTFTL_UNIT_MAX_RANGES))
-		r = write_ranges(ftl);
+	r = write_listed_ranges(ftl);
 	if (r)
 		return r;
 	drawn = min(drawn, mtftl_gc_oldest_seq(ftl) - 1);
 	wait_event(ftl->drain_wait, lanes_drained(ftl) || READ_ONCE(ftl->read_only));
 	if (!lanes_drained(ftl))
 		return -EIO;
-	r = blkdev_issue_flush(ftl->bdev);
+	/* A discard that came meanwhile may have killed a slot before it was written. */
+	r = write_listed_ranges(ftl) ?: blkdev_issue_flush(ftl->bdev);
 	if (!r && drawn > ftl->durable_seq)
 		WRITE_ONCE(ftl->durable_seq, drawn);
 	mtftl_count(ftl, flushes, 1);

@@ -397,7 +397,7 @@ void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 
 bool mtftl_map_take(struct mtftl *ftl, struct mtftl_slot *slot, u32 value);
 void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page);
 bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio);
-bool mtftl_map_trim(struct mtftl *ftl, u32 lba, u32 nr_blocks, u64 *seq);
+bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec);
 bool mtftl_map_points_to(struct mtftl *ftl, u32 lba, u32 page);
 void mtftl_map_move(struct mtftl *ftl, u32 lba, u32 from, u32 to);
 bool mtftl_map_lose(struct mtftl *ftl, u32 lba, u32 page, u64 *seq);

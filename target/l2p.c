@@ -196,17 +196,18 @@ bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio)
 /*
  * Clear entries of one chunk. The number is drawn inside the lock: drawn before, a unit
  * composed in between would bring the data back at recovery; after, a newer write
- * would die. False: there was nothing to clear, so nothing to log.
+ * would die. The record is listed inside it, too: a flush that passes over a slot, dead by
+ * this, finds it. False: there was nothing to clear, so nothing to log.
  */
-bool mtftl_map_trim(struct mtftl *ftl, u32 lba, u32 nr_blocks, u64 *seq)
+bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec)
 {
-	struct mtftl_shard *shard = mtftl_shard(ftl, lba);
+	struct mtftl_shard *shard = mtftl_shard(ftl, rec->lba);
 	unsigned long flags;
 	bool cleared = false;
 	u32 i;
 
 	spin_lock_irqsave(&shard->lock, flags);
-	for (i = lba; i < lba + nr_blocks; i++) {
+	for (i = rec->lba; i < rec->lba + rec->nr_blocks; i++) {
 		u32 old = ftl->map[i];
 
 		if (old == MTFTL_MAP_UNMAPPED)
@@ -215,8 +216,10 @@ bool mtftl_map_trim(struct mtftl *ftl, u32 lba, u32 nr_blocks, u64 *seq)
 		WRITE_ONCE(ftl->map[i], MTFTL_MAP_UNMAPPED);
 		cleared = true;
 	}
-	if (cleared)
-		*seq = atomic64_inc_return(&ftl->seq);
+	if (cleared) {
+		rec->seq = atomic64_inc_return(&ftl->seq);
+		mtftl_range_log(ftl, rec);
+	}
 	spin_unlock_irqrestore(&shard->lock, flags);
 	return cleared;
 }

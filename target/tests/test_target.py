@@ -189,6 +189,43 @@ dmsetup remove t
     assert result.ok, result.output
 
 
+def test_a_flush_covers_what_is_discarded_while_it_runs(lab_run):
+    """The newest write is still buffered when a discard ends it: after the flush the one before must not return."""
+    result = lab_run(START + WAIT + """
+null nullb0
+mtftl format --op 30% /dev/nullb0 > /dev/null
+raw=$(cat /sys/class/block/nullb0/size)
+become() {
+	dmsetup load layer --table "0 $raw $*"
+	dmsetup suspend --nolockfs --noflush layer
+	dmsetup resume layer
+}
+dmsetup create layer --table "0 $raw linear /dev/nullb0 0"
+line=$(table /dev/mapper/layer lanes 1 write_unit 1 buffer_entries 128)
+dmsetup create t --table "$line"
+put() { tr '\\0' "$1" < /dev/zero | dd of=/dev/mapper/t bs=4k seek=$2 count=$3 iflag=fullblock oflag=direct "$4" status=none; }
+put 1 0 1 conv=fsync
+dmsetup suspend --nolockfs --noflush layer
+# More than are in flight at once, then the block.
+put x 8 48 conv=notrunc
+put 2 0 1 conv=notrunc
+sync /dev/mapper/t &
+job=$!
+until grep -q '^State:.*D' /proc/$job/status; do usleep 1000; done
+blkdiscard -l 4k /dev/mapper/t
+dmsetup resume layer
+wait $job
+become flakey /dev/nullb0 0 0 3600
+dmsetup remove t
+become linear /dev/nullb0 0
+dmsetup create t --table "$line"
+found=$(dd if=/dev/mapper/t bs=4k count=1 iflag=direct status=none | head -c 1 | od -An -tu1)
+echo "found $found"
+test $found = 0
+""", profile="none", push=[HELPERS])
+    assert result.ok, result.output
+
+
 REFUSED = {
     "": "Expected <device>",
     "/dev/nosuch": "Cannot open the device",
