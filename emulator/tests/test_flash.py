@@ -275,6 +275,31 @@ def test_latency_is_the_model_plus_a_constant(lab_run) -> None:
     assert 0 < min(software) < 20000
 
 
+def test_zn540_data(lab_run, tmp_path: Path) -> None:
+    """4 KiB latencies (the device's own), peak bandwidth and read rate within 10% of the published ones."""
+    trace = tmp_path / "trace"
+    result = lab_run(f"""
+job() {{ {FIO.replace("f.json", "$1.json")} --ioengine=io_uring --group_reporting --numjobs=4 \\
+    --offset_increment=2g --rw="$@"; }}
+head -c 4096 /dev/zero >block
+dd if=block of=/dev/nvme0n1 bs=4k oflag=direct,seek_bytes seek=32G 2>/dev/null
+nvme zns zone-append /dev/nvme0n1 --zslba=$((17 << 19)) --data-size=4096 --data=block >/dev/null
+job write --bs=128k --iodepth=8 --size=2g --io_size=256m --max_open_zones=8
+job randread --zonemode=none --bs=4k --iodepth=32 --size=256m --time_based --runtime=200ms --ramp_time=20ms
+dd if=/dev/nvme0n1 of=block bs=4k count=1 iflag=direct 2>/dev/null
+""", profile="zn540", pull=["*.json"], clock="virtual", cpus=8, module=False,
+                     qemu=["-trace nvme_flash_submit -trace nvme_flash_done", f"-D {trace}"])
+    write, read = (json.loads(result.files[f"{kind}.json"])["jobs"][0][side]
+                   for kind, side in (("write", "write"), ("randread", "read")))
+    assert write["bw_bytes"] == pytest.approx(1145 * MIB, rel=0.1)
+    assert read["iops"] == pytest.approx(424000, rel=0.1)
+    times = re.findall(r"nvme_flash_(?:submit|done) .*kind (\d) zone (\d+) block 0 nlb 1 .*at (\d+)", trace.read_text())
+    last = {(kind, zone): int(at) - int(before) for (*_, before), (kind, zone, at) in zip(times, times[1:])}
+    assert last["1", "16"] == pytest.approx(11400, rel=0.1)
+    assert last["2", "17"] == pytest.approx(14800, rel=0.1)
+    assert last["0", "0"] == pytest.approx(72600, rel=0.1)
+
+
 @pytest.mark.parametrize("profile,bs,rate", [("qlc", "128k", 16 * 64 * 1024 / 12.196e-3), ("femu", "16k", 327.68e6)])
 def test_program_bound(lab_run, profile: str, bs: str, rate: float) -> None:
     """The bandwidth that the published experiments saw is what the dies can program while they need not erase."""
