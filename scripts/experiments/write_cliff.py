@@ -24,6 +24,7 @@ BLOCK = 4096
 DEVICE, FILES, FILE = 4096 * MIB // SCALE, 4, 576 * MIB // SCALE
 ZONE = 16 * MIB // SCALE
 DIES = 16
+BEFORE = 3 / SCALE                              # in the first seconds no zone has to be collected
 CEILING = DIES * BLOCK / 200e-6                 # all dies programming
 SAMPLES = 60                                    # of the target's counters: one for 2.5 s of the report's run
 FTL = "lanes=4 buffer_entries=256"
@@ -100,16 +101,17 @@ def _series(text: str) -> list[Sample]:
                       "write_mb_s": round(grown["written"] * BLOCK / seconds / 1e6, 3),
                       "erased_blocks": int(grown["wear_total"]) * DIES, "moved_pages": int(grown["flash_gc"]),
                       "stored_pages": int(grown["flash_data"]), "free_zones": int(after["free"]),
-                      "full_zones": int(after["full"]), "logical_pages": int(after["logical_pages"])})
+                      "full_zones": int(after["full"]), "open_zones": int(after["open"]),
+                      "logical_pages": int(after["logical_pages"])})
     return found
 
 
 def _latency(outputs: Mapping[str, bytes], start: float, end: float) -> float:
-    """p99.9 of the writes' completion latency in microseconds, of writes that ended in that part of the run."""
+    """p99.9 of the writes' completion latency in microseconds, of writes that ended from start to end, in seconds."""
     rows = [line.split(b",") for name, data in outputs.items() if "_clat" in name for line in data.splitlines()]
-    last = max(int(row[0]) for row in rows)
-    found = sorted(int(row[1]) for row in rows if row[2].strip() == b"1" and start * last <= int(row[0]) <= end * last)
-    return found[min(len(found) - 1, math.ceil(0.999 * len(found)) - 1)] / 1000 if found else 0
+    found = sorted(int(row[1]) for row in rows
+                   if row[2].strip() == b"1" and 1000 * start <= int(row[0]) < 1000 * end)
+    return found[math.ceil(0.999 * len(found)) - 1] / 1000 if found else 0
 
 
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
@@ -117,12 +119,11 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     for name, outputs in sorted(files.items()):
         found += [{"workload": name, **point} for point in _series(outputs["status"].decode())]
         if name in ("randrw", "randwrite"):
-            found += [{"workload": name, "part": part, "p99.9_us": round(_latency(outputs, *PARTS[part]), 3)}
-                      for part in PARTS]
+            seconds = fio.seconds(outputs["fio.json"])
+            parts = {"before": (0, min(BEFORE, seconds / 10)), "plateau": (seconds / 2, seconds)}
+            found += [{"workload": name, "part": part, "p99.9_us": round(_latency(outputs, *when), 3)}
+                      for part, when in parts.items()]
     return found
-
-
-PARTS = {"first tenth": (0.0, 0.1), "second half": (0.5, 1.0)}
 
 
 def _points(found: list[Sample], workload: str, since: float = 0) -> list[Sample]:
@@ -165,7 +166,7 @@ def uniform_waf(found: list[Sample]) -> tuple[float, float]:
     stored, moved = _sum(points, "stored_pages"), _sum(points, "moved_pages")
     zones = _sum(points, "erased_blocks") / DIES
     full = _sum(points, "full_zones") / len(points)
-    open_zones = DEVICE // ZONE - full - _sum(points, "free_zones") / len(points)
+    open_zones = _sum(points, "open_zones") / len(points)
     usable = (full + open_zones / 2) * (stored + moved) / zones
     return (stored + moved) / stored, greedy_waf(usable / points[0]["logical_pages"])
 
@@ -177,7 +178,7 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
         result.append(at_least("reads only: least over mean rate", min(reads) / (sum(reads) / len(reads)), 0.95,
                                "without writes nothing is collected: no cliff"))
     for name in ("randwrite",) if quick else ("randrw", "randwrite"):
-        before, after = (_latency_of(found, name, part) for part in PARTS)
+        before, after = (_latency_of(found, name, part) for part in ("before", "plateau"))
         result.append(at_most(f"{FIO[name]}: p99.9 on the plateau over before the cliff", after / before, 3,
                               "the rate limiter spreads what GC costs over all writes"))
     plateau = _points(found, "randwrite", 0.5)[:-1]

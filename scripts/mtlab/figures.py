@@ -102,7 +102,7 @@ def sideways(axes: Axes, names: Sequence[str], values: Sequence[float], *, x: st
     shown = axes.barh(range(len(names)), values, 0.7, color=colours)
     axes.bar_label(shown, [f"{v:.3g}" for v in values], padding=3)
     axes.set_xscale("log")
-    axes.set_xlim(right=4 * max(values))                # room for the numbers
+    axes.set_xlim(min(values) / 3, 4 * max(values))     # the least has a bar, the most has room for its number
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
