@@ -14,6 +14,7 @@ import argparse
 import json
 import random
 import re
+import resource
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -100,10 +101,12 @@ def _buggy_module(name: str, kernel: kernels.Kernel) -> Path:
     return place / "dm-mtftl.ko"
 
 
-def shape(seed: int) -> tuple[int, dict[str, str]]:
-    """Processors and flash device of a boot: small, so that zones fill and GC runs all the time."""
+def shape(seed: int) -> tuple[int, int, dict[str, str]]:
+    """Processors, the quantum that interleaves them, and the flash device of a boot: small, so that zones fill and
+    GC runs all the time."""
     rng = random.Random(seed)
-    cpus = rng.choice([1, 2, 4, 4, 8])
+    cpus = rng.choice([1, 1, 2, 2, 4, 8])
+    quantum = rng.choice([500, 1000, 4000, 16000])
     zone, zones = rng.choice([(1, 32), (1, 40), (2, 24)])
     capacity = zone * 1024 * rng.choice([4, 4, 3]) // 4
     limit = rng.choice([0, 5, 6, 8, 14])
@@ -122,7 +125,7 @@ def shape(seed: int) -> tuple[int, dict[str, str]]:
         "flash.block_pages": str(capacity // 64),
         "flash.buffer": rng.choice(["256K", "1M", "8M"]),
     }
-    return cpus, device
+    return cpus, quantum, device
 
 
 def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None = None, mode: str = "") -> Boot:
@@ -132,11 +135,11 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
     tool = target.tool()
     if not module or not tool:
         raise LabError("there is no target to torture")
-    cpus, device = shape(seed)
+    cpus, quantum, device = shape(seed)
     device |= dict(item.split("=", 1) for item in args.device.split(",") if item)
     binary = program()
     options = machine.Options(
-        kernel=args.kernel, clock=args.clock, cpus=args.cpus or cpus, memory="1G", profile="tlc", device=device,
+        kernel=args.kernel, clock=args.clock, cpus=args.cpus or cpus, quantum=quantum, memory="1G", profile="tlc", device=device,
         timeout=args.timeout, module=False, push=[binary, module, tool, helper_module(kernel)])
     command = (
         "set -e; export PATH=$PATH:/root; insmod ./dm-mtftl.ko; insmod ./fuawrite.ko;"
@@ -178,43 +181,55 @@ def _shares(cuts: int, per_boot: int) -> list[int]:
     return [per_boot] * (cuts // per_boot) + ([cuts % per_boot] if cuts % per_boot else [])
 
 
+def _processor_seconds() -> float:
+    """What the guests that ended took of the host's processors."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _summary(args: argparse.Namespace, boots: list[Boot], seconds: float, worked: float) -> dict[str, object]:
+    """What a run found so far, and how fast it was; processor seconds say that also for a busy host."""
+    cuts = sum(boot.cuts for boot in boots)
+    return {
+        "cuts": cuts, "violations": sum(int(boot.summary.get("violations", 0)) for boot in boots),
+        "failed_boots": sum(1 for boot in boots if boot.status), "seconds": round(seconds),
+        "cuts_per_hour": round(3600 * cuts / seconds), "processor_seconds": round(worked),
+        "cuts_per_processor_hour": round(3600 * cuts / worked), "jobs": args.jobs,
+        "kernel": kernels.get(args.kernel).release, "clock": args.clock, "check_every": args.check_every,
+        "commit": output(["git", "-C", ROOT, "rev-parse", "HEAD"]).strip(),
+        "boots": [{"seed": boot.seed, "status": boot.status, "seconds": round(boot.seconds), **boot.summary}
+                  for boot in boots],
+    }
+
+
 def torture(args: argparse.Namespace) -> int:
-    """Make the cuts that were asked for; the first finding ends the run."""
-    started = time.monotonic()
+    """Make the cuts that were asked for; the first finding ends the run. The result is kept boot by boot."""
     boots: list[Boot] = []
-    shares = list(enumerate(_shares(args.cuts, args.per_boot)))
-    run_boot_of = dict(shares)
-    program(), kernels.get(args.kernel), target.tool()
+    shares = dict(enumerate(_shares(args.cuts, args.per_boot)))
+    kernel = kernels.get(args.kernel)
+    program(), target.tool(), target.module(kernel), helper_module(kernel)
     bad: Boot | None = None
+    started, worked = time.monotonic(), _processor_seconds()
+    result = _summary(args, boots, 1, 1)
     with ThreadPoolExecutor(args.jobs) as pool:
-        for boot in pool.map(lambda index: run_boot(args.seed + index, run_boot_of[index], args)
-                             if bad is None else None, run_boot_of):  # noqa: B023
+        for boot in pool.map(lambda index: run_boot(args.seed + index, shares[index], args)
+                             if bad is None else None, shares):  # noqa: B023
             if boot is None:
                 continue
             boots.append(boot)
-            cuts = sum(b.cuts for b in boots)
-            hours = (time.monotonic() - started) / 3600
+            result = _summary(args, boots, time.monotonic() - started, _processor_seconds() - worked)
             say(f"seed {boot.seed}: {boot.cuts} cuts in {boot.seconds:.0f} s, "
-                f"{int(boot.summary.get('violations', 0))} violations; {cuts} cuts so far, {cuts / hours:.0f} an hour")
+                f"{int(boot.summary.get('violations', 0))} violations; {result['cuts']} cuts so far, "
+                f"{result['cuts_per_hour']} an hour")
+            if args.json:
+                write_file(args.json, json.dumps(result, indent=1) + "\n")
             if boot.status and bad is None:
                 bad = boot
-    cuts = sum(b.cuts for b in boots)
-    seconds = time.monotonic() - started
-    print(f"{cuts} power cuts, {len(boots)} boots, "
-          f"{sum(int(b.summary.get('violations', 0)) for b in boots)} violations, "
-          f"{3600 * cuts / seconds:.0f} cuts an hour")
-    if args.json:
-        args.json.parent.mkdir(parents=True, exist_ok=True)
-        args.json.write_text(json.dumps({
-            "cuts": cuts, "violations": sum(int(b.summary.get("violations", 0)) for b in boots),
-            "failed_boots": sum(1 for b in boots if b.status), "seconds": round(seconds), "jobs": args.jobs,
-            "cuts_per_hour": round(3600 * cuts / seconds), "kernel": kernels.get(args.kernel).release,
-            "clock": args.clock, "commit": output(["git", "-C", ROOT, "rev-parse", "HEAD"]).strip(),
-            "boots": [{"seed": b.seed, "status": b.status, "seconds": round(b.seconds), **b.summary} for b in boots],
-        }, indent=1) + "\n")
+    print(f"{result['cuts']} power cuts, {len(boots)} boots, {result['violations']} violations, "
+          f"{result['cuts_per_hour']} cuts an hour, {result['cuts_per_processor_hour']} an hour of one processor")
     if bad:
         print(bad.report)
-        print(f"replay: {_replay(bad.seed, run_boot_of[bad.seed - args.seed], args)}")
+        print(f"replay: {_replay(bad.seed, shares[bad.seed - args.seed], args)}")
         return 1
     return 0
 

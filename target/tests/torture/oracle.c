@@ -417,6 +417,24 @@ static void rebase(struct block *block, uint32_t stamp)
 	block->base_stamp = stamp;
 }
 
+void oracle_crashed(struct oracle *oracle)
+{
+	pthread_mutex_lock(&oracle->lock);
+	oracle->first_ack += oracle->nr_acks;
+	oracle->nr_acks = 0;
+	pthread_mutex_unlock(&oracle->lock);
+}
+
+bool oracle_changed(struct oracle *oracle, uint64_t lba)
+{
+	bool changed;
+
+	pthread_mutex_lock(&oracle->lock);
+	changed = oracle->blocks[lba].submitted != oracle->blocks[lba].base;
+	pthread_mutex_unlock(&oracle->lock);
+	return changed;
+}
+
 unsigned int oracle_recovered(struct oracle *oracle, uint64_t lba, uint32_t nr,
 			      const void *data)
 {
@@ -424,9 +442,6 @@ unsigned int oracle_recovered(struct oracle *oracle, uint64_t lba, uint32_t nr,
 	uint32_t i, version;
 
 	pthread_mutex_lock(&oracle->lock);
-	/* The acknowledgements of before the crash mean nothing any more. */
-	oracle->first_ack += oracle->nr_acks;
-	oracle->nr_acks = 0;
 	for (i = 0; i < nr; i++) {
 		struct block *block = &oracle->blocks[lba + i];
 

@@ -66,12 +66,16 @@ void oracle_read_begin(struct oracle *oracle, struct op *op, uint64_t lba, uint3
  */
 unsigned int oracle_read_end(struct oracle *oracle, const struct op *op, const void *data);
 
+/* After a crash, before any block is judged: no flush will cover what was acknowledged. */
+void oracle_crashed(struct oracle *oracle);
 /*
  * After a crash, with no operation in flight: judge @nr blocks, and take what
  * was found as the state from which the next round starts.
  */
 unsigned int oracle_recovered(struct oracle *oracle, uint64_t lba, uint32_t nr,
 			      const void *data);
+/* Has it changed since it was last judged? Where not, its base is all that it may hold. */
+bool oracle_changed(struct oracle *oracle, uint64_t lba);
 /* The same for a block that gave a read error. */
 unsigned int oracle_unreadable(struct oracle *oracle, uint64_t lba);
 /* Some version of this block, or zeroes: all that can be asked of damaged media. */

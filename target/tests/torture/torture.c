@@ -38,6 +38,7 @@
 #define MAX_WORKERS	12u
 #define MAX_IO_BLOCKS	16u	/* of a read or write: 64 KiB */
 #define CHECK_BLOCKS	64u	/* of a read of the checker */
+#define FULL_EVERY	4u	/* rounds in which every block is read */
 #define MAX_FAULTS	3u	/* of a run: each costs the device a zone */
 
 enum round_kind {
@@ -400,26 +401,38 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 	return p;
 }
 
-/* Read every block and let the oracle judge; what is there is the new base. */
-static void check_all(void *data)
+static unsigned int check_range(uint64_t lba, uint32_t nr, void *data)
 {
-	uint64_t lba;
-	uint32_t i, nr;
+	unsigned int found = 0;
+	uint32_t i;
 
-	for (lba = 0; lba < dev->nr_blocks; lba += nr) {
-		unsigned int found = 0;
+	if (!dev->ops->read(dev, lba, nr, data))
+		return oracle_recovered(oracle, lba, nr, data);
+	for (i = 0; i < nr; i++)
+		found += dev->ops->read(dev, lba + i, 1, data) ?
+			 oracle_unreadable(oracle, lba + i) :
+			 oracle_recovered(oracle, lba + i, 1, data);
+	return found;
+}
 
-		nr = dev->nr_blocks - lba < CHECK_BLOCKS ? (uint32_t)(dev->nr_blocks - lba) :
-		     CHECK_BLOCKS;
-		if (!dev->ops->read(dev, lba, nr, data)) {
-			found = oracle_recovered(oracle, lba, nr, data);
-		} else {
-			for (i = 0; i < nr; i++)
-				found += dev->ops->read(dev, lba + i, 1, data) ?
-					 oracle_unreadable(oracle, lba + i) :
-					 oracle_recovered(oracle, lba + i, 1, data);
-		}
-		atomic_fetch_add(&violations, found);
+/*
+ * Read every block, or those changed since they were judged last, and let the oracle
+ * judge; what is there is the new base.
+ */
+static void check_blocks(void *data, bool all)
+{
+	uint64_t lba = 0, end, last;
+
+	oracle_crashed(oracle);
+	while (lba < dev->nr_blocks) {
+		while (!all && lba < dev->nr_blocks && !oracle_changed(oracle, lba))
+			lba++;
+		end = lba + CHECK_BLOCKS < dev->nr_blocks ? lba + CHECK_BLOCKS : dev->nr_blocks;
+		for (last = end; !all && last > lba && !oracle_changed(oracle, last - 1); last--)
+			;
+		if (last > lba)
+			atomic_fetch_add(&violations, check_range(lba, (uint32_t)(last - lba), data));
+		lba = end;
 	}
 }
 
@@ -491,7 +504,7 @@ static unsigned int run_round(uint64_t seed, unsigned int round, bool check,
 	}
 	mounted = now_ns();
 	enter("check");
-	check_all(workers[0].data);
+	check_blocks(workers[0].data, check || round % FULL_EVERY == FULL_EVERY - 1);
 	checked = now_ns();
 	enter("work");
 	if (p.fault && faults < MAX_FAULTS && !dev->ops->fault(dev, p.fault, p.fault_where))
@@ -552,7 +565,7 @@ static unsigned int fail_mounts(void *data, bool after_crash)
 		if (err || atomic_load(&violations))
 			return 0;
 		enter("check");
-		check_all(data);
+		check_blocks(data, true);
 		if (after_crash)
 			dev->ops->arm(dev, CUT_NS, 0);
 		err = dev->ops->unmount(dev);
@@ -592,7 +605,7 @@ static int fail_allocations(uint64_t seed, struct worker *workers)
 			break;
 		}
 		enter("check");
-		check_all(workers[0].data);
+		check_blocks(workers[0].data, true);
 		enter("work with failing allocations");
 		allocfail_storm(1 + round % 4);
 		run_workers(workers, &workers[MAX_WORKERS]);
