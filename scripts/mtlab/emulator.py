@@ -151,7 +151,7 @@ def build() -> Path:
         os.utime(binary.parent)
         return binary
     tree = HOME / ("tree-sanitize" if SANITIZE else "tree")
-    with lock("emulator"):
+    with lock(tree.name):
         if binary.exists():
             return binary
         _build_tree(source, files, tree)
