@@ -169,6 +169,7 @@ struct mtftl_zone {
 	u32 wp;			/* blocks handed out */
 	u32 quiet_wp;		/* every unit below it has completed */
 	u32 limit;		/* data goes below it */
+	u8 torn_sectors;	/* of the block at wp, found by recovery */
 	u32 torn_end;		/* where recovery found the last unit's end; above wp: torn */
 	u16 in_flight;
 	bool closing;		/* nobody takes place in it any more */
@@ -411,6 +412,7 @@ void mtftl_unit_add(struct mtftl_unit_io *unit, u32 lba, u32 from, void *data);
 void mtftl_unit_compose(struct mtftl_unit_io *unit);
 void mtftl_unit_submit(struct mtftl_unit_io *unit);
 void mtftl_redo_work(struct work_struct *work);
+int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr);
 int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr_blocks);
 
 /* zone.c */

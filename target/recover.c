@@ -43,7 +43,7 @@ static int report_zone(struct blk_zone *bz, unsigned int index, void *data)
 	struct mtftl_zone *zone = &ftl->zones[index];
 	enum mtftl_zone_state state = MTFTL_ZONE_PARTIAL;
 
-	zone->wp = DIV_ROUND_UP(bz->wp - bz->start, MTFTL_BLOCK_SECTORS);
+	zone->wp = (bz->wp - bz->start) / MTFTL_BLOCK_SECTORS;
 	switch (bz->cond) {
 	case BLK_ZONE_COND_EMPTY:
 		state = MTFTL_ZONE_EMPTY;
@@ -62,6 +62,7 @@ static int report_zone(struct blk_zone *bz, unsigned int index, void *data)
 		zone->wp = ftl->capacity;
 		break;
 	default:
+		zone->torn_sectors = (bz->wp - bz->start) % MTFTL_BLOCK_SECTORS;
 		if (zone->wp >= ftl->capacity)
 			state = MTFTL_ZONE_FULL;
 		break;
@@ -527,6 +528,22 @@ static int step_replay(struct recovery *rec)
 	return 0;
 }
 
+/* A device of smaller blocks than ours may be left with a part of one: zeroes make it whole. */
+static int complete_block(struct recovery *rec, struct mtftl_zone *zone)
+{
+	struct mtftl *ftl = rec->ftl;
+	sector_t at = mtftl_page_sector(mtftl_zone_page(ftl, zone) + zone->wp);
+	int r;
+
+	if (!zone->torn_sectors)
+		return 0;
+	r = mtftl_rw_sectors(ftl, REQ_OP_WRITE, at + zone->torn_sectors, rec->buf,
+			     MTFTL_BLOCK_SECTORS - zone->torn_sectors);
+	if (!r)
+		zone->wp++;
+	return r;
+}
+
 /*
  * The last unit of a zone may claim blocks that never made it. What is written next must not
  * lie inside it, for whoever walks the zone by its headers: give it zeroes for payload.
@@ -544,6 +561,8 @@ static int step_fill(struct recovery *rec)
 
 		if (zone->state != MTFTL_ZONE_PARTIAL)
 			continue;
+		if (complete_block(rec, zone))
+			zone->broken = true;
 		while (zone->wp < zone->torn_end && !zone->broken) {
 			n = min(zone->torn_end - zone->wp, FILL_BLOCKS);
 			if (mtftl_rw_sync(ftl, REQ_OP_WRITE,

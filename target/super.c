@@ -22,7 +22,7 @@
 /* The log */
 
 struct log_zone {
-	u32 wp;			/* in blocks, rounded up */
+	u32 wp;			/* in blocks: what a cut left of one does not count */
 	bool usable;
 	u32 capacity;
 };
@@ -35,7 +35,7 @@ static int report_log_zone(struct blk_zone *bz, unsigned int index, void *data)
 	zone->capacity = bz->capacity / MTFTL_BLOCK_SECTORS;
 	zone->wp = zone->capacity;
 	if (bz->cond != BLK_ZONE_COND_FULL && bz->cond != BLK_ZONE_COND_READONLY)
-		zone->wp = DIV_ROUND_UP(bz->wp - bz->start, MTFTL_BLOCK_SECTORS);
+		zone->wp = (bz->wp - bz->start) / MTFTL_BLOCK_SECTORS;
 	return 0;
 }
 

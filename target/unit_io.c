@@ -207,18 +207,23 @@ void mtftl_redo_work(struct work_struct *work)
 	}
 }
 
-/* Some blocks at once, for what is not in the hot path. @data is from the page allocator. */
-int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr_blocks)
+/* For what is not in the hot path. @data is from the page allocator. */
+int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr)
 {
 	struct bio_vec vec;
 	struct bio bio;
 	int r;
 
 	bio_init(&bio, ftl->bdev, &vec, 1, opf);
-	bio.bi_iter.bi_sector = mtftl_page_sector(page);
-	__bio_add_page(&bio, virt_to_page(data), nr_blocks * MTFTL_BLOCK_SIZE,
-		       offset_in_page(data));
+	bio.bi_iter.bi_sector = sector;
+	__bio_add_page(&bio, virt_to_page(data), nr << SECTOR_SHIFT, offset_in_page(data));
 	r = submit_bio_wait(&bio);
 	bio_uninit(&bio);
 	return r;
+}
+
+int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr_blocks)
+{
+	return mtftl_rw_sectors(ftl, opf, mtftl_page_sector(page), data,
+				nr_blocks * MTFTL_BLOCK_SECTORS);
 }

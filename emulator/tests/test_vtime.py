@@ -213,6 +213,15 @@ def test_interrupts_between_cpus_take_a_quantum_at_most(program, tmp_path):
 
 
 @pytest.mark.parametrize("quantum", [1, 100, 1000])
+def test_who_is_woken_begins_when_it_was_woken(program, tmp_path, quantum):
+    """Not when the round of the one that ran alone began, nor does that one lose time."""
+    lines = parsed(run(program("wake"), LOCKSTEP.format(quantum), 8, tmp_path / "out"))
+    shortest, longest = lines["delay"]
+    assert 5 <= shortest <= longest <= 25
+    assert lines["step"][0] <= 20
+
+
+@pytest.mark.parametrize("quantum", [1, 100, 1000])
 def test_clock_in_the_guest(program, tmp_path, quantum):
     """A CPU's own readings never go back; it is less than a quantum behind any other."""
     lines = parsed(run(program("clock"), LOCKSTEP.format(quantum), 8, tmp_path / "out"))

@@ -26,6 +26,16 @@ table() {
 	echo "0 $(sectors "$device") mtftl $device $# $*"
 }
 
+# zones DEVICE: of each the start, how far it is written (sectors), and its condition
+zones() {
+	local start written condition
+	blkzone report "$1" |
+		sed -E 's/.*start: (0x[0-9a-f]+),.*wptr (0x[0-9a-f]+) .*zcond: *([0-9]+).*/\1 \2 \3/' |
+		while read -r start written condition; do
+			echo $((start)) $((written)) "$condition"
+		done
+}
+
 # verify FILE [FIO OPTION]...: random overwrites, all of them checked
 verify() {
 	local file=$1

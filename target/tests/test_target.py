@@ -103,6 +103,36 @@ mtftl check /dev/nullb0
     assert result.ok, result.output
 
 
+def test_a_block_that_a_cut_left_in_part_is_made_whole(lab_run):
+    """Blocks of 512 bytes: a copy of the device has write pointers inside a block of ours, as after a power cut."""
+    result = lab_run(START + """
+null nullb0 blocksize=512 size=64
+null nullb1 blocksize=512 size=64
+mtftl format --op 40% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 2)"
+verify /dev/mapper/t --size=8M --do_verify=0
+sync /dev/mapper/t
+torn=0
+while read -r start wp cond; do
+	dd if=/dev/nullb0 of=/dev/nullb1 bs=4k skip=$((start / 8)) seek=$((start / 8)) count=$((wp / 8)) \
+		iflag=direct oflag=direct status=none
+	[ $cond = 2 ] && [ $start -ge 16384 ] || continue
+	fio --name=torn --filename=/dev/nullb1 --direct=1 --rw=write --bs=512 --size=1536 \\
+		--offset=$(((start + wp) * 512)) --output=fio.log
+	torn=$((torn + 1))
+done < <(zones /dev/nullb0)
+test $torn -gt 0
+dmsetup remove t
+dmsetup create t --table "$(table /dev/nullb1 lanes 2)"
+verify /dev/mapper/t --size=8M --verify_only=1
+verify /dev/mapper/t --size=8M --randseed=2 --do_verify=1
+test "$(field write_errors t)" = 0
+dmsetup remove t
+mtftl check /dev/nullb1
+""", profile="none", push=[HELPERS])
+    assert result.ok, result.output
+
+
 def test_discards_stay_after_a_flush_and_a_stop(lab_run):
     result = lab_run(START + """
 null nullb0
