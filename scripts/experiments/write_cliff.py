@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """The write cliff: five workloads on a drive that fills up, until garbage collection sets the pace.
 
-The black-box SSD report's drive and jobs, scaled: capacity, blocks, files and time are 1/SCALE of the report's,
-and so is the erase of a block; times of pages and the number of zones are not. So a moment here is the same
-moment there, in its share of the run. The five workloads run on ext4 over dm-mtftl, as there on the drive. A
-sixth writes the whole logical device at random, without a file system: its write amplification has a closed
-form.
+The black-box SSD report's drive and jobs, scaled: capacity, files and time are 1/SCALE of the report's, so a
+moment here is the same moment there, in its share of the run. Blocks are an eighth of the report's and take an
+eighth of its time to erase, so there are fewer of them: were they all there, each would be so small that GC
+would do nothing but wait for its first read. The five workloads run on ext4 over dm-mtftl, as there on the
+drive. A sixth writes the whole logical device at random, without a file system: its write amplification has a
+closed form.
 """
 
 import math
@@ -22,8 +23,8 @@ SECONDS = 150 / SCALE                           # half of the report's run: the 
 MIB = 1 << 20
 BLOCK = 4096
 DEVICE, FILES, FILE = 4096 * MIB // SCALE, 4, 576 * MIB // SCALE
-ZONE = 16 * MIB // SCALE
-DIES = 16
+DIES, BLOCK_PAGES = 16, 32
+ZONE = DIES * BLOCK_PAGES * BLOCK
 BEFORE = 3 / SCALE                              # in the first seconds no zone has to be collected
 CEILING = DIES * BLOCK / 200e-6                 # all dies programming
 SAMPLES = 60                                    # of the target's counters: one for 2.5 s of the report's run
@@ -42,7 +43,7 @@ sampler() { while [ ! -e stop ]; do sample; sleep %.4f; done; sample; }
 def _script(name: str, quick: bool) -> str:
     seconds = SECONDS / 10 if quick else SECONDS
     start = (f"set -e\n{_SAMPLER % (seconds / SAMPLES)}"
-             f"mtftl format --force{' --op 25%' if name == UNIFORM else ''} /dev/nvme0n1\n"
+             f"mtftl format --force --op {25 if name == UNIFORM else 20}% /dev/nvme0n1\n"
              f"mtftl open /dev/nvme0n1 ftl {FTL}\n")
     run_time = {"time_based": True, "runtime": f"{round(seconds * 1000)}ms"}
     logs = {"write_lat_log": "job", "log_offset": 0}
@@ -68,8 +69,8 @@ def _script(name: str, quick: bool) -> str:
 
 
 def runs(quick: bool) -> list[Run]:
-    device = {"flash.size": f"{DEVICE}", "flash.block_pages": f"{256 // SCALE}",
-              "flash.erase_ns": f"{2_000_000 // SCALE}",
+    device = {"flash.size": f"{DEVICE}", "flash.block_pages": f"{BLOCK_PAGES}",
+              "flash.erase_ns": f"{2_000_000 * BLOCK_PAGES // 256}",
               "zoned.zone_size": f"{ZONE}", "zoned.zone_capacity": f"{ZONE}"}
     return [Run(name, _script(name, quick),
                 Options(clock="virtual", cpus=4, profile="femu", device=dict(device), timeout=3600),
