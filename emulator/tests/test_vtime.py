@@ -202,7 +202,7 @@ def test_interrupts_between_idle_cpus_do_not_wait_for_a_quantum(program, tmp_pat
     image = program("ipi", BUSY=0)
     for quantum in (1, 1000, 100000):
         shortest, longest = parsed(run(image, LOCKSTEP.format(quantum), 8, tmp_path / "out"))["took"]
-        assert 20 <= shortest <= longest <= 25
+        assert 40 <= shortest <= longest <= 55
 
 
 def test_interrupts_between_cpus_take_a_quantum_at_most(program, tmp_path):
@@ -217,7 +217,7 @@ def test_who_is_woken_begins_when_it_was_woken(program, tmp_path, quantum):
     """Not when the round of the one that ran alone began, nor does that one lose time."""
     lines = parsed(run(program("wake"), LOCKSTEP.format(quantum), 8, tmp_path / "out"))
     shortest, longest = lines["delay"]
-    assert 5 <= shortest <= longest <= 25
+    assert 10 <= shortest <= longest <= 15
     assert lines["step"][0] <= 20
 
 

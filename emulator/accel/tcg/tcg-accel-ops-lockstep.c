@@ -358,6 +358,10 @@ static bool run_round(void)
                 lockstep.now = base;
                 limit = run_slice(cpu, limit, far, busy == 1);
                 far = MAX(far, lockstep.now);
+                /* Whom it woke begins when that was, in the next round. */
+                if (busy == 1) {
+                    break;
+                }
             }
         }
     } else {
