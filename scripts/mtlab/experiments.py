@@ -18,7 +18,7 @@ import re
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -107,11 +107,9 @@ class Results:
     checks: list[dict[str, Any]]
     table: list[list[str]]
     schema: int = SCHEMA
-    host_seconds: float = field(default=0, repr=False)      # not written: it is not a result
 
     def text(self) -> str:
-        fields = {k: v for k, v in asdict(self).items() if k != "host_seconds"}
-        return json.dumps(fields, indent=1, sort_keys=True) + "\n"
+        return json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"
 
     @property
     def misses(self) -> list[dict[str, Any]]:
@@ -214,12 +212,25 @@ def run(experiment: Experiment, quick: bool, at_once: int = CORES, fresh: bool =
     say(f"{experiment.name}{' (quick)' if quick else ''}: {len(runs)} guests")
     booted = _boot_all(runs, at_once, fresh)
     samples = experiment.samples({name: result.files for name, result in booted.items()})
+    return judge(experiment, quick, samples, _provenance(runs, {n: r.inputs for n, r in booted.items()}))
+
+
+def judge(experiment: Experiment, quick: bool, samples: list[Sample], provenance: dict[str, Any]) -> Results:
+    """Hold samples against the predictions."""
     checks = [{"name": c.name, "measured": c.measured, "bound": c.bound, "pass": c.passed, "why": c.why,
                **({"analysis": c.analysis} if c.analysis and not c.passed else {})}
               for c in experiment.checks(samples, quick)]
-    return Results(experiment.name, experiment.title, experiment.question, experiment.caption, quick,
-                   _provenance(runs, {n: r.inputs for n, r in booted.items()}), samples, checks,
-                   experiment.table(samples), host_seconds=sum(r.seconds for r in booted.values()))
+    return Results(experiment.name, experiment.title, experiment.question, experiment.caption, quick, provenance,
+                   samples, checks, experiment.table(samples))
+
+
+def _again(experiment: Experiment, folder: Path) -> Results:
+    """Results that are there, judged anew: after a change of words, bounds or figures."""
+    path = folder / "results.json"
+    if not path.exists():
+        raise LabError(f"{path}: there are no results to judge again")
+    old = json.loads(path.read_text())
+    return judge(experiment, old["quick"], old["samples"], old["provenance"])
 
 
 def keep(experiment: Experiment, results: Results, folder: Path) -> None:
@@ -268,7 +279,7 @@ def _exp(args: argparse.Namespace) -> int:
     for name in names() if args.all else args.names:
         experiment = load(name)
         folder = args.out / name if args.out else (BUILD / "quick" if args.quick else RESULTS) / name
-        results = run(experiment, args.quick, args.jobs, args.fresh)
+        results = _again(experiment, folder) if args.again else run(experiment, args.quick, args.jobs, args.fresh)
         keep(experiment, results, folder)
         print(f"{experiment.title}\n\n{format_table(results.table)}\n\n{format_checks(results.checks)}\n")
         say(f"{name}: {len(results.checks) - len(results.misses)} of {len(results.checks)} checks hold, in {folder}")
@@ -313,6 +324,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     exp.add_argument("--strict", action="store_true", help="exit status 1 when a check misses")
     exp.add_argument("--fresh", action="store_true",
                      help="boot all guests, also those whose inputs are those of an earlier run in virtual time")
+    exp.add_argument("--again", action="store_true", help="judge and draw the results that are there, without guests")
     exp.add_argument("--jobs", type=int, default=CORES, metavar="N",
                      help="guests side by side; default: the host's cores")
     exp.add_argument("--out", type=Path, metavar="DIR", help="keep the results below this folder instead")

@@ -211,6 +211,15 @@ def test_experiment_judges_its_samples() -> None:
                       "tlc: multi over the raw device at 8 users"}
 
 
+def test_results_are_judged_again_without_a_guest(tmp_path: Path) -> None:
+    experiment, samples = _scaling()
+    first = experiments.judge(experiment, True, samples, {"commit": "c"})
+    experiments.keep(experiment, first, tmp_path)
+    assert experiments._again(experiment, tmp_path) == first
+    with pytest.raises(LabError, match="no results"):
+        experiments._again(experiment, tmp_path / "none")
+
+
 def test_every_experiment_is_well_formed() -> None:
     for name in experiments.names():
         experiment = experiments.load(name)
