@@ -28,6 +28,9 @@ SOURCE = ROOT / "target/tests/torture"
 BUGS = SOURCE / "bugs"
 PER_BOOT = 250
 BUG_CUTS = 500
+# Zones to lose: each failed write costs one.
+STORM_DEVICE = ("flash.size=48M,zoned.zone_size=1M,zoned.zone_capacity=1M,zoned.max_open=14,zoned.max_active=14,"
+                "flash.block_pages=16,flash.program_pages=2,flash.buffer=1M")
 
 
 @dataclass
@@ -102,8 +105,7 @@ def _buggy_module(name: str, kernel: kernels.Kernel) -> Path:
 
 
 def shape(seed: int) -> tuple[int, int, dict[str, str]]:
-    """Processors, the quantum that interleaves them, and the flash device of a boot: small, so that zones fill and
-    GC runs all the time."""
+    """Processors, the quantum that interleaves them, and a device so small that zones fill and GC runs all the time."""
     rng = random.Random(seed)
     cpus = rng.choice([1, 1, 2, 2, 4, 8])
     quantum = rng.choice([500, 1000, 4000, 16000])
@@ -139,7 +141,8 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
     device |= dict(item.split("=", 1) for item in args.device.split(",") if item)
     binary = program()
     options = machine.Options(
-        kernel=args.kernel, clock=args.clock, cpus=args.cpus or cpus, quantum=quantum, memory="1G", profile="tlc", device=device,
+        kernel=args.kernel, clock=args.clock, cpus=args.cpus or cpus, quantum=quantum, memory="1G",
+        profile="tlc", device=device,
         timeout=args.timeout, module=False, push=[binary, module, tool, helper_module(kernel)])
     command = (
         "set -e; export PATH=$PATH:/root; insmod ./dm-mtftl.ko; insmod ./fuawrite.ko;"
@@ -197,8 +200,7 @@ def _summary(args: argparse.Namespace, boots: list[Boot], seconds: float, worked
         "cuts_per_processor_hour": round(3600 * cuts / worked), "jobs": args.jobs,
         "kernel": kernels.get(args.kernel).release, "clock": args.clock, "check_every": args.check_every,
         "commit": output(["git", "-C", ROOT, "rev-parse", "HEAD"]).strip(),
-        "boots": [{"seed": boot.seed, "status": boot.status, "seconds": round(boot.seconds), **boot.summary}
-                  for boot in boots],
+        "boots": [dict(boot.summary, status=boot.status, seconds=round(boot.seconds)) for boot in boots],
     }
 
 
@@ -212,19 +214,22 @@ def torture(args: argparse.Namespace) -> int:
     started, worked = time.monotonic(), _processor_seconds()
     result = _summary(args, boots, 1, 1)
     with ThreadPoolExecutor(args.jobs) as pool:
-        for boot in pool.map(lambda index: run_boot(args.seed + index, shares[index], args)
-                             if bad is None else None, shares):  # noqa: B023
-            if boot is None:
-                continue
-            boots.append(boot)
-            result = _summary(args, boots, time.monotonic() - started, _processor_seconds() - worked)
-            say(f"seed {boot.seed}: {boot.cuts} cuts in {boot.seconds:.0f} s, "
-                f"{int(boot.summary.get('violations', 0))} violations; {result['cuts']} cuts so far, "
-                f"{result['cuts_per_hour']} an hour")
-            if args.json:
-                write_file(args.json, json.dumps(result, indent=1) + "\n")
-            if boot.status and bad is None:
-                bad = boot
+        boot_of = pool.map(lambda index: run_boot(args.seed + index, shares[index], args) if bad is None else None,
+                           shares)
+        try:
+            for boot in filter(None, boot_of):
+                boots.append(boot)
+                result = _summary(args, boots, time.monotonic() - started, _processor_seconds() - worked)
+                say(f"seed {boot.seed}: {boot.cuts} cuts in {boot.seconds:.0f} s, "
+                    f"{int(boot.summary.get('violations', 0))} violations; {result['cuts']} cuts so far, "
+                    f"{result['cuts_per_hour']} an hour")
+                if args.json:
+                    write_file(args.json, json.dumps(result, indent=1) + "\n")
+                if boot.status and bad is None:
+                    bad = boot
+        except BaseException:
+            machine.stop_all()
+            raise
     print(f"{result['cuts']} power cuts, {len(boots)} boots, {result['violations']} violations, "
           f"{result['cuts_per_hour']} cuts an hour, {result['cuts_per_processor_hour']} an hour of one processor")
     if bad:
@@ -295,6 +300,8 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
                         help="plant these bugs (all), one after the other, and look for each")
     parser.add_argument("--allocations", action="store_true",
                         help="fail each allocation of a mount, then many under load (--kernel kasan)")
+    parser.add_argument("--storm", type=int, default=0, metavar="N",
+                        help="overwrite the device N times while reads, writes and zones fail")
     parser.add_argument("--damage", type=int, default=0, metavar="N", help="mount N damaged images after the cuts")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the result")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line a round")
@@ -306,6 +313,9 @@ def _choose(args: argparse.Namespace) -> int:
         return bugs(args)
     if args.allocations:
         return _one(args, 0, "-f")
+    if args.storm:
+        args.device = ",".join([STORM_DEVICE, *filter(None, [args.device])])
+        return _one(args, 0, f"-o {args.storm} -w 600")
     if args.damage:
         return _one(args, min(args.cuts, args.per_boot), f"-z {args.damage}")
     return torture(args)

@@ -233,7 +233,10 @@ become() {
 dmsetup create layer --table "0 $raw linear /dev/nullb0 0"
 line=$(table /dev/mapper/layer lanes 1 write_unit 1 buffer_entries 128)
 dmsetup create t --table "$line"
-put() { tr '\\0' "$1" < /dev/zero | dd of=/dev/mapper/t bs=4k seek=$2 count=$3 iflag=fullblock oflag=direct "$4" status=none; }
+put() {
+	tr '\\0' "$1" < /dev/zero |
+		dd of=/dev/mapper/t bs=4k seek=$2 count=$3 iflag=fullblock oflag=direct "$4" status=none
+}
 put 1 0 1 conv=fsync
 dmsetup suspend --nolockfs --noflush layer
 # More than are in flight at once, then the block.

@@ -73,6 +73,8 @@ struct device_ops {
 	int (*check)(struct device *dev);
 
 	int (*fault)(struct device *dev, enum fault fault, uint64_t where);
+	/* So many reads and writes in a million fail from now on. */
+	int (*fault_rates)(struct device *dev, unsigned int reads, unsigned int writes);
 	int (*arm)(struct device *dev, enum cut_kind kind, uint64_t value);
 	bool (*dead)(struct device *dev);
 	/* Cut now unless that has happened, then power on; nothing is armed after. */

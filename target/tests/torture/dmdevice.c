@@ -41,6 +41,8 @@ enum flash_action {
 	FLASH_CUT_AT_PROGRAM	= 0x02,
 	FLASH_CUT_FORGET	= 0x03,
 	FLASH_WRITE_ERROR	= 0x11,
+	FLASH_READ_RATE		= 0x12,
+	FLASH_WRITE_RATE	= 0x13,
 	FLASH_READ_ONLY		= 0x15,
 	FLASH_CLEAR		= 0x1f,
 };
@@ -265,6 +267,13 @@ static int dm_fault(struct device *dev, enum fault fault, uint64_t where)
 	return flash_action(dm, FLASH_READ_ONLY, zone, 0, 0);
 }
 
+static int dm_fault_rates(struct device *dev, unsigned int reads, unsigned int writes)
+{
+	int err = flash_action(to_dm(dev), FLASH_READ_RATE, reads, 0, 0);
+
+	return err ?: flash_action(to_dm(dev), FLASH_WRITE_RATE, writes, 0, 0);
+}
+
 static int dm_arm(struct device *dev, enum cut_kind kind, uint64_t value)
 {
 	return flash_action(to_dm(dev), kind == CUT_NS ? FLASH_CUT : FLASH_CUT_AT_PROGRAM, value,
@@ -363,8 +372,8 @@ static int dm_check(struct device *dev)
 static const struct device_ops dm_ops = {
 	.read = dm_read, .write = dm_write, .flush = dm_flush, .clear = dm_clear,
 	.mount = dm_mount, .unmount = dm_unmount, .disturb = dm_disturb, .check = dm_check,
-	.fault = dm_fault, .arm = dm_arm, .dead = dm_dead, .power_cycle = dm_power_cycle,
-	.describe = dm_describe, .disarm = dm_disarm,
+	.fault = dm_fault, .fault_rates = dm_fault_rates, .arm = dm_arm, .dead = dm_dead,
+	.power_cycle = dm_power_cycle, .describe = dm_describe, .disarm = dm_disarm,
 };
 
 /* Geometry is in the superblock; right after a format that is block 0. */

@@ -247,6 +247,14 @@ static int mem_fault(struct device *dev, enum fault fault, uint64_t where)
 	return 0;
 }
 
+static int mem_fault_rates(struct device *dev, unsigned int reads, unsigned int writes)
+{
+	(void)dev;
+	(void)reads;
+	(void)writes;
+	return 0;
+}
+
 static int mem_arm(struct device *dev, enum cut_kind kind, uint64_t value)
 {
 	struct memdevice *mem = to_mem(dev);
@@ -298,8 +306,8 @@ static void mem_describe(struct device *dev)
 static const struct device_ops mem_ops = {
 	.read = mem_read, .write = mem_write, .flush = mem_flush, .clear = mem_clear,
 	.mount = mem_mount, .unmount = mem_unmount, .disturb = mem_disturb, .check = mem_check,
-	.fault = mem_fault, .arm = mem_arm, .dead = mem_dead, .power_cycle = mem_power_cycle,
-	.describe = mem_describe, .disarm = mem_disarm,
+	.fault = mem_fault, .fault_rates = mem_fault_rates, .arm = mem_arm, .dead = mem_dead,
+	.power_cycle = mem_power_cycle, .describe = mem_describe, .disarm = mem_disarm,
 };
 
 struct device *memdevice_open(const char *spec, uint64_t seed)

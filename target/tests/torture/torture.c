@@ -5,12 +5,14 @@
  * judgement of every block. Runs in a guest; everything that it does follows
  * from its seed and from the (virtual) clock.
  *
- *   torture [-s seed] [-n cuts] [-c n] [-w seconds] [-f | -z rounds] [-v]
+ *   torture [-s seed] [-n cuts] [-c n] [-w seconds] [-f | -o times | -z rounds] [-v]
  *	   mem:BLOCKS[,BUG] | dm:SPEC
  *
  * With -f allocations fail instead: each that a mount makes, one after the other,
  * then many at once under load. With -z the cuts leave a media image that is then
- * damaged and mounted, in so many ways.
+ * damaged and mounted, in so many ways. With -o the device is overwritten so many
+ * times while reads, writes and zones fail; nothing may be lost, and neither
+ * latency nor memory may grow.
  *
  * Prints a line a round (-v), each violation with the history of its block, and
  * one line of JSON. Exit status: 0 nothing found, 1 violations, 2 cannot run,
@@ -39,6 +41,10 @@
 #define MAX_IO_BLOCKS	16u	/* of a read or write: 64 KiB */
 #define CHECK_BLOCKS	64u	/* of a read of the checker */
 #define FULL_EVERY	4u	/* rounds in which every block is read */
+#define STORM_RATE	100u	/* failing reads and writes in a million */
+#define STORM_TRIES	5u	/* of a read that fails */
+#define STORM_STEPS	10u
+#define LATENCIES	40u	/* powers of two of nanoseconds */
 #define MAX_FAULTS	3u	/* of a run: each costs the device a zone */
 
 enum round_kind {
@@ -101,6 +107,10 @@ static atomic_bool stop;
 static atomic_uint ops_done;
 static atomic_uint violations;
 static atomic_ulong done[NR_ACTIONS];
+static bool storming;			/* reads may fail, and are tried again */
+static atomic_ulong retries, written;	/* reads, blocks */
+static unsigned long write_goal;	/* blocks at which a step of the storm ends */
+static atomic_ulong latency[LATENCIES];	/* of writes, by log2 of ns */
 
 static const char *_Atomic phase = "start";
 static atomic_uint phase_number;
@@ -247,11 +257,14 @@ static void do_flush(struct worker *worker)
 
 static void do_read(struct worker *worker, uint64_t lba, unsigned int nr)
 {
-	unsigned int found;
+	unsigned int found, tries = 0;
 	int err;
 
 	oracle_read_begin(oracle, &worker->op, lba, nr);
-	err = dev->ops->read(dev, lba, nr, worker->data);
+	do {
+		err = dev->ops->read(dev, lba, nr, worker->data);
+		atomic_fetch_add(&retries, tries > 0);
+	} while (err && storming && ++tries < STORM_TRIES);
 	if (err) {
 		failed(DO_READ, lba, err);
 		return;
@@ -267,6 +280,7 @@ static void do_write(struct worker *worker, enum action action, uint64_t lba, un
 {
 	unsigned int flags = action == DO_FUA ? WRITE_FUA : action == DO_NOWAIT ? WRITE_NOWAIT : 0;
 	enum begun begun = oracle_begin(oracle, &worker->op, lba, nr, false, plan->race);
+	uint64_t start;
 	int err;
 
 	if (begun == FLUSH_FIRST)
@@ -274,7 +288,11 @@ static void do_write(struct worker *worker, enum action action, uint64_t lba, un
 	if (begun != BEGUN)
 		return;
 	oracle_fill(oracle, &worker->op, worker->data);
+	start = now_ns();
 	err = dev->ops->write(dev, lba, nr, worker->data, flags);
+	atomic_fetch_add(&latency[63 - __builtin_clzll((now_ns() - start) | 1)], 1);
+	if (atomic_fetch_add(&written, nr) + nr >= write_goal && storming)
+		atomic_store(&stop, true);
 	oracle_end(oracle, &worker->op, !err, action == DO_FUA);
 	if (err)
 		failed(action, lba, err);
@@ -318,7 +336,7 @@ static void *work(void *arg)
 		else
 			do_write(worker, action, lba, nr);
 		atomic_fetch_add(&done[action], 1);
-		if (atomic_fetch_add(&ops_done, 1) + 1 >= plan->ops)
+		if (atomic_fetch_add(&ops_done, 1) + 1 >= plan->ops && !storming)
 			atomic_store(&stop, true);
 	}
 	return NULL;
@@ -621,6 +639,120 @@ static int fail_allocations(uint64_t seed, struct worker *workers)
 	return atomic_load(&violations) ? 1 : 0;
 }
 
+/* The power of two below which so many of a thousand writes stay, in ns. */
+static uint64_t quantile(unsigned int thousandths)
+{
+	unsigned long sum = 0, total = 0;
+	unsigned int i;
+
+	for (i = 0; i < LATENCIES; i++)
+		total += atomic_load(&latency[i]);
+	for (i = 0; i < LATENCIES - 1; i++) {
+		sum += atomic_load(&latency[i]);
+		if (sum * 1000 >= total * thousandths)
+			break;
+	}
+	return 2ull << i;
+}
+
+static unsigned long kernel_memory_kib(void)
+{
+	unsigned long sum = 0, value;
+	char line[128], name[32];
+	FILE *file = fopen("/proc/meminfo", "r");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "%31[^:]: %lu", name, &value) == 2 &&
+		    (!strcmp(name, "Slab") || !strcmp(name, "KernelStack") ||
+		     !strcmp(name, "VmallocUsed") || !strcmp(name, "Percpu")))
+			sum += value;
+	if (file)
+		fclose(file);
+	return sum;
+}
+
+static void storm_step(unsigned int step, struct worker *workers)
+{
+	unsigned int i;
+
+	for (i = 0; i < LATENCIES; i++)
+		atomic_store(&latency[i], 0);
+	/* Two zones wear out on the way, besides those that fail a write. */
+	if ((step == 3 || step == 6) &&
+	    dev->ops->fault(dev, FAULT_READ_ONLY, random64(&workers[0].random)))
+		violation("a zone cannot be made read-only");
+	run_workers(workers, &workers[MAX_WORKERS]);
+}
+
+static int storm(uint64_t seed, unsigned int times, struct worker *workers)
+{
+	static const struct tuning tuning = { 2, 256, 32, false };
+	uint64_t median[STORM_STEPS], tail[STORM_STEPS], random = seed;
+	unsigned long memory[STORM_STEPS];
+	static struct plan p = {
+		.kind = ROUND_WORK, .workers = 4, .max_blocks = MAX_IO_BLOCKS, .max_clear = 16,
+		.weight = { [DO_WRITE] = 80, [DO_FUA] = 1, [DO_READ] = 15, [DO_FLUSH] = 1,
+			    [DO_DISCARD] = 2, [DO_ZEROES] = 1 },
+		.pattern = { UNIFORM, UNIFORM, SKEWED, SEQUENTIAL },
+	};
+	unsigned int i, step;
+	int err;
+
+	plan = &p;
+	storming = true;
+	for (i = 0; i <= MAX_WORKERS; i++)
+		workers[i].random = random64(&random);
+	enter("mount");
+	err = dev->ops->mount(dev, &tuning);
+	if (err)
+		violation("mount failed: %s", strerror(-err));
+	if (dev->ops->fault_rates(dev, STORM_RATE, STORM_RATE))
+		violation("the flash takes no rates of faults");
+	for (step = 0; step < STORM_STEPS && !atomic_load(&violations); step++) {
+		enter("storm");
+		write_goal = dev->nr_blocks * times / STORM_STEPS * (step + 1);
+		storm_step(step, workers);
+		median[step] = quantile(500);
+		tail[step] = quantile(990);
+		memory[step] = kernel_memory_kib();
+		if (verbose)
+			dev->ops->describe(dev);
+	}
+	dev->ops->fault_rates(dev, 0, 0);
+	/* The first step fills the device. */
+	if (step == STORM_STEPS && (tail[step - 1] > 4 * tail[1] || median[step - 1] > 4 * median[1]))
+		violation("latency grew");
+	if (step == STORM_STEPS && memory[step - 1] > memory[1] + memory[1] / 10)
+		violation("memory grew");
+	enter("flush");
+	do_flush(&workers[0]);
+	dev->ops->describe(dev);
+	enter("check");
+	check_blocks(workers[0].data, true);
+	enter("unmount");
+	err = dev->ops->unmount(dev);
+	err = err ?: dev->ops->check(dev);
+	enter("mount");
+	err = err ?: dev->ops->mount(dev, &tuning);
+	if (err)
+		violation("stop, offline check or mount failed: %d", err);
+	enter("check");
+	check_blocks(workers[0].data, true);
+	printf("{\"seed\": %" PRIu64 ", \"overwritten\": %u, \"blocks\": %" PRIu64
+	       ", \"written\": %lu, \"read_again\": %lu, \"violations\": %u", seed, times,
+	       dev->nr_blocks, atomic_load(&written), atomic_load(&retries),
+	       atomic_load(&violations));
+	for (i = 0; i < 3; i++) {
+		printf(", \"%s\": [", i == 0 ? "median_ns" : i == 1 ? "p99_ns" : "memory_kib");
+		for (unsigned int j = 0; j < step; j++)
+			printf("%s%" PRIu64, j ? ", " : "",
+			       i == 0 ? median[j] : i == 1 ? tail[j] : (uint64_t)memory[j]);
+		printf("]");
+	}
+	printf("}\n");
+	return atomic_load(&violations) ? 1 : 0;
+}
+
 static void print_summary(uint64_t seed, unsigned int rounds, unsigned int cuts, uint64_t ns)
 {
 	unsigned int i;
@@ -635,7 +767,7 @@ static void print_summary(uint64_t seed, unsigned int rounds, unsigned int cuts,
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: torture [-s seed] [-n cuts] [-c check-every] [-w hang-seconds] [-f | -z rounds] [-v]"
+	fprintf(stderr, "usage: torture [-s seed] [-n cuts] [-c check-every] [-w hang-seconds] [-f | -o times | -z rounds] [-v]"
 		" mem:BLOCKS[,BUG] | dm:SPEC\n");
 	return 2;
 }
@@ -645,12 +777,12 @@ int main(int argc, char **argv)
 	unsigned int max_cuts = 100, check_every = 0, rounds = 0, cuts = 0, i;
 	static struct worker workers[MAX_WORKERS + 1];
 	uint64_t seed = 1, start = now_ns();
-	unsigned int damaged = 0;
+	unsigned int damaged = 0, overwrites = 0;
 	bool allocations = false;
 	pthread_t dog;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "s:n:c:w:fz:v")) != -1) {
+	while ((opt = getopt(argc, argv, "s:n:c:w:fo:z:v")) != -1) {
 		switch (opt) {
 		case 's':
 			seed = strtoull(optarg, NULL, 0);
@@ -666,6 +798,9 @@ int main(int argc, char **argv)
 			break;
 		case 'f':
 			allocations = true;
+			break;
+		case 'o':
+			overwrites = (unsigned int)strtoul(optarg, NULL, 0);
 			break;
 		case 'z':
 			damaged = (unsigned int)strtoul(optarg, NULL, 0);
@@ -701,6 +836,8 @@ int main(int argc, char **argv)
 	pthread_create(&dog, NULL, watchdog, NULL);
 	if (allocations)
 		return fail_allocations(seed, workers);
+	if (overwrites)
+		return storm(seed, overwrites, workers);
 	while (cuts < max_cuts && !atomic_load(&violations)) {
 		cuts += run_round(seed, rounds,
 				  check_every && rounds % check_every == check_every - 1, workers);
