@@ -126,6 +126,7 @@ def modules(kernel: Kernel) -> Path | None:
         staging = BUILD / "guest" / f"depmod-{kernel.key}"
         shutil.rmtree(staging, ignore_errors=True)
         place = staging / "lib/modules" / kernel.release
+        place.mkdir(parents=True)       # a kernel may have all of them built in
         for file in dict.fromkeys(files):
             data = file.read_bytes()
             name = str(file.relative_to(top))
