@@ -316,7 +316,7 @@ def check(options: Options) -> None:
     need_space(BUILD, 1, "a run")
 
 
-def _recall(inputs: str) -> Result | None:
+def recall(inputs: str) -> Result | None:
     """What a run of the same inputs gave, if it was kept."""
     path = KEPT / inputs
     if not path.exists():
@@ -356,7 +356,7 @@ def run(command: str, options: Options, *, accel: str, on_output: Callable[[str]
         told = [x.replace(str(place), "").replace(str(PROFILES), "") for x in (*_clock(options, accel), *device)]
         inputs = digest(binary.parent.name, kernel.key, *(p.name for p in parts), own, append, str(options.cpus),
                         options.memory, *told, *_profile_files(options))
-        if options.recall and (before := _recall(inputs)):
+        if options.recall and (before := recall(inputs)):
             return before
         ours, theirs = socket.socketpair()
         args = [*base_arguments(binary, kernel, place, options, accel), "-append", append,

@@ -213,7 +213,7 @@ def test_experiment_judges_its_samples() -> None:
 
 def test_results_are_judged_again_without_a_guest(tmp_path: Path) -> None:
     experiment, samples = _scaling()
-    first = experiments.judge(experiment, True, samples, {"commit": "c"})
+    first = experiments.judge(experiment, True, samples, {"inputs": {"tlc-raw": "not kept"}})
     experiments.keep(experiment, first, tmp_path)
     assert experiments._again(experiment, tmp_path) == first
     with pytest.raises(LabError, match="no results"):
@@ -321,5 +321,5 @@ def test_a_run_in_virtual_time_is_recalled(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(machine, "KEPT", tmp_path)
     result = machine.Result(0, None, "said", "console", {"a.json": b"\0\xff"}, 1.5, "digest", "virtual time")
     machine._keep(result)
-    assert machine._recall("digest") == result
-    assert machine._recall("other") is None
+    assert machine.recall("digest") == result
+    assert machine.recall("other") is None
