@@ -295,7 +295,7 @@ static uint16_t nvme_flash_copy_out(NvmeCtrl *n, NvmeRequest *req,
                                 NVME_TX_DIRECTION_FROM_DEVICE, req);
     }
     data = g_malloc(len);
-    oob = g_malloc(mlen);
+    oob = g_malloc(MAX(mlen, 1));
     flash_dev_copy(dev, zone, block, nlb, data, oob);
     status = nvme_bounce_data(n, data, len, NVME_TX_DIRECTION_FROM_DEVICE, req);
     if (!status && mlen && req->cmd.mptr) {
@@ -463,7 +463,7 @@ static uint16_t nvme_flash_compare(NvmeCtrl *n, NvmeRequest *req,
     NvmeNamespace *ns = req->ns;
     size_t len = nvme_l2b(ns, nlb);
     g_autofree uint8_t *want = g_malloc(len), *have = g_malloc(len);
-    g_autofree uint8_t *oob = g_malloc(nvme_m2b(ns, nlb));
+    g_autofree uint8_t *oob = g_malloc(MAX(nvme_m2b(ns, nlb), 1));
     uint16_t status;
 
     status = nvme_map_dptr(n, &req->sg, len, &req->cmd);
