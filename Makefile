@@ -13,6 +13,8 @@ CUTS	?= 1000
 SEED	?= 1
 export MTFTL_BUILD := $(abspath $(BUILD))
 export QEMU_SRC SANITIZE
+# QEMU frees little when it ends.
+export ASAN_OPTIONS = detect_leaks=0
 
 PYTHON	:= /usr/bin/python3
 LAB	:= $(PYTHON) -B scripts/lab
