@@ -114,6 +114,7 @@ static atomic_ulong latency[LATENCIES];	/* of writes, by log2 of ns */
 
 static const char *_Atomic phase = "start";
 static atomic_uint phase_number;
+static atomic_uint all_ops;		/* that ended */
 
 static uint64_t random64(uint64_t *state)
 {
@@ -161,7 +162,7 @@ static void tell_kernel(const char *path, char key)
 		close(fd);
 }
 
-/* No phase may take longer than hang_seconds: then somebody waits for ever. */
+/* No phase, nor any operation in it, for hang_seconds: then somebody waits for ever. */
 static void *watchdog(void *arg)
 {
 	unsigned int last = 0, waited = 0;
@@ -169,7 +170,7 @@ static void *watchdog(void *arg)
 
 	(void)arg;
 	while (waited < hang_seconds) {
-		unsigned int now = atomic_load(&phase_number);
+		unsigned int now = atomic_load(&phase_number) + atomic_load(&all_ops);
 
 		waited = now == last ? waited + 1 : 0;
 		last = now;
@@ -336,6 +337,7 @@ static void *work(void *arg)
 		else
 			do_write(worker, action, lba, nr);
 		atomic_fetch_add(&done[action], 1);
+		atomic_fetch_add(&all_ops, 1);
 		if (atomic_fetch_add(&ops_done, 1) + 1 >= plan->ops && !storming)
 			atomic_store(&stop, true);
 	}
