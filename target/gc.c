@@ -25,6 +25,7 @@
 
 #define BATCH_UNITS	8u
 #define UNIT_BLOCKS	64u	/* header below 2% whatever users write */
+#define LEAST_GAIN	32u	/* of a zone, as a fraction, or it is not worth moving */
 #define WEAR_INTERVAL	32u	/* every so many victims look at the least worn zone */
 #define WEAR_SPREAD	16u	/* erasures apart that are worth moving cold data for */
 
@@ -47,6 +48,7 @@ struct mtftl_gc {
 	u32 nr_items;
 	u32 unit_blocks;
 	u32 batch;		/* blocks moved at once */
+	u32 most_valid;		/* a zone with more is not worth moving */
 	void **chunks;		/* their memory */
 	struct gc_read *reads;
 	bool *bad;		/* blocks of the batch that cannot be read */
@@ -135,6 +137,12 @@ static struct mtftl_zone *pick_victim(struct mtftl_gc *gc)
 		most_worn = max(most_worn, zone->erase_count);
 		if (!least || zone->erase_count < least->erase_count)
 			least = zone;
+		/*
+		 * Headers and footer of a full zone are no garbage: moved for them alone, zones
+		 * would go round for ever, with users waiting for what is never gained.
+		 */
+		if (zone_valid(zone) > gc->most_valid)
+			continue;
 		score = ftl->opt.gc_policy->score(&candidate);
 		if (score > best_score) {
 			best = zone;
@@ -584,7 +592,7 @@ static int gc_thread(void *data)
 int mtftl_gc_alloc(struct mtftl *ftl)
 {
 	struct mtftl_gc *gc = kzalloc(sizeof(*gc), GFP_KERNEL);
-	u32 i, chunks;
+	u32 i, chunks, payload = ftl->capacity - mtftl_footer_reserve(ftl->capacity);
 
 	if (!gc)
 		return -ENOMEM;
@@ -593,6 +601,8 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 	gc->oldest_seq = U64_MAX;
 	gc->unit_blocks = min(UNIT_BLOCKS, ftl->unit_max);
 	gc->batch = BATCH_UNITS * gc->unit_blocks;
+	payload -= DIV_ROUND_UP(payload, gc->unit_blocks + 1);
+	gc->most_valid = payload - payload / LEAST_GAIN;
 	init_completion(&gc->done);
 	INIT_WORK(&gc->reset_work, reset_work);
 	chunks = DIV_ROUND_UP(gc->batch, 1u << MTFTL_BUFFER_ORDER);

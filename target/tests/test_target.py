@@ -219,6 +219,21 @@ dmsetup remove t
     assert result.ok, result.output
 
 
+def test_a_full_device_with_little_to_spare_goes_on(lab_run):
+    """Zones full of valid data are no victims: users fill what is open, instead of waiting for GC to gain a zone."""
+    result = lab_run(START + """
+null nullb0 size=96
+mtftl format --op 5% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 2 buffer_entries 128)"
+dd if=/dev/zero of=/dev/mapper/t bs=1M oflag=direct status=none 2> /dev/null || true
+timeout 100 fio --name=job --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --io_size=4M --ioengine=psync \\
+	--randseed=3 --output=fio.log || { dmsetup status t; exit 1; }
+dmsetup remove t
+mtftl check /dev/nullb0
+""", profile="none", push=[HELPERS], timeout=250)
+    assert result.ok, result.output
+
+
 def test_a_flush_covers_what_is_discarded_while_it_runs(lab_run):
     """The newest write is still buffered when a discard ends it: after the flush the one before must not return."""
     result = lab_run(START + WAIT + """
