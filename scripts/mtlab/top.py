@@ -139,8 +139,7 @@ class View:
             self._at[name] += len(whole)
             for line in whole.decode(errors="replace").splitlines()[-2:]:
                 found = _PARSE[name](line)
-                if found:
-                    self._last[name] = [*self._last[name][-1:], found]
+                self._last[name] = [*self._last[name][-1:], found] if found else []     # none: the target is closed
 
     def screen(self) -> list[str]:
         """The whole view as lines."""

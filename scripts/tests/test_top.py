@@ -2,7 +2,6 @@
 """The live view, from lines that a guest wrote: top/flash and top/ftl are of 4 KiB random reads and writes on tlc."""
 
 import json
-import shutil
 from pathlib import Path
 
 from mtlab import top
@@ -50,8 +49,19 @@ def test_lines_arrive_in_pieces(tmp_path: Path) -> None:
 
 
 def test_a_watched_guest_tells(lab_run: LabRun, tmp_path: Path) -> None:
-    lab_run("mtftl format --force /dev/nvme0n1 && mtftl open /dev/nvme0n1 ftl && sleep 2 && mtftl close ftl",
-            watch=tmp_path / "w", profile="tlc", device={"flash.size": "1G"})
-    shown = _screen(tmp_path / "w")
+    """In virtual time, so that its two seconds hold four looks on any host."""
+    lab_run("mtftl format --force /dev/nvme0n1 && mtftl open /dev/nvme0n1 ftl && sleep 2", clock="virtual",
+            watch=tmp_path, profile="tlc", device={"flash.size": "1G"})
+    shown = _screen(tmp_path)
     assert "guest's clock" in shown and "rw, 2 lanes" in shown
-    shutil.rmtree(tmp_path / "w")
+
+
+def test_a_closed_target_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "ftl").write_text((RECORDED / "ftl").read_text())
+    view = top.View(tmp_path)
+    view.poll()
+    assert "GC " in "\n".join(view.screen())
+    with (tmp_path / "ftl").open("a") as f:
+        f.write("5.75 No devices found\n")
+    view.poll()
+    assert view.screen()[-1] == "target  not open"
