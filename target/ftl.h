@@ -145,7 +145,6 @@ struct mtftl_lane {
 /* A CPU's choice of lane, for a jiffy. Hints: written by whoever runs there. */
 struct mtftl_cpu {
 	struct mtftl_lane *lane;
-	u32 most;			/* slots in use there that make it look elsewhere */
 	unsigned long seen;		/* jiffies of its last write */
 };
 

@@ -449,13 +449,19 @@ static bool lane_admit(struct mtftl_lane *lane)
  *
  * The user's own CPU also runs its lane's writer, so a user whose neighbours are idle
  * goes to a neighbour's lane, where the writer has a CPU to itself; with all CPUs busy
- * everybody stays at home. The choice is kept for a jiffy. Hints only: a wrong one costs
- * time, nothing else, so nothing here is locked.
+ * everybody stays at home. The choice is kept for a jiffy, or until the lane is full: each
+ * move wakes another writer. Hints only: a wrong one costs time, nothing else, so nothing
+ * here is locked.
  */
 
 static u32 lane_used(struct mtftl_lane *lane)
 {
 	return READ_ONCE(lane->head) - READ_ONCE(lane->tail);
+}
+
+static bool is_full(struct mtftl_lane *lane)
+{
+	return lane_used(lane) >= lane->entries;
 }
 
 /* Its CPU has no user of its own, and no other lane's user has come to it. */
@@ -477,8 +483,7 @@ static struct mtftl_lane *find_spare(struct mtftl *ftl, struct mtftl_lane *first
 
 	for (i = 0; i < ftl->nr_lanes; i++) {
 		lane = &ftl->lanes[(first->index + i) % ftl->nr_lanes];
-		if (lane->cpu == home->cpu || lane_used(lane) > lane->entries / 2 ||
-		    !is_spare(ftl, lane, home))
+		if (lane->cpu == home->cpu || is_full(lane) || !is_spare(ftl, lane, home))
 			continue;
 		WRITE_ONCE(lane->guest, home->index);
 		WRITE_ONCE(lane->guest_seen, jiffies);
@@ -495,9 +500,7 @@ static struct mtftl_lane *choose_lane(struct mtftl *ftl, struct mtftl_cpu *here,
 
 	WRITE_ONCE(here->seen, jiffies);
 	here->lane = lane ?: home;
-	/* A guest leaves before it fills the place; at home there is nowhere better to go. */
-	here->most = lane ? lane->entries / 2 : home->entries - 1;
-	if (!lane && lane_used(home) >= home->entries)
+	if (!lane && is_full(home))
 		for (i = 0, lane = home; i < ftl->nr_lanes; i++)
 			if (lane_used(&ftl->lanes[i]) < lane_used(lane))
 				lane = &ftl->lanes[i];
@@ -509,7 +512,7 @@ static struct mtftl_lane *pick_lane(struct mtftl *ftl)
 	struct mtftl_cpu *here = raw_cpu_ptr(ftl->cpus);
 	struct mtftl_lane *lane = READ_ONCE(here->lane);
 
-	if (lane && time_before_eq(jiffies, here->seen) && lane_used(lane) <= here->most)
+	if (lane && time_before_eq(jiffies, here->seen) && !is_full(lane))
 		return lane;
 	return choose_lane(ftl, here, &ftl->lanes[raw_smp_processor_id() % ftl->nr_lanes]);
 }

@@ -17,6 +17,7 @@
 #define DEFAULT_BUFFER_ENTRIES	1024
 #define DEFAULT_WRITE_UNIT	32
 #define MIN_LOG			16384u	/* units between two checkpoints at least */
+#define TIB_SHIFT		28	/* blocks of a TiB */
 #define MAX_DISCARD_BLOCKS	(64u << MTFTL_CHUNK_SHIFT)
 
 static LIST_HEAD(mounts);
@@ -264,9 +265,20 @@ static void unmount(struct mtftl *ftl)
 	ftl->mounted = false;
 }
 
+/* What grows with the device: time to mount, and memory but for the buffers. */
+static void tell_cost(struct mtftl *ftl, u64 us)
+{
+	u64 bytes = ftl->logical_blocks * sizeof(*ftl->map) + ftl->nr_zones * sizeof(*ftl->zones);
+
+	mtftl_info(ftl, "mount: %llu us in all, %llu us per TiB; map and zones: %llu KiB, %llu KiB per TiB",
+		   us, div64_u64(us << TIB_SHIFT, ftl->logical_blocks), bytes >> 10,
+		   div64_u64((bytes >> 10) << TIB_SHIFT, ftl->logical_blocks));
+}
+
 static int mount(struct mtftl *ftl)
 {
 	unsigned int flags = memalloc_noio_save();
+	ktime_t start = ktime_get();
 	bool was_clean;
 	int r;
 
@@ -290,7 +302,8 @@ static int mount(struct mtftl *ftl)
 	if (r)
 		unmount(ftl);
 	else
-		ftl->mounted = true;
+		tell_cost(ftl, ktime_us_delta(ktime_get(), start));
+	ftl->mounted = !r;
 	memalloc_noio_restore(flags);
 	return r;
 }
