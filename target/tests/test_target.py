@@ -274,6 +274,60 @@ test $found = 0
     assert result.ok, result.output
 
 
+FILE_SYSTEMS = {
+    "ext4": ("mke2fs -q -F -t ext4", "e2fsck -f -n"),
+    "xfs": ("mkfs.xfs -q -f", "xfs_repair -n"),
+    "btrfs": ("mkfs.btrfs -q -f", "btrfs check"),
+    "f2fs": ("mkfs.f2fs -q -f", "fsck.f2fs --dry-run"),
+}
+
+
+@pytest.mark.parametrize("kernel, names", [("6.12", ("ext4", "xfs")), ("6.1", ("btrfs", "f2fs"))])
+def test_file_systems_are_clean_after_work(lab_run, kernel, names):
+    """Files written, buffered and direct, moved, linked and removed, with discards; all there after a stop."""
+    script = START + """
+null nullb0 size=640
+mtftl format --op 25% /dev/nullb0 > /dev/null
+mkdir -p /mnt
+"""
+    for name in names:
+        make, check = FILE_SYSTEMS[name]
+        script += f"""
+dmsetup create t --table "$(table /dev/nullb0 lanes 2)"
+{make} /dev/mapper/t
+mount -t {name} -o discard /dev/mapper/t /mnt
+for turn in 1 2 3; do
+	mkdir /mnt/$turn
+	fio --directory=/mnt/$turn --filesize=4k-512k --nrfiles=60 --openfiles=8 --file_service_type=random --size=12M \\
+		--rw=randwrite --fsync=64 --verify=crc32c --name=buffered --bsrange=1k-64k \\
+		--name=direct --direct=1 --bsrange=4k-64k --output=fio.log || {{ cat fio.log; exit 1; }}
+	for i in $(seq 20); do
+		mkdir /mnt/$turn/d
+		echo $i > /mnt/$turn/d/a
+		ln /mnt/$turn/d/a /mnt/$turn/d/b
+		mv /mnt/$turn/d/b /mnt/$turn/file$i
+		rm -r /mnt/$turn/d
+	done
+	[ $turn = 1 ] || rm -r /mnt/$((turn - 1))
+done
+find /mnt -type f | sort | xargs md5sum > sums
+test $(wc -l < sums) -ge 140
+umount /mnt
+dmsetup remove t
+dmsetup create t --table "$(table /dev/nullb0 lanes 2)"
+{check} /dev/mapper/t > fsck.log 2>&1 || {{ cat fsck.log; exit 1; }}
+mount -t {name} -o ro /dev/mapper/t /mnt
+md5sum -c sums > md5.log || {{ grep -v OK md5.log; exit 1; }}
+umount /mnt
+dmsetup remove t
+echo {name} clean
+"""
+    result = lab_run(script + "mtftl check /dev/nullb0\n", kernel=kernel, profile="none", cpus=2, push=[HELPERS],
+                     timeout=400)
+    assert result.ok, result.output
+    assert result.output.count(" clean") == len(names)
+
+
 REFUSED = {
     "": "Expected <device>",
     "/dev/nosuch": "Cannot open the device",
