@@ -19,7 +19,8 @@ from mtlab.experiments import Check, Experiment, Run, Sample, at_least
 from mtlab.machine import Options
 
 MIB = 1 << 20
-JOBS = 8
+JOBS, CPUS = 8, 4
+WINDOW_MS = 500
 ZONE_MIB = 64
 SHARE, QUICK_SHARE = 0.75, 0.5                  # of the device that is written
 F2FS_SHARE = 1 / 3                              # it keeps 57% of so few zones for itself, and needs room in the rest
@@ -68,7 +69,7 @@ def _script(line: str, quick: bool) -> str:
                  f"echo {CACHE_ZONES * ZONE_MIB} >$n/size", "echo 4096 >$n/blocksize", "echo 1 >$n/memory_backed",
                  "echo 1 >$n/power"]
     elif line.startswith("mtftl"):
-        start = [f"mtftl format --force --op 1% {FLASH}", f"mtftl open {FLASH} ftl lanes=8"]
+        start = [f"mtftl format --force --op 1% {FLASH}", f"mtftl open {FLASH} ftl lanes={CPUS}"]
     else:
         start = []
     if line in BLOCKS:
@@ -88,13 +89,13 @@ def _script(line: str, quick: bool) -> str:
     before = fio.command("before.json", io_size=f"{zones * ZONE_MIB // 4 // JOBS}M", runtime="1s" if quick else "2s",
                          **random)
     random["randseed"] = 43                     # not the same blocks again
-    job = fio.command("fio.json", time_based=True, runtime="200ms" if quick else "500ms", **random)
+    job = fio.command("fio.json", time_based=True, runtime="200ms" if quick else f"{WINDOW_MS}ms", **random)
     return "\n".join(["set -e", *start, fill, "sync", before, job])
 
 
 def runs(quick: bool) -> list[Run]:
     return [Run(line, _script(line, quick),
-                Options(clock="virtual", cpus=8, profile="tlc", timeout=3600, memory="3G",
+                Options(clock="virtual", cpus=CPUS, profile="tlc", timeout=3600, memory="3G",
                         module=line.startswith("mtftl"),
                         device={"flash.size": f"{_zones(quick) * ZONE_MIB}M", "zoned.zone_capacity": f"{ZONE_MIB}M"}))
             for line in (BLOCKS if quick else LABELS)]
@@ -106,7 +107,8 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
 
 
 def _rate(found: list[Sample], line: str) -> float:
-    return float(next(s["iops"] for s in found if s["line"] == line))
+    """Writes a second; where none ended in the window, as if one had in ten times that time."""
+    return max(float(next(s["iops"] for s in found if s["line"] == line)), 100 / WINDOW_MS)
 
 
 def checks(found: list[Sample], quick: bool) -> list[Check]:
@@ -126,14 +128,16 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
 def table(found: list[Sample]) -> list[list[str]]:
     return [["4 KiB random writes on", "kIOPS", "MB/s", "mean us", "p99 us", "p99.9 us", "max us"],
             *([LABELS[s["line"]], f"{s['iops'] / 1000:.2f}", f"{s['bytes_per_s'] / 1e6:.1f}", f"{s['mean_us']:.0f}",
-               f"{s['p99_us']:.0f}", f"{s['p99.9_us']:.0f}", f"{s['max_us']:.0f}"] for s in found)]
+               f"{s.get('p99_us', 0):.0f}", f"{s.get('p99.9_us', 0):.0f}", f"{s['max_us']:.0f}"] for s in found)]
 
 
 def draw(found: list[Sample], path: Path) -> None:
     figure, (rate, latency) = figures.panels(2)
     names = [LABELS[s["line"]] for s in found]
-    figures.sideways(rate, names, [s["iops"] / 1000 for s in found], x="4 KiB random writes (kIOPS, logarithmic)")
-    figures.sideways(latency, names, [s["max_us"] / 1000 for s in found], x="longest latency (ms, logarithmic)")
+    figures.sideways(rate, names, [_rate(found, s["line"]) / 1000 for s in found],
+                     x="4 KiB random writes (kIOPS, logarithmic)")
+    figures.sideways(latency, names, [s["max_us"] / 1000 if s["ios"] else WINDOW_MS for s in found],
+                     x="longest latency (ms, logarithmic)")
     figures.save(figure, path)
 
 
@@ -142,6 +146,6 @@ EXPERIMENT = Experiment(
     question="How many random writes does the same zoned flash take under dm-mtftl, and how many under what Linux has?",
     runs=runs, samples=samples, checks=checks, table=table, draw=draw,
     caption=f"{JOBS} jobs write 4 KiB at random at queue depth 1 over 75% of a TLC device with 64 MiB zones, after GC "
-            "or reclaim has begun; 8 modelled CPUs. dm-zoned and F2FS have 512 MiB of memory besides for their "
+            f"or reclaim has begun; {CPUS} modelled CPUs. dm-zoned and F2FS have 512 MiB of memory besides for their "
             "conventional zones. F2FS offers no more than 44% of so small a device: its files have a third of it. "
             "The raw device's writes are sequential within its zones.")
