@@ -23,7 +23,7 @@ JOBS, CPUS = 8, 4
 WINDOW_MS = 500
 ZONE_MIB = 64
 SHARE, QUICK_SHARE = 0.75, 0.5                  # of the device that is written
-F2FS_SHARE = 1 / 3                              # it keeps 57% of so few zones for itself, and needs room in the rest
+F2FS_SHARE = 0.2                                # of few zones it keeps 57% in reserve; with more files it stands still
 CACHE_ZONES = 8                                 # of memory, for what needs conventional zones
 FLASH, MEMORY = "/dev/nvme0n1", "/dev/nullb0"
 LABELS = {"raw": "raw zoned device", "mtftl": "dm-mtftl", "dm-zoned": "dm-zoned", "mtftl-ext4": "dm-mtftl, ext4",
@@ -147,5 +147,5 @@ EXPERIMENT = Experiment(
     runs=runs, samples=samples, checks=checks, table=table, draw=draw,
     caption=f"{JOBS} jobs write 4 KiB at random at queue depth 1 over 75% of a TLC device with 64 MiB zones, after GC "
             f"or reclaim has begun; {CPUS} modelled CPUs. dm-zoned and F2FS have 512 MiB of memory besides for their "
-            "conventional zones. F2FS offers no more than 44% of so small a device: its files have a third of it. "
+            "conventional zones. F2FS keeps more than half of so small a device in reserve: its files have a fifth. "
             "The raw device's writes are sequential within its zones.")
