@@ -243,8 +243,8 @@ def test_faults(lab_run) -> None:
 def test_lost_completion_and_slow_die(lab_run) -> None:
     """The host's abort ends a command that was never answered. A slow die slows itself alone."""
     result = lab_run(TOOLS + r"""
-        took() { set -- $(fio --name=t --filename=/dev/nvme0n1 --direct=1 --rw=read --bs=4k --offset=$1 --size=4k --loops=5 \
-            --ioengine=psync --output-format=terse | cut -d';' -f38); echo ${1%.*}; }
+        took() { set -- $(fio --name=t --filename=/dev/nvme0n1 --direct=1 --rw=read --bs=4k --offset=$1 --size=4k \
+            --loops=5 --ioengine=psync --output-format=terse | cut -d';' -f38); echo ${1%.*}; }
         put 0 0 8 a; sync_
         echo before: $(took 0) $(took 16k)
         flash 0x17 0 300; echo slow: $(took 0) $(took 16k); flash 0x17 0 100
