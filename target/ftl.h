@@ -40,6 +40,7 @@
 #define MTFTL_CHUNK_SHIFT	10	/* map entries that share a lock for certain */
 #define MTFTL_BUFFER_ORDER	5	/* slots are allocated 32 pages at a time */
 #define MTFTL_LATENCIES		24	/* the last: 4 s and more */
+#define MTFTL_MAX_FAILURES	4	/* zones in a row that fail a write */
 #define MTFTL_NO_LBA		U32_MAX	/* a slot that nobody needs */
 
 #define mtftl_err(ftl, fmt, ...)	DMERR("%s: " fmt, (ftl)->dev->name, ##__VA_ARGS__)
@@ -427,6 +428,7 @@ void mtftl_zone_set_state(struct mtftl *ftl, struct mtftl_zone *zone,
 void mtftl_zones_no_victim(struct mtftl *ftl, bool none);
 int mtftl_zone_mgmt(struct mtftl_zone *zone, enum req_op op);
 int mtftl_zone_reset(struct mtftl *ftl, struct mtftl_zone *zone);
+u32 mtftl_zone_replace(struct mtftl *ftl, u32 index);
 u32 mtftl_zones_free_count(struct mtftl *ftl);
 
 /* read.c */
@@ -466,6 +468,7 @@ u64 mtftl_log_length(struct mtftl *ftl);
 void mtftl_checkpoint_work(struct work_struct *work);
 int mtftl_super_dirty(struct mtftl *ftl);
 int mtftl_checkpoint(struct mtftl *ftl, bool clean);
+bool mtftl_device_answers(struct mtftl *ftl, void *block);
 int mtftl_checkpoint_load(struct mtftl *ftl, struct mtftl_zone_record *records);
 
 /* recover.c */

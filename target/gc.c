@@ -243,23 +243,6 @@ static void submit_read(struct mtftl_gc *gc, struct gc_read *read, u32 page)
 	submit_bio_noacct(bio);
 }
 
-/*
- * Else an error says nothing about the block: it must not be given up. Of the two superblock
- * zones one block may be torn, not both. Users wait for zones that GC cannot gain any
- * more, and perhaps nobody writes who would see it: so it is said here.
- */
-static bool device_answers(struct mtftl_gc *gc)
-{
-	struct mtftl *ftl = gc->ftl;
-	u32 zone;
-
-	for (zone = 0; zone < MTFTL_NR_SB_ZONES; zone++)
-		if (!mtftl_rw_sync(ftl, REQ_OP_READ, zone << ftl->zone_shift, gc->walk_buf, 1))
-			return true;
-	mtftl_set_read_only(ftl, "the device does not answer");
-	return false;
-}
-
 /* False: the device does not answer at all. */
 static bool read_batch(struct mtftl_gc *gc, const struct gc_item *items, u32 nr)
 {
@@ -286,7 +269,7 @@ static bool read_batch(struct mtftl_gc *gc, const struct gc_item *items, u32 nr)
 		for (i = read->first; read->status && i < read->first + read->nr; i++) {
 			gc->bad[i] = mtftl_rw_sync(gc->ftl, REQ_OP_READ, items[i].page,
 						   batch_block(gc, i), 1);
-			if (gc->bad[i] && !device_answers(gc))
+			if (gc->bad[i] && !mtftl_device_answers(gc->ftl, gc->walk_buf))
 				return false;
 		}
 	}
@@ -436,7 +419,7 @@ static bool collect_all(struct mtftl_gc *gc, struct mtftl_zone *victim)
 		return false;
 	if (!zone_valid(victim))
 		return true;
-	if (!device_answers(gc))
+	if (!mtftl_device_answers(gc->ftl, gc->walk_buf))
 		return false;
 	/* A header could not be read, or a footer was wrong. */
 	gc->nr_items = 0;
@@ -530,7 +513,7 @@ static bool gc_step(struct mtftl_gc *gc)
 	/* They count as coming, so nobody else would try again, or see that the device is gone. */
 	if (READ_ONCE(gc->reset_failed)) {
 		WRITE_ONCE(gc->reset_failed, false);
-		if (device_answers(gc))
+		if (mtftl_device_answers(ftl, gc->walk_buf))
 			queue_work(gc->wq, &gc->reset_work);
 		return false;
 	}

@@ -308,11 +308,14 @@ static int mount(struct mtftl *ftl)
 	return r;
 }
 
-/* Make everything durable and say so. Nobody writes meanwhile. */
+/*
+ * Make everything durable and say so. Nobody writes meanwhile. Durable is enough: without a
+ * checkpoint the next mount takes longer, no more.
+ */
 static int stop_clean(struct mtftl *ftl)
 {
 	unsigned int flags;
-	int r;
+	int r, said = 0;
 
 	if (!ftl->mounted || READ_ONCE(ftl->read_only))
 		return 0;
@@ -323,9 +326,9 @@ static int stop_clean(struct mtftl *ftl)
 	flush_workqueue(ftl->wq);
 	/* Only now: what was buffered, and not written yet, had not made it dirty. */
 	if (!r && !READ_ONCE(ftl->super.clean))
-		r = mtftl_checkpoint(ftl, true);
-	if (r)
-		mtftl_err(ftl, "clean stop failed (%d), the next mount recovers", r);
+		said = mtftl_checkpoint(ftl, true);
+	if (r || said)
+		mtftl_err(ftl, "clean stop failed (%d), the next mount recovers", r ?: said);
 	memalloc_noio_restore(flags);
 	return r;
 }

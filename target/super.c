@@ -258,6 +258,46 @@ static int write_map(struct ckpt_stream *stream)
 	return 0;
 }
 
+/*
+ * Does it do so at all? Else an error says nothing about the place where it occurred: nothing
+ * may be given up for it. Of the two superblock zones one block may be torn, not both. Users
+ * wait for zones that nobody can gain any more, and perhaps nobody writes who would see
+ * it: so it is said here.
+ */
+bool mtftl_device_answers(struct mtftl *ftl, void *block)
+{
+	u32 zone;
+
+	for (zone = 0; zone < MTFTL_NR_SB_ZONES; zone++)
+		if (!mtftl_rw_sync(ftl, REQ_OP_READ, zone << ftl->zone_shift, block, 1))
+			return true;
+	mtftl_set_read_only(ftl, "the device does not answer");
+	return false;
+}
+
+/* Empty zones for those of the next checkpoint that failed. False: no reason to try again. */
+static bool replace_failed(struct mtftl *ftl)
+{
+	struct mtftl_super *super = &ftl->super;
+	u32 *set = super->set[!super->durable_set];
+	bool replaced = false;
+	u32 i, zone;
+
+	lockdep_assert_held(&super->lock);
+	if (!mtftl_device_answers(ftl, super->buf))
+		return false;
+	for (i = 0; i < super->set_zones; i++) {
+		if (!ftl->zones[set[i]].broken)
+			continue;
+		zone = mtftl_zone_replace(ftl, set[i]);
+		if (zone == U32_MAX)
+			return false;
+		set[i] = zone;
+		replaced = true;
+	}
+	return replaced;
+}
+
 static int write_checkpoint(struct mtftl *ftl, struct mtftl_zone_record *records, u64 *number)
 {
 	u32 record_bytes = ftl->nr_zones * sizeof(*records), at;
@@ -304,6 +344,7 @@ int mtftl_checkpoint(struct mtftl *ftl, bool clean)
 {
 	struct mtftl_super *super = &ftl->super;
 	struct mtftl_zone_record *records;
+	unsigned int tries = 0;
 	u64 number;
 	int r;
 
@@ -311,7 +352,10 @@ int mtftl_checkpoint(struct mtftl *ftl, bool clean)
 	if (!records)
 		return -ENOMEM;
 	mutex_lock(&super->lock);
-	r = write_checkpoint(ftl, records, &number);
+	/* As for units: so many zones in a row are not worn out. */
+	do {
+		r = write_checkpoint(ftl, records, &number);
+	} while (r && ++tries < MTFTL_MAX_FAILURES && replace_failed(ftl));
 	if (!r) {
 		/* The record that points to it flushes before it is written. */
 		mutex_lock(&super->log_lock);

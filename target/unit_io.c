@@ -10,7 +10,6 @@
 
 #include <linux/slab.h>
 
-#define MAX_FAILURES	4	/* zones in a row that fail a write */
 
 struct mtftl_unit_io *mtftl_unit_alloc(struct mtftl *ftl, unsigned int max)
 {
@@ -180,7 +179,7 @@ void mtftl_redo_work(struct work_struct *work)
 		 * So many zones in a row are not worn out: the device is gone. All units
 		 * together count, or they burn every zone between them.
 		 */
-		if (atomic_read(&ftl->failed_zones) >= MAX_FAILURES)
+		if (atomic_read(&ftl->failed_zones) >= MTFTL_MAX_FAILURES)
 			mtftl_set_read_only(ftl, "writes fail wherever they go");
 		if (mtftl_out_of_zones(ftl))
 			mtftl_set_read_only(ftl, "a write failed and no zone is left for it");

@@ -427,6 +427,27 @@ int mtftl_zone_reset(struct mtftl *ftl, struct mtftl_zone *zone)
 	return r;
 }
 
+/* A zone that was set aside has failed: an empty one for it. U32_MAX: there is none. */
+u32 mtftl_zone_replace(struct mtftl *ftl, u32 index)
+{
+	struct mtftl_zone *bad = &ftl->zones[index], *zone;
+
+	/* As in zone_close_work(). */
+	mtftl_zone_mgmt(bad, REQ_OP_ZONE_FINISH);
+	spin_lock(&ftl->zones_lock);
+	zone = least_worn(ftl);
+	if (zone) {
+		mtftl_zone_set_state(ftl, bad, MTFTL_ZONE_BAD);
+		mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_CKPT);
+		update_gate(ftl);
+	}
+	spin_unlock(&ftl->zones_lock);
+	if (!zone)
+		return U32_MAX;
+	mtftl_warn(ftl, "zone %u retired", index);
+	return zone->index;
+}
+
 static int footer_bufs_alloc(struct mtftl *ftl)
 {
 	/* Where units are so small that it does not fit, a zone gets no footer. */

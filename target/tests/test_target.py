@@ -219,6 +219,29 @@ dmsetup remove t
     assert result.ok, result.output
 
 
+def test_checkpoints_go_elsewhere_when_their_zones_fail(lab_run):
+    """Both sets' zones become read-only while mounted: checkpoints and stops succeed, in other zones."""
+    result = lab_run(START + """
+null nullb0
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0)"
+verify /dev/mapper/t --size=32M --io_size=48M --do_verify=1
+for zone in 2 3; do echo $((zone * 8192)) > /sys/kernel/config/nullb/nullb0/zone_readonly; done
+dmsetup message t 0 checkpoint
+dmsetup message t 0 checkpoint
+test "$(field bad t)" = 2
+dmsetup suspend t
+dmsetup resume t
+dmsetup remove t
+! dmesg | grep 'clean stop failed'
+dmsetup create t --table "$(table /dev/nullb0)"
+verify /dev/mapper/t --size=32M --io_size=48M --verify_only=1
+dmsetup remove t
+mtftl check /dev/nullb0
+""", profile="none", push=[HELPERS])
+    assert result.ok, result.output
+
+
 def test_a_full_device_with_little_to_spare_goes_on(lab_run):
     """Zones full of valid data are no victims: users fill what is open, instead of waiting for GC to gain a zone."""
     result = lab_run(START + """
