@@ -17,7 +17,8 @@ CPUS = 8
 ENTRIES = 1024
 USERS = (1, 2, 4, 8, 16, 32, 64)
 QUICK_USERS = (1, 2, 4, 8)
-WINDOW_MS = 100     # several of the scheduler's slices for each of 64 users
+WINDOW_MS = 100         # several of the scheduler's slices for each of 64 users
+QUICK_WINDOW_MS = 25
 PROFILES = ("dram", "tlc")
 LANES = {"single": 1, "multi": CPUS}
 LABELS = {"multi": f"multi-threaded FTL ({CPUS} lanes)", "single": "single-threaded FTL (1 lane)",
@@ -40,7 +41,8 @@ def _script(line: str, users: tuple[int, ...], window_ms: int) -> str:
 
 
 def runs(quick: bool) -> list[Run]:
-    return [Run(f"{profile}-{line}", _script(line, QUICK_USERS if quick else USERS, WINDOW_MS),
+    users, window_ms = (QUICK_USERS, QUICK_WINDOW_MS) if quick else (USERS, WINDOW_MS)
+    return [Run(f"{profile}-{line}", _script(line, users, window_ms),
                 Options(clock="virtual", cpus=CPUS, profile=profile, timeout=3600, module=line != "raw"))
             for profile in (PROFILES[1:] if quick else PROFILES) for line in ("single", "multi", "raw")]
 
@@ -50,7 +52,7 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     for name, outputs in files.items():
         profile, line = name.split("-")
         found += [{"profile": profile, "line": line, "users": int(Path(output).stem),
-                   **fio.sample(data, "write", WINDOW_MS / 1000)} for output, data in outputs.items()]
+                   **fio.sample(data, "write", fio.seconds(data))} for output, data in outputs.items()]
     return sorted(found, key=lambda s: (s["profile"], s["line"], s["users"]))
 
 

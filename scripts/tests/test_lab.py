@@ -163,7 +163,8 @@ def test_console_reports(line: str, kind: str | None) -> None:
 def _fio_output(iops: int) -> bytes:
     side = {"total_ios": iops // 40, "runtime": 26, "io_bytes": 4096 * iops // 40,
             "clat_ns": {"mean": 1e9 / iops, "max": 5e6, "percentile": {f"{p:.6f}": 1000 for p in fio.PERCENTILES}}}
-    return (b"fio: a note before\n" + str({"jobs": [{"error": 0, "write": side}]}).replace("'", '"').encode())
+    job = {"error": 0, "write": side, "job options": {"runtime": "25ms"}}
+    return (b"fio: a note before\n" + str({"jobs": [job]}).replace("'", '"').encode())
 
 
 def _scaling() -> tuple[experiments.Experiment, list[experiments.Sample]]:
