@@ -255,27 +255,28 @@ def _hang_or_timeout(qmp_socket: socket.socket, child: subprocess.Popen[bytes], 
     """The time is up: ask the kernel where it is, and tell a slow command from a dead guest."""
     before = len(console.text)
 
-    def wait(limit: float) -> None:
-        quiet = end = time.monotonic() + limit
-        while time.monotonic() < min(quiet, end) and child.poll() is None:
+    def wait(limit: float, quiet: float) -> None:
+        """Until the guest ends, or has said nothing for so long, or the limit."""
+        end = time.monotonic() + limit
+        silent = time.monotonic() + quiet
+        while time.monotonic() < min(silent, end) and child.poll() is None:
             if console.poll():
-                quiet = time.monotonic() + 1
+                silent = time.monotonic() + quiet
             time.sleep(0.05)
 
     detail = f"{what} had {seconds:.0f} s"
     alive = False
-    try:
+    # The kernel's own watchdog may end the guest meanwhile; then it has said why.
+    with contextlib.suppress(OSError):
         qmp = _Qmp(qmp_socket)
         for key in ("w", "l"):
             qmp.sysrq(key)
-            wait(3)
+            wait(3, 1)
         alive = "sysrq: " in console.text[before:]
         if not alive:
             qmp.command("inject-nmi")
-            wait(15)
-    except OSError:
-        # The kernel's own watchdog ended the guest meanwhile; it has said why.
-        console.poll()
+            wait(30, 30)    # the kernel panics, which ends the guest once each CPU is shown
+    console.poll()      # what a panic in an NMI printed comes out right before the end
     lines = tuple(console.text[before:].splitlines()[:200])
     return failure.Failure("timeout" if alive else "hang", lines,
                            detail if alive else f"{detail}; it answers no key, what the kernel said last follows")

@@ -45,6 +45,7 @@ def test_two_runs_at_once_do_not_meet(lab_run: LabRun) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupted_run_leaves_nothing(number: int, tmp_path: Path) -> None:
     env = dict(os.environ, TMPDIR=str(tmp_path))
+    signal.signal(signal.SIGINT, signal.default_int_handler)    # not ignored, as below a job in the background
     out = tmp_path / "out"
     command = [LAB, "run", *QUICK, "--pull", "x", "--out", out, "--", "echo there >x; echo ready; sleep 1000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=env, text=True) as lab:

@@ -5,15 +5,22 @@
  */
 #include <linux/bug.h>
 #include <linux/completion.h>
-#include <linux/irqflags.h>
 #include <linux/module.h>
 #include <linux/preempt.h>
+#include <linux/smp.h>
 #include <linux/string.h>
 
 static char *how = "";
 module_param(how, charp, 0);
 
 static DECLARE_COMPLETION(never);
+
+/* With interrupts off. */
+static void spin(void *unused)
+{
+	for (;;)
+		cpu_relax();
+}
 
 static int __init crash_init(void)
 {
@@ -30,9 +37,7 @@ static int __init crash_init(void)
 		schedule();
 		preempt_enable();
 	} else if (!strcmp(how, "spin")) {
-		local_irq_disable();
-		for (;;)
-			cpu_relax();
+		on_each_cpu(spin, NULL, 0);
 	} else if (!strcmp(how, "block"))
 		wait_for_completion(&never);
 	return -ECANCELED;
