@@ -581,6 +581,33 @@ static int step_fill(struct recovery *rec)
 	return 0;
 }
 
+/*
+ * The device counts zones that are written in part. A checkpoint that a cut ended in a zone
+ * of its own may be one more than there is room for beside the next one.
+ */
+static int step_finish_surplus(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	u32 i;
+
+	if (ftl->super.info.flags & MTFTL_SB_READONLY)
+		return 0;
+	for (i = MTFTL_NR_SB_ZONES; i < ftl->nr_zones; i++) {
+		struct mtftl_zone *zone = &ftl->zones[i];
+
+		if (ftl->zone_count[MTFTL_ZONE_PARTIAL] <= ftl->budget.data_zones)
+			break;
+		if (zone->state != MTFTL_ZONE_PARTIAL)
+			continue;
+		if (mtftl_zone_mgmt(zone, REQ_OP_ZONE_FINISH))
+			zone->broken = true;
+		spin_lock(&ftl->zones_lock);
+		mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_FULL);
+		spin_unlock(&ftl->zones_lock);
+	}
+	return 0;
+}
+
 static int step_count(struct recovery *rec)
 {
 	struct mtftl *ftl = rec->ftl;
@@ -619,6 +646,7 @@ static const struct step {
 	{ "forget resets",	step_forget_reset, true },
 	{ "replay",		step_replay,	true },
 	{ "fill",		step_fill,	true },
+	{ "finish surplus",	step_finish_surplus },
 	{ "count",		step_count },
 };
 

@@ -242,6 +242,29 @@ mtftl check /dev/nullb0
     assert result.ok, result.output
 
 
+def test_zones_left_in_part_leave_room_for_a_checkpoint(lab_run):
+    """More zones are written in part than the target would ever have open: it finishes what is too much."""
+    result = lab_run(START + """
+null nullb0 zone_max_open=4 zone_max_active=4
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0)"
+verify /dev/mapper/t --size=32M --io_size=48M --do_verify=1
+dmsetup remove t
+for zone in 61 62 63; do
+	[ "$(blkzone report /dev/nullb0 | grep -c '(oi)\\|(oe)\\|(cl)')" = 4 ] ||
+		dd if=/dev/urandom of=/dev/nullb0 bs=4k count=1 seek=$((zone * 1024)) oflag=direct status=none
+done
+dmsetup create t --table "$(table /dev/nullb0)"
+dmsetup message t 0 checkpoint
+verify /dev/mapper/t --size=32M --io_size=48M --verify_only=1
+verify /dev/mapper/t --size=32M --io_size=48M --do_verify=1
+test "$(field bad t)" = 0
+dmsetup remove t
+mtftl check /dev/nullb0
+""", profile="none", push=[HELPERS])
+    assert result.ok, result.output
+
+
 def test_a_full_device_with_little_to_spare_goes_on(lab_run):
     """Zones full of valid data are no victims: users fill what is open, instead of waiting for GC to gain a zone."""
     result = lab_run(START + """
