@@ -61,7 +61,7 @@ _FULL = ("With 8 users no CPU idles and no lock is waited for: a write costs abo
          "user's system call, half for unit, checksum, NVMe and interrupt; a write to the raw zones costs as much.")
 _HELPED = ("A lone user's writer borrows an idle CPU, so that one user pays 8,000 of a write's 16,000 instructions; "
            "with 8 users each CPU pays all of them. Half of linear is what 8 CPUs can give against that.")
-_FEW = "Likely, not profiled: the scheduler at times wakes the lane's writer on the user's own CPU."
+_FEW = "By a thousandth. Likely, not profiled: with several lanes each write first chooses one."
 _CROWD = ("Likely, not profiled: users beyond the CPUs sleep while the buffer is full, and each wake-up and switch "
           "takes instructions of CPUs that have none to spare.")
 
