@@ -276,7 +276,7 @@ timeout 100 fio --name=job --filename=/dev/mapper/t --direct=1 --rw=randwrite --
 	--randseed=3 --output=fio.log || { dmsetup status t; exit 1; }
 dmsetup remove t
 mtftl check /dev/nullb0
-""", profile="none", push=[HELPERS], timeout=250)
+""", profile="none", clock="virtual", cpus=2, push=[HELPERS], timeout=250)
     assert result.ok, result.output
 
 
