@@ -63,8 +63,8 @@ def _script(name: str, quick: bool) -> str:
     else:
         test = (f"sysbench fileio --file-total-size={FILES * FILE} --file-test-mode=rndrw --file-extra-flags=direct "
                 f"--file-fsync-all=on --rand-seed=42 --threads={SYSBENCH[name]} --time={math.ceil(seconds)}")
-        body = (f"cd /mnt\n{test} prepare >/dev/null\nsync\ncd\nsampler &\ncd /mnt\n{test} run >/root/sysbench.txt\n"
-                "cd\ntouch stop\nwait\n")
+        body = (f"(cd /mnt && {test} prepare) >/dev/null\nsync\nsampler &\n(cd /mnt && {test} run) >sysbench.txt\n"
+                "touch stop\nwait\n")
     return f"{start}{body}umount /mnt\nmtftl close ftl"
 
 
