@@ -69,7 +69,7 @@ def _accel(options: machine.Options) -> str:
 
 def _run(args: argparse.Namespace) -> int:
     options = _options(args)
-    options.push, options.pull = args.push, args.pull
+    options.push, options.pull, options.host_root = args.push, args.pull, args.host_root
     machine.check(options)
     chosen = _accel(options)
 
@@ -126,6 +126,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--push", type=Path, nargs="+", default=[], metavar="FILE", help="files to put into /root")
     run.add_argument("--pull", nargs="+", default=[], metavar="FILE", help="files (patterns) to bring out")
     run.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="where pulled files go")
+    run.add_argument("--host-root", action="store_true",
+                     help="the command sees all of the host's files and programs, and writes over them in memory")
     run.add_argument("--console", type=Path, metavar="FILE", help="keep the kernel's messages")
     run.add_argument("--json", type=Path, metavar="FILE", help="how the run ended, for programs")
     run.add_argument("-v", "--verbose", action="store_true", help="show the kernel's messages too")

@@ -143,6 +143,12 @@ def modules(kernel: Kernel) -> Path | None:
     return target
 
 
+def in_host_root(command: str, kernel: Kernel) -> str:
+    """The command that runs another one in the host's root folder; guest/root says how."""
+    return (f"LAB_KERNEL={shlex.quote(str(kernel.modules or 'none'))}\nLAB_COMMAND={shlex.quote(command)}\n"
+            + (HERE / "root").read_text())
+
+
 def run_archive(command: str, *, pushed: Sequence[Path], pulled: Iterable[str], insmod: Path | None,
                 programs: Sequence[Path], wait_for: str, shell: Mapping[str, str] | None = None) -> bytes:
     """What one run adds: its settings, its command, pushed files in /root, the target and its tool."""

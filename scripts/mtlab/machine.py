@@ -83,6 +83,7 @@ class Options:
     module: bool = True
     append: str = ""
     qemu: Sequence[str] = ()
+    host_root: bool = False                 # the command sees the host's root folder, under an overlay in memory
     watch: Path | None = None               # a folder where `lab top` finds what flash and target tell
     recall: bool = False                    # virtual time: the same inputs may give what they gave before
 
@@ -157,6 +158,12 @@ def watch_arguments(options: Options) -> list[str]:
         "-chardev", f"file,id=flash,path={options.watch.resolve()}/flash",
         "-set", "device.ns0.flash.stream=flash", "-set", f"device.ns0.flash.stream_ms={WATCH_MS}"]
     return [*stream, "-chardev", f"file,id=ftl,path={options.watch.resolve()}/ftl", "-serial", "chardev:ftl"]
+
+
+def root_arguments() -> list[str]:
+    """QEMU's arguments for the host's root folder, read-only."""
+    return ["-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
+            "-device", "virtio-9p-pci,fsdev=root,mount_tag=hostroot"]
 
 
 def watch_settings(options: Options, port: int) -> dict[str, str]:
@@ -307,6 +314,8 @@ def check(options: Options) -> None:
     """Refuse what cannot work before anything is built."""
     if options.clock not in ("wall", "virtual"):
         raise LabError(f"no clock '{options.clock}': there are wall, virtual")
+    if options.host_root and options.clock == "virtual":
+        raise LabError("the host's root folder is no input that virtual time could repeat: take --clock wall")
     if options.profile and options.profile not in profiles():
         raise LabError(f"no profile '{options.profile}': there are {', '.join(profiles())}")
     kernels.check(options.kernel)
@@ -344,6 +353,8 @@ def run(command: str, options: Options, *, accel: str, on_output: Callable[[str]
     tool = target.tool() if options.module else None
     with folder() as place:
         device = device_arguments(options, place)
+        if options.host_root:
+            command = guest.in_host_root(command, kernel)
         own = guest.run_archive(command, pushed=options.push, pulled=options.pull, insmod=insmod,
                                 programs=[tool] if tool else [], wait_for=NAMESPACE if device else "",
                                 shell=watch_settings(options, 2))
@@ -366,6 +377,7 @@ def run(command: str, options: Options, *, accel: str, on_output: Callable[[str]
                 "-chardev", f"socket,id=qmp,fd={theirs.fileno()}", "-mon", "chardev=qmp,mode=control",
                 "-object", f"memory-backend-file,id=area,size={AREA},share=on,mem-path={place}/area",
                 "-device", "ivshmem-plain,memdev=area,addr=0x10", *device, *watch_arguments(options),
+                *(root_arguments() if options.host_root else []),
                 *(x for given in options.qemu for x in shlex.split(given))]
         console, output = _Tail(place / "console", on_console), _Tail(place / "output", on_output)
         started = time.monotonic()

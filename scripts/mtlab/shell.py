@@ -40,9 +40,7 @@ def _shell(args: argparse.Namespace) -> int:
             *machine.base_arguments(binary, kernel, folder, options, kind),
             "-append", machine.BOOT.replace("loglevel=5", "loglevel=3"),
             "-chardev", "stdio,id=console,mux=on,signal=off", "-serial", "chardev:console", "-mon", "chardev=console",
-            "-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
-            "-device", "virtio-9p-pci,fsdev=root,mount_tag=hostroot", *device,
-            *machine.watch_arguments(options)]
+            *machine.root_arguments(), *device, *machine.watch_arguments(options)]
         print(f"{kind}, {kernel.release}, {BUILD}; the device is {machine.NAMESPACE}. Leave with exit or Ctrl-A X.")
         saved = subprocess.run(["stty", "-g"], stdout=subprocess.PIPE, text=True).stdout.strip()
         try:
