@@ -18,6 +18,7 @@ from . import (
     machine,
     report,
     shell,
+    suites,
     target,
     top,
     torture,
@@ -142,6 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     experiments.add_commands(commands)
     report.add_command(commands)
     torture.add_command(commands)
+    suites.add_command(commands)
     top.add_command(commands)
     check.add_commands(commands)
     return parser

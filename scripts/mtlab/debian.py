@@ -23,6 +23,9 @@ PACKAGES = {
     "tool": "libzbd-dev libdevmapper-dev libisal-dev libblkid-dev uuid-dev",
     "figures": "python3-matplotlib",
     "test": "python3-pytest libcmocka-dev git chromium",
+    "suites": "gawk gcc g++ make git udev bc",
+    "xfstests": "acl attr automake libtool libtool-bin autoconf libacl1-dev libattr1-dev libaio-dev libcap-dev"
+                " libgdbm-dev uuid-dev xfslibs-dev xfsprogs xfsdump e2fsprogs quota psmisc perl python3 dump",
     "lint": "shellcheck sparse clang-format mypy python3-venv git",
 }
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -114,15 +117,16 @@ def _private() -> dict[str, str]:
     config = APT / "apt.conf"
     env = dict(os.environ, APT_CONFIG=str(config), LC_ALL="C")
     with lock("apt"):
-        if (APT / "ready").exists():
-            return env
         uri, key = _mirror()
         signed = f"[signed-by={key}] " if key else ""
         home = codename()
         backports = f"deb {signed}{uri} bookworm-backports main\n" if home == "bookworm" else \
                     f"deb {signed}{uri} {home} main\n"
         lists = (f"deb {signed}{uri} bookworm main\n{backports}"
-                 f"deb-src {signed}{uri} trixie main\n")
+                 + "".join(f"deb-src {signed}{uri} {suite} main\n" for suite in sorted({home, "trixie"})))
+        ready = APT / "ready"
+        if ready.exists() and ready.read_text() == lists:
+            return env
         write_file(APT / "sources.list", lists)
         for folder in ("lists/partial", "archives/partial"):
             (APT / folder).mkdir(parents=True, exist_ok=True)
@@ -147,7 +151,7 @@ Acquire::Languages "none";
             logged(["apt-get", "-q", "--error-on=any", "update"], BUILD / "log/apt-private.log", env=env)
         except LabError as e:
             raise LabError(f"{uri} cannot be read (is there a network?)\n{e}") from None
-        write_file(APT / "ready", "")
+        write_file(ready, lists)
     return env
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from . import suites
 from .base import BUILD, ROOT, LabError, say, write_file
 from .experiments import RESULTS
 
@@ -129,7 +130,8 @@ def update_experiments(text: str, results: Path) -> str:
 
 def _report(args: argparse.Namespace) -> int:
     if args.readme:
-        for path, update in ((ROOT / "README.md", update_readme), (ROOT / "docs/experiments.md", update_experiments)):
+        for path, update in ((ROOT / "README.md", update_readme), (ROOT / "docs/experiments.md", update_experiments),
+                             (ROOT / "docs/testing.md", suites.update_testing)):
             path.write_text(update(path.read_text(), args.results))
     write_file(args.out, page(args.results))
     say(f"the report is {args.out}")
@@ -142,5 +144,5 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
     parser.add_argument("--out", type=Path, default=BUILD / "report.html", metavar="FILE")
     parser.add_argument("--readme", action="store_true",
-                        help="write the numbers into README.md and docs/experiments.md too")
+                        help="write the numbers into README.md and docs too")
     parser.set_defaults(function=_report)
