@@ -583,15 +583,19 @@ static int step_fill(struct recovery *rec)
 
 /*
  * The device counts zones that are written in part. A checkpoint that a cut ended in a zone
- * of its own may be one more than there is room for beside the next one.
+ * of its own may be one more than there is room for beside the next one; and so may the
+ * zone that the superblock log left when a write to it failed.
  */
 static int step_finish_surplus(struct recovery *rec)
 {
 	struct mtftl *ftl = rec->ftl;
+	struct mtftl_zone *left = &ftl->zones[!ftl->super.zone];
 	u32 i;
 
 	if (ftl->super.info.flags & MTFTL_SB_READONLY)
 		return 0;
+	if (left->wp && left->wp < ftl->capacity)
+		mtftl_zone_mgmt(left, REQ_OP_ZONE_FINISH);
 	for (i = MTFTL_NR_SB_ZONES; i < ftl->nr_zones; i++) {
 		struct mtftl_zone *zone = &ftl->zones[i];
 

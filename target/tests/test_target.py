@@ -265,6 +265,27 @@ mtftl check /dev/nullb0
     assert result.ok, result.output
 
 
+def test_a_zone_that_the_superblock_log_left_is_finished(lab_run):
+    """A write to the log fails: it goes on in the other zone, and the device counts only one of them as active."""
+    result = lab_run(START + """
+null nullb0 zone_max_open=4 zone_max_active=4
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0)"
+verify /dev/mapper/t --size=32M --io_size=48M --do_verify=1
+read -r start written condition < <(zones /dev/nullb0)
+echo "+$((start + written))-8191" > /sys/kernel/config/nullb/nullb0/badblocks
+dmsetup message t 0 checkpoint
+test "$(blkzone report /dev/nullb0 | sed -n '1,2p' | grep -c '(oi)\\|(oe)\\|(cl)')" = 1
+verify /dev/mapper/t --size=32M --io_size=48M --verify_only=1
+dmsetup remove t
+dmsetup create t --table "$(table /dev/nullb0)"
+verify /dev/mapper/t --size=32M --io_size=48M --verify_only=1
+dmsetup remove t
+mtftl check /dev/nullb0
+""", profile="none", push=[HELPERS])
+    assert result.ok, result.output
+
+
 def test_a_full_device_with_little_to_spare_goes_on(lab_run):
     """Zones full of valid data are no victims: users fill what is open, instead of waiting for GC to gain a zone."""
     result = lab_run(START + """
