@@ -3,10 +3,12 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from mtlab import debugkernel, torture
+from mtlab.base import ROOT
 
 BUGS = ["flush", "fua", "torn", "misplaced", "resurrect", "stale-read", "old-version", "lost-write", "replay"]
 
@@ -38,6 +40,23 @@ def test_lying_device_is_found(program: Path, bug: str) -> None:
 def test_unknown_bug_is_refused(program: Path) -> None:
     done = subprocess.run([program, "mem:4096,nonsense"], capture_output=True, text=True)
     assert done.returncode == 2 and "nonsense" in done.stderr
+
+
+def _lab(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-B", ROOT / "scripts/lab", "torture", *words]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("seed", [5, 26])
+def test_power_cuts_lose_nothing(seed: int) -> None:
+    """The few that are always made, on 4 and on 8 processors; `make torture` makes thousands."""
+    done = _lab("--seed", str(seed), "--cuts", "25", "--check-every", "5")
+    assert done.returncode == 0 and " 0 violations" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_planted_bug_is_found() -> None:
+    done = _lab("--seed", "23", "--per-boot", "25", "--bugs", "flush-forgets-a-lane")
+    assert done.returncode == 0 and "1 of 1 planted bugs found" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", torture.bug_names())

@@ -34,6 +34,8 @@ struct tuning {
 	unsigned int buffer_entries;
 	unsigned int write_unit;
 	bool cost_benefit;
+	bool hot_cold;
+	bool append;		/* the device places units, not the target */
 };
 
 /* What an administrator does to a busy device. */
@@ -69,6 +71,8 @@ struct device_ops {
 	int (*mount)(struct device *dev, const struct tuning *tuning);
 	int (*unmount)(struct device *dev);
 	int (*disturb)(struct device *dev, enum disturbance what, const struct tuning *tuning);
+	/* Of an unmounted device: all blocks read as zeroes; nr_blocks may change. */
+	int (*format)(struct device *dev);
 	/* Look at the media of an unmounted device with a second program. */
 	int (*check)(struct device *dev);
 

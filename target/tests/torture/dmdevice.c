@@ -2,7 +2,7 @@
 /*
  * dm-mtftl over a namespace of the emulated flash device, whose power is cut
  * and restored by the emulator's vendor commands (docs/emulator.md). Spec: the
- * namespace, formatted for the target: /dev/nvme0n1.
+ * namespace, which is formatted: /dev/nvme0n1.
  *
  * A power cycle also unbinds the NVMe driver and binds it again: what the
  * kernel remembers of zones and write pointers does not outlive a real one.
@@ -116,9 +116,10 @@ static int load_table(struct dmdevice *dm, const struct tuning *tuning, dev_t *n
 	if (entries > dm->zone_capacity / 2)
 		entries = dm->zone_capacity / 2;
 	snprintf(line, sizeof(line),
-		 "mtftl %s 8 lanes %u buffer_entries %u write_unit %u gc_policy %s", dm->namespace,
-		 tuning->lanes, entries, tuning->write_unit,
-		 tuning->cost_benefit ? "cost-benefit" : "greedy");
+		 "mtftl %s 12 lanes %u buffer_entries %u write_unit %u gc_policy %s hot_cold %s"
+		 " placement %s", dm->namespace, tuning->lanes, entries, tuning->write_unit,
+		 tuning->cost_benefit ? "cost-benefit" : "greedy", tuning->hot_cold ? "on" : "off",
+		 tuning->append ? "append" : "write");
 	return dm_command(DM_TABLE_LOAD, 0, SECTORS(dm->dev.nr_blocks), line, number);
 }
 
@@ -369,13 +370,6 @@ static int dm_check(struct device *dev)
 	return system(command);
 }
 
-static const struct device_ops dm_ops = {
-	.read = dm_read, .write = dm_write, .flush = dm_flush, .clear = dm_clear,
-	.mount = dm_mount, .unmount = dm_unmount, .disturb = dm_disturb, .check = dm_check,
-	.fault = dm_fault, .fault_rates = dm_fault_rates, .arm = dm_arm, .dead = dm_dead,
-	.power_cycle = dm_power_cycle, .describe = dm_describe, .disarm = dm_disarm,
-};
-
 /* Geometry is in the superblock; right after a format that is block 0. */
 static bool read_superblock(struct dmdevice *dm)
 {
@@ -396,6 +390,27 @@ static bool read_superblock(struct dmdevice *dm)
 	return true;
 }
 
+/* Fails where zones of the superblock are worn out. */
+static int dm_format(struct device *dev)
+{
+	struct dmdevice *dm = to_dm(dev);
+	char command[PATH_MAX + 64];
+
+	snprintf(command, sizeof(command), "mtftl format --force --op 25 %s >/dev/null",
+		 dm->namespace);
+	if (system(command))
+		return -EIO;
+	return read_superblock(dm) ? 0 : -EIO;
+}
+
+static const struct device_ops dm_ops = {
+	.read = dm_read, .write = dm_write, .flush = dm_flush, .clear = dm_clear,
+	.mount = dm_mount, .unmount = dm_unmount, .disturb = dm_disturb, .format = dm_format,
+	.check = dm_check, .fault = dm_fault, .fault_rates = dm_fault_rates, .arm = dm_arm,
+	.dead = dm_dead, .power_cycle = dm_power_cycle, .describe = dm_describe,
+	.disarm = dm_disarm,
+};
+
 struct device *dmdevice_open(const char *spec)
 {
 	struct dmdevice *dm = calloc(1, sizeof(*dm));
@@ -411,8 +426,8 @@ struct device *dmdevice_open(const char *spec)
 		return NULL;
 	}
 	dm->namespace = strdup(spec);
-	if (!read_superblock(dm)) {
-		fprintf(stderr, "%s: not formatted for mtftl\n", spec);
+	if (dm_format(&dm->dev)) {
+		fprintf(stderr, "%s: cannot be formatted\n", spec);
 		return NULL;
 	}
 	snprintf(path, sizeof(path), "/sys/class/block/%s/device", basename(dm->namespace));

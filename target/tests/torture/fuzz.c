@@ -271,7 +271,9 @@ static void repair(struct image *image, const struct image *pristine)
 int fuzz(struct device *dev, struct oracle *oracle, uint64_t seed, unsigned int rounds,
 	 void (*enter)(const char *phase))
 {
-	static const struct tuning tuning = { 2, 128, 8, false };
+	static const struct tuning tuning = {
+		.lanes = 2, .buffer_entries = 128, .write_unit = 8, .append = true,
+	};
 	struct image pristine = { 0 }, image = { 0 };
 	unsigned int round, i, mounted = 0, crashed = 0, wrong = 0;
 	void *data = aligned_alloc(MTFTL_BLOCK_SIZE, CHUNK * MTFTL_BLOCK_SIZE);

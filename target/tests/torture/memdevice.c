@@ -233,6 +233,14 @@ static int mem_disturb(struct device *dev, enum disturbance what, const struct t
 	return 0;
 }
 
+static int mem_format(struct device *dev)
+{
+	struct memdevice *mem = to_mem(dev);
+
+	memset(mem->cells, 0, mem->dev.nr_blocks * sizeof(*mem->cells));
+	return 0;
+}
+
 static int mem_check(struct device *dev)
 {
 	(void)dev;
@@ -305,7 +313,7 @@ static void mem_describe(struct device *dev)
 
 static const struct device_ops mem_ops = {
 	.read = mem_read, .write = mem_write, .flush = mem_flush, .clear = mem_clear,
-	.mount = mem_mount, .unmount = mem_unmount, .disturb = mem_disturb, .check = mem_check,
+	.mount = mem_mount, .unmount = mem_unmount, .disturb = mem_disturb, .format = mem_format, .check = mem_check,
 	.fault = mem_fault, .fault_rates = mem_fault_rates, .arm = mem_arm, .dead = mem_dead,
 	.power_cycle = mem_power_cycle, .describe = mem_describe, .disarm = mem_disarm,
 };

@@ -425,6 +425,17 @@ void oracle_crashed(struct oracle *oracle)
 	pthread_mutex_unlock(&oracle->lock);
 }
 
+void oracle_formatted(struct oracle *oracle)
+{
+	uint64_t i;
+
+	oracle_crashed(oracle);
+	pthread_mutex_lock(&oracle->lock);
+	for (i = 0; i < oracle->nr_blocks; i++)
+		rebase(&oracle->blocks[i], ZEROES);
+	pthread_mutex_unlock(&oracle->lock);
+}
+
 bool oracle_changed(struct oracle *oracle, uint64_t lba)
 {
 	bool changed;

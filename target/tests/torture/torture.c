@@ -8,8 +8,8 @@
  *   torture [-s seed] [-n cuts] [-c n] [-w seconds] [-f | -o times | -z rounds] [-v]
  *	   mem:BLOCKS[,BUG] | dm:SPEC
  *
- * With -f allocations fail instead: each that a mount makes, one after the other,
- * then many at once under load. With -z the cuts leave a media image that is then
+ * With -f allocations fail instead: each that a mount or an administrator's command
+ * makes, one after the other, then many at once under load. With -z the cuts leave a media image that is then
  * damaged and mounted, in so many ways. With -o the device is overwritten so many
  * times while reads, writes and zones fail; nothing may be lost, and neither
  * latency nor memory may grow.
@@ -45,17 +45,19 @@
 #define STORM_TRIES	5u	/* of a read that fails */
 #define STORM_STEPS	10u
 #define LATENCIES	40u	/* powers of two of nanoseconds */
-#define MAX_FAULTS	3u	/* of a run: each costs the device a zone */
+#define MAX_FAULTS	3u	/* of a device: each costs it a zone */
+#define JUDGE_EVERY	16u	/* mounts with a failed allocation */
 
 enum round_kind {
 	ROUND_WORK,		/* cut under load */
+	ROUND_FLUSH,		/* cut after the load and a flush: each block holds its newest version */
 	ROUND_STOP,		/* cut in the middle of a clean stop, or just after it */
 	ROUND_MOUNT,		/* cuts while mounting, then again */
 	ROUND_IDLE,		/* cut without a write since the last one */
 	NR_ROUND_KINDS,
 };
 
-static const char *const round_names[NR_ROUND_KINDS] = { "work", "stop", "mount", "idle" };
+static const char *const round_names[NR_ROUND_KINDS] = { "work", "flush", "stop", "mount", "idle" };
 
 enum action {
 	DO_WRITE, DO_FUA, DO_NOWAIT, DO_READ, DO_FLUSH, DO_DISCARD, DO_ZEROES, NR_ACTIONS,
@@ -75,10 +77,14 @@ struct plan {
 	unsigned int workers;
 	unsigned int weight[NR_ACTIONS];
 	enum pattern pattern[MAX_WORKERS];
+	unsigned int hot_blocks;	/* where HOT workers meet... */
+	unsigned int hot_ops;		/* ...for so many operations; then somewhere else */
+	uint64_t hot_place;
 	unsigned int max_blocks;	/* of a read or write */
 	unsigned int max_clear;
 	bool race;			/* workers may overlap on a block */
 	bool disturb;
+	bool flush;			/* at the end of the work */
 	unsigned int ops;		/* of all workers, at most */
 	enum cut_kind cut;
 	uint64_t cut_value;
@@ -101,7 +107,7 @@ static struct device *dev;
 static struct oracle *oracle;
 static bool verbose;
 static unsigned int hang_seconds = 6;
-static unsigned int faults;
+static unsigned int faults, worn_zones;
 static const struct plan *plan;
 static atomic_bool stop;
 static atomic_uint ops_done;
@@ -214,11 +220,13 @@ static void failed(enum action action, uint64_t lba, int err)
 
 static uint64_t choose_block(struct worker *worker, unsigned int nr)
 {
-	uint64_t room = dev->nr_blocks - nr, a, b;
+	uint64_t room = dev->nr_blocks - nr, a, b, place;
 
 	switch (plan->pattern[worker->index]) {
 	case HOT:
-		return random64(&worker->random) % (room < 64 ? room : 64);
+		/* What a hot spot leaves behind when it moves keeps its last version. */
+		place = plan->hot_place + atomic_load(&ops_done) / plan->hot_ops;
+		return (random64(&place) + below(&worker->random, plan->hot_blocks)) % room;
 	case SEQUENTIAL:
 		a = worker->next <= room ? worker->next : 0;
 		worker->next = a + nr;
@@ -390,12 +398,14 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 	struct plan p = { 0 };
 	unsigned int i, x = below(random, 100);
 
-	p.kind = x < 70 || round < 4 ? ROUND_WORK : x < 80 ? ROUND_STOP : x < 95 ? ROUND_MOUNT :
-		 ROUND_IDLE;
+	p.kind = x < 50 || round < 4 ? ROUND_WORK : x < 72 ? ROUND_FLUSH : x < 81 ? ROUND_STOP :
+		 x < 95 ? ROUND_MOUNT : ROUND_IDLE;
 	p.tuning.lanes = lanes[below(random, 4)];
 	p.tuning.buffer_entries = entries[below(random, 4)];
 	p.tuning.write_unit = units[below(random, 4)];
 	p.tuning.cost_benefit = below(random, 2);
+	p.tuning.hot_cold = below(random, 2);
+	p.tuning.append = below(random, 3);
 	p.workers = 1 + below(random, MAX_WORKERS);
 	p.weight[DO_WRITE] = 10 + below(random, 60);
 	p.weight[DO_FUA] = below(random, 3) ? 0 : below(random, 10);
@@ -406,15 +416,19 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 	p.weight[DO_ZEROES] = below(random, 3) ? 0 : below(random, 6);
 	for (i = 0; i < MAX_WORKERS; i++)
 		p.pattern[i] = below(random, NR_PATTERNS);
+	p.hot_blocks = (unsigned int)magnitude(random, 2, 8);
+	p.hot_ops = (unsigned int)magnitude(random, 5, 12);
+	p.hot_place = random64(random);
 	p.max_blocks = 1 + below(random, below(random, 2) ? 2 : MAX_IO_BLOCKS);
 	p.max_clear = below(random, 4) ? 16 : MAX_OP_BLOCKS;
 	p.race = !below(random, 4);
 	p.disturb = !below(random, 4);
+	p.flush = p.kind == ROUND_FLUSH || (p.kind == ROUND_MOUNT && below(random, 2));
 	p.ops = (unsigned int)magnitude(random, 7, 12);
 	p.cut = below(random, 3) ? CUT_NS : CUT_PROGRAMS;
 	p.cut_value = p.cut == CUT_NS ? magnitude(random, 16, 25) : magnitude(random, 2, 10);
 	p.mount_cuts = p.kind == ROUND_MOUNT ? 1 + below(random, 3) : 0;
-	p.fault = below(random, 12) ? FAULT_NONE : 1 + below(random, NR_FAULTS - 1);
+	p.fault = below(random, 3) ? FAULT_NONE : 1 + below(random, NR_FAULTS - 1);
 	p.fault_where = random64(random);
 	if (p.kind == ROUND_STOP)
 		p.cut_value = p.cut == CUT_NS ? magnitude(random, 12, 22) : magnitude(random, 0, 6);
@@ -493,6 +507,37 @@ static void print_plan(const struct plan *p, unsigned int round)
 	fflush(stdout);
 }
 
+/* The work may break so many zones only: then all begins again on a formatted device. */
+static void begin_again(void)
+{
+	int err;
+
+	enter("format");
+	dev->ops->unmount(dev);
+	err = dev->ops->format(dev);
+	if (!err)
+		oracle_formatted(oracle);
+	/* With zones of the superblock worn out there is no other beginning, and no fault more. */
+	faults = err ? MAX_FAULTS + 1 : 0;
+	enter("mount");
+	err = dev->ops->mount(dev, &plan->tuning);
+	if (err)
+		violation("mount failed: %s", strerror(-err));
+}
+
+/* As the plan says, while there are zones to spare. */
+static enum fault break_flash(void)
+{
+	if (!plan->fault || faults >= MAX_FAULTS ||
+	    (plan->fault == FAULT_READ_ONLY && worn_zones == MAX_FAULTS))
+		return FAULT_NONE;
+	if (dev->ops->fault(dev, plan->fault, plan->fault_where))
+		return FAULT_NONE;
+	faults++;
+	worn_zones += plan->fault == FAULT_READ_ONLY;
+	return plan->fault;
+}
+
 static unsigned int run_round(uint64_t seed, unsigned int round, bool check,
 			      struct worker *workers)
 {
@@ -526,15 +571,16 @@ static unsigned int run_round(uint64_t seed, unsigned int round, bool check,
 	enter("check");
 	check_blocks(workers[0].data, check || round % FULL_EVERY == FULL_EVERY - 1);
 	checked = now_ns();
+	if (faults == MAX_FAULTS)
+		begin_again();
 	enter("work");
-	if (p.fault && faults < MAX_FAULTS && !dev->ops->fault(dev, p.fault, p.fault_where))
-		faults++;
-	else
-		p.fault = FAULT_NONE;
+	p.fault = break_flash();
 	if (p.kind == ROUND_WORK)
 		dev->ops->arm(dev, p.cut, p.cut_value);
 	if (p.kind != ROUND_IDLE)
 		run_workers(workers, &workers[MAX_WORKERS]);
+	if (p.flush)
+		do_flush(&workers[0]);
 	worked = now_ns();
 	enter("unmount");
 	if (p.kind == ROUND_STOP) {
@@ -566,9 +612,11 @@ static unsigned int run_round(uint64_t seed, unsigned int round, bool check,
  */
 static unsigned int fail_mounts(void *data, bool after_crash)
 {
-	static const struct tuning tuning = { 2, 128, 8, false };
+	static const struct tuning tuning = {
+		.lanes = 2, .buffer_entries = 128, .write_unit = 8, .append = true,
+	};
 	unsigned int n;
-	bool fired;
+	bool fired, refused;
 	int err;
 
 	for (n = 1;; n++) {
@@ -580,12 +628,15 @@ static unsigned int fail_mounts(void *data, bool after_crash)
 		if (err && (!fired || err != -ENOMEM))
 			violation("allocation %u %s, mount says: %s", n,
 				  fired ? "failed" : "was never made", strerror(-err));
-		if (err && !atomic_load(&violations))
+		refused = err;
+		if (refused && !atomic_load(&violations))
 			err = dev->ops->mount(dev, &tuning);
 		if (err || atomic_load(&violations))
 			return 0;
+		/* Nothing is written in between: what one mount damages, a later check sees. */
 		enter("check");
-		check_blocks(data, true);
+		if (!refused || n % JUDGE_EVERY == 0)
+			check_blocks(data, true);
 		if (after_crash)
 			dev->ops->arm(dev, CUT_NS, 0);
 		err = dev->ops->unmount(dev);
@@ -598,11 +649,59 @@ static unsigned int fail_mounts(void *data, bool after_crash)
 	}
 }
 
+/*
+ * The same for each command of the administrator. One that fails may leave a device that
+ * answers with errors only; what was flushed before is there after the next mount. Returns
+ * the number of commands, 0 on a violation.
+ */
+static unsigned int fail_commands(struct worker *workers, enum disturbance what)
+{
+	static const struct plan few = {
+		.workers = 2, .max_blocks = 4, .max_clear = 16, .ops = 32, .flush = true,
+		.weight = { [DO_WRITE] = 80, [DO_READ] = 10, [DO_DISCARD] = 10 },
+		.tuning = { .lanes = 2, .buffer_entries = 128, .write_unit = 8, .append = true },
+	};
+	unsigned int n;
+	bool fired;
+	int err;
+
+	plan = &few;
+	enter("mount");
+	err = dev->ops->mount(dev, &few.tuning);
+	for (n = 1; !err; n++) {
+		enter("work before a command with a failing allocation");
+		run_workers(workers, &workers[MAX_WORKERS]);
+		do_flush(&workers[0]);
+		enter("command with a failing allocation");
+		allocfail_nth(n);
+		err = dev->ops->disturb(dev, what, &few.tuning);
+		fired = allocfail_fired();
+		allocfail_nth(0);
+		if (err && !fired)
+			violation("command %d says: %s", what, strerror(-err));
+		if (err || !fired) {
+			enter("unmount");
+			dev->ops->unmount(dev);
+			enter("mount");
+			err = dev->ops->mount(dev, &few.tuning);
+			if (!err)
+				check_blocks(workers[0].data, !fired);
+		}
+		if (atomic_load(&violations) || !fired)
+			break;
+	}
+	if (err)
+		violation("mount failed: %s", strerror(-err));
+	enter("unmount");
+	dev->ops->unmount(dev);
+	return atomic_load(&violations) ? 0 : n;
+}
+
 static int fail_allocations(uint64_t seed, struct worker *workers)
 {
 	uint64_t random = seed;
 	struct plan p = make_plan(&random, 0);
-	unsigned int mounts = 0, round, i;
+	unsigned int mounts = 0, commands = 0, round, i;
 	int err = allocfail_setup();
 
 	if (err) {
@@ -612,6 +711,8 @@ static int fail_allocations(uint64_t seed, struct worker *workers)
 	for (round = 0; round < 8 && !atomic_load(&violations); round++) {
 		if (round % 4 == 3)
 			mounts += fail_mounts(workers[0].data, round / 4);
+		if (round < NR_DISTURBANCES)
+			commands += fail_commands(workers, round);
 		if (atomic_load(&violations))
 			break;
 		p = make_plan(&random, round);
@@ -638,8 +739,8 @@ static int fail_allocations(uint64_t seed, struct worker *workers)
 		enter("power cycle");
 		dev->ops->power_cycle(dev);
 	}
-	printf("{\"seed\": %" PRIu64 ", \"mounts\": %u, \"rounds\": %u, \"violations\": %u}\n", seed,
-	       mounts, round, atomic_load(&violations));
+	printf("{\"seed\": %" PRIu64 ", \"mounts\": %u, \"commands\": %u, \"rounds\": %u, "
+	       "\"violations\": %u}\n", seed, mounts, commands, round, atomic_load(&violations));
 	return atomic_load(&violations) ? 1 : 0;
 }
 
@@ -690,7 +791,9 @@ static void storm_step(unsigned int step, struct worker *workers)
 
 static int storm(uint64_t seed, unsigned int times, struct worker *workers)
 {
-	static const struct tuning tuning = { 2, 256, 32, false };
+	static const struct tuning tuning = {
+		.lanes = 2, .buffer_entries = 256, .write_unit = 32, .hot_cold = true, .append = true,
+	};
 	uint64_t median[STORM_STEPS], tail[STORM_STEPS], random = seed;
 	unsigned long memory[STORM_STEPS];
 	static struct plan p = {
