@@ -23,12 +23,13 @@ VERSIONS = "LINUX_VERSION_CODE,CONSTANT_COMPARISON"
 
 
 def _test(args: argparse.Namespace) -> int:
+    kernels.check(args.kernel)
     debian.ensure("build", "emulator", "guest", "tool", "figures", "test")
     guest.tools()
     for series in kernels.SERIES:
         guest.modules(kernels.get(series))
     env = dict(os.environ, MTFTL_QEMU=str(emulator.build()), MTFTL_BUILD=str(BUILD), PYTHONDONTWRITEBYTECODE="1")
-    command = [PYTHON, "-m", "pytest", *(["-k", args.k] if args.k else []), *args.paths]
+    command = [PYTHON, "-m", "pytest", f"--kernel={args.kernel}", *(["-k", args.k] if args.k else []), *args.paths]
     return subprocess.run(command, cwd=ROOT, env=env).returncode
 
 
@@ -140,6 +141,8 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """`test`, `lint` and `install` on the command line of scripts/lab."""
     test = commands.add_parser("test", help="run the tests of the project")
     test.add_argument("-k", default="", metavar="NAME", help="only tests whose name contains it")
+    test.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|kasan|kcsan|PATH",
+                      help="of the guests that would run the default one")
     test.add_argument("paths", nargs="*", metavar="PATH")
     test.set_defaults(function=_test)
     lint = commands.add_parser("lint", help="check style and types")

@@ -13,6 +13,8 @@ from .base import BUILD, ROOT, LabError, digest, fresh_folder, lock, logged, nee
 
 SOURCE = "linux-source-6.12"
 FLAVOURS = ("kasan", "kcsan")
+# What a test's guest needs besides: null_blk is built in, and would make a device of its own.
+BOOT = " null_blk.nr_devices=0 kmemleak=on"
 GUEST = ROOT / "scripts/guest"
 
 

@@ -8,24 +8,40 @@
     def boot(lab_run):                  # several tests look at one boot's result
         return lab_run("...", cpus=4, clock="virtual", pull=["out.json"])
 
+With `--kernel NAME` guests run that kernel where they would run 6.12, `make test KERNEL=kasan K=test_target` for one:
+the debug kernels look for what a test alone does not see, and take several times as long.
+
 A failure of the guest (panic, oops, hang, ...) fails the test that booted it, with the kernel's
 lines; a test that wants one passes expect="panic".
 """
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from . import accel, machine
+from . import accel, debugkernel, kernels, machine
 from .base import LabError
 
 LabRun = Callable[..., machine.Result]
+SLOWNESS = 8                # of a debug kernel's guest, for time-outs
 
 
-def run(command: str, *, expect: str | None = None, **options: object) -> machine.Result:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Our own words on the command line."""
+    parser.addoption("--kernel", default=kernels.DEFAULT, help="kernel of the guests that would run the default one")
+
+
+def run(command: str, *, kernel_instead: str = kernels.DEFAULT, expect: str | None = None,
+        **options: object) -> machine.Result:
     """Run a command in a guest; options are the fields of machine.Options."""
     chosen = machine.Options(**options)  # type: ignore[arg-type]
+    if chosen.kernel == kernels.DEFAULT:
+        chosen.kernel = kernel_instead
+    if chosen.kernel in debugkernel.FLAVOURS:
+        chosen.timeout *= SLOWNESS
+        chosen.append += debugkernel.BOOT
     kind = "tcg" if chosen.clock == "virtual" else accel.choose()
     result = machine.run(command, chosen, accel=kind)
     got = result.failure.kind if result.failure else None
@@ -36,9 +52,9 @@ def run(command: str, *, expect: str | None = None, **options: object) -> machin
 
 
 @pytest.fixture(scope="session")
-def lab_run() -> LabRun:
+def lab_run(pytestconfig: pytest.Config) -> LabRun:
     """Boots a guest and runs a command; see this file's top and docs/lab.md."""
-    return run
+    return functools.partial(run, kernel_instead=pytestconfig.getoption("--kernel"))
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@
 null() {
 	local name=$1 folder=/sys/kernel/config/nullb/$1 pair
 	shift
-	modprobe -q null_blk nr_devices=0
+	[ -d /sys/kernel/config/nullb ] || modprobe -q null_blk nr_devices=0
 	mkdir "$folder"
 	for pair in memory_backed=1 zoned=1 blocksize=4096 zone_size=4 size=256 "$@"; do
 		echo "${pair#*=}" > "$folder/${pair%%=*}"

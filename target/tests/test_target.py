@@ -341,6 +341,28 @@ test $found = 0
     assert result.ok, result.output
 
 
+def test_a_thousand_mounts_leave_nothing_behind(lab_run, pytestconfig):
+    """Mounted, written, stopped, again and again; then kmemleak looks for memory that nobody points to."""
+    if pytestconfig.getoption("--kernel") != "kasan":
+        pytest.skip("only the debug kernel has kmemleak: KERNEL=kasan")
+    result = lab_run(START + """
+null nullb0 size=64
+mtftl format --op 30% /dev/nullb0 > /dev/null
+line=$(table /dev/nullb0 lanes 2)
+for turn in $(seq 1000); do
+	dmsetup create t --table "$line"
+	dd if=/dev/zero of=/dev/mapper/t bs=64k count=2 oflag=direct conv=fsync status=none
+	dmsetup remove t
+done
+# It takes objects of the last 5 seconds for live ones, and two scans to be sure.
+sleep 6
+for turn in 1 2; do echo scan > /sys/kernel/debug/kmemleak; done
+cat /sys/kernel/debug/kmemleak
+test -z "$(cat /sys/kernel/debug/kmemleak)"
+""", profile="none", push=[HELPERS], timeout=400)
+    assert result.ok, result.output
+
+
 FILE_SYSTEMS = {
     "ext4": ("mke2fs -q -F -t ext4", "e2fsck -f -n"),
     "xfs": ("mkfs.xfs -q -f", "xfs_repair -n"),
