@@ -25,7 +25,6 @@
 
 #define BATCH_UNITS	8u
 #define UNIT_BLOCKS	64u	/* header below 2% whatever users write */
-#define LEAST_GAIN	32u	/* of a zone, as a fraction, or it is not worth moving */
 #define WEAR_INTERVAL	32u	/* every so many victims look at the least worn zone */
 #define WEAR_SPREAD	16u	/* erasures apart that are worth moving cold data for */
 
@@ -48,7 +47,7 @@ struct mtftl_gc {
 	u32 nr_items;
 	u32 unit_blocks;
 	u32 batch;		/* blocks moved at once */
-	u32 most_valid;		/* a zone with more is not worth moving */
+	u32 payload;		/* blocks that fit into a zone that GC writes */
 	void **chunks;		/* their memory */
 	struct gc_read *reads;
 	bool *bad;		/* blocks of the batch that cannot be read */
@@ -117,12 +116,23 @@ static u32 zone_valid(const struct mtftl_zone *zone)
 	return max(atomic_read(&zone->valid), 0);
 }
 
+/* The most that a victim may hold. */
+static u32 worth_moving(struct mtftl_gc *gc)
+{
+	struct mtftl *ftl = gc->ftl;
+	u32 used = ftl->zone_count[MTFTL_ZONE_SUPER] + ftl->zone_count[MTFTL_ZONE_CKPT] +
+		   ftl->zone_count[MTFTL_ZONE_BAD] + ftl->reserve;
+
+	return mtftl_victim_limit(gc->payload, ftl->logical_blocks,
+				  ftl->nr_zones > used ? ftl->nr_zones - used : 1);
+}
+
 static struct mtftl_zone *pick_victim(struct mtftl_gc *gc)
 {
 	struct mtftl *ftl = gc->ftl;
 	struct mtftl_zone *zone, *best = NULL, *least = NULL;
 	u64 score, best_score = 0, now = atomic64_read(&ftl->seq);
-	u32 most_worn = 0;
+	u32 most_worn = 0, limit = worth_moving(gc);
 
 	lockdep_assert_held(&ftl->zones_lock);
 	list_for_each_entry(zone, &ftl->zone_list[MTFTL_ZONE_FULL], list) {
@@ -141,7 +151,7 @@ static struct mtftl_zone *pick_victim(struct mtftl_gc *gc)
 		 * Headers and footer of a full zone are no garbage: moved for them alone, zones
 		 * would go round for ever, with users waiting for what is never gained.
 		 */
-		if (zone_valid(zone) > gc->most_valid)
+		if (zone_valid(zone) > limit)
 			continue;
 		score = ftl->opt.gc_policy->score(&candidate);
 		if (score > best_score) {
@@ -575,7 +585,7 @@ static int gc_thread(void *data)
 int mtftl_gc_alloc(struct mtftl *ftl)
 {
 	struct mtftl_gc *gc = kzalloc(sizeof(*gc), GFP_KERNEL);
-	u32 i, chunks, payload = ftl->capacity - mtftl_footer_reserve(ftl->capacity);
+	u32 i, chunks, usable = ftl->capacity - mtftl_footer_reserve(ftl->capacity);
 
 	if (!gc)
 		return -ENOMEM;
@@ -584,8 +594,7 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 	gc->oldest_seq = U64_MAX;
 	gc->unit_blocks = min(UNIT_BLOCKS, ftl->unit_max);
 	gc->batch = BATCH_UNITS * gc->unit_blocks;
-	payload -= DIV_ROUND_UP(payload, gc->unit_blocks + 1);
-	gc->most_valid = payload - payload / LEAST_GAIN;
+	gc->payload = usable - DIV_ROUND_UP(usable, gc->unit_blocks + 1);
 	init_completion(&gc->done);
 	INIT_WORK(&gc->reset_work, reset_work);
 	chunks = DIV_ROUND_UP(gc->batch, 1u << MTFTL_BUFFER_ORDER);

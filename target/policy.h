@@ -40,6 +40,13 @@ struct mtftl_victim_policy {
 const struct mtftl_victim_policy *mtftl_victim_policy(const char *name);
 
 /*
+ * The most valid blocks of a zone that is worth collecting, where GC puts @payload blocks into
+ * one. Headers and footers are no garbage: moved for them alone, zones would go round for
+ * ever. But when all of @zones are full, one of them is a victim, however little it gains.
+ */
+u32 mtftl_victim_limit(u32 payload, u64 logical_blocks, u32 zones);
+
+/*
  * Blocks that users may write for @moved blocks that GC moved out of a victim
  * with @valid of @capacity blocks in use: what it gains, less where free zones run
  * short of @target, more where there are plenty. Continuous, so writers slow

@@ -4,6 +4,8 @@
  */
 #include "policy.h"
 
+#define LEAST_GAIN	32u	/* of a zone, as a fraction, or it is not worth moving */
+
 /* Least to move. */
 static u64 score_greedy(const struct mtftl_candidate *zone)
 {
@@ -20,6 +22,18 @@ static u64 score_cost_benefit(const struct mtftl_candidate *zone)
 
 	return div_u64((u64)(zone->capacity - zone->valid) * (age + 1),
 		       zone->capacity + zone->valid);
+}
+
+u32 mtftl_victim_limit(u32 payload, u64 logical_blocks, u32 zones)
+{
+	u64 average = div_u64(logical_blocks + zones - 1, zones);
+	u32 limit = payload - payload / LEAST_GAIN;
+	/* Units at a batch's end are short: half the least gain may be their headers. */
+	u32 most = payload - payload / (2 * LEAST_GAIN) - 1;
+
+	if (average > limit)
+		limit = average < most ? average : most;
+	return limit;
 }
 
 static const struct mtftl_victim_policy policies[] = {

@@ -232,15 +232,17 @@ static struct mtftl_stream *try_streams(struct mtftl *ftl, unsigned int first, u
 
 /*
  * A stream with room, locked, or NULL. Users try their own first, then the others'. Where
- * zones are short, what is open is filled before another one is opened, GC's included.
+ * zones are short, or nothing can be gained, what is open is filled before another one is
+ * opened, GC's included.
  */
 struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, unsigned int first, u32 least,
 				       enum mtftl_right right, u32 *room)
 {
 	bool mixed = right != MTFTL_RIGHT_GC || !ftl->opt.hot_cold;
+	bool scarce = READ_ONCE(ftl->gated) || READ_ONCE(ftl->no_victim);
 	struct mtftl_stream *stream = NULL;
 
-	if (READ_ONCE(ftl->gated) && mixed)
+	if (scarce && mixed)
 		stream = try_streams(ftl, first, least, right, false, room) ?:
 			 try_stream(ftl->gc_stream, least, right, false, room);
 	if (!stream && mixed)

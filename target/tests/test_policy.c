@@ -90,6 +90,22 @@ static void unknown_policy_is_none(void **state)
 	assert_null(mtftl_victim_policy(""));
 }
 
+/* Little garbage is no reason to move a zone, unless no other zone can have more. */
+static void victims_gain_something_worth_it(void **state)
+{
+	u32 zones, payload = 1000;
+
+	(void)state;
+	assert_int_equal(mtftl_victim_limit(payload, 10000, 20), payload - payload / 32);
+	for (zones = 10; zones < 40; zones++) {
+		u32 limit = mtftl_victim_limit(payload, 9800, zones);
+
+		assert_true(limit < payload - payload / 100);
+		/* Were all of them above the limit, there would be more data than there is. */
+		assert_true((u64)zones * (limit + 1) > 9800);
+	}
+}
+
 /* In balance users get exactly what GC gains. */
 static void rate_is_the_gain_at_the_target(void **state)
 {
@@ -132,6 +148,7 @@ int main(void)
 		cmocka_unit_test(greedy_looks_at_what_is_valid_alone),
 		cmocka_unit_test(cost_benefit_prefers_the_old),
 		cmocka_unit_test(unknown_policy_is_none),
+		cmocka_unit_test(victims_gain_something_worth_it),
 		cmocka_unit_test(rate_is_the_gain_at_the_target),
 		cmocka_unit_test(rate_is_monotonic_in_free_zones),
 		cmocka_unit_test(rate_never_divides_by_nothing),
