@@ -88,6 +88,7 @@ struct plan {
 	unsigned int ops;		/* of all workers, at most */
 	enum cut_kind cut;
 	uint64_t cut_value;
+	unsigned int cut_flush;		/* or when so many flushes were acknowledged, 0: not so */
 	unsigned int mount_cuts;
 	enum fault fault;
 	uint64_t fault_where;
@@ -111,6 +112,7 @@ static unsigned int faults, worn_zones;
 static const struct plan *plan;
 static atomic_bool stop;
 static atomic_uint ops_done;
+static atomic_uint flushes_done;
 static atomic_uint violations;
 static atomic_ulong done[NR_ACTIONS];
 static bool storming;			/* reads may fail, and are tried again */
@@ -252,16 +254,25 @@ static enum action choose_action(struct worker *worker)
 	return i;
 }
 
+/* What was flushed must be there even if the power goes at once, and no later flush helps. */
+static void count_flush(void)
+{
+	if (atomic_fetch_add(&flushes_done, 1) + 1 == plan->cut_flush)
+		dev->ops->arm(dev, CUT_NS, 0);
+}
+
 static void do_flush(struct worker *worker)
 {
 	int err;
 
 	oracle_flush_begin(oracle, &worker->op);
 	err = dev->ops->flush(dev);
-	if (err)
+	if (err) {
 		failed(DO_FLUSH, 0, err);
-	else
+	} else {
 		oracle_flush_end(oracle, &worker->op);
+		count_flush();
+	}
 }
 
 static void do_read(struct worker *worker, uint64_t lba, unsigned int nr)
@@ -305,6 +316,8 @@ static void do_write(struct worker *worker, enum action action, uint64_t lba, un
 	oracle_end(oracle, &worker->op, !err, action == DO_FUA);
 	if (err)
 		failed(action, lba, err);
+	else if (action == DO_FUA)
+		count_flush();
 }
 
 static void do_clear(struct worker *worker, enum action action, uint64_t lba, unsigned int nr)
@@ -380,6 +393,7 @@ static void run_workers(struct worker *workers, struct worker *admin)
 
 	atomic_store(&stop, false);
 	atomic_store(&ops_done, 0);
+	atomic_store(&flushes_done, 0);
 	for (i = 0; i < plan->workers; i++)
 		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
 	if (plan->disturb)
@@ -416,7 +430,7 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 	p.weight[DO_ZEROES] = below(random, 3) ? 0 : below(random, 6);
 	for (i = 0; i < MAX_WORKERS; i++)
 		p.pattern[i] = below(random, NR_PATTERNS);
-	p.hot_blocks = (unsigned int)magnitude(random, 2, 8);
+	p.hot_blocks = (unsigned int)magnitude(random, 2, 7);
 	p.hot_ops = (unsigned int)magnitude(random, 5, 12);
 	p.hot_place = random64(random);
 	p.max_blocks = 1 + below(random, below(random, 2) ? 2 : MAX_IO_BLOCKS);
@@ -424,12 +438,16 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 	p.race = !below(random, 4);
 	p.disturb = !below(random, 4);
 	p.flush = p.kind == ROUND_FLUSH || (p.kind == ROUND_MOUNT && below(random, 2));
-	p.ops = (unsigned int)magnitude(random, 7, 12);
+	p.ops = (unsigned int)magnitude(random, 7, p.flush ? 10 : 12);
 	p.cut = below(random, 3) ? CUT_NS : CUT_PROGRAMS;
 	p.cut_value = p.cut == CUT_NS ? magnitude(random, 16, 25) : magnitude(random, 2, 10);
 	p.mount_cuts = p.kind == ROUND_MOUNT ? 1 + below(random, 3) : 0;
 	p.fault = below(random, 3) ? FAULT_NONE : 1 + below(random, NR_FAULTS - 1);
 	p.fault_where = random64(random);
+	if (p.kind == ROUND_WORK && !below(random, 3)) {
+		p.cut_flush = (unsigned int)magnitude(random, 0, 5);
+		p.weight[DO_FLUSH] = 1 + below(random, 8);
+	}
 	if (p.kind == ROUND_STOP)
 		p.cut_value = p.cut == CUT_NS ? magnitude(random, 12, 22) : magnitude(random, 0, 6);
 	return p;
@@ -502,8 +520,9 @@ static void print_plan(const struct plan *p, unsigned int round)
 	       "cut %s %" PRIu64 "\n", round, round_names[p->kind], p->tuning.lanes,
 	       p->tuning.buffer_entries, p->tuning.write_unit, p->workers,
 	       p->race ? ", race" : "", p->disturb ? ", disturbed" : "",
-	       p->fault ? ", fault" : "", p->ops, p->cut == CUT_NS ? "after ns" : "at program",
-	       p->cut_value);
+	       p->fault ? ", fault" : "", p->ops,
+	       p->cut_flush ? "at flush" : p->cut == CUT_NS ? "after ns" : "at program",
+	       p->cut_flush ? p->cut_flush : p->cut_value);
 	fflush(stdout);
 }
 
@@ -575,7 +594,7 @@ static unsigned int run_round(uint64_t seed, unsigned int round, bool check,
 		begin_again();
 	enter("work");
 	p.fault = break_flash();
-	if (p.kind == ROUND_WORK)
+	if (p.kind == ROUND_WORK && !p.cut_flush)
 		dev->ops->arm(dev, p.cut, p.cut_value);
 	if (p.kind != ROUND_IDLE)
 		run_workers(workers, &workers[MAX_WORKERS]);
