@@ -106,10 +106,13 @@ static int append_record(struct mtftl *ftl, u16 flags)
 	super->info.flags = flags;
 	super->info.generation++;
 	mtftl_sb_compose(buf, &super->info);
-	if (super->wp < ftl->capacity)
+	if (super->wp < ftl->capacity) {
 		r = log_write(ftl, buf);
+		/* It must not stay active: the device may have no room for another one then. */
+		if (r)
+			mtftl_zone_mgmt(&ftl->zones[super->zone], REQ_OP_ZONE_FINISH);
+	}
 	if (r) {
-		struct mtftl_zone *left = &ftl->zones[super->zone];
 		struct mtftl_zone *other = &ftl->zones[!super->zone];
 
 		r = mtftl_zone_mgmt(other, REQ_OP_ZONE_RESET);
@@ -119,9 +122,6 @@ static int append_record(struct mtftl *ftl, u16 flags)
 			super->wp = 0;
 			r = log_write(ftl, buf);
 		}
-		/* Not full where a write failed: then the device counts it as active. */
-		if (!r)
-			mtftl_zone_mgmt(left, REQ_OP_ZONE_FINISH);
 	}
 	if (r)
 		mtftl_set_read_only(ftl, "the superblock log cannot be written");
