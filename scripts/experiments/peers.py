@@ -126,8 +126,8 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
 
 
 def table(found: list[Sample]) -> list[list[str]]:
-    return [["4 KiB random writes on", "kIOPS", "MB/s", "mean us", "p99 us", "p99.9 us", "max us"],
-            *([LABELS[s["line"]], f"{s['iops'] / 1000:.2f}", f"{s['bytes_per_s'] / 1e6:.1f}", f"{s['mean_us']:.0f}",
+    return [["4 KiB random writes on", "IOPS", "MB/s", "mean us", "p99 us", "p99.9 us", "max us"],
+            *([LABELS[s["line"]], f"{s['iops']:.0f}", f"{s['bytes_per_s'] / 1e6:.2f}", f"{s['mean_us']:.0f}",
                f"{s.get('p99_us', 0):.0f}", f"{s.get('p99.9_us', 0):.0f}", f"{s['max_us']:.0f}"] for s in found)]
 
 
