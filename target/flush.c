@@ -15,6 +15,8 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#define CALM	(HZ / 20)	/* lanes that nobody hurries have this long */
+
 static void wake_flusher(struct mtftl *ftl)
 {
 	wake_up_all(&ftl->flush_wait);
@@ -210,6 +212,15 @@ static bool lanes_drained(struct mtftl *ftl)
 	return true;
 }
 
+/* All units up to @drawn are. */
+static void set_durable(struct mtftl *ftl, u64 drawn)
+{
+	spin_lock_irq(&ftl->flush_lock);
+	if (drawn > ftl->durable_seq)
+		WRITE_ONCE(ftl->durable_seq, drawn);
+	spin_unlock_irq(&ftl->flush_lock);
+}
+
 /* All records that are there now. */
 static int write_listed_ranges(struct mtftl *ftl)
 {
@@ -251,8 +262,59 @@ static int flush_round(struct mtftl *ftl)
 		return -EIO;
 	/* A discard that came meanwhile may have killed a slot before it was written. */
 	r = write_listed_ranges(ftl) ?: blkdev_issue_flush(ftl->bdev);
-	if (!r && drawn > ftl->durable_seq)
-		WRITE_ONCE(ftl->durable_seq, drawn);
+	if (!r)
+		set_durable(ftl, drawn);
+	mtftl_count(ftl, flushes, 1);
+	trace_mtftl_flush(ftl, ftl->durable_seq, r);
+	return r;
+}
+
+static bool lanes_settled(struct mtftl *ftl)
+{
+	unsigned int i;
+
+	for (i = 0; i < ftl->nr_lanes; i++)
+		if (READ_ONCE(ftl->lanes[i].tail) < ftl->lanes[i].settle_to)
+			return false;
+	return true;
+}
+
+static bool ranges_pending(struct mtftl *ftl)
+{
+	bool pending;
+
+	spin_lock_irq(&ftl->ranges.lock);
+	pending = ftl->ranges.nr || ftl->ranges.reserved;
+	spin_unlock_irq(&ftl->ranges.lock);
+	return pending;
+}
+
+/*
+ * As mtftl_flush_sync(), but lanes get there at the pace of their users, unless that takes
+ * long, or @hurry says so, or there are range records to be written. One caller at a time.
+ */
+int mtftl_flush_calmly(struct mtftl *ftl, bool (*hurry)(struct mtftl *ftl))
+{
+	u64 drawn = atomic64_read(&ftl->seq);
+	unsigned int i;
+	int r;
+
+	/* As in flush_round(). */
+	smp_mb();
+	for (i = 0; i < ftl->nr_lanes; i++) {
+		struct mtftl_lane *lane = &ftl->lanes[i];
+
+		spin_lock_irq(&lane->lock);
+		lane->settle_to = lane->head;
+		spin_unlock_irq(&lane->lock);
+	}
+	drawn = min(drawn, mtftl_gc_oldest_seq(ftl) - 1);
+	wait_event_timeout(ftl->drain_wait, lanes_settled(ftl) || hurry(ftl), CALM);
+	if (!lanes_settled(ftl) || ranges_pending(ftl))
+		return mtftl_flush_sync(ftl);
+	r = blkdev_issue_flush(ftl->bdev);
+	if (!r)
+		set_durable(ftl, drawn);
 	mtftl_count(ftl, flushes, 1);
 	trace_mtftl_flush(ftl, ftl->durable_seq, r);
 	return r;

@@ -127,6 +127,7 @@ struct mtftl_lane {
 
 	u64 next;			/* next position to be composed; writer only */
 	u64 drain_to;			/* compose up to here without waiting; flusher */
+	u64 settle_to;			/* a reset waits until this is written; GC's reset work */
 	u64 latency[MTFTL_LATENCIES];	/* writes that waited, by log2 of microseconds; writer */
 	bool overdue;			/* what is filled goes, full unit or not */
 	struct timer_list timer;	/* makes it so */
@@ -275,7 +276,7 @@ struct mtftl {
 	u32 *map;
 	struct mtftl_shard *shards;
 	atomic64_t seq ____cacheline_aligned_in_smp;
-	u64 durable_seq;		/* flusher writes, composers read */
+	u64 durable_seq;		/* flush_lock to change, composers read */
 
 	struct mtftl_lane *lanes ____cacheline_aligned_in_smp;
 	unsigned int nr_lanes;
@@ -312,7 +313,7 @@ struct mtftl {
 
 	/* Flush rounds. */
 	struct task_struct *flusher;
-	spinlock_t flush_lock;		/* the two that follow */
+	spinlock_t flush_lock;		/* the two that follow, and durable_seq */
 	struct bio_list flush_bios;
 	u64 flush_wanted;		/* rounds asked for */
 	u64 flush_done;			/* rounds completed */
@@ -323,7 +324,6 @@ struct mtftl {
 	struct mtftl_unit_io *ranges_unit;	/* flusher only, like the next */
 	blk_status_t ranges_status;
 
-	struct task_struct *gc;
 	struct mutex gc_lock;		/* held while GC has units in flight */
 	struct mtftl_gc *gc_data;
 	wait_queue_head_t gc_wait;
@@ -427,7 +427,7 @@ void mtftl_zone_set_state(struct mtftl *ftl, struct mtftl_zone *zone,
 			  enum mtftl_zone_state state);
 void mtftl_zones_no_victim(struct mtftl *ftl, bool none);
 int mtftl_zone_mgmt(struct mtftl_zone *zone, enum req_op op);
-int mtftl_zone_reset(struct mtftl *ftl, struct mtftl_zone *zone);
+void mtftl_zone_reset_done(struct mtftl *ftl, struct mtftl_zone *zone, bool ok);
 u32 mtftl_zone_replace(struct mtftl *ftl, u32 index);
 u32 mtftl_zones_free_count(struct mtftl *ftl);
 
@@ -442,6 +442,7 @@ int mtftl_flush_start(struct mtftl *ftl);
 void mtftl_flush_stop(struct mtftl *ftl);
 void mtftl_flush_bio(struct mtftl *ftl, struct bio *bio);
 int mtftl_flush_sync(struct mtftl *ftl);
+int mtftl_flush_calmly(struct mtftl *ftl, bool (*hurry)(struct mtftl *ftl));
 void mtftl_trim(struct mtftl *ftl, struct bio *bio);
 bool mtftl_range_wait(struct mtftl *ftl);
 void mtftl_range_log(struct mtftl *ftl, const struct mtftl_range_rec *rec);

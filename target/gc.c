@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Garbage collection: one thread that moves what is valid out of a victim, and a work
- * item that resets victims behind its back, so that no write ever waits for a reset.
+ * Garbage collection: workers that move what is valid out of victims, and a work item
+ * that resets victims behind their backs, so that no write ever waits for a reset.
+ *
+ * Pipeline. Each worker has a victim of its own: it lists the blocks and begins to read them
+ * while another one writes. Victims are moved one at a time, under move_lock: with two of them
+ * moved in part, the zones that GC has to move into might not do for either.
  *
  * Order. A batch's unit draws its number, then takes, under the shard lock, only blocks
  * that the map still points at. A write that comes later gets a slot, whose unit draws
@@ -14,8 +18,8 @@
  * of the reserve, what is buffered by then always fits, and GC always keeps one zone
  * to move into. Above it, users may write as fast as GC gains space: rate.c.
  *
- * gc_lock is held from a batch's numbers to its completions; everything else belongs to
- * the thread.
+ * gc_lock is held from a batch's numbers to its completions, never while waiting for
+ * space: a checkpoint waits for it, and resets may wait for the checkpoint.
  */
 #include "ftl.h"
 #include "trace.h"
@@ -23,8 +27,11 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
-#define BATCH_UNITS	8u
+#define WORKERS		3u	/* one writes, one reads, one looks what to read */
+#define BATCHES		2u	/* of a worker: one is read while the other is written */
+#define BATCH_UNITS	4u
 #define UNIT_BLOCKS	64u	/* header below 2% whatever users write */
+#define RESETS		8u	/* at once */
 #define WEAR_INTERVAL	32u	/* every so many victims look at the least worn zone */
 #define WEAR_SPREAD	16u	/* erasures apart that are worth moving cold data for */
 
@@ -33,37 +40,70 @@ struct gc_item {
 	u32 page;
 };
 
+/* Bios or units in flight, and one for who waits for them. */
+struct gc_pending {
+	atomic_t count;
+	struct completion done;
+};
+
 /* One read of contiguous pages. */
 struct gc_read {
-	struct mtftl_gc *gc;
+	struct gc_pending *pending;
 	u32 first;		/* block of the batch */
 	u32 nr;
 	blk_status_t status;
 };
 
-struct mtftl_gc {
-	struct mtftl *ftl;
+/* Blocks that are moved at once. */
+struct gc_batch {
+	const struct gc_item *items;
+	u32 nr;
+	void **chunks;		/* their memory */
+	u32 nr_chunks;
+	struct gc_read *reads;
+	u32 nr_reads;
+	bool *bad;		/* blocks that cannot be read */
+	struct gc_pending pending;
+};
+
+struct gc_worker {
+	struct mtftl_gc *gc;
+	struct task_struct *task;
 	struct gc_item *items;	/* of the victim */
 	u32 nr_items;
+	struct gc_batch batches[BATCHES];
+	void *walk_buf;
+};
+
+struct gc_reset {
+	struct bio bio;
+	struct mtftl_zone *zone;
+};
+
+struct mtftl_gc {
+	struct mtftl *ftl;
+	struct gc_worker workers[WORKERS];
+	struct mutex choose_lock;	/* who is at work: victims, active, forced, no_victim */
+	struct mutex move_lock;		/* a victim, from its first block moved to its last; moving */
 	u32 unit_blocks;
-	u32 batch;		/* blocks moved at once */
-	u32 payload;		/* blocks that fit into a zone that GC writes */
-	void **chunks;		/* their memory */
-	struct gc_read *reads;
-	bool *bad;		/* blocks of the batch that cannot be read */
-	struct mtftl_unit_io *units[BATCH_UNITS];
-	struct bio_set bios;
-	atomic_t pending;	/* bios and units in flight, and one for the thread */
-	struct completion done;
-	struct work_struct reset_work;
-	struct workqueue_struct *wq;
+	u32 batch;			/* blocks moved at once */
+	u32 payload;			/* blocks that fit into a zone that GC writes */
+	struct mtftl_unit_io *units[BATCH_UNITS];	/* gc_lock, like writes */
+	struct gc_pending writes;
+	struct bio_set bios;	/* reads */
 	u64 oldest_seq;		/* no unit in flight has a lower number */
+	u32 moving;		/* blocks found in the victim under way */
+	atomic_t moved;		/* of these, by now */
+	struct work_struct reset_work;
+	struct gc_reset resets[RESETS];	/* reset_work only, like resetting */
+	struct gc_pending resetting;
+	struct workqueue_struct *wq;
 	bool active;		/* free zones are short: users are paced */
+	bool starved;		/* no zone to move into: users are not paced, but empty their buffers */
 	bool forced;		/* by message: collect once even if they are not */
+	bool stopping;
 	bool reset_failed;	/* zones wait for a reset that could not be tried */
 	u32 victims;
-	void *walk_buf;
-	u32 nr_chunks;
 };
 
 /* What others ask */
@@ -80,16 +120,23 @@ bool mtftl_gc_active(struct mtftl *ftl)
 	return READ_ONCE(ftl->gc_data->active);
 }
 
-/* Composing has to wait for credit. */
+/*
+ * Composing has to wait for credit. While GC itself finds no zone, what is buffered goes
+ * first: GC may have more of the zones that are left when the buffers are empty.
+ */
 bool mtftl_throttled(struct mtftl *ftl)
 {
-	return READ_ONCE(ftl->gc_data->active) && atomic64_read(&ftl->credit) <= 0;
+	struct mtftl_gc *gc = ftl->gc_data;
+
+	return READ_ONCE(gc->active) && !READ_ONCE(gc->starved) &&
+	       atomic64_read(&ftl->credit) <= 0;
 }
 
+/* A unit with so many blocks takes place. */
 void mtftl_charge(struct mtftl *ftl, u32 blocks)
 {
 	if (READ_ONCE(ftl->gc_data->active))
-		atomic64_sub(blocks, &ftl->credit);
+		atomic64_sub(1 + blocks, &ftl->credit);
 }
 
 void mtftl_gc_kick(struct mtftl *ftl)
@@ -103,10 +150,44 @@ void mtftl_gc_force(struct mtftl *ftl)
 	mtftl_gc_kick(ftl);
 }
 
+/* Pacing users */
+
 static u32 zones_coming(struct mtftl *ftl)
 {
 	return READ_ONCE(ftl->zone_count[MTFTL_ZONE_EMPTY]) +
 	       READ_ONCE(ftl->zone_count[MTFTL_ZONE_RESETTING]);
+}
+
+/* In zones that are open: a moment's truth, as good as pacing needs. */
+static u64 open_room(struct mtftl *ftl)
+{
+	u64 room = 0;
+	u32 i;
+
+	for (i = 0; i <= ftl->budget.user_streams; i++) {
+		const struct mtftl_zone *zone = READ_ONCE(ftl->streams[i].zone);
+		u32 wp = zone ? READ_ONCE(zone->wp) : 0;
+
+		if (zone && wp < zone->limit)
+			room += zone->limit - wp;
+	}
+	return room;
+}
+
+/* Any context. What users took meanwhile, unseen by this look, the next one sees. */
+static void update_credit(struct mtftl_gc *gc)
+{
+	struct mtftl *ftl = gc->ftl;
+	struct mtftl_space space = {
+		.zones = zones_coming(ftl),
+		.capacity = ftl->capacity,
+		.room = open_room(ftl),
+		.moving = READ_ONCE(gc->moving),
+		.moved = atomic_read(&gc->moved),
+	};
+
+	atomic64_set(&ftl->credit, mtftl_rate_credit(&space, READ_ONCE(ftl->low_water)));
+	mtftl_space_appeared(ftl);
 }
 
 /* Choosing */
@@ -170,55 +251,57 @@ static struct mtftl_zone *pick_victim(struct mtftl_gc *gc)
 
 static void keep_item(void *private, u32 page, u64 lba)
 {
-	struct mtftl_gc *gc = private;
-	struct gc_item *item = &gc->items[gc->nr_items];
+	struct gc_worker *worker = private;
+	struct mtftl *ftl = worker->gc->ftl;
+	struct gc_item *item = &worker->items[worker->nr_items];
 
-	if (lba >= gc->ftl->logical_blocks || gc->nr_items == gc->ftl->capacity ||
-	    READ_ONCE(gc->ftl->map[lba]) != page)
+	if (lba >= ftl->logical_blocks || worker->nr_items == ftl->capacity ||
+	    READ_ONCE(ftl->map[lba]) != page)
 		return;
 	item->lba = lba;
 	item->page = page;
-	gc->nr_items++;
+	worker->nr_items++;
 }
 
 /* Its headers do not tell all: ask the map. Slow, and hardly ever needed. */
-static void find_by_map(struct mtftl_gc *gc, struct mtftl_zone *victim)
+static void find_by_map(struct gc_worker *worker, struct mtftl_zone *victim)
 {
-	struct mtftl *ftl = gc->ftl;
+	struct mtftl *ftl = worker->gc->ftl;
 	u32 lba, value;
 
-	for (lba = 0; lba < ftl->logical_blocks && gc->nr_items < ftl->capacity; lba++) {
+	worker->nr_items = 0;
+	for (lba = 0; lba < ftl->logical_blocks && worker->nr_items < ftl->capacity; lba++) {
 		value = READ_ONCE(ftl->map[lba]);
 		if (mtftl_is_page(value) && mtftl_page_zone(ftl, value) == victim)
-			keep_item(gc, value, lba);
+			keep_item(worker, value, lba);
 		if (!(lba & 0xffff))
 			cond_resched();
 	}
 }
 
-/* Waiting for a batch of bios */
+/* Waiting for what is in flight */
 
-static void gc_get(struct mtftl_gc *gc)
+static void pending_begin(struct gc_pending *pending)
 {
-	atomic_inc(&gc->pending);
+	atomic_set(&pending->count, 1);
+	reinit_completion(&pending->done);
 }
 
-static void gc_put(struct mtftl_gc *gc)
+static void pending_get(struct gc_pending *pending)
 {
-	if (atomic_dec_and_test(&gc->pending))
-		complete(&gc->done);
+	atomic_inc(&pending->count);
 }
 
-static void gc_begin(struct mtftl_gc *gc)
+static void pending_put(struct gc_pending *pending)
 {
-	atomic_set(&gc->pending, 1);
-	reinit_completion(&gc->done);
+	if (atomic_dec_and_test(&pending->count))
+		complete(&pending->done);
 }
 
-static void gc_wait_all(struct mtftl_gc *gc)
+static void pending_wait(struct gc_pending *pending)
 {
-	gc_put(gc);
-	wait_for_completion_io(&gc->done);
+	pending_put(pending);
+	wait_for_completion_io(&pending->done);
 }
 
 /* Reading */
@@ -229,57 +312,71 @@ static void read_endio(struct bio *bio)
 
 	read->status = bio->bi_status;
 	bio_put(bio);
-	gc_put(read->gc);
+	pending_put(read->pending);
 }
 
-static void *batch_block(struct mtftl_gc *gc, u32 i)
+static void *batch_block(struct gc_batch *batch, u32 i)
 {
-	return gc->chunks[i >> MTFTL_BUFFER_ORDER] +
+	return batch->chunks[i >> MTFTL_BUFFER_ORDER] +
 	       (i & ((1u << MTFTL_BUFFER_ORDER) - 1)) * MTFTL_BLOCK_SIZE;
 }
 
-static void submit_read(struct mtftl_gc *gc, struct gc_read *read, u32 page)
+static void submit_read(struct mtftl_gc *gc, struct gc_batch *batch, struct gc_read *read)
 {
-	void *data = batch_block(gc, read->first);
+	void *data = batch_block(batch, read->first);
 	struct bio *bio;
 
 	bio = bio_alloc_bioset(gc->ftl->bdev, 1, REQ_OP_READ, GFP_NOIO, &gc->bios);
-	bio->bi_iter.bi_sector = mtftl_page_sector(page);
+	bio->bi_iter.bi_sector = mtftl_page_sector(batch->items[read->first].page);
 	bio->bi_private = read;
 	bio->bi_end_io = read_endio;
 	__bio_add_page(bio, virt_to_page(data), read->nr * MTFTL_BLOCK_SIZE,
 		       offset_in_page(data));
-	gc_get(gc);
+	pending_get(read->pending);
 	submit_bio_noacct(bio);
 }
 
-/* False: the device does not answer at all. */
-static bool read_batch(struct mtftl_gc *gc, const struct gc_item *items, u32 nr)
+/* The victim's blocks from @first on; as many as there are, if not too many. */
+static void start_reading(struct gc_worker *worker, struct gc_batch *batch, u32 first)
 {
 	const u32 chunk = 1u << MTFTL_BUFFER_ORDER;
-	u32 i, n, nr_reads = 0;
+	const struct gc_item *items = worker->items + first;
+	struct blk_plug plug;
+	u32 i, n;
 
-	memset(gc->bad, 0, nr * sizeof(*gc->bad));
-	gc_begin(gc);
-	for (i = 0; i < nr; i += n) {
-		struct gc_read *read = &gc->reads[nr_reads++];
-		u32 most = min(nr - i, chunk - (i & (chunk - 1)));
+	batch->items = items;
+	batch->nr = min(worker->nr_items - first, worker->gc->batch);
+	batch->nr_reads = 0;
+	memset(batch->bad, 0, batch->nr * sizeof(*batch->bad));
+	pending_begin(&batch->pending);
+	blk_start_plug(&plug);
+	for (i = 0; i < batch->nr; i += n) {
+		struct gc_read *read = &batch->reads[batch->nr_reads++];
+		u32 most = min(batch->nr - i, chunk - (i & (chunk - 1)));
 
 		for (n = 1; n < most && items[i + n].page == items[i].page + n; n++)
 			;
-		*read = (struct gc_read){ .gc = gc, .first = i, .nr = n };
-		submit_read(gc, read, items[i].page);
+		*read = (struct gc_read){ .pending = &batch->pending, .first = i, .nr = n };
+		submit_read(worker->gc, batch, read);
 	}
-	gc_wait_all(gc);
+	blk_finish_plug(&plug);
+}
 
+/* False: the device does not answer at all. */
+static bool finish_reading(struct gc_worker *worker, struct gc_batch *batch)
+{
+	struct mtftl *ftl = worker->gc->ftl;
+	u32 i;
+
+	pending_wait(&batch->pending);
 	/* Where a read failed, one by one: its neighbours may be fine. */
-	while (nr_reads--) {
-		const struct gc_read *read = &gc->reads[nr_reads];
+	while (batch->nr_reads--) {
+		const struct gc_read *read = &batch->reads[batch->nr_reads];
 
 		for (i = read->first; read->status && i < read->first + read->nr; i++) {
-			gc->bad[i] = mtftl_rw_sync(gc->ftl, REQ_OP_READ, items[i].page,
-						   batch_block(gc, i), 1);
-			if (gc->bad[i] && !mtftl_device_answers(gc->ftl, gc->walk_buf))
+			batch->bad[i] = mtftl_rw_sync(ftl, REQ_OP_READ, batch->items[i].page,
+						      batch_block(batch, i), 1);
+			if (batch->bad[i] && !mtftl_device_answers(ftl, worker->walk_buf))
 				return false;
 		}
 	}
@@ -287,14 +384,13 @@ static bool read_batch(struct mtftl_gc *gc, const struct gc_item *items, u32 nr)
 }
 
 /* Its only copy cannot be read: say so, durably, instead of handing out anything else. */
-static void lose(struct mtftl_gc *gc, const struct gc_item *item)
+static void lose(struct mtftl *ftl, const struct gc_item *item)
 {
 	struct mtftl_range_rec rec = {
 		.lba = item->lba,
 		.nr_blocks = 1,
 		.kind = MTFTL_RANGE_LOST,
 	};
-	struct mtftl *ftl = gc->ftl;
 
 	if (!mtftl_range_wait(ftl))
 		return;
@@ -310,53 +406,63 @@ static void lose(struct mtftl_gc *gc, const struct gc_item *item)
 
 static void gc_unit_done(struct mtftl_unit_io *unit, blk_status_t status)
 {
-	gc_put(unit->private);
+	struct mtftl_gc *gc = unit->private;
+
+	atomic_add(unit->nr, &gc->moved);
+	update_credit(gc);
+	pending_put(&gc->writes);
 }
 
-/* A stream with room for GC, locked. NULL: read-only, or asked to stop. */
-static struct mtftl_stream *wait_for_stream(struct mtftl *ftl, u32 *room)
+static bool may_go_on(struct mtftl_gc *gc)
 {
-	struct mtftl_stream *stream;
-	u32 gen;
+	return !READ_ONCE(gc->ftl->read_only) && !READ_ONCE(gc->stopping);
+}
 
-	for (;;) {
-		gen = atomic_read(&ftl->space_gen);
-		stream = mtftl_stream_find(ftl, 0, 2, MTFTL_RIGHT_GC, room);
-		if (stream || READ_ONCE(ftl->read_only) || kthread_should_stop())
-			return stream;
-		if (READ_ONCE(ftl->zone_count[MTFTL_ZONE_RESETTING]))
-			queue_work(ftl->gc_data->wq, &ftl->gc_data->reset_work);
-		wait_event(ftl->drain_wait, gen != atomic_read(&ftl->space_gen) ||
-			   READ_ONCE(ftl->read_only) || kthread_should_stop());
+/* Space was looked for at generation @gen, in vain. False: it is not worth another try. */
+static bool wait_for_space(struct mtftl_gc *gc, u32 gen)
+{
+	struct mtftl *ftl = gc->ftl;
+
+	if (!READ_ONCE(gc->starved)) {
+		WRITE_ONCE(gc->starved, true);
+		mtftl_space_appeared(ftl);
 	}
+	if (READ_ONCE(ftl->zone_count[MTFTL_ZONE_RESETTING]))
+		queue_work(gc->wq, &gc->reset_work);
+	wait_event(ftl->drain_wait, gen != atomic_read(&ftl->space_gen) || !may_go_on(gc));
+	return may_go_on(gc);
 }
 
-/* Write one unit of the batch from block @i on; returns how many blocks it dealt with. */
-static u32 write_unit(struct mtftl_gc *gc, struct mtftl_unit_io *unit,
-		      const struct gc_item *items, u32 i, u32 nr)
+/* One unit of the batch from block @i on; how many blocks it dealt with, 0: no space. */
+static u32 write_unit(struct mtftl_gc *gc, struct mtftl_unit_io *unit, struct gc_batch *batch,
+		      u32 i)
 {
+	const struct gc_item *items = batch->items;
 	struct mtftl *ftl = gc->ftl;
 	struct mtftl_stream *stream;
 	u32 room, n;
 
-	stream = wait_for_stream(ftl, &room);
+	lockdep_assert_held(&ftl->gc_lock);
+	stream = mtftl_stream_find(ftl, 0, 2, MTFTL_RIGHT_GC, &room);
 	if (!stream)
 		return 0;
 	room = min3(room - 1, gc->unit_blocks, (u32)unit->max);
 	/* The number first, then the look at the map: a write in between has a higher one. */
 	mtftl_unit_start(unit, MTFTL_UNIT_GC, atomic64_inc_return(&ftl->seq));
-	for (n = 0; i + n < nr && unit->nr < room; n++)
-		if (!gc->bad[i + n] &&
+	for (n = 0; i + n < batch->nr && unit->nr < room; n++)
+		if (!batch->bad[i + n] &&
 		    mtftl_map_points_to(ftl, items[i + n].lba, items[i + n].page))
 			mtftl_unit_add(unit, items[i + n].lba, items[i + n].page,
-				       batch_block(gc, i + n));
+				       batch_block(batch, i + n));
 	if (unit->nr)
 		mtftl_stream_take(stream, unit);
 	mutex_unlock(&stream->lock);
+	/* Those that are not in it need not be moved any more. */
+	atomic_add(n - unit->nr, &gc->moved);
 	if (unit->nr) {
 		unit->done = gc_unit_done;
 		unit->private = gc;
-		gc_get(gc);
+		pending_get(&gc->writes);
 		mtftl_count(ftl, gc_blocks, unit->nr);
 		mtftl_count(ftl, units, 1);
 		mtftl_unit_compose(unit);
@@ -365,96 +471,171 @@ static u32 write_unit(struct mtftl_gc *gc, struct mtftl_unit_io *unit,
 	return n;
 }
 
-static bool write_batch(struct mtftl_gc *gc, const struct gc_item *items, u32 nr)
+/* Units from block @i on, until they are written; how many blocks they dealt with. */
+static u32 write_units(struct mtftl_gc *gc, struct gc_batch *batch, u32 i)
 {
 	struct mtftl *ftl = gc->ftl;
-	u32 i = 0, n = 1, units;
+	u32 first = i, units, n = 1;
 
-	while (i < nr && n) {
-		mutex_lock(&ftl->gc_lock);
-		WRITE_ONCE(gc->oldest_seq, atomic64_read(&ftl->seq) + 1);
-		/* Pairs with mtftl_gc_oldest_seq(). */
-		smp_mb();
-		gc_begin(gc);
-		for (units = 0; units < BATCH_UNITS && i < nr && n; units++, i += n)
-			n = write_unit(gc, gc->units[units], items, i, nr);
-		gc_wait_all(gc);
-		WRITE_ONCE(gc->oldest_seq, U64_MAX);
-		mutex_unlock(&ftl->gc_lock);
+	mutex_lock(&ftl->gc_lock);
+	WRITE_ONCE(gc->oldest_seq, atomic64_read(&ftl->seq) + 1);
+	/* Pairs with mtftl_gc_oldest_seq(). */
+	smp_mb();
+	pending_begin(&gc->writes);
+	for (units = 0; units < BATCH_UNITS && i < batch->nr && n; units++, i += n)
+		n = write_unit(gc, gc->units[units], batch, i);
+	pending_wait(&gc->writes);
+	WRITE_ONCE(gc->oldest_seq, U64_MAX);
+	mutex_unlock(&ftl->gc_lock);
+	return i - first;
+}
+
+static bool write_batch(struct mtftl_gc *gc, struct gc_batch *batch)
+{
+	u32 i, n, gen;
+
+	for (i = 0; i < batch->nr; i += n) {
+		gen = atomic_read(&gc->ftl->space_gen);
+		n = write_units(gc, batch, i);
+		if (n)
+			WRITE_ONCE(gc->starved, false);
+		else if (!wait_for_space(gc, gen))
+			return false;
 	}
-	for (i = 0; i < nr && n; i++)
-		if (gc->bad[i])
-			lose(gc, &items[i]);
-	return n;
+	for (i = 0; i < batch->nr; i++)
+		if (batch->bad[i])
+			lose(gc->ftl, &batch->items[i]);
+	return true;
 }
 
 /* One victim */
 
-static void give_credit(struct mtftl_gc *gc, u32 moved, u32 valid)
+/* All that was found in it; the first batch is being read already. */
+static bool move_items(struct gc_worker *worker)
 {
-	struct mtftl *ftl = gc->ftl;
-	u32 target = (ftl->reserve + ftl->low_water + 1) / 2;
-	u64 credit = mtftl_rate_credit(moved, valid, ftl->capacity, zones_coming(ftl),
-				       ftl->reserve, target);
+	struct gc_batch *batch = &worker->batches[0], *next = &worker->batches[1];
+	bool ok = true;
+	u32 end = 0;
 
-	if (!credit)
-		return;
-	if (atomic64_add_return(credit, &ftl->credit) > ftl->capacity)
-		atomic64_set(&ftl->credit, ftl->capacity);
-	mtftl_space_appeared(ftl);
-}
-
-/* Takes what is valid out of the zone. False: it could not finish. */
-static bool collect(struct mtftl_gc *gc, struct mtftl_zone *victim)
-{
-	u32 i, n, valid = zone_valid(victim);
-
-	gc->nr_items = 0;
-	if (valid)
-		mtftl_zone_walk(gc->ftl, victim, gc->walk_buf, keep_item, gc);
-	for (i = 0; i < gc->nr_items; i += n) {
-		n = min(gc->nr_items - i, gc->batch);
-		if (!read_batch(gc, gc->items + i, n) || !write_batch(gc, gc->items + i, n))
-			return false;
-		give_credit(gc, n, gc->nr_items);
+	while (ok && batch->nr) {
+		end += batch->nr;
+		start_reading(worker, next, end);
+		ok = finish_reading(worker, batch) && write_batch(worker->gc, batch);
+		swap(batch, next);
 	}
-	if (!gc->nr_items)
-		give_credit(gc, 0, 0);
-	return true;
+	pending_wait(&batch->pending);
+	return ok;
 }
 
-static bool collect_all(struct mtftl_gc *gc, struct mtftl_zone *victim)
+/* Its turn has come. False: it could not finish. */
+static bool move_victim(struct gc_worker *worker, struct mtftl_zone *victim)
 {
-	if (!collect(gc, victim))
+	struct mtftl_gc *gc = worker->gc;
+
+	lockdep_assert_held(&gc->move_lock);
+	atomic_set(&gc->moved, 0);
+	WRITE_ONCE(gc->moving, worker->nr_items);
+	if (!move_items(worker))
 		return false;
 	if (!zone_valid(victim))
 		return true;
-	if (!mtftl_device_answers(gc->ftl, gc->walk_buf))
+	if (!mtftl_device_answers(gc->ftl, worker->walk_buf))
 		return false;
 	/* A header could not be read, or a footer was wrong. */
-	gc->nr_items = 0;
-	find_by_map(gc, victim);
+	find_by_map(worker, victim);
 	mtftl_warn(gc->ftl, "zone %u: %u blocks found by the map alone", victim->index,
-		   gc->nr_items);
-	while (gc->nr_items) {
-		u32 n = min(gc->nr_items, gc->batch);
+		   worker->nr_items);
+	start_reading(worker, &worker->batches[0], 0);
+	return move_items(worker) && !zone_valid(victim);
+}
 
-		if (!read_batch(gc, gc->items + gc->nr_items - n, n) ||
-		    !write_batch(gc, gc->items + gc->nr_items - n, n))
-			return false;
-		gc->nr_items -= n;
+/* Takes what is valid out of the zone. False: it could not. */
+static bool collect(struct gc_worker *worker, struct mtftl_zone *victim)
+{
+	struct mtftl_gc *gc = worker->gc;
+	struct mtftl *ftl = gc->ftl;
+	bool empty;
+
+	worker->nr_items = 0;
+	if (zone_valid(victim))
+		mtftl_zone_walk(ftl, victim, worker->walk_buf, keep_item, worker);
+	start_reading(worker, &worker->batches[0], 0);
+
+	mutex_lock(&gc->move_lock);
+	empty = move_victim(worker, victim);
+	trace_mtftl_gc_victim(victim, worker->nr_items, zones_coming(ftl),
+			      atomic64_read(&ftl->credit));
+	spin_lock(&ftl->zones_lock);
+	mtftl_zone_set_state(ftl, victim, empty ? MTFTL_ZONE_RESETTING : MTFTL_ZONE_FULL);
+	if (!empty && victim->broken)
+		ftl->broken_zones++;
+	spin_unlock(&ftl->zones_lock);
+	WRITE_ONCE(gc->moving, 0);
+	WRITE_ONCE(gc->starved, false);
+	update_credit(gc);
+	mutex_unlock(&gc->move_lock);
+
+	if (empty) {
+		mtftl_count(ftl, victims, 1);
+		queue_work(gc->wq, &gc->reset_work);
 	}
-	return !zone_valid(victim);
+	return empty;
 }
 
 /* Resetting, behind GC's back */
+
+static bool zones_are_few(struct mtftl *ftl)
+{
+	return READ_ONCE(ftl->zone_count[MTFTL_ZONE_EMPTY]) <= ftl->reserve + 1 ||
+	       !may_go_on(ftl->gc_data);
+}
+
+static void reset_endio(struct bio *bio)
+{
+	struct mtftl_gc *gc = bio->bi_private;
+
+	pending_put(&gc->resetting);
+}
+
+/* As many zones of the list as go at once: each waits behind what its dies are at. */
+static void reset_zones(struct mtftl_gc *gc, struct list_head *zones)
+{
+	struct mtftl_zone *zone;
+	u32 n = 0, i;
+
+	pending_begin(&gc->resetting);
+	list_for_each_entry(zone, zones, list) {
+		struct gc_reset *reset = &gc->resets[n++];
+		struct bio *bio = &reset->bio;
+
+		reset->zone = zone;
+		bio_init(bio, gc->ftl->bdev, NULL, 0, REQ_OP_ZONE_RESET | REQ_SYNC);
+		bio->bi_iter.bi_sector = mtftl_page_sector(mtftl_zone_page(gc->ftl, zone));
+		bio->bi_private = gc;
+		bio->bi_end_io = reset_endio;
+		if (!zone->broken) {
+			pending_get(&gc->resetting);
+			submit_bio(bio);
+		}
+		if (n == RESETS)
+			break;
+	}
+	pending_wait(&gc->resetting);
+	for (i = 0; i < n; i++) {
+		struct gc_reset *reset = &gc->resets[i];
+
+		mtftl_zone_reset_done(gc->ftl, reset->zone,
+				      !reset->zone->broken && !reset->bio.bi_status);
+		bio_uninit(&reset->bio);
+	}
+}
 
 static void reset_work(struct work_struct *work)
 {
 	struct mtftl_gc *gc = container_of(work, struct mtftl_gc, reset_work);
 	unsigned int flags = memalloc_noio_save();
 	struct mtftl *ftl = gc->ftl;
-	struct mtftl_zone *zone, *next;
+	struct mtftl_zone *zone;
 	u64 ranges_seq = 0;
 	LIST_HEAD(zones);
 
@@ -474,13 +655,11 @@ static void reset_work(struct work_struct *work)
 	if (ranges_seq > READ_ONCE(ftl->super.info.ckpt_seq) && mtftl_checkpoint(ftl, false))
 		goto put_back;
 	/* What replaced the pages in these zones must be durable first. */
-	if (mtftl_flush_sync(ftl))
+	if (mtftl_flush_calmly(ftl, zones_are_few))
 		goto put_back;
 	mtftl_wait_readers(ftl);
-	list_for_each_entry_safe(zone, next, &zones, list) {
-		mtftl_zone_reset(ftl, zone);
-		mtftl_space_appeared(ftl);
-	}
+	while (!list_empty(&zones))
+		reset_zones(gc, &zones);
 	mtftl_gc_kick(ftl);
 	goto out;
 put_back:
@@ -493,99 +672,184 @@ out:
 	memalloc_noio_restore(flags);
 }
 
-/* The thread */
+/* The workers */
 
 static bool wanted(struct mtftl_gc *gc)
 {
 	struct mtftl *ftl = gc->ftl;
 
-	return zones_coming(ftl) < ftl->low_water || READ_ONCE(gc->forced) ||
-	       READ_ONCE(ftl->broken_zones) || READ_ONCE(gc->reset_failed);
+	if (READ_ONCE(gc->forced) || READ_ONCE(ftl->broken_zones) || READ_ONCE(gc->reset_failed))
+		return true;
+	if (zones_coming(ftl) >= READ_ONCE(ftl->low_water))
+		return false;
+	/* One at a time will do while users need not wait. */
+	return !READ_ONCE(ftl->zone_count[MTFTL_ZONE_VICTIM]) ||
+	       atomic64_read(&ftl->credit) < ftl->capacity / 2;
 }
 
-static void update_active(struct mtftl_gc *gc, bool active)
+static bool may_work(struct mtftl_gc *gc)
+{
+	return may_go_on(gc) && wanted(gc);
+}
+
+static void set_active(struct mtftl_gc *gc, bool active)
 {
 	if (active == gc->active)
 		return;
-	atomic64_set(&gc->ftl->credit, gc->ftl->capacity);
 	WRITE_ONCE(gc->active, active);
-	mtftl_space_appeared(gc->ftl);
+	update_credit(gc);
 }
 
-static bool gc_step(struct mtftl_gc *gc)
+static void update_active(struct mtftl_gc *gc)
 {
 	struct mtftl *ftl = gc->ftl;
+
+	lockdep_assert_held(&gc->choose_lock);
+	set_active(gc, READ_ONCE(ftl->zone_count[MTFTL_ZONE_VICTIM]) && may_go_on(gc) &&
+		       zones_coming(ftl) < READ_ONCE(ftl->low_water));
+}
+
+static struct mtftl_zone *choose_victim(struct mtftl_gc *gc)
+{
+	struct mtftl_zone *victim = NULL;
+	struct mtftl *ftl = gc->ftl;
+
+	mutex_lock(&gc->choose_lock);
+	/* Another worker may have done so meanwhile. */
+	if (wanted(gc)) {
+		WRITE_ONCE(gc->forced, false);
+		spin_lock(&ftl->zones_lock);
+		victim = pick_victim(gc);
+		if (victim) {
+			mtftl_zone_set_state(ftl, victim, MTFTL_ZONE_VICTIM);
+			if (victim->broken)
+				ftl->broken_zones--;
+		}
+		spin_unlock(&ftl->zones_lock);
+		update_active(gc);
+		mtftl_zones_no_victim(ftl, !READ_ONCE(ftl->zone_count[MTFTL_ZONE_VICTIM]) &&
+					   !READ_ONCE(ftl->zone_count[MTFTL_ZONE_RESETTING]));
+	}
+	mutex_unlock(&gc->choose_lock);
+	return victim;
+}
+
+static void rest(struct mtftl_gc *gc)
+{
+	mutex_lock(&gc->choose_lock);
+	if (!may_work(gc)) {
+		update_active(gc);
+		mtftl_zones_no_victim(gc->ftl, false);
+	}
+	mutex_unlock(&gc->choose_lock);
+}
+
+static bool gc_step(struct gc_worker *worker)
+{
+	struct mtftl_gc *gc = worker->gc;
+	struct mtftl *ftl = gc->ftl;
 	struct mtftl_zone *victim;
-	bool empty;
 
 	if (READ_ONCE(ftl->super.clean) && mtftl_super_dirty(ftl))
 		return false;
 	/* They count as coming, so nobody else would try again, or see that the device is gone. */
-	if (READ_ONCE(gc->reset_failed)) {
-		WRITE_ONCE(gc->reset_failed, false);
-		if (mtftl_device_answers(ftl, gc->walk_buf))
+	if (xchg(&gc->reset_failed, false)) {
+		if (mtftl_device_answers(ftl, worker->walk_buf))
 			queue_work(gc->wq, &gc->reset_work);
 		return false;
 	}
-	spin_lock(&ftl->zones_lock);
-	victim = pick_victim(gc);
-	if (victim) {
-		mtftl_zone_set_state(ftl, victim, MTFTL_ZONE_VICTIM);
-		if (victim->broken)
-			ftl->broken_zones--;
-	}
-	spin_unlock(&ftl->zones_lock);
-	WRITE_ONCE(gc->forced, false);
-	update_active(gc, victim && zones_coming(ftl) < ftl->low_water);
-	mtftl_zones_no_victim(ftl, !victim &&
-			      !READ_ONCE(ftl->zone_count[MTFTL_ZONE_RESETTING]));
+	victim = choose_victim(gc);
 	if (!victim)
 		return false;
-	empty = collect_all(gc, victim);
-	trace_mtftl_gc_victim(victim, gc->nr_items, zones_coming(ftl),
-			      atomic64_read(&ftl->credit));
-	spin_lock(&ftl->zones_lock);
-	mtftl_zone_set_state(ftl, victim, empty ? MTFTL_ZONE_RESETTING : MTFTL_ZONE_FULL);
-	if (!empty && victim->broken)
-		ftl->broken_zones++;
-	spin_unlock(&ftl->zones_lock);
-	if (empty) {
-		mtftl_count(ftl, victims, 1);
-		queue_work(gc->wq, &gc->reset_work);
-	}
-	return empty;
+	/* Perhaps the next one should be read by the time that this one is written. */
+	mtftl_gc_kick(ftl);
+	return collect(worker, victim);
 }
 
 static int gc_thread(void *data)
 {
 	unsigned int flags = memalloc_noio_save();
-	struct mtftl_gc *gc = data;
+	struct gc_worker *worker = data;
+	struct mtftl_gc *gc = worker->gc;
 	struct mtftl *ftl = gc->ftl;
 	u32 gen;
 
 	while (!kthread_should_stop()) {
 		gen = atomic_read(&ftl->space_gen);
-		if (!READ_ONCE(ftl->read_only) && wanted(gc)) {
-			if (gc_step(gc))
+		if (may_work(gc)) {
+			if (gc_step(worker))
 				continue;
 			/* Nothing to gain now: not before somebody writes or frees. */
-			wait_event_idle_timeout(ftl->gc_wait, kthread_should_stop() ||
+			wait_event_idle_timeout(ftl->gc_wait, READ_ONCE(gc->stopping) ||
 						gen != atomic_read(&ftl->space_gen), HZ / 10);
 			continue;
 		}
-		update_active(gc, false);
-		mtftl_zones_no_victim(ftl, false);
-		wait_event_idle(ftl->gc_wait, kthread_should_stop() ||
-				(!READ_ONCE(ftl->read_only) && wanted(gc)));
+		rest(gc);
+		wait_event_idle(ftl->gc_wait, kthread_should_stop() || may_work(gc));
 	}
 	memalloc_noio_restore(flags);
 	return 0;
 }
 
+static int batch_alloc(struct mtftl_gc *gc, struct gc_batch *batch)
+{
+	u32 chunks = DIV_ROUND_UP(gc->batch, 1u << MTFTL_BUFFER_ORDER);
+
+	init_completion(&batch->pending.done);
+	batch->reads = kvmalloc_array(gc->batch, sizeof(*batch->reads), GFP_KERNEL);
+	batch->bad = kvmalloc_array(gc->batch, sizeof(*batch->bad), GFP_KERNEL);
+	batch->chunks = kcalloc(chunks, sizeof(*batch->chunks), GFP_KERNEL);
+	if (!batch->reads || !batch->bad || !batch->chunks)
+		return -ENOMEM;
+	while (batch->nr_chunks < chunks) {
+		void *chunk = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
+
+		if (!chunk)
+			return -ENOMEM;
+		batch->chunks[batch->nr_chunks++] = chunk;
+	}
+	return 0;
+}
+
+static void batch_free(struct gc_batch *batch)
+{
+	while (batch->nr_chunks)
+		free_pages((unsigned long)batch->chunks[--batch->nr_chunks], MTFTL_BUFFER_ORDER);
+	kfree(batch->chunks);
+	kvfree(batch->bad);
+	kvfree(batch->reads);
+}
+
+static int worker_alloc(struct mtftl_gc *gc, struct gc_worker *worker)
+{
+	int r = 0;
+	u32 i;
+
+	worker->gc = gc;
+	worker->items = kvmalloc_array(gc->ftl->capacity, sizeof(*worker->items), GFP_KERNEL);
+	worker->walk_buf = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
+	if (!worker->items || !worker->walk_buf)
+		return -ENOMEM;
+	for (i = 0; !r && i < BATCHES; i++)
+		r = batch_alloc(gc, &worker->batches[i]);
+	return r;
+}
+
+static void worker_free(struct gc_worker *worker)
+{
+	u32 i;
+
+	for (i = 0; i < BATCHES; i++)
+		batch_free(&worker->batches[i]);
+	free_pages((unsigned long)worker->walk_buf, MTFTL_BUFFER_ORDER);
+	kvfree(worker->items);
+}
+
 int mtftl_gc_alloc(struct mtftl *ftl)
 {
 	struct mtftl_gc *gc = kzalloc(sizeof(*gc), GFP_KERNEL);
-	u32 i, chunks, usable = ftl->capacity - mtftl_footer_reserve(ftl->capacity);
+	u32 i, usable = ftl->capacity - mtftl_footer_reserve(ftl->capacity);
+	int r = 0;
 
 	if (!gc)
 		return -ENOMEM;
@@ -595,29 +859,22 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 	gc->unit_blocks = min(UNIT_BLOCKS, ftl->unit_max);
 	gc->batch = BATCH_UNITS * gc->unit_blocks;
 	gc->payload = usable - DIV_ROUND_UP(usable, gc->unit_blocks + 1);
-	init_completion(&gc->done);
+	mutex_init(&gc->choose_lock);
+	mutex_init(&gc->move_lock);
+	init_completion(&gc->writes.done);
+	init_completion(&gc->resetting.done);
 	INIT_WORK(&gc->reset_work, reset_work);
-	chunks = DIV_ROUND_UP(gc->batch, 1u << MTFTL_BUFFER_ORDER);
-	gc->items = kvmalloc_array(ftl->capacity, sizeof(*gc->items), GFP_KERNEL);
-	gc->reads = kvmalloc_array(gc->batch, sizeof(*gc->reads), GFP_KERNEL);
-	gc->bad = kvmalloc_array(gc->batch, sizeof(*gc->bad), GFP_KERNEL);
-	gc->chunks = kcalloc(chunks, sizeof(*gc->chunks), GFP_KERNEL);
-	gc->walk_buf = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
 	gc->wq = alloc_ordered_workqueue("mtftl-reset-%s", WQ_MEM_RECLAIM, ftl->dev->name);
-	if (!gc->items || !gc->reads || !gc->bad || !gc->chunks || !gc->walk_buf || !gc->wq)
+	if (!gc->wq)
 		return -ENOMEM;
-	gc->nr_chunks = chunks;
-	for (i = 0; i < chunks; i++) {
-		gc->chunks[i] = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
-		if (!gc->chunks[i])
-			return -ENOMEM;
-	}
 	for (i = 0; i < BATCH_UNITS; i++) {
 		gc->units[i] = mtftl_unit_alloc(ftl, gc->unit_blocks);
 		if (!gc->units[i])
 			return -ENOMEM;
 	}
-	return bioset_init(&gc->bios, BATCH_UNITS, 0, BIOSET_NEED_BVECS);
+	for (i = 0; !r && i < WORKERS; i++)
+		r = worker_alloc(gc, &gc->workers[i]);
+	return r ?: bioset_init(&gc->bios, BATCH_UNITS, 0, BIOSET_NEED_BVECS);
 }
 
 void mtftl_gc_free(struct mtftl *ftl)
@@ -630,41 +887,51 @@ void mtftl_gc_free(struct mtftl *ftl)
 	if (gc->wq)
 		destroy_workqueue(gc->wq);
 	bioset_exit(&gc->bios);
+	for (i = 0; i < WORKERS; i++)
+		worker_free(&gc->workers[i]);
 	for (i = 0; i < BATCH_UNITS; i++)
 		mtftl_unit_free(gc->units[i]);
-	for (i = 0; i < gc->nr_chunks; i++)
-		free_pages((unsigned long)gc->chunks[i], MTFTL_BUFFER_ORDER);
-	free_pages((unsigned long)gc->walk_buf, MTFTL_BUFFER_ORDER);
-	kfree(gc->chunks);
-	kvfree(gc->bad);
-	kvfree(gc->reads);
-	kvfree(gc->items);
 	kfree(gc);
 	ftl->gc_data = NULL;
 }
 
 int mtftl_gc_start(struct mtftl *ftl)
 {
+	struct mtftl_gc *gc = ftl->gc_data;
 	struct task_struct *task;
+	u32 i;
 
-	if (ftl->gc)
+	if (gc->workers[0].task)
 		return 0;
-	task = kthread_run(gc_thread, ftl->gc_data, "mtftl_gc");
-	if (IS_ERR(task))
-		return PTR_ERR(task);
-	ftl->gc = task;
+	WRITE_ONCE(gc->stopping, false);
+	for (i = 0; i < WORKERS; i++) {
+		task = kthread_run(gc_thread, &gc->workers[i], "mtftl_gc/%u", i);
+		if (IS_ERR(task)) {
+			mtftl_gc_stop(ftl);
+			return PTR_ERR(task);
+		}
+		gc->workers[i].task = task;
+	}
 	return 0;
 }
 
 /* No unit of GC is in flight and no zone is being reset when this returns. */
 void mtftl_gc_stop(struct mtftl *ftl)
 {
-	if (ftl->gc) {
-		kthread_stop(ftl->gc);
-		ftl->gc = NULL;
-	}
-	if (ftl->gc_data)
-		update_active(ftl->gc_data, false);
-	if (ftl->gc_data && ftl->gc_data->wq)
-		flush_workqueue(ftl->gc_data->wq);
+	struct mtftl_gc *gc = ftl->gc_data;
+	u32 i;
+
+	if (!gc)
+		return;
+	WRITE_ONCE(gc->stopping, true);
+	wake_up_all(&ftl->gc_wait);
+	wake_up_all(&ftl->drain_wait);
+	for (i = 0; i < WORKERS; i++)
+		if (gc->workers[i].task)
+			kthread_stop(gc->workers[i].task);
+	for (i = 0; i < WORKERS; i++)
+		gc->workers[i].task = NULL;
+	set_active(gc, false);
+	if (gc->wq)
+		flush_workqueue(gc->wq);
 }

@@ -205,6 +205,11 @@ static void set_reserve(struct mtftl *ftl)
 		       ftl->dev->name, ftl->opt.buffer_entries, spare);
 	}
 	ftl->reserve = ftl->kept + 2;
+	/*
+	 * Free space that GC keeps ready above it is where users and GC write, what is moved
+	 * already and what is being reset: some 4 zones, and one to start in.
+	 */
+	ftl->low_water = ftl->reserve + max(clamp(spare / 3, 2u, 5u), ftl->nr_zones / 64);
 }
 
 static int check_options(struct mtftl *ftl)
@@ -236,8 +241,8 @@ static int check_options(struct mtftl *ftl)
 	/* A checkpoint costs little beside what is written in between: 1% with full units. */
 	ftl->log_limit = max(2u * mtftl_ckpt_stream_blocks(ftl->nr_zones, ftl->logical_blocks),
 			     MIN_LOG);
-	ftl->low_water = ftl->opt.low_water ? ftl->opt.low_water :
-			 ftl->reserve + max(2u, ftl->nr_zones / 64);
+	if (ftl->opt.low_water)
+		ftl->low_water = ftl->opt.low_water;
 	return 0;
 }
 

@@ -46,12 +46,20 @@ const struct mtftl_victim_policy *mtftl_victim_policy(const char *name);
  */
 u32 mtftl_victim_limit(u32 payload, u64 logical_blocks, u32 zones);
 
+/* Space as pacing sees it: in blocks, and none of it in steps of a zone. */
+struct mtftl_space {
+	u32 zones;		/* empty, or about to be */
+	u32 capacity;		/* of each */
+	u64 room;		/* left in open zones */
+	u32 moving;		/* blocks found in the victim under way, 0: there is none */
+	u32 moved;		/* of these, by now */
+};
+
 /*
- * Blocks that users may write for @moved blocks that GC moved out of a victim
- * with @valid of @capacity blocks in use: what it gains, less where free zones run
- * short of @target, more where there are plenty. Continuous, so writers slow
- * down smoothly; none at all once @free has fallen to @reserve.
+ * Blocks that users may write while GC works: what is free above one zone less than
+ * @low_water, where GC would rest. A victim becomes free with each block that is moved, by its
+ * share, so users go on at the pace of GC, and opening or freeing a zone changes nothing.
  */
-u64 mtftl_rate_credit(u32 moved, u32 valid, u32 capacity, u32 free, u32 reserve, u32 target);
+s64 mtftl_rate_credit(const struct mtftl_space *space, u32 low_water);
 
 #endif

@@ -231,9 +231,9 @@ static struct mtftl_stream *try_streams(struct mtftl *ftl, unsigned int first, u
 }
 
 /*
- * A stream with room, locked, or NULL. Users try their own first, then the others'. Where
- * zones are short, or nothing can be gained, what is open is filled before another one is
- * opened, GC's included.
+ * A stream with room, locked, or NULL. Users try their own first, then the others'. While GC
+ * works, what is open is filled before another one is opened: half-filled zones are
+ * space that nobody can use. Where zones are short, or nothing can be gained, GC's too.
  */
 struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, unsigned int first, u32 least,
 				       enum mtftl_right right, u32 *room)
@@ -242,9 +242,10 @@ struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, unsigned int first, u3
 	bool scarce = READ_ONCE(ftl->gated) || READ_ONCE(ftl->no_victim);
 	struct mtftl_stream *stream = NULL;
 
-	if (scarce && mixed)
-		stream = try_streams(ftl, first, least, right, false, room) ?:
-			 try_stream(ftl->gc_stream, least, right, false, room);
+	if (mixed && (scarce || mtftl_gc_active(ftl)))
+		stream = try_streams(ftl, first, least, right, false, room);
+	if (!stream && mixed && scarce)
+		stream = try_stream(ftl->gc_stream, least, right, false, room);
 	if (!stream && mixed)
 		stream = try_streams(ftl, first, least, right, true, room);
 	if (!stream && (right != MTFTL_RIGHT_USER || READ_ONCE(ftl->gated)))
@@ -409,24 +410,22 @@ static void zone_close_work(struct work_struct *work)
 	mtftl_space_appeared(ftl);
 }
 
-/* Nobody reads it, nothing in it is needed: see gc.c. A failed reset retires it. */
-int mtftl_zone_reset(struct mtftl *ftl, struct mtftl_zone *zone)
+/* It was reset: see gc.c. One that cannot be, or must not be written any more, retires. */
+void mtftl_zone_reset_done(struct mtftl *ftl, struct mtftl_zone *zone, bool ok)
 {
-	int r = zone->broken ? -EIO : mtftl_zone_mgmt(zone, REQ_OP_ZONE_RESET);
-
-	if (!r)
+	if (ok)
 		zone->erase_count++;
 	spin_lock(&ftl->zones_lock);
 	zone->wp = 0;
 	zone->quiet_wp = 0;
 	zone->first_seq = 0;
 	zone->ranges_seq = 0;
-	mtftl_zone_set_state(ftl, zone, r ? MTFTL_ZONE_BAD : MTFTL_ZONE_EMPTY);
+	mtftl_zone_set_state(ftl, zone, ok ? MTFTL_ZONE_EMPTY : MTFTL_ZONE_BAD);
 	update_gate(ftl);
 	spin_unlock(&ftl->zones_lock);
-	if (r)
+	if (!ok)
 		mtftl_warn(ftl, "zone %u retired", zone->index);
-	return r;
+	mtftl_space_appeared(ftl);
 }
 
 /* A zone that was set aside has failed: an empty one for it. U32_MAX: there is none. */

@@ -106,37 +106,51 @@ static void victims_gain_something_worth_it(void **state)
 	}
 }
 
-/* In balance users get exactly what GC gains. */
-static void rate_is_the_gain_at_the_target(void **state)
+static struct mtftl_space space(u32 zones, u64 room, u32 moving, u32 moved)
 {
-	(void)state;
-	assert_int_equal(mtftl_rate_credit(60, 600, 1000, 10, 4, 10), 40);
-	assert_int_equal(mtftl_rate_credit(0, 0, 1000, 10, 4, 10), 1000);
+	return (struct mtftl_space){ zones, 1000, room, moving, moved };
 }
 
-static void rate_is_monotonic_in_free_zones(void **state)
+static s64 credit(struct mtftl_space space)
 {
-	u64 last = 0, now;
-	u32 free;
+	return mtftl_rate_credit(&space, 5);
+}
+
+/* One less than low_water is what users leave free. */
+static void rate_is_what_is_free_above_the_level(void **state)
+{
+	(void)state;
+	assert_int_equal(credit(space(4, 0, 0, 0)), 0);
+	assert_int_equal(credit(space(4, 10, 0, 0)), 10);
+	assert_int_equal(credit(space(3, 900, 0, 0)), -100);
+	assert_int_equal(credit(space(0, 0, 0, 0)), -4000);
+	assert_int_equal(credit(space(UINT32_MAX, 0, 0, 0)), ((s64)UINT32_MAX - 4) * 1000);
+}
+
+/* A victim of 600 blocks gains 400: by what is moved, not at its end, and exactly that. */
+static void rate_grows_with_what_is_moved(void **state)
+{
+	s64 last = credit(space(3, 600, 600, 0)), first = last;
+	u32 moved;
 
 	(void)state;
-	for (free = 0; free < 40; free++) {
-		now = mtftl_rate_credit(640, 500, 1000, free, 4, 12);
-		assert_true(now >= last);
-		/* No steps: a zone more or less changes little. */
-		assert_true(now - last <= 640 / 8 + 1);
+	for (moved = 60; moved <= 600; moved += 60) {
+		/* GC writes the blocks into an open zone. */
+		s64 now = credit(space(3, 600 - moved, 600, moved));
+
+		assert_int_equal(now - last, 40);
 		last = now;
 	}
-	assert_int_equal(mtftl_rate_credit(640, 500, 1000, 4, 4, 12), 0);
-	assert_int_equal(last, 2 * 640);
+	assert_int_equal(last - first, 400);
+	/* What is listed twice counts once, and the zone's freeing changes nothing. */
+	assert_int_equal(credit(space(3, 0, 600, 700)), last);
+	assert_int_equal(credit(space(4, 0, 0, 0)), last);
 }
 
-static void rate_never_divides_by_nothing(void **state)
+static void rate_does_not_see_zones_open(void **state)
 {
 	(void)state;
-	assert_int_equal(mtftl_rate_credit(10, 1000, 1000, 10, 4, 8), 0);
-	assert_int_equal(mtftl_rate_credit(10, 2000, 1000, 10, 4, 8), 0);
-	assert_int_equal(mtftl_rate_credit(10, 10, 20, 5, 4, 4), 10);
+	assert_int_equal(credit(space(6, 0, 0, 0)), credit(space(5, 1000, 0, 0)));
 }
 
 int main(void)
@@ -149,9 +163,9 @@ int main(void)
 		cmocka_unit_test(cost_benefit_prefers_the_old),
 		cmocka_unit_test(unknown_policy_is_none),
 		cmocka_unit_test(victims_gain_something_worth_it),
-		cmocka_unit_test(rate_is_the_gain_at_the_target),
-		cmocka_unit_test(rate_is_monotonic_in_free_zones),
-		cmocka_unit_test(rate_never_divides_by_nothing),
+		cmocka_unit_test(rate_is_what_is_free_above_the_level),
+		cmocka_unit_test(rate_grows_with_what_is_moved),
+		cmocka_unit_test(rate_does_not_see_zones_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
