@@ -7,6 +7,7 @@
 
 #include <linux/blkdev.h>
 #include <linux/sched/mm.h>
+#include <linux/srcu.h>
 #include <linux/version.h>
 
 /* Since 6.9 the caller's memalloc scope says how to allocate. */
@@ -44,6 +45,21 @@ static inline void mtftl_compat_max_discard(struct queue_limits *limits, unsigne
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
 	limits->max_discard_sectors = sectors;
 #endif
+}
+
+/* Since 6.3 these are srcu_down_read() and srcu_up_read(): leaving is up to an interrupt. */
+static inline int mtftl_compat_reader_enter(struct srcu_struct *readers)
+{
+	int reader = __srcu_read_lock(readers);
+
+	__release(readers);
+	return reader;
+}
+
+static inline void mtftl_compat_reader_leave(struct srcu_struct *readers, int reader)
+{
+	__acquire(readers);
+	__srcu_read_unlock(readers, reader);
 }
 
 /* Before 6.11 targets said so themselves where host-aware devices exist. */

@@ -23,8 +23,8 @@
 #include <linux/device-mapper.h>
 #include <linux/kthread.h>
 #include <linux/mutex.h>
-#include <linux/percpu-refcount.h>
 #include <linux/spinlock.h>
+#include <linux/srcu.h>
 #include <linux/timer.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -304,12 +304,8 @@ struct mtftl {
 	u32 low_water;			/* GC runs below */
 	atomic64_t credit;		/* blocks that users may write while GC runs */
 
-	struct mtftl_epoch {		/* readers in flight */
-		struct percpu_ref ref;
-		struct completion idle;
-	} epoch[2];
-	unsigned int cur_epoch;
-	struct mutex epoch_lock;	/* who waits for readers */
+	struct srcu_struct readers;	/* of the device, from the look at the map on */
+	bool readers_counted;
 
 	/* Flush rounds. */
 	struct task_struct *flusher;
@@ -347,10 +343,9 @@ struct mtftl {
 
 /* Per bio, from device-mapper. */
 struct mtftl_bio {
-	union {
-		struct percpu_ref *epoch;	/* reads of the device: the one held */
-		u64 since;			/* writes that wait: ns */
-	};
+	u64 since;		/* writes that wait: ns */
+	int reader;		/* reads of the device: what to leave by */
+	bool reads;
 };
 
 #define mtftl_count(ftl, field, n)	this_cpu_add((ftl)->stats->field, n)

@@ -449,7 +449,7 @@ static int mtftl_map(struct dm_target *ti, struct bio *bio)
 	struct mtftl_bio *io = dm_per_bio_data(bio, sizeof(*io));
 	struct mtftl *ftl = ti->private;
 
-	io->epoch = NULL;
+	io->reads = false;
 	if (bio->bi_opf & REQ_PREFLUSH) {
 		/* Always empty here: device-mapper takes the data apart. */
 		mtftl_flush_bio(ftl, bio);
@@ -475,8 +475,8 @@ static int mtftl_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *err
 	struct mtftl_bio *io = dm_per_bio_data(bio, sizeof(*io));
 	struct mtftl *ftl = ti->private;
 
-	if (bio_op(bio) == REQ_OP_READ && io->epoch) {
-		percpu_ref_put(io->epoch);
+	if (io->reads) {
+		mtftl_compat_reader_leave(&ftl->readers, io->reader);
 		if (unlikely(*error))
 			mtftl_count(ftl, read_errors, 1);
 	}
