@@ -93,27 +93,33 @@ static void drop_page(struct mtftl *ftl, u32 value)
 		atomic_dec(&mtftl_page_zone(ftl, value)->valid);
 }
 
-/* A filled slot becomes the block's newest data. */
+/*
+ * A filled slot becomes the block's newest data. Where an older one is not in flight yet, that one
+ * takes the data and this one is not needed: somebody may wait for the older slot,
+ * in a flush or before a reset, who does not know of this one.
+ */
 void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 value)
 {
 	struct mtftl_shard *shard = mtftl_shard(ftl, lba);
-	struct mtftl_slot *older;
+	struct mtftl_slot *older = NULL;
+	void *from, *to = NULL;
 	unsigned long flags;
 	u32 old;
 
 	spin_lock_irqsave(&shard->lock, flags);
 	old = ftl->map[lba];
-	slot->lba = lba;
-	slot->prev = old;
-	if (mtftl_is_slot(old)) {
-		older = mtftl_slot(ftl, old, NULL);
-		/* Not in flight: it dies here and will never have a page. */
-		if (older->state == MTFTL_SLOT_FILLED)
-			slot->prev = older->prev;
+	if (mtftl_is_slot(old))
+		older = mtftl_slot(ftl, old, &to);
+	if (older && older->state == MTFTL_SLOT_FILLED) {
+		mtftl_slot(ftl, value, &from);
+		memcpy(to, from, MTFTL_BLOCK_SIZE);
+		slot->lba = MTFTL_NO_LBA;
 	} else {
+		slot->lba = lba;
+		slot->prev = old;
 		drop_page(ftl, old);
+		WRITE_ONCE(ftl->map[lba], value);
 	}
-	WRITE_ONCE(ftl->map[lba], value);
 	/* Pairs with the writer's acquire: it composes only what was published. */
 	smp_store_release(&slot->state, MTFTL_SLOT_FILLED);
 	spin_unlock_irqrestore(&shard->lock, flags);
