@@ -28,8 +28,8 @@ u32 mtftl_victim_limit(u32 payload, u64 logical_blocks, u32 zones)
 {
 	u64 average = div_u64(logical_blocks + zones - 1, zones);
 	u32 limit = payload - payload / LEAST_GAIN;
-	/* Units at a batch's end are short: half the least gain may be their headers. */
-	u32 most = payload - payload / (2 * LEAST_GAIN) - 1;
+	/* Units at a batch's end are short: some of the least gain may be their headers. */
+	u32 most = payload - payload / (4 * LEAST_GAIN) - 1;
 
 	if (average > limit)
 		limit = average < most ? average : most;

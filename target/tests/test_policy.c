@@ -100,7 +100,7 @@ static void victims_gain_something_worth_it(void **state)
 	for (zones = 10; zones < 40; zones++) {
 		u32 limit = mtftl_victim_limit(payload, 9800, zones);
 
-		assert_true(limit < payload - payload / 100);
+		assert_true(limit < payload - payload / 200);
 		/* Were all of them above the limit, there would be more data than there is. */
 		assert_true((u64)zones * (limit + 1) > 9800);
 	}
