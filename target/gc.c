@@ -95,7 +95,7 @@ struct mtftl_gc {
 	u32 moving;		/* blocks found in the victim under way */
 	atomic_t moved;		/* of these, by now */
 	struct work_struct reset_work;
-	struct gc_reset resets[RESETS];	/* reset_work only, like resetting */
+	struct gc_reset *resets;	/* reset_work only, like resetting */
 	struct gc_pending resetting;
 	struct workqueue_struct *wq;
 	bool active;		/* free zones are short: users are paced */
@@ -865,7 +865,8 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 	init_completion(&gc->resetting.done);
 	INIT_WORK(&gc->reset_work, reset_work);
 	gc->wq = alloc_ordered_workqueue("mtftl-reset-%s", WQ_MEM_RECLAIM, ftl->dev->name);
-	if (!gc->wq)
+	gc->resets = kcalloc(RESETS, sizeof(*gc->resets), GFP_KERNEL);
+	if (!gc->wq || !gc->resets)
 		return -ENOMEM;
 	for (i = 0; i < BATCH_UNITS; i++) {
 		gc->units[i] = mtftl_unit_alloc(ftl, gc->unit_blocks);
@@ -891,6 +892,7 @@ void mtftl_gc_free(struct mtftl *ftl)
 		worker_free(&gc->workers[i]);
 	for (i = 0; i < BATCH_UNITS; i++)
 		mtftl_unit_free(gc->units[i]);
+	kfree(gc->resets);
 	kfree(gc);
 	ftl->gc_data = NULL;
 }
