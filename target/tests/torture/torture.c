@@ -44,6 +44,7 @@
 #define STORM_RATE	100u	/* failing reads and writes in a million */
 #define STORM_TRIES	5u	/* of a read that fails */
 #define STORM_STEPS	10u
+#define HOT_PLACES	16u
 #define LATENCIES	40u	/* powers of two of nanoseconds */
 #define MAX_FAULTS	3u	/* of a device: each costs it a zone */
 #define JUDGE_EVERY	16u	/* mounts with a failed allocation */
@@ -226,9 +227,13 @@ static uint64_t choose_block(struct worker *worker, unsigned int nr)
 
 	switch (plan->pattern[worker->index]) {
 	case HOT:
-		/* What a hot spot leaves behind when it moves keeps its last version. */
+		/*
+		 * What a hot spot leaves behind when it moves keeps its last version. It goes round
+		 * few places, so that older versions are on flash, to come back by mistake.
+		 */
 		place = plan->hot_place + atomic_load(&ops_done) / plan->hot_ops;
-		return (random64(&place) + below(&worker->random, plan->hot_blocks)) % room;
+		place = random64(&place) % HOT_PLACES * (dev->nr_blocks / HOT_PLACES);
+		return (place + below(&worker->random, plan->hot_blocks)) % room;
 	case SEQUENTIAL:
 		a = worker->next <= room ? worker->next : 0;
 		worker->next = a + nr;
@@ -411,6 +416,7 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 	static const unsigned int units[] = { 1, 2, 8, 32 };
 	struct plan p = { 0 };
 	unsigned int i, x = below(random, 100);
+	bool meet;
 
 	p.kind = x < 50 || round < 4 ? ROUND_WORK : x < 72 ? ROUND_FLUSH : x < 81 ? ROUND_STOP :
 		 x < 95 ? ROUND_MOUNT : ROUND_IDLE;
@@ -428,8 +434,9 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 	p.weight[DO_FLUSH] = below(random, 3) ? below(random, 4) : 0;
 	p.weight[DO_DISCARD] = below(random, 2) ? 0 : below(random, 12);
 	p.weight[DO_ZEROES] = below(random, 3) ? 0 : below(random, 6);
+	meet = !below(random, 3);
 	for (i = 0; i < MAX_WORKERS; i++)
-		p.pattern[i] = below(random, NR_PATTERNS);
+		p.pattern[i] = meet ? HOT : below(random, NR_PATTERNS);
 	p.hot_blocks = (unsigned int)magnitude(random, 2, 7);
 	p.hot_ops = (unsigned int)magnitude(random, 5, 12);
 	p.hot_place = random64(random);
