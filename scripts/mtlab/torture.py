@@ -55,12 +55,13 @@ def program() -> Path:
     headers = [*sorted(SOURCE.glob("*.h")), *sorted((SOURCE / "fuawrite").glob("*.h")),
                ROOT / "target/format.h", ROOT / "target/pure.h"]
     binary = BUILD / f"torture/torture-{digest(*sources, *headers)}"
-    if not binary.exists():
-        binary.parent.mkdir(parents=True, exist_ok=True)
-        part = binary.with_suffix(".part")
-        output(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Wshadow", "-Werror",
-                "-static", "-pthread", "-o", part, *sources])
-        part.rename(binary)
+    with lock("torture"):
+        if not binary.exists():
+            binary.parent.mkdir(parents=True, exist_ok=True)
+            part = binary.with_suffix(".part")
+            output(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Wshadow", "-Werror",
+                    "-static", "-pthread", "-o", part, *sources])
+            part.rename(binary)
     return binary
 
 
