@@ -71,12 +71,17 @@ static FlashTuning tuning_of(uint64_t read, uint64_t program, uint64_t erase)
     };
 }
 
+/* Windows of the device that is opened next: blocks of each, and how many. */
+static uint32_t window_blocks, windows;
+
 static Rig *rig_open(const FlashShape *shape, const FlashTuning *tuning)
 {
     Rig *rig = calloc(1, sizeof(*rig));
     char *why;
 
     rig->dev.owner = rig;
+    rig->dev.window_blocks = window_blocks;
+    rig->dev.window_bytes = (uint64_t)windows * window_blocks * BLOCK;
     rig->dev.done = on_done;
     rig->dev.lost_power = on_lost_power;
     rig->dev.tuning = *tuning;
@@ -118,14 +123,13 @@ static void submit(Rig *rig, FlashCmdKind kind, uint32_t zone, uint64_t block,
 }
 
 /* Every block carries its number and a salt. */
-static void put_write(Rig *rig, uint32_t zone, uint64_t block, uint32_t nlb,
-                      uint64_t salt, bool fua)
+static FlashCmd *write_new(Rig *rig, uint32_t zone, uint64_t block,
+                           uint32_t nlb, uint64_t salt)
 {
     FlashCmd *cmd = cmd_new(FLASH_CMD_WRITE, zone, block, nlb);
 
     cmd->data = calloc(nlb, BLOCK);
     cmd->oob = calloc(nlb, rig->dev.media.shape.meta_size + 1);
-    cmd->fua = fua;
     for (uint32_t i = 0; i < nlb; i++) {
         uint64_t *p = (uint64_t *)(cmd->data + i * BLOCK);
 
@@ -133,6 +137,15 @@ static void put_write(Rig *rig, uint32_t zone, uint64_t block, uint32_t nlb,
         p[1] = block + i;
         p[2] = p[511] = salt;
     }
+    return cmd;
+}
+
+static void put_write(Rig *rig, uint32_t zone, uint64_t block, uint32_t nlb,
+                      uint64_t salt, bool fua)
+{
+    FlashCmd *cmd = write_new(rig, zone, block, nlb, salt);
+
+    cmd->fua = fua;
     flash_dev_submit(&rig->dev, cmd);
 }
 
@@ -808,6 +821,304 @@ static void test_orderly_close(void **state)
     rig_free(rig);
 }
 
+/* Random write windows: one of 8 blocks, on 2 dies, units of 4 blocks. */
+
+static Rig *window_rig(uint32_t buffer_blocks)
+{
+    FlashTuning t = tuning_of(50 * US, 1 * MS, 3 * MS);
+    Rig *rig;
+
+    window_blocks = 8;
+    windows = 1;
+    t.buffer = buffer_blocks * BLOCK;
+    rig = rig_new(shape_of(1, 2, 1, 16384, 1), t);
+    return rig;
+}
+
+static void window_free(Rig *rig)
+{
+    rig_free(rig);
+    window_blocks = windows = 0;
+}
+
+static void window_open(Rig *rig, uint32_t zone)
+{
+    FlashCmd *cmd = cmd_new(FLASH_CMD_OPEN, zone, 0, 0);
+
+    cmd->window = true;
+    flash_dev_submit(&rig->dev, cmd);
+}
+
+/* Writes to the window, as the front end does: commit is where it is then. */
+static void window_write(Rig *rig, uint32_t zone, uint64_t block, uint32_t nlb,
+                         uint64_t salt, uint64_t commit)
+{
+    FlashCmd *cmd = write_new(rig, zone, block, nlb, salt);
+
+    cmd->window = true;
+    cmd->commit = commit;
+    flash_dev_submit(&rig->dev, cmd);
+}
+
+static void window_commit(Rig *rig, uint32_t zone, uint64_t commit)
+{
+    FlashCmd *cmd = cmd_new(FLASH_CMD_COMMIT, zone, 0, 0);
+
+    cmd->window = true;
+    cmd->commit = commit;
+    flash_dev_submit(&rig->dev, cmd);
+}
+
+static uint64_t salt_at(Rig *rig, uint32_t zone, uint64_t block)
+{
+    uint64_t data[BLOCK / 8];
+    uint8_t oob[64];
+
+    flash_dev_copy(&rig->dev, zone, block, 1, (uint8_t *)data, oob);
+    return data[2];
+}
+
+/* Written k times, read while it is there, programmed once. */
+static void test_window_overwrites(void **state)
+{
+    Rig *rig = window_rig(64);
+    uint64_t start;
+
+    (void)state;
+    window_open(rig, 0);
+    for (int k = 1; k <= 100; k++) {
+        window_write(rig, 0, 4, 4, 2 * k, 0);   /* in any order */
+        window_write(rig, 0, 0, 4, k, 0);
+    }
+    submit(rig, FLASH_CMD_READ, 0, 0, 8);
+    assert_int_equal(rig->done, 202);
+    assert_int_equal(rig->dev.time.now, 0);
+    assert_int_equal(rig->dev.stats.buffer_hits, 2);
+    assert_int_equal(rig->dev.stats.programmed_bytes, 0);
+    assert_int_equal(rig->dev.stats.buffer_used, 8 * BLOCK);
+    assert_int_equal(salt_at(rig, 0, 3), 100);
+    assert_int_equal(salt_at(rig, 0, 4), 200);
+
+    window_commit(rig, 0, 8);
+    drain(rig);
+    assert_int_equal(rig->dev.time.now, 1 * MS);        /* on two dies */
+    assert_int_equal(rig->dev.stats.programmed_bytes, 8 * BLOCK);
+    assert_int_equal(rig->dev.stats.written_bytes, 800 * BLOCK);
+    start = rig->dev.time.now;
+    submit(rig, FLASH_CMD_READ, 0, 0, 4);
+    assert_int_equal(run(rig, 1) - start, 50 * US);
+    assert_int_equal(salt_at(rig, 0, 3), 100);
+    /* the next window begins empty */
+    assert_int_equal(salt_at(rig, 0, 8), 0);
+    window_free(rig);
+}
+
+/* A write beyond the window slides it, and waits for the slots that takes. */
+static void test_window_slides(void **state)
+{
+    Rig *rig = window_rig(12);                  /* 8 set aside, 4 for all */
+
+    (void)state;
+    window_open(rig, 0);
+    window_write(rig, 0, 0, 8, 1, 0);
+    window_write(rig, 0, 8, 4, 2, 4);           /* a unit leaves */
+    assert_int_equal(rig->done, 3);
+    window_write(rig, 0, 12, 4, 3, 8);          /* must wait for its end */
+    window_write(rig, 0, 8, 1, 4, 8);           /* in order, behind it */
+    assert_int_equal(rig->done, 3);
+    assert_int_equal(salt_at(rig, 0, 8), 2);
+    assert_int_equal(run(rig, 2), 1 * MS);
+    assert_int_equal(salt_at(rig, 0, 8), 4);
+    assert_int_equal(salt_at(rig, 0, 15), 3);
+    /* twice the window at once: its own first blocks leave */
+    window_write(rig, 0, 8, 16, 5, 16);
+    assert_int_equal(run(rig, 1), 3 * MS);
+    assert_int_equal(rig->dev.stats.buffer_max, 12 * BLOCK);
+    window_commit(rig, 0, 24);
+    drain(rig);
+    assert_int_equal(rig->dev.stats.programmed_bytes, 24 * BLOCK);
+    assert_int_equal(rig->dev.stats.buffer_used, 8 * BLOCK);
+    assert_int_equal(rig->dev.media.zones[0].wp, 24);
+    window_free(rig);
+}
+
+/* Blocks never written are committed as zeroes. Others feel the window. */
+static void test_window_in_the_buffer(void **state)
+{
+    Rig *rig = window_rig(12);
+
+    (void)state;
+    put_write(rig, 1, 0, 5, 9, false);
+    assert_int_equal(rig->done, 0);             /* four fit beside the window */
+    assert_int_equal(run(rig, 1), 1 * MS);
+    window_open(rig, 0);
+    window_write(rig, 0, 3, 1, 7, 0);
+    window_commit(rig, 0, 4);
+    drain(rig);
+    assert_int_equal(salt_at(rig, 0, 0), 0);
+    assert_int_equal(salt_at(rig, 0, 3), 7);
+    assert_false(flash_dev_bad(&rig->dev, 0, 0, 4));
+    window_free(rig);
+}
+
+/* Finish programs the window's blocks as part of its padding. */
+static void test_window_finish_and_reset(void **state)
+{
+    Rig *rig = window_rig(64);
+    uint64_t start;
+
+    (void)state;
+    window_open(rig, 0);
+    window_write(rig, 0, 0, 6, 1, 0);
+    /* 1024 units on two dies */
+    assert_int_equal(timed(rig, FLASH_CMD_FINISH, 0), 512 * MS);
+    assert_int_equal(rig->dev.stats.programmed_bytes, 4096 * BLOCK);
+    assert_int_equal(salt_at(rig, 0, 5), 1);
+    start = rig->dev.time.now;
+    submit(rig, FLASH_CMD_READ, 0, 4, 2);
+    assert_int_equal(run(rig, 1) - start, 50 * US);
+
+    window_open(rig, 1);
+    window_write(rig, 1, 0, 8, 2, 0);
+    assert_int_equal(timed(rig, FLASH_CMD_RESET, 1), 0);        /* no erase */
+    assert_int_equal(salt_at(rig, 1, 0), 0);
+    window_open(rig, 1);
+    window_write(rig, 1, 0, 8, 3, 0);
+    window_commit(rig, 1, 2);                   /* half a unit, waits */
+    assert_int_equal(timed(rig, FLASH_CMD_RESET, 1), 0);
+    assert_int_equal(rig->dev.stats.buffer_used, 8 * BLOCK);
+    assert_int_equal(rig->dev.media.zones[1].wp, 0);
+    window_free(rig);
+}
+
+/* Nothing acknowledged is lost that went through a window. */
+static void check_window(Rig *rig)
+{
+    /* zone 0: 2 blocks as ever, lost, then a window at 8 after its commit */
+    assert_int_equal(rig->dev.zones[0].accepted, 8);
+    assert_true(flash_dev_bad(&rig->dev, 0, 0, 1));
+    assert_true(flash_dev_bad(&rig->dev, 0, 1, 1));
+    assert_false(flash_dev_bad(&rig->dev, 0, 2, 100));
+    for (int i = 2; i < 14; i++) {
+        assert_int_equal(salt_at(rig, 0, i), i < 13 ? 2 : 0);
+    }
+    assert_true(rig->dev.media.zones[0].flags & FLASH_ZONE_WINDOW);
+}
+
+static void fill_window(Rig *rig)
+{
+    put_write(rig, 0, 0, 2, 1, false);
+    window_open(rig, 0);
+    window_write(rig, 0, 2, 8, 2, 2);
+    window_write(rig, 0, 10, 3, 2, 8);
+    flash_time_run(&rig->dev.time, 500 * US);   /* programs in flight */
+}
+
+static void test_window_and_power(void **state)
+{
+    Rig *rig = window_rig(64);
+    FlashShape shape = rig->dev.media.shape;
+    FlashTuning tuning = rig->dev.tuning;
+    int status;
+    pid_t pid;
+
+    (void)state;
+    fill_window(rig);
+    flash_dev_cut(&rig->dev, 500 * US);
+    drain(rig);
+    flash_dev_power_on(&rig->dev);
+    assert_int_equal(rig->dev.stats.lost_bytes, 2 * BLOCK);
+    assert_int_equal(rig->dev.stats.buffer_used, 8 * BLOCK);
+    check_window(rig);
+    window_write(rig, 0, 8, 1, 3, 8);
+    assert_int_equal(salt_at(rig, 0, 8), 3);
+    rig_free(rig);
+
+    unlink(path);
+    pid = fork();
+    if (!pid) {
+        fill_window(rig_open(&shape, &tuning));
+        kill(getpid(), SIGKILL);
+    }
+    waitpid(pid, &status, 0);
+    assert_true(WIFSIGNALED(status));
+    rig = rig_open(&shape, &tuning);
+    check_window(rig);
+    flash_dev_end_window(&rig->dev, 0);
+    assert_int_equal(rig->dev.zones[0].accepted, 13);
+    window_free(rig);
+}
+
+/*
+ * Random writes, commits and cuts in four windows: each acknowledged block is
+ * there with its newest data, before the write pointer and after it.
+ */
+static void test_random_windows(void **state)
+{
+    FlashTuning t = tuning_of(20 * US, 300 * US, 1 * MS);
+    uint64_t salt[4][512] = { 0 }, wp[4] = { 0 }, next = 1;
+    FlashShape s = shape_of(2, 2, 1, 8192, 2);
+    Rig *rig;
+
+    (void)state;
+    s.zone_blocks = s.zone_cap = 512;
+    s.pages_per_block = 8;
+    t.buffer = 70 * BLOCK;
+    t.bus = bus;
+    window_blocks = 16;
+    windows = 4;
+    rig = rig_new(s, t);
+    srandom(2);
+    for (int step = 0; step < 50000; step++) {
+        uint32_t zone = random() % 4, kind = random() % 64;
+        uint64_t at = wp[zone] + random() % 24, n = 1 + random() % 8;
+
+        flash_time_run(&rig->dev.time,
+                       rig->dev.time.now + random() % (100 * US));
+        window_open(rig, zone);
+        if (kind == 0 || (kind < 8 && wp[zone] > 480)) {
+            drain(rig);
+            submit(rig, kind % 2 ? FLASH_CMD_FINISH : FLASH_CMD_RESET, zone, 0,
+                   0);
+            drain(rig);
+            submit(rig, FLASH_CMD_RESET, zone, 0, 0);
+            memset(salt[zone], 0, sizeof(salt[zone]));
+            wp[zone] = 0;
+        } else if (kind < 3) {
+            while (rig->dev.wait_head) {
+                run(rig, 1);    /* what waits is not acknowledged */
+            }
+            flash_dev_cut(&rig->dev, rig->dev.time.now);
+            flash_time_run(&rig->dev.time, rig->dev.time.now);
+            flash_dev_power_on(&rig->dev);
+        } else if (kind < 16) {
+            wp[zone] += random() % 9;
+            wp[zone] = wp[zone] < 512 ? wp[zone] : 512;
+            window_commit(rig, zone, wp[zone]);
+        } else if (kind < 32) {
+            submit(rig, FLASH_CMD_READ, zone, random() % 500, 8);
+        } else if (at + n <= 512) {
+            for (uint64_t i = at; i < at + n; i++) {
+                salt[zone][i] = next;
+            }
+            wp[zone] = at + n > wp[zone] + 16 ? at + n - 16 : wp[zone];
+            window_write(rig, zone, at, n, next++, wp[zone]);
+        }
+        if (random() % 4 == 0) {
+            drain(rig);
+            for (uint32_t b = 0; b < 512; b++) {
+                assert_false(flash_dev_bad(&rig->dev, zone, b, 1));
+                assert_int_equal(salt_at(rig, zone, b), salt[zone][b]);
+            }
+            assert_int_equal(rig->dev.zones[zone].accepted, wp[zone]);
+        }
+        assert_true(rig->dev.stats.buffer_used <= 70 * BLOCK);
+    }
+    assert_true(rig->dev.stats.cuts > 1000 && rig->dev.stats.waited > 1000);
+    assert_int_equal(rig->dev.stats.lost_bytes, 0);
+    window_free(rig);
+}
+
 /* The image. */
 
 static void assert_refused(FlashShape shape, const char *word)
@@ -999,6 +1310,12 @@ int main(void)
         cmocka_unit_test(test_cut_leaves_holes),
         cmocka_unit_test(test_kill),
         cmocka_unit_test(test_orderly_close),
+        cmocka_unit_test(test_window_overwrites),
+        cmocka_unit_test(test_window_slides),
+        cmocka_unit_test(test_window_in_the_buffer),
+        cmocka_unit_test(test_window_finish_and_reset),
+        cmocka_unit_test(test_window_and_power),
+        cmocka_unit_test(test_random_windows),
         cmocka_unit_test(test_image_of_another_shape),
         cmocka_unit_test(test_image_in_use),
         cmocka_unit_test(test_random_cuts),

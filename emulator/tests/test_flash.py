@@ -132,7 +132,12 @@ BAD = [
     ({"ms": "8", "mset": "1"}, "mset=0"),
     ({"ms": "24"}, "takes ms 0, 8, 16 or 64"),
     ({"logical_block_size": "1024"}, "512 or 4096"),
-    ({"zoned.zrwas": "64K", "zoned.zrwafg": "4K"}, "zoned.zrwas"),
+    ({"zoned.zrwas": "64K", "zoned.numzrwa": "16"}, "16 windows of 65536 bytes leave nothing of flash.buffer"),
+    ({"zoned.zrwas": "64K"}, "64 windows of 65536 bytes"),
+    ({"zoned.zrwas": "64K", "zoned.zrwafg": "0"}, "zoned.zrwafg, 0"),
+    ({"zoned.zrwas": "64K", "logical_block_size": "0"}, "need a logical_block_size"),
+    ({"zoned.zrwas": "64K", "zoned.zrwafg": "2K"}, "zoned.zrwafg, 2048"),
+    ({"zoned.zrwas": "512M", "zoned.numzrwa": "1"}, "at most 65535 logical blocks"),
     ({"zoned.cross_read": "on"}, "zoned.cross_read"),
     ({"flash.media": "/nowhere/at/all"}, "No such file"),
 ]
@@ -218,6 +223,94 @@ def test_power_cuts(lab_run) -> None:
     assert int(program[0]) in (8, 12)
     assert got["later"] == "error" and got["timed"] == "8 cl e f"
     assert got["on"] == "0" and got["again"] == "g"
+
+
+# Random write windows: 16 blocks, sliding by 4, in two zones at a time.
+WINDOWS = {"zoned.zone_size": "16M", "zoned.zone_capacity": "12M", "zoned.max_open": "4", "zoned.max_active": "4",
+           "zoned.zrwas": "64K", "zoned.zrwafg": "16K", "zoned.numzrwa": "2"}
+ZRWA = TOOLS + r"""
+# Each prints its status: w ZONE BLOCK COUNT BYTE, o ZONE (open with a window), c ZONE BLOCK (commit to it), z VERB ZONE
+t() { "$@" >/tmp/out 2>&1; r=$?; s=$(sed -n 's/.*(0x\([0-9a-f]*\)).*/\1/p' /tmp/out); printf '%s ' ${s:-$r}; }
+w() { head -c $(($3 * 4096)) /dev/zero | tr '\0' "$4" > /tmp/in$2
+    t nvme write /dev/nvme0n1 -s $(($1 * 4096 + $2)) -c $(($3 - 1)) -z $(($3 * 4096)) -d /tmp/in$2; }
+o() { t nvme zns open-zone /dev/nvme0n1 -s $(($1 * 4096)) -r; }
+c() { t nvme zns zrwa-flush-zone /dev/nvme0n1 -l $(($1 * 4096 + $2)); }
+z() { t nvme zns $1-zone /dev/nvme0n1 -s $(($2 * 4096)); }
+# at ZONE: write pointer, state, attributes
+at() { nvme zns report-zones /dev/nvme0n1 -s $(($1 * 4096)) -d 1 |
+    sed -n 's/.*WP: *\(0x\)*\([0-9a-f]*\).*State: *\([^ ]*\).*Attrs: *\([^ ]*\).*/\2 \3 \4/p' |
+    { read p s a; echo $((0x$p - $1 * 4096)) $s $a; }; }
+"""
+
+
+def test_windows_are_those_of_qemu(lab_run) -> None:
+    """What the host sees of random write windows is what it sees on a namespace without flash."""
+    script = ZRWA + r"""
+        echo limit: $(o 0; o 0; o 1; o 2)
+        echo any_order: $(w 0 4 4 a; w 0 0 4 b; w 0 4 1 c) $(at 0) $(get 0 0) $(get 0 4) $(get 0 5) $(get 0 8)
+        echo slides: $(w 0 16 4 d) $(at 0) $(get 0 3) $(get 0 19)
+        echo outside: $(w 0 0 1 x; w 0 36 1 x) $(get 0 0)
+        echo commit: $(c 0 7; c 0 9; c 0 24; c 0 3; c 2 3) $(at 0)
+        echo append: $(t nvme zns zone-append /dev/nvme0n1 -s 0 -z 4096 -d /tmp/in0)
+        echo closed: $(z close 0) $(at 0) $(o 2) $(w 0 8 1 e) $(at 0) $(get 0 8)
+        echo finish: $(w 1 0 6 f; z finish 1) $(at 1) $(get 1 5) $(get 1 6) $(w 1 6 1 x)
+        echo back: $(o 2; z reset 0) $(at 0) $(get 0 8) $(o 3; o 0)
+        echo unaligned: $(z reset 3; w 3 0 3 g; o 3)
+        echo full: $(w 2 0 16 h; for i in $(seq 15 16 3071); do c 2 $i; done | tr -d ' 0') $(at 2)
+        echo given_back: $(c 2 3071; o 1; z reset 3; o 3)
+        """
+    ours, stock = (values(lab_run(script, profile=profile, device=WINDOWS | more, **LOCKSTEP).output)
+                   for profile, more in (("dram", SMALL | WINDOWS), ("stock", {})))
+    assert ours == stock
+    assert ours["limit"] == "0 0 0 41b7"
+    assert ours["any_order"] == "0 0 0 0 0x30 0x8 b c a 0"
+    assert ours["slides"] == "0 4 0x30 0x8 b d"
+    assert ours["outside"] == "41bc 41bc b"
+    assert ours["commit"] == "0 4002 41b8 41b8 4002 8 0x30 0x8"
+    assert ours["closed"] == "0 8 0x40 0x8 41b7 0 8 0x20 0x8 e"
+    assert ours["back"] == "0 0 0 0x10 0 0 0 41b7"
+    assert ours["given_back"] == "4002 41bf 0 0"
+
+
+def test_windows_in_time_and_power(lab_run, tmp_path: Path) -> None:
+    """Overwritten in place, programmed once, and never lost, whether it was committed or not."""
+    media, trace = tmp_path / "media", tmp_path / "trace"
+    device = SMALL | WINDOWS | {"flash.write_cmd_ns": "10000", "flash.commit_ns": "20000"}
+    got = values(lab_run(ZRWA + r"""
+        { o 0; for i in $(seq 50); do w 0 0 16 a; done; w 0 8 8 b; sync_; c 0 3; sleep 0.1; } >/dev/null
+        echo before: $(at 0)
+        flash 1; echo cut: $(get 0 0); flash 0
+        echo after: $(at 0) $(get 0 3) $(get 0 4) $(get 0 15) $(get 0 16)
+        echo goes_on: $(w 0 4 4 c; c 0 7) $(at 0) $(get 0 7) $(o 1; o 2)
+        put 2 0 1 d
+        """, profile="dram", device=device, media=media, **LOCKSTEP,
+        qemu=["-trace nvme_flash_submit -trace nvme_flash_done", f"-D {trace}"]).output)
+    assert got["before"] == "4 0x30 0x8" and got["cut"] == "error"
+    assert got["after"] == "4 0x40 0x8 a a b 0"
+    assert got["goes_on"] == "0 0 8 0x20 0x8 c 0 41b7"
+    took = re.findall(r"submit .*kind ([18]) .*at (\d+)\n.*done .*at (\d+)", trace.read_text())
+    assert {(kind, int(done) - int(at)) for kind, at, done in took} == {("1", 10000), ("8", 20000)}
+    assert [kind for kind, *_ in took].count("1") == 50 + 1 + 1 + 1
+    got = values(lab_run(ZRWA + r"""
+        echo zone: $(at 0) $(get 0 7) $(get 0 8) $(get 0 15); echo lost: $(at 2)
+        echo count: $(o 1; o 2; z reset 0; o 2) $(get 0 8)
+        """, profile="dram", device=device, media=media, **LOCKSTEP).output)
+    assert got["zone"] == "8 0x40 0x8 c b b" and got["lost"] == "0 0x10 0"
+    assert got["count"] == "0 41b7 0 0 0"
+
+
+def test_windows_when_the_controller_resets(lab_run) -> None:
+    """Writes that wait to slide their window do so without their host."""
+    got = values(lab_run(ZRWA + r"""
+        { o 0; w 0 0 16 a; w 0 16 4 b; } >/dev/null
+        for i in 20 24 28; do w 0 $i 4 c >/dev/null & done
+        sleep 2; nvme reset /dev/nvme0; wait; sleep 20
+        echo there: $(at 0) $(get 0 0) $(get 0 19) $(get 0 31)
+        echo on: $(w 0 33 1 d) $(at 0) $(get 0 33) $(z reset 0) $(at 0) $(get 0 33)
+        """, profile="dram", device=SMALL | WINDOWS | {"flash.program_ns": "5000000000", "flash.buffer": "144K"},
+        **LOCKSTEP).output)
+    assert got["there"] == "16 0x30 0x8 a b c"
+    assert got["on"] == "0 20 0x30 0x8 d 0 0 0x10 0 0"
 
 
 def test_faults(lab_run) -> None:
@@ -336,7 +429,8 @@ def test_random_commands(lab_run, tmp_path: Path) -> None:
     program = compile_c(tmp_path / "fuzz", "-static", HERE / "guest/fuzz.c")
     count = os.environ.get("MTFTL_FUZZ", "3000")
     result = lab_run(f"./fuzz {count} 1 && nvme id-ns /dev/nvme0n1 >/dev/null", push=[program], profile="tlc",
-                     cpus=2, module=False, timeout=1200)
+                     device={"zoned.zrwas": "64K", "zoned.zrwafg": "8K", "zoned.numzrwa": "4"}, cpus=2, module=False,
+                     timeout=1200)
     assert result.status == 0, result.output
 
 

@@ -264,11 +264,13 @@ void flash_media_reset(FlashMedia *m, uint32_t zone)
 {
     FlashImageZone *z = &m->zones[zone];
     uint64_t lba = zone * m->shape.zone_blocks;
-    uint64_t used = z->wp;
+    uint64_t used = z->wp > z->ahead ? z->wp : z->ahead;
 
     z->wp = 0;
     z->padded = 0;
-    z->flags &= ~(FLASH_ZONE_FINISHED | FLASH_ZONE_EXT_VALID);
+    z->ahead = 0;
+    z->flags &= ~(FLASH_ZONE_FINISHED | FLASH_ZONE_EXT_VALID |
+                  FLASH_ZONE_WINDOW);
     z->erases++;
     flash_media_mark(m, lba, used, false);
     if (used) {

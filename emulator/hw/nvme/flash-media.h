@@ -17,7 +17,9 @@
  * zone's write pointer either holds its data or has its bad bit set.
  * flash_media_begin() is called when a program reaches the cell array and
  * flash_media_commit() when it ends, so a kill of the process between the two
- * leaves exactly what a power loss leaves.  Pure C; the owner serialises.
+ * leaves exactly what a power loss leaves.  A random write window (ZRWA)
+ * begins at the write pointer.  Its blocks lie here too, at their own place:
+ * the drive keeps them through a power loss.  Pure C; the owner serialises.
  */
 
 #ifndef HW_NVME_FLASH_MEDIA_H
@@ -58,6 +60,7 @@ enum {
     FLASH_ZONE_READ_ONLY = 1 << 1,
     FLASH_ZONE_OFFLINE = 1 << 2,
     FLASH_ZONE_EXT_VALID = 1 << 3,  /* descriptor extension is set */
+    FLASH_ZONE_WINDOW = 1 << 4,     /* has a random write window */
 };
 
 typedef struct FlashImageZone {
@@ -65,7 +68,8 @@ typedef struct FlashImageZone {
     uint64_t padded;            /* programmed by finish, the same way */
     uint32_t flags;
     uint32_t erases;
-    uint64_t reserved[5];
+    uint64_t ahead;             /* end of what its window ever held */
+    uint64_t reserved[4];
 } FlashImageZone;
 
 typedef struct FlashMedia {

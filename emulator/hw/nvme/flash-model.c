@@ -27,6 +27,7 @@ struct FlashUnit {
     uint32_t nlb;               /* blocks filled */
     uint64_t seq;
     bool dropped;               /* its zone was reset */
+    bool kept;                  /* from a window: the image has its data */
     bool begun;
     FlashWaiter *waiters;
     FlashUnit *next, *prev;     /* fill list or issued list */
@@ -82,6 +83,15 @@ static uint64_t units_at(const FlashDev *dev, uint64_t from, uint64_t to,
            (from + width - 1 - place) / width;
 }
 
+/* Where the zone's data ends, that in its window included. */
+static uint64_t zone_end(const FlashDev *dev, uint32_t zone)
+{
+    uint64_t accepted = dev->zones[zone].accepted;
+    uint64_t ahead = dev->media.zones[zone].ahead;
+
+    return accepted > ahead ? accepted : ahead;
+}
+
 /* Buffer accounting. */
 
 static void buffer_add(FlashDev *dev, int64_t bytes)
@@ -94,6 +104,17 @@ static void buffer_add(FlashDev *dev, int64_t bytes)
     if (s->buffer_used > s->buffer_max) {
         s->buffer_max = s->buffer_used;
     }
+}
+
+/* Blocks that still fit. */
+static uint64_t buffer_room(const FlashDev *dev)
+{
+    uint64_t size = dev->tuning.buffer, used = dev->stats.buffer_used;
+
+    if (!size) {
+        return UINT64_MAX;
+    }
+    return used < size ? (size - used) / dev->media.shape.block_size : 0;
 }
 
 /* Commands: the last steps. */
@@ -150,7 +171,7 @@ static void cmd_step(FlashDev *dev, FlashCmd *cmd)
 {
     assert(cmd->pending);
     if (!--cmd->pending) {
-        if (cmd->kind == FLASH_CMD_FINISH) {
+        if (cmd->kind == FLASH_CMD_FINISH && !cmd->status) {
             finish_ended(dev, cmd);
         }
         cmd_answer(dev, cmd);
@@ -177,7 +198,7 @@ static FlashUnit *unit_new(FlashDev *dev, uint32_t zone)
     u->zone = zone;
     u->block = dev->zones[zone].accepted;
     u->nlb = 0;
-    u->dropped = u->begun = false;
+    u->dropped = u->kept = u->begun = false;
     u->waiters = NULL;
     u->next = NULL;
     u->prev = dev->fill_tail;
@@ -274,9 +295,13 @@ static void unit_started(FlashTime *ft, FlashOp *op)
 {
     FlashUnit *u = op->arg;
     FlashDev *dev = time_dev(ft);
+    FlashZone *z = &dev->zones[u->zone];
 
     u->begun = true;
-    if (!u->dropped) {
+    if (!u->dropped && z->programmed < u->block + u->nlb) {
+        z->programmed = u->block + u->nlb;
+    }
+    if (!u->dropped && !u->kept) {
         flash_media_begin(&dev->media, u->zone, u->block, u->nlb);
     }
     if (dev->trouble.cut_at_program && !--dev->trouble.cut_at_program) {
@@ -301,8 +326,10 @@ static void unit_ended(FlashTime *ft, FlashOp *op)
     list_remove(&dev->issued_head, &dev->issued_tail, u);
     if (!u->dropped) {
         zone_forget_unit(dev, u);
-        flash_media_commit(&dev->media, u->zone, u->block, u->nlb, u->data,
-                           u->oob);
+        if (!u->kept) {
+            flash_media_commit(&dev->media, u->zone, u->block, u->nlb, u->data,
+                               u->oob);
+        }
         buffer_add(dev, -(int64_t)u->nlb * dev->media.shape.block_size);
     }
     waiters_step(dev, u);
@@ -361,6 +388,31 @@ static void issue_all(FlashDev *dev)
     }
 }
 
+/* n more blocks of a zone are in its unit, which leaves when it is full. */
+static void unit_grow(FlashDev *dev, FlashUnit *u, uint32_t n)
+{
+    FlashZone *z = &dev->zones[u->zone];
+
+    u->nlb += n;
+    z->accepted += n;
+    buffer_add(dev, (int64_t)n * dev->media.shape.block_size);
+    if (z->accepted % dev->unit_blocks == 0 ||
+        z->accepted == dev->media.shape.zone_cap) {
+        unit_issue(dev, u);
+    }
+}
+
+/* Up to n blocks more that fit into the buffer and the zone's unit. */
+static uint64_t unit_room(const FlashDev *dev, uint32_t zone, uint64_t n)
+{
+    uint64_t left = dev->unit_blocks -
+                    dev->zones[zone].accepted % dev->unit_blocks;
+    uint64_t room = buffer_room(dev);
+
+    n = n < room ? n : room;
+    return n < left ? n : left;
+}
+
 /* Writes. */
 
 static bool write_through(const FlashDev *dev, const FlashCmd *cmd)
@@ -375,23 +427,12 @@ static bool write_admit(FlashDev *dev, FlashCmd *cmd)
     FlashZone *z = &dev->zones[cmd->zone];
 
     while (cmd->admitted < cmd->nlb) {
-        uint32_t n = cmd->nlb - cmd->admitted;
-        uint64_t edge = z->accepted / dev->unit_blocks * dev->unit_blocks +
-                        dev->unit_blocks;
+        uint32_t n = unit_room(dev, cmd->zone, cmd->nlb - cmd->admitted);
         FlashUnit *u;
 
-        if (dev->tuning.buffer) {
-            uint64_t used = dev->stats.buffer_used;
-            uint64_t room = used < dev->tuning.buffer ?
-                (dev->tuning.buffer - used) / s->block_size : 0;
-
-            if (!room) {
-                return false;
-            }
-            n = n < room ? n : room;
+        if (!n) {
+            return false;
         }
-        n = n < edge - z->accepted ? n : edge - z->accepted;
-
         u = z->fill ? z->fill : unit_new(dev, cmd->zone);
         memcpy(u->data + (size_t)u->nlb * s->block_size,
                cmd->data + (size_t)cmd->admitted * s->block_size,
@@ -401,21 +442,95 @@ static bool write_admit(FlashDev *dev, FlashCmd *cmd)
                    cmd->oob + (size_t)cmd->admitted * s->meta_size,
                    (size_t)n * s->meta_size);
         }
-        u->nlb += n;
-        z->accepted += n;
         cmd->admitted += n;
-        buffer_add(dev, (int64_t)n * s->block_size);
         if (write_through(dev, cmd)) {
             unit_wait(u, cmd);
         }
-        if (z->accepted == edge || z->accepted == s->zone_cap) {
-            unit_issue(dev, u);
-        }
+        unit_grow(dev, u, n);
     }
     if (write_through(dev, cmd) && z->fill) {
         unit_issue(dev, z->fill);
     }
     return true;
+}
+
+/*
+ * Random write windows.  Their blocks lie in the image from the start, so that
+ * what was acknowledged is there after a cut, also while it is programmed.
+ */
+
+/* Blocks before the window whose program did not begin are holes from now on. */
+static void window_holes(FlashDev *dev, uint32_t zone)
+{
+    FlashZone *z = &dev->zones[zone];
+
+    if (z->fill && !z->fill->kept) {
+        unit_issue(dev, z->fill);
+    }
+    flash_media_begin(&dev->media, zone, z->accepted, 0);
+}
+
+static void window_store(FlashDev *dev, FlashCmd *cmd, uint64_t end)
+{
+    const FlashShape *s = &dev->media.shape;
+    FlashImageZone *iz = &dev->media.zones[cmd->zone];
+    uint64_t block = cmd->block + cmd->admitted;
+
+    if (block >= end) {
+        return;
+    }
+    iz->ahead = iz->ahead > end ? iz->ahead : end;
+    flash_media_mark(&dev->media, cmd->zone * s->zone_blocks + block,
+                     end - block, true);
+    flash_media_commit(&dev->media, cmd->zone, block, end - block,
+                       cmd->data + (size_t)cmd->admitted * s->block_size,
+                       cmd->oob + (size_t)cmd->admitted * s->meta_size);
+    cmd->admitted += end - block;
+}
+
+/* Write what the window holds, slide it as far as fits; true: all done. */
+static bool window_admit(FlashDev *dev, FlashCmd *cmd)
+{
+    FlashZone *z = &dev->zones[cmd->zone];
+    uint64_t end = cmd->block + cmd->nlb;
+
+    window_holes(dev, cmd->zone);
+    while (z->accepted < cmd->commit) {
+        uint64_t edge = z->accepted + dev->window_blocks;
+        uint32_t n = unit_room(dev, cmd->zone, cmd->commit - z->accepted);
+        FlashUnit *u;
+
+        window_store(dev, cmd, end < edge ? end : edge);
+        if (!n) {
+            return false;
+        }
+        u = z->fill ? z->fill : unit_new(dev, cmd->zone);
+        u->kept = true;
+        dev->media.zones[cmd->zone].wp = z->accepted + n;
+        unit_grow(dev, u, n);
+    }
+    window_store(dev, cmd, end);
+    return true;
+}
+
+void flash_dev_end_window(FlashDev *dev, uint32_t zone)
+{
+    FlashImageZone *iz = &dev->media.zones[zone];
+
+    window_holes(dev, zone);
+    iz->flags &= ~FLASH_ZONE_WINDOW;
+    iz->wp = dev->zones[zone].accepted = zone_end(dev, zone);
+}
+
+static void finish_start(FlashDev *dev, FlashCmd *cmd);
+
+static bool cmd_admit(FlashDev *dev, FlashCmd *cmd)
+{
+    if (cmd->kind == FLASH_CMD_FINISH) {
+        finish_start(dev, cmd);
+        return true;
+    }
+    return cmd->window ? window_admit(dev, cmd) : write_admit(dev, cmd);
 }
 
 /* Let waiting writes into the buffer, in the order in which they came. */
@@ -424,7 +539,7 @@ static void pump(FlashDev *dev)
     while (dev->wait_head) {
         FlashCmd *cmd = dev->wait_head;
 
-        if (!write_admit(dev, cmd)) {
+        if (!cmd_admit(dev, cmd)) {
             if (!dev->issued_head && dev->fill_head) {
                 /* all of the buffer is in units that are not full */
                 unit_issue(dev, dev->fill_head);
@@ -485,7 +600,8 @@ static void read_ready(FlashDev *dev, FlashCmd *cmd)
 {
     const FlashShape *s = &dev->media.shape;
     uint64_t block = cmd->block, end = cmd->block + cmd->nlb;
-    uint64_t limit = dev->zones[cmd->zone].accepted;
+    uint64_t limit = zone_end(dev, cmd->zone);
+    uint64_t accepted = dev->zones[cmd->zone].accepted;
     uint32_t n = 0;
 
     if (end > limit) {
@@ -501,7 +617,7 @@ static void read_ready(FlashDev *dev, FlashCmd *cmd)
         uint32_t wanted = 0;
 
         for (edge = edge < end ? edge : end; block < edge; block++) {
-            wanted += !unit_of(dev, cmd->zone, block);
+            wanted += block < accepted && !unit_of(dev, cmd->zone, block);
         }
         if (!wanted) {
             dev->stats.buffer_hits++;
@@ -644,7 +760,7 @@ static void zone_drop(FlashDev *dev, uint32_t zone)
         waiters_step(dev, u);
         unit_free(dev, u);
     }
-    z->accepted = 0;
+    z->accepted = z->programmed = 0;
     z->finished = false;
 }
 
@@ -653,7 +769,8 @@ static void zone_count_erases(FlashDev *dev, uint32_t zone, uint64_t *first,
                               uint64_t *count)
 {
     const FlashImageZone *iz = &dev->media.zones[zone];
-    uint64_t used = iz->wp > iz->padded ? iz->wp : iz->padded;
+    uint64_t begun = dev->zones[zone].programmed;
+    uint64_t used = begun > iz->padded ? begun : iz->padded;
     uint64_t units = zone_units(dev, used);
 
     for (uint32_t i = 0; i < dev->media.shape.zone_dies; i++) {
@@ -693,17 +810,24 @@ static void reset_ready(FlashDev *dev, FlashCmd *cmd)
     cmd_step(dev, cmd);
 }
 
-static void finish_ready(FlashDev *dev, FlashCmd *cmd)
+/* What a window holds beyond the units on their way is part of the padding. */
+static void finish_start(FlashDev *dev, FlashCmd *cmd)
 {
+    const FlashImageZone *iz = &dev->media.zones[cmd->zone];
     FlashZone *z = &dev->zones[cmd->zone];
     uint64_t from = zone_units(dev, z->accepted);
     uint64_t to = zone_units(dev, dev->media.shape.zone_cap);
     FlashUnit *u;
 
-    cmd->pending = 1;
-    cmd->seq = dev->media.zones[cmd->zone].erases;
+    cmd->seq = iz->erases;
     if (z->fill) {
         unit_issue(dev, z->fill);
+    }
+    if (iz->ahead > z->accepted) {
+        from = z->accepted / dev->unit_blocks;
+    }
+    if (iz->flags & FLASH_ZONE_WINDOW) {
+        flash_dev_end_window(dev, cmd->zone);
     }
     for (u = z->units; u; u = u->zone_next) {
         unit_wait(u, cmd);
@@ -716,6 +840,16 @@ static void finish_ready(FlashDev *dev, FlashCmd *cmd)
         }
     }
     z->finished = true;
+}
+
+static void finish_ready(FlashDev *dev, FlashCmd *cmd)
+{
+    if (dev->media.zones[cmd->zone].flags & FLASH_ZONE_WINDOW) {
+        write_ready(dev, cmd);  /* behind what waits to slide the window */
+        return;
+    }
+    cmd->pending = 1;
+    finish_start(dev, cmd);
     cmd_step(dev, cmd);
 }
 
@@ -741,7 +875,14 @@ static void cmd_ready(FlashTime *ft, void *arg)
         break;
     case FLASH_CMD_WRITE:
     case FLASH_CMD_APPEND:
+    case FLASH_CMD_COMMIT:
         write_ready(dev, cmd);
+        break;
+    case FLASH_CMD_OPEN:
+        if (cmd->window) {
+            dev->media.zones[cmd->zone].flags |= FLASH_ZONE_WINDOW;
+        }
+        cmd_answer(dev, cmd);
         break;
     case FLASH_CMD_FLUSH:
         flush_ready(dev, cmd);
@@ -783,7 +924,7 @@ void flash_dev_submit(FlashDev *dev, FlashCmd *cmd)
     dev->stats.cmds[cmd->kind]++;
     if (cmd->kind == FLASH_CMD_READ) {
         dev->stats.read_bytes += bytes;
-    } else if (cmd->kind <= FLASH_CMD_APPEND) {
+    } else if (cmd->kind <= FLASH_CMD_APPEND || cmd->kind == FLASH_CMD_COMMIT) {
         dev->stats.written_bytes += bytes;
         if (!dev->zones[cmd->zone].open) {
             dev->zones[cmd->zone].open = true;
@@ -825,7 +966,10 @@ bool flash_dev_instant(const FlashDev *dev, uint32_t zone)
 
 void flash_dev_write_begin(FlashDev *dev, uint32_t zone, uint32_t nlb)
 {
-    flash_media_begin(&dev->media, zone, dev->zones[zone].accepted, nlb);
+    FlashZone *z = &dev->zones[zone];
+
+    flash_media_begin(&dev->media, zone, z->accepted, nlb);
+    z->programmed = z->accepted + nlb;
 }
 
 void flash_dev_write_end(FlashDev *dev, uint32_t zone, uint64_t block,
@@ -848,14 +992,14 @@ const uint8_t *flash_dev_peek(const FlashDev *dev, uint32_t zone,
     const FlashZone *z = &dev->zones[zone];
     const FlashUnit *u;
 
-    if (block + nlb > z->accepted) {
+    if (block + nlb > zone_end(dev, zone)) {
         return NULL;
     }
-    if (z->fill && block + nlb > z->fill->block) {
+    if (z->fill && !z->fill->kept && block + nlb > z->fill->block) {
         return NULL;
     }
     for (u = z->units; u; u = u->zone_next) {
-        if (block < u->block + u->nlb && block + nlb > u->block) {
+        if (!u->kept && block < u->block + u->nlb && block + nlb > u->block) {
             return NULL;
         }
     }
@@ -872,12 +1016,12 @@ void flash_dev_copy(const FlashDev *dev, uint32_t zone, uint64_t block,
     for (; nlb; nlb--, block++, lba++, data += s->block_size) {
         const FlashUnit *u = unit_of(dev, zone, block);
 
-        if (u) {
+        if (u && !u->kept) {
             uint64_t at = block - u->block;
 
             memcpy(data, u->data + at * s->block_size, s->block_size);
             memcpy(oob, u->oob + at * s->meta_size, s->meta_size);
-        } else if (block < dev->zones[zone].accepted) {
+        } else if (block < zone_end(dev, zone)) {
             memcpy(data, flash_media_data(&dev->media, lba), s->block_size);
             memcpy(oob, flash_media_oob(&dev->media, lba), s->meta_size);
         } else {
@@ -894,8 +1038,8 @@ bool flash_dev_bad(const FlashDev *dev, uint32_t zone, uint64_t block,
     uint64_t start = zone * dev->media.shape.zone_blocks;
     uint64_t end = block + nlb;
 
-    if (end > dev->zones[zone].accepted) {
-        end = dev->zones[zone].accepted;
+    if (end > zone_end(dev, zone)) {
+        end = zone_end(dev, zone);
     }
     if (block >= end ||
         !flash_media_bad(&dev->media, start + block, end - block)) {
@@ -918,8 +1062,17 @@ static void zone_load(FlashDev *dev, uint32_t zone)
 
     dev->zones[zone] = (FlashZone) {
         .accepted = iz->wp,
+        .programmed = iz->wp,
         .finished = iz->flags & FLASH_ZONE_FINISHED,
     };
+}
+
+static void unit_lost(FlashDev *dev, const FlashUnit *u)
+{
+    if (!u->kept) {
+        dev->stats.lost_bytes += (uint64_t)u->nlb *
+                                 dev->media.shape.block_size;
+    }
 }
 
 static void drop_all(FlashDev *dev)
@@ -927,11 +1080,11 @@ static void drop_all(FlashDev *dev)
     for (uint32_t i = 0; i < dev->media.shape.nr_zones; i++) {
         FlashZone *z = &dev->zones[i];
 
-        dev->stats.lost_bytes += z->fill ? (uint64_t)z->fill->nlb *
-                                 dev->media.shape.block_size : 0;
+        if (z->fill) {
+            unit_lost(dev, z->fill);
+        }
         for (FlashUnit *u = z->units; u; u = u->zone_next) {
-            dev->stats.lost_bytes += (uint64_t)u->nlb *
-                                     dev->media.shape.block_size;
+            unit_lost(dev, u);
         }
         zone_load(dev, i);
     }
@@ -957,7 +1110,7 @@ static void drop_all(FlashDev *dev)
     dev->wait_tail = &dev->wait_head;
     dev->flush_tail = &dev->flush_head;
     dev->service_free = 0;
-    buffer_add(dev, -(int64_t)dev->stats.buffer_used);
+    buffer_add(dev, (int64_t)(dev->window_bytes - dev->stats.buffer_used));
     flash_time_clear(&dev->time);
 }
 
@@ -1030,6 +1183,7 @@ char *flash_dev_open(FlashDev *dev, const char *path, const FlashShape *shape)
     for (uint32_t i = 0; i < shape->nr_zones; i++) {
         zone_load(dev, i);
     }
+    buffer_add(dev, dev->window_bytes);
     flash_dev_retune(dev);
     return NULL;
 }
@@ -1040,7 +1194,7 @@ void flash_dev_sync(FlashDev *dev)
 
     issue_all(dev);
     for (u = dev->issued_head; u; u = u->next) {
-        if (!u->dropped) {
+        if (!u->dropped && !u->kept) {
             flash_media_begin(&dev->media, u->zone, u->block, u->nlb);
             flash_media_commit(&dev->media, u->zone, u->block, u->nlb, u->data,
                                u->oob);

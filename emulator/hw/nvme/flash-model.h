@@ -12,6 +12,10 @@
  * A zone is striped over its dies in program units: what one die programs in
  * one go, planes x pages x page size.  Data is acknowledged when it is in the
  * buffer and becomes durable when its program ends.
+ *
+ * A zone may have a random write window (ZRWA): slots of the buffer, set aside,
+ * that a power loss spares.  Blocks in it may be written again.  A commit
+ * slides the window on, and what it leaves behind is programmed.
  */
 
 #ifndef HW_NVME_FLASH_MODEL_H
@@ -31,6 +35,7 @@ typedef enum FlashCmdKind {
     FLASH_CMD_CLOSE,
     FLASH_CMD_FINISH,
     FLASH_CMD_RESET,
+    FLASH_CMD_COMMIT,
     FLASH_CMD_KINDS
 } FlashCmdKind;
 
@@ -49,9 +54,11 @@ typedef struct FlashDev FlashDev;
 struct FlashCmd {
     FlashCmdKind kind;
     bool fua;
+    bool window;                /* write to it; open: the zone gets one */
     uint32_t zone;
     uint64_t block;             /* first block, from the zone's start */
     uint32_t nlb;
+    uint64_t commit;            /* where the window begins afterwards */
     uint8_t *data;              /* of a write, until all of it is buffered */
     uint8_t *oob;
     FlashStatus status;
@@ -111,6 +118,7 @@ typedef struct FlashTrouble {
 
 typedef struct FlashZone {
     uint64_t accepted;          /* blocks buffered or programmed */
+    uint64_t programmed;        /* ... whose program has begun, at least */
     FlashUnit *fill;            /* being filled */
     FlashUnit *units;           /* issued, not yet ended */
     bool open;
@@ -123,6 +131,8 @@ struct FlashDev {
     FlashTuning tuning;
     FlashStats stats;
     FlashTrouble trouble;
+    uint32_t window_blocks;     /* of each random write window */
+    uint64_t window_bytes;      /* of the buffer, set aside for all of them */
     void (*done)(FlashDev *dev, FlashCmd *cmd);
     void (*lost_power)(FlashDev *dev);
     void *owner;
@@ -179,6 +189,9 @@ void flash_dev_copy(const FlashDev *dev, uint32_t zone, uint64_t block,
                     uint32_t nlb, uint8_t *data, uint8_t *oob);
 bool flash_dev_bad(const FlashDev *dev, uint32_t zone, uint64_t block,
                    uint32_t nlb);
+
+/* The zone's window ends; what it holds is committed. */
+void flash_dev_end_window(FlashDev *dev, uint32_t zone);
 
 /* Cut the power at that instant (at the next flash_time_run(), if past). */
 void flash_dev_cut(FlashDev *dev, uint64_t when);

@@ -374,6 +374,7 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
     uint32_t nlb = (uint32_t)le16_to_cpu(rw->nlb) + 1;
     uint32_t idx = slba / ns->zone_size;
     uint64_t block = slba % ns->zone_size;
+    bool window = zone->d.za & NVME_ZA_ZRWA_VALID;
     FlashCmd *cmd;
     uint16_t status;
 
@@ -386,7 +387,7 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
             return status;
         }
     }
-    if (flash_dev_instant(dev, idx)) {
+    if (flash_dev_instant(dev, idx) && !window) {
         uint64_t lba = idx * ns->zone_size + block;
 
         flash_dev_write_begin(dev, idx, nlb);
@@ -396,7 +397,7 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
         flash_dev_write_end(dev, idx, block, nlb);
         nvme_sg_unmap(&req->sg);
         zone->w_ptr += nlb;
-        nvme_advance_zone_wp(ns, zone, nlb);
+        nvme_finalize_zoned_write(ns, req);
         nvme_flash_begin(req);
         return nvme_flash_end(req, status);
     }
@@ -426,8 +427,10 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
                !blk_enable_write_cache(ns->blkconf.blk);
     cmd->owner = req;
     req->flash_pending++;
-    zone->w_ptr += nlb;
-    nvme_advance_zone_wp(ns, zone, nlb);
+    zone->w_ptr += window ? 0 : nlb;
+    nvme_finalize_zoned_write(ns, req);
+    cmd->window = window;
+    cmd->commit = zone->d.wp - zone->d.zslba;
     nvme_flash_submit(f, cmd);
     return nvme_flash_end(req, NVME_SUCCESS);
 }
@@ -533,6 +536,8 @@ static void nvme_flash_zone_op(NvmeRequest *req, NvmeZone *zone,
 {
     FlashCmd *cmd = nvme_flash_cmd(req, kind, zone - req->ns->zone_array);
 
+    cmd->window = kind == FLASH_CMD_COMMIT || zone->d.za & NVME_ZA_ZRWA_VALID;
+    cmd->commit = zone->d.wp - zone->d.zslba;
     nvme_flash_submit(req->ns->flash, cmd);
 }
 
@@ -549,6 +554,11 @@ void nvme_flash_close_zone(NvmeRequest *req, NvmeZone *zone)
 void nvme_flash_finish_zone(NvmeRequest *req, NvmeZone *zone)
 {
     nvme_flash_zone_op(req, zone, FLASH_CMD_FINISH);
+}
+
+void nvme_flash_commit_zone(NvmeRequest *req, NvmeZone *zone)
+{
+    nvme_flash_zone_op(req, zone, FLASH_CMD_COMMIT);
 }
 
 uint16_t nvme_flash_reset(NvmeRequest *req, uint32_t zone_idx, bool all)
@@ -594,12 +604,26 @@ void nvme_flash_zone_state(NvmeNamespace *ns, NvmeZone *zone,
     }
 }
 
+static uint32_t nvme_flash_windows(const NvmeNamespace *ns)
+{
+    if (!ns->params.zrwas) {
+        return 0;
+    }
+    return ns->params.numzrwa ? ns->params.numzrwa : ns->num_zones;
+}
+
 static void nvme_flash_load_zone(NvmeNamespace *ns, uint32_t idx)
 {
     const FlashImageZone *iz = &ns->flash->dev.media.zones[idx];
     NvmeZone *zone = &ns->zone_array[idx];
-    bool part = iz->wp || iz->flags & FLASH_ZONE_EXT_VALID;
+    bool active = !ns->params.max_active_zones ||
+                  ns->nr_active_zones < ns->params.max_active_zones;
+    bool part;
 
+    if (iz->flags & FLASH_ZONE_WINDOW && !(active && ns->zns.numzrwa)) {
+        flash_dev_end_window(&ns->flash->dev, idx);
+    }
+    part = iz->wp || iz->flags & (FLASH_ZONE_EXT_VALID | FLASH_ZONE_WINDOW);
     memset(&zone->entry, 0, sizeof(zone->entry));
     zone->d.za = iz->flags & FLASH_ZONE_EXT_VALID ? NVME_ZA_ZD_EXT_VALID : 0;
     zone->w_ptr = zone->d.wp = zone->d.zslba + iz->wp;
@@ -611,9 +635,11 @@ static void nvme_flash_load_zone(NvmeNamespace *ns, uint32_t idx)
     } else if (!part && !(iz->flags & FLASH_ZONE_FINISHED)) {
         nvme_set_zone_state(zone, NVME_ZONE_STATE_EMPTY);
     } else if (part && iz->wp < ns->zone_capacity &&
-               !(iz->flags & FLASH_ZONE_FINISHED) &&
-               (!ns->params.max_active_zones ||
-                ns->nr_active_zones < ns->params.max_active_zones)) {
+               !(iz->flags & FLASH_ZONE_FINISHED) && active) {
+        if (iz->flags & FLASH_ZONE_WINDOW) {
+            zone->d.za |= NVME_ZA_ZRWA_VALID;
+            ns->zns.numzrwa--;
+        }
         nvme_set_zone_state(zone, NVME_ZONE_STATE_CLOSED);
         nvme_aor_inc_active(ns);
         QTAILQ_INSERT_TAIL(&ns->closed_zones, zone, entry);
@@ -641,6 +667,7 @@ void nvme_flash_load_zones(NvmeNamespace *ns)
     QTAILQ_INIT(&ns->closed_zones);
     QTAILQ_INIT(&ns->full_zones);
     ns->nr_open_zones = ns->nr_active_zones = 0;
+    ns->zns.numzrwa = nvme_flash_windows(ns);
     for (uint32_t i = 0; i < ns->num_zones; i++) {
         nvme_flash_load_zone(ns, i);
     }
@@ -677,6 +704,10 @@ static void nvme_flash_fail_zone(NvmeNamespace *ns, uint32_t idx,
         /* fall through */
     case NVME_ZONE_STATE_CLOSED:
         nvme_aor_dec_active(ns);
+        if (zone->d.za & NVME_ZA_ZRWA_VALID) {
+            zone->d.za &= ~NVME_ZA_ZRWA_VALID;
+            ns->zns.numzrwa++;
+        }
         break;
     default:
         break;
@@ -862,7 +893,7 @@ typedef struct QEMU_PACKED NvmeFlashLog {
     uint32_t block_pages;
     uint32_t zone_dies;
     uint64_t now_ns;
-    uint64_t cmds[FLASH_CMD_KINDS];
+    uint64_t cmds[FLASH_CMD_RESET + 1];
     uint64_t errors;
     uint64_t read_bytes;
     uint64_t written_bytes;
@@ -884,6 +915,7 @@ typedef struct QEMU_PACKED NvmeFlashLog {
     uint64_t late_ns;
     uint64_t late_max_ns;
     uint64_t powered;
+    uint64_t commits;
 } NvmeFlashLog;
 
 static uint64_t nvme_flash_buffer_mean(const FlashDev *dev)
@@ -938,7 +970,7 @@ uint16_t nvme_flash_log(NvmeCtrl *n, NvmeRequest *req, uint32_t len,
     log->block_pages = cpu_to_le32(shape->pages_per_block);
     log->zone_dies = cpu_to_le32(shape->zone_dies);
     log->now_ns = cpu_to_le64(dev->time.now);
-    for (int i = 0; i < FLASH_CMD_KINDS; i++) {
+    for (int i = 0; i <= FLASH_CMD_RESET; i++) {
         log->cmds[i] = cpu_to_le64(s->cmds[i]);
     }
     log->errors = cpu_to_le64(s->errors);
@@ -962,6 +994,7 @@ uint16_t nvme_flash_log(NvmeCtrl *n, NvmeRequest *req, uint32_t len,
     log->late_ns = cpu_to_le64(ns->flash->late_ns);
     log->late_max_ns = cpu_to_le64(ns->flash->late_max_ns);
     log->powered = cpu_to_le64(ns->flash->powered);
+    log->commits = cpu_to_le64(s->cmds[FLASH_CMD_COMMIT]);
     die = (NvmeFlashLogDie *)(log + 1);
     for (uint32_t i = 0; i < dev->time.nr_dies; i++, die++) {
         const FlashDie *d = &dev->time.dies[i];
@@ -987,6 +1020,7 @@ static char *nvme_flash_json(NvmeFlash *f)
 {
     static const char *const cmds[FLASH_CMD_KINDS] = {
         "read", "write", "append", "flush", "open", "close", "finish", "reset",
+        "commit",
     };
     FlashDev *dev = &f->dev;
     const FlashStats *s = &dev->stats;
@@ -1134,6 +1168,8 @@ static const NvmeFlashProp nvme_flash_props[] = {
          "... of a zone finish, padding apart"),
     LIVE("reset_ns", U64, cmd_ns[FLASH_CMD_RESET],
          "... of a zone reset, erases apart"),
+    LIVE("commit_ns", U64, cmd_ns[FLASH_CMD_COMMIT],
+         "... of an explicit ZRWA flush"),
 };
 
 static void nvme_flash_get_prop(Object *obj, Visitor *v, const char *name,
@@ -1162,12 +1198,28 @@ static void nvme_flash_get_prop(Object *obj, Visitor *v, const char *name,
     }
 }
 
+/* The windows' slots are set aside: something must be left for the rest. */
+static bool nvme_flash_check_windows(const NvmeNamespace *ns, Error **errp)
+{
+    uint64_t windows = nvme_flash_windows(ns) * ns->params.zrwas;
+    uint64_t buffer = ns->flash_conf->dev.tuning.buffer;
+
+    if (!windows || windows < buffer) {
+        return true;
+    }
+    error_setg(errp, "zoned.zrwas: %" PRIu32 " windows of %" PRIu64 " bytes "
+               "leave nothing of flash.buffer (%" PRIu64 ")",
+               nvme_flash_windows(ns), ns->params.zrwas, buffer);
+    return false;
+}
+
 static void nvme_flash_set_prop(Object *obj, Visitor *v, const char *name,
                                 void *opaque, Error **errp)
 {
     const NvmeFlashProp *p = opaque;
     NvmeFlash *f = NVME_NS(obj)->flash_conf;
     void *field = (char *)f + p->offset;
+    uint64_t buffer = f->dev.tuning.buffer;
     char *str = NULL;
 
     if (f->ns->flash) {
@@ -1198,6 +1250,9 @@ static void nvme_flash_set_prop(Object *obj, Visitor *v, const char *name,
         break;
     }
     if (f->ns->flash) {
+        if (!nvme_flash_check_windows(f->ns, errp)) {
+            f->dev.tuning.buffer = buffer;
+        }
         flash_dev_retune(&f->dev);
         nvme_flash_arm(f);
     }
@@ -1345,12 +1400,10 @@ static bool nvme_flash_check_features(NvmeNamespace *ns, Error **errp)
                ns->params.ms != 16 && ns->params.ms != 64) {
         error_setg(errp, "flash.media takes ms 0, 8, 16 or 64, not %" PRIu16,
                    ns->params.ms);
-    } else if (ns->params.zrwas) {
-        error_setg(errp, "flash.media does not go with zoned.zrwas");
     } else if (ns->params.cross_zone_read) {
         error_setg(errp, "flash.media does not go with zoned.cross_read");
     } else {
-        return true;
+        return nvme_flash_check_windows(ns, errp);
     }
     return false;
 }
@@ -1442,6 +1495,8 @@ int nvme_flash_open(NvmeNamespace *ns, Error **errp)
             return -1;
         }
     }
+    f->dev.window_blocks = ns->params.zrwas / ns->lbasz;
+    f->dev.window_bytes = nvme_flash_windows(ns) * ns->params.zrwas;
     why = flash_dev_open(&f->dev, f->params.media, &shape);
     if (why) {
         error_setg(errp, "%s", why);

@@ -47,6 +47,7 @@ void nvme_flash_begin(NvmeRequest *req);
 void nvme_flash_open_zone(NvmeRequest *req, NvmeZone *zone);
 void nvme_flash_close_zone(NvmeRequest *req, NvmeZone *zone);
 void nvme_flash_finish_zone(NvmeRequest *req, NvmeZone *zone);
+void nvme_flash_commit_zone(NvmeRequest *req, NvmeZone *zone);
 uint16_t nvme_flash_end(NvmeRequest *req, uint16_t status);
 
 /* ctrl.c: the zone enters a state. */

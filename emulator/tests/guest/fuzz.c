@@ -49,6 +49,7 @@ static void io(struct nvme_passthru_cmd *c)
         0x00, 0x01, 0x01, 0x01, 0x02, 0x02, 0x04, 0x05, 0x08, 0x09, 0x0c,
         0x19, 0x79, 0x79, 0x79, 0x7a, 0x7d, 0x7d, 0x7d, 0x7d,
     };
+    static const uint8_t actions[] = { 1, 2, 3, 4, 5, 0x11 };
     uint64_t slba = lba();
     uint32_t nlb = pick(4) ? pick(8) : pick(32);
 
@@ -78,8 +79,10 @@ static void io(struct nvme_passthru_cmd *c)
         c->data_len = 4096;
         break;
     case 0x79:
-        c->cdw13 = pick(20) ? 1 + pick(5) : (uint32_t)random();
+        c->cdw13 = pick(20) ? actions[pick(sizeof(actions))]
+                            : (uint32_t)random();
         c->cdw13 |= pick(50) ? 0 : 1 << 8;
+        c->cdw13 |= pick(2) << 9;               /* with a random write area */
         c->data_len = 0;
         break;
     case 0x7a:
