@@ -232,7 +232,7 @@ ZRWA = TOOLS + r"""
 # Each prints its status: w ZONE BLOCK COUNT BYTE, o ZONE (open with a window), c ZONE BLOCK (commit to it), z VERB ZONE
 t() { "$@" >/tmp/out 2>&1; r=$?; s=$(sed -n 's/.*(0x\([0-9a-f]*\)).*/\1/p' /tmp/out); printf '%s ' ${s:-$r}; }
 w() { head -c $(($3 * 4096)) /dev/zero | tr '\0' "$4" > /tmp/in$2
-    t nvme write /dev/nvme0n1 -s $(($1 * 4096 + $2)) -c $(($3 - 1)) -z $(($3 * 4096)) -d /tmp/in$2; }
+    t nvme write --force /dev/nvme0n1 -s $(($1 * 4096 + $2)) -c $(($3 - 1)) -z $(($3 * 4096)) -d /tmp/in$2; }
 o() { t nvme zns open-zone /dev/nvme0n1 -s $(($1 * 4096)) -r; }
 c() { t nvme zns zrwa-flush-zone /dev/nvme0n1 -l $(($1 * 4096 + $2)); }
 z() { t nvme zns $1-zone /dev/nvme0n1 -s $(($2 * 4096)); }
@@ -311,6 +311,47 @@ def test_windows_when_the_controller_resets(lab_run) -> None:
         **LOCKSTEP).output)
     assert got["there"] == "16 0x30 0x8 a b c"
     assert got["on"] == "0 20 0x30 0x8 d 0 0 0x10 0 0"
+
+
+def test_copy(lab_run, tmp_path: Path) -> None:
+    """Copy reads, on two dies here, and then writes; what stops the one or the other leaves the destination alone."""
+    trace = tmp_path / "trace"
+    got = values(lab_run(ZRWA + r"""
+        # y ZONE BLOCK FROM COUNTS: copy blocks to there
+        y() { t nvme copy /dev/nvme0n1 -d $(($1 * 4096 + $2)) -s $3 -b $4; }
+        w 0 0 4 a >/dev/null; w 0 4 4 b >/dev/null; sync_
+        echo copied: $(y 1 0 2,6 1,0) $(at 1) $(get 1 0) $(get 1 1) $(get 1 2) $(get 1 3)
+        echo refused: $(y 1 0 0 0; y 1 9 0 0; y 2 0 0,0 127,0; y 2 0 4094 3) $(at 1) $(at 2)
+        flash 0x10 5 1; echo unreadable: $(y 1 3 4,5 0,0) $(at 1); flash 0x1f
+        flash 0x11 $((4096 + 3)) 1; echo write_fault: $(y 1 3 0 0) $(at 1); flash 0x1f
+        o 2 >/dev/null; echo window: $(y 2 4 0 1; y 2 5 4 0; y 1 3 8197 0) $(at 2) $(get 2 4) $(get 2 5) $(get 1 3)
+        sync_; flash 1; flash 0; echo cut: $(get 1 1) $(get 1 2) $(get 1 3) $(at 1)
+        """, profile="dram", device=SMALL | WINDOWS | {"flash.write_cmd_ns": "10000", "mssrl": "64", "mcl": "100"},
+        **LOCKSTEP, qemu=["-trace nvme_flash_submit -trace nvme_flash_done", f"-D {trace}"]).output)
+    assert got["copied"] == "0 3 0x20 0 a a b 0"
+    assert got["refused"] == "41bc 41bc 4183 41b8 3 0x20 0 0 0x10 0"
+    assert got["unreadable"] == "4281 3 0x20 0" and got["write_fault"] == "4280 3 0x20 0"
+    assert got["window"] == "0 0 0 0 0x30 0x8 a b b" and got["cut"] == "a b b 4 0x40 0"
+    # both sources at once, then the write
+    lines = [re.search(r"nvme_flash_(\w+) .*kind (\d) zone (\d) block (\d+) nlb (\d).* at (\d+)", x)
+             for x in trace.read_text().splitlines()]
+    first = next(i for i, x in enumerate(lines) if x and x.groups()[:5] == ("submit", "0", "0", "2", "2"))
+    told = [x.groups()[:5] for x in lines[first:first + 6] if x]
+    assert told == [("submit", "0", "0", "2", "2"), ("submit", "0", "0", "6", "1"), ("done", "0", "0", "2", "2"),
+                    ("done", "0", "0", "6", "1"), ("submit", "1", "1", "0", "3"), ("done", "1", "1", "0", "3")]
+    at = [int(x[6]) for x in lines[first:first + 6] if x]
+    assert [x - at[0] for x in at] == [0, 0, 50000, 50000, 50000, 60000]
+
+
+def test_copy_when_the_controller_resets(lab_run) -> None:
+    """A copy whose reads still wait is forgotten: nothing is written later."""
+    got = values(lab_run(ZRWA + r"""
+        w 0 0 4 a >/dev/null; sync_
+        for i in 0 0 0; do nvme copy /dev/nvme0n1 -d 4096 -s $i -b 3 >/dev/null 2>&1 & done
+        sleep 0.1; nvme reset /dev/nvme0; wait; sleep 3
+        echo forgotten: $(at 1); nvme copy /dev/nvme0n1 -d 4096 -s 0 -b 3 >/dev/null; echo again: $(at 1) $(get 1 3)
+        """, profile="dram", device=SMALL | WINDOWS | {"flash.read_ns": "1000000000"}, **LOCKSTEP).output)
+    assert got["forgotten"] == "0 0x10 0" and got["again"] == "4 0x20 0 a"
 
 
 def test_faults(lab_run) -> None:

@@ -134,6 +134,8 @@ static uint16_t nvme_flash_status(const FlashCmd *cmd)
     g_assert_not_reached();
 }
 
+static uint16_t nvme_flash_copy_write(NvmeRequest *req);
+
 static void nvme_flash_done(FlashDev *dev, FlashCmd *cmd)
 {
     NvmeFlash *f = flash_of(dev);
@@ -156,6 +158,14 @@ static void nvme_flash_done(FlashDev *dev, FlashCmd *cmd)
         req->status = status;
     }
     if (--req->flash_pending) {
+        return;
+    }
+    if (req->opaque) {
+        status = nvme_flash_copy_write(req);
+        if (status != NVME_NO_COMPLETE) {
+            req->status = status;
+            nvme_enqueue_req_completion(nvme_cq(req), req);
+        }
         return;
     }
     if (f->drop) {
@@ -184,6 +194,9 @@ uint16_t nvme_flash_end(NvmeRequest *req, uint16_t status)
     nvme_flash_arm(f);
     if (--req->flash_pending) {
         return NVME_NO_COMPLETE;
+    }
+    if (req->opaque) {
+        return nvme_flash_copy_write(req);
     }
     if (f->drop && !req->status) {
         f->drop--;
@@ -220,6 +233,7 @@ bool nvme_flash_cancel(NvmeRequest *req)
         return false;
     }
     req->flash_pending = 0;
+    g_clear_pointer(&req->opaque, g_free);
     /* a broadcast flush has commands on several namespaces */
     for (uint32_t i = 1; i <= NVME_MAX_NAMESPACES; i++) {
         NvmeNamespace *ns = nvme_ns(n, i);
@@ -351,6 +365,12 @@ static uint16_t nvme_flash_fetch(NvmeCtrl *n, NvmeRequest *req, uint32_t nlb,
         memset(oob, 0, mlen);
         return NVME_SUCCESS;
     }
+    if (req->opaque) {
+        memcpy(data, req->opaque, len);
+        memcpy(oob, req->opaque + len, mlen);
+        g_clear_pointer(&req->opaque, g_free);
+        return NVME_SUCCESS;
+    }
     status = nvme_bounce_data(n, data, len, NVME_TX_DIRECTION_TO_DEVICE, req);
     if (!status && mlen) {
         if (req->cmd.mptr) {
@@ -381,7 +401,7 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
     if (nvme_flash_faulty(f, true, slba, nlb)) {
         return NVME_WRITE_FAULT | NVME_DNR;
     }
-    if (!zeroes) {
+    if (!zeroes && !req->opaque) {
         status = nvme_map_dptr(n, &req->sg, nvme_l2b(ns, nlb), &req->cmd);
         if (status) {
             return status;
@@ -484,8 +504,84 @@ static uint16_t nvme_flash_compare(NvmeCtrl *n, NvmeRequest *req,
 }
 
 /*
+ * Copy reads all of its sources at once.  When the last is there, it becomes
+ * a write of what they held when it came: req->opaque, data and then metadata.
+ */
+static uint16_t nvme_flash_copy(NvmeCtrl *n, NvmeRequest *req)
+{
+    NvmeCopyCmd *copy = (NvmeCopyCmd *)&req->cmd;
+    NvmeNamespace *ns = req->ns;
+    FlashDev *dev = &ns->flash->dev;
+    uint32_t nr = copy->nr + 1, total = 0;
+    g_autofree NvmeCopySourceRangeFormat0_2 *from =
+        g_new(NvmeCopySourceRangeFormat0_2, nr);
+    uint8_t *data, *oob;
+    uint16_t status;
+
+    if (copy->control[0] & 0xf) {
+        return NVME_INVALID_FIELD | NVME_DNR;
+    }
+    if (nr > ns->id_ns.msrc + 1) {
+        return NVME_CMD_SIZE_LIMIT | NVME_DNR;
+    }
+    status = nvme_map_dptr(n, &req->sg, nr * sizeof(*from), &req->cmd);
+    if (!status) {
+        status = nvme_bounce_data(n, from, nr * sizeof(*from),
+                                  NVME_TX_DIRECTION_TO_DEVICE, req);
+        nvme_sg_unmap(&req->sg);
+    }
+    for (uint32_t i = 0; !status && i < nr; i++) {
+        uint32_t nlb = le16_to_cpu(from[i].nlb) + 1;
+
+        total += nlb;
+        if (nlb > le16_to_cpu(ns->id_ns.mssrl) ||
+            total > MIN(le32_to_cpu(ns->id_ns.mcl), UINT16_MAX + 1u)) {
+            return NVME_CMD_SIZE_LIMIT | NVME_DNR;
+        }
+        status = nvme_check_range(n, req, le64_to_cpu(from[i].slba), nlb);
+    }
+    if (status) {
+        return status;
+    }
+
+    nvme_flash_begin(req);
+    data = req->opaque = g_malloc(nvme_l2b(ns, total) + nvme_m2b(ns, total));
+    oob = data + nvme_l2b(ns, total);
+    for (uint32_t i = 0; i < nr; i++) {
+        uint64_t slba = le64_to_cpu(from[i].slba);
+        uint32_t nlb = le16_to_cpu(from[i].nlb) + 1;
+        FlashCmd *cmd = nvme_flash_cmd(req, FLASH_CMD_READ,
+                                       slba / ns->zone_size);
+
+        cmd->block = slba % ns->zone_size;
+        cmd->nlb = nlb;
+        flash_dev_copy(dev, cmd->zone, cmd->block, nlb, data, oob);
+        data += nvme_l2b(ns, nlb);
+        oob += nvme_m2b(ns, nlb);
+        if (flash_dev_bad(dev, cmd->zone, cmd->block, nlb) ||
+            nvme_flash_faulty(ns->flash, false, slba, nlb)) {
+            req->status = NVME_UNRECOVERED_READ | NVME_DNR;
+        }
+        nvme_flash_submit(ns->flash, cmd);
+    }
+    ((NvmeRwCmd *)&req->cmd)->nlb = cpu_to_le16(total - 1);
+    return nvme_flash_end(req, NVME_SUCCESS);
+}
+
+static uint16_t nvme_flash_copy_write(NvmeRequest *req)
+{
+    uint16_t status = req->status;
+
+    if (!status) {
+        status = nvme_do_write(nvme_ctrl(req), req, false, false);
+    }
+    g_clear_pointer(&req->opaque, g_free);
+    return status;
+}
+
+/*
  * Compare and Verify cost a read.  Deallocate is advice, and a zone's blocks
- * go with its reset.  Copy is not offered.
+ * go with its reset.
  */
 bool nvme_flash_other(NvmeCtrl *n, NvmeRequest *req, uint16_t *status)
 {
@@ -503,7 +599,7 @@ bool nvme_flash_other(NvmeCtrl *n, NvmeRequest *req, uint16_t *status)
         *status = NVME_SUCCESS;
         return true;
     case NVME_CMD_COPY:
-        *status = NVME_INVALID_OPCODE | NVME_DNR;
+        *status = nvme_flash_copy(n, req);
         return true;
     default:
         return false;
