@@ -25,6 +25,8 @@ BLOCK = 4096
 DEVICE, FILES, FILE = 4096 * MIB // SCALE, 4, 576 * MIB // SCALE
 DIES, BLOCK_PAGES = 16, 32
 ZONE = DIES * BLOCK_PAGES * BLOCK
+ASIDE = 2 + 2 * 1                               # zones: the superblock's log, two checkpoints
+ELSEWHERE = ("free", "open", "resetting", "bad")  # zones of which none is full, or in GC's hands
 BEFORE = 3 / SCALE                              # in the first seconds no zone has to be collected
 CEILING = DIES * BLOCK / 200e-6                 # all dies programming
 SAMPLES = 60                                    # of the target's counters: one for 2.5 s of the report's run
@@ -108,7 +110,8 @@ def _series(text: str) -> list[Sample]:
                       "write_mb_s": round(grown["written"] * BLOCK / seconds / 1e6, 3),
                       "erased_blocks": int(grown["wear_total"]) * DIES, "moved_pages": int(grown["flash_gc"]),
                       "stored_pages": int(grown["flash_data"]), "free_zones": int(after["free"]),
-                      "full_zones": int(after["full"]), "open_zones": int(after["open"]),
+                      "used_zones": int(after["zones"]) - ASIDE - sum(int(after[k]) for k in ELSEWHERE),
+                      "open_zones": int(after["open"]),
                       "logical_pages": int(after["logical_pages"])})
     return found
 
@@ -167,22 +170,22 @@ def uniform_waf(found: list[Sample]) -> tuple[float, float]:
     """Measured and predicted, in the second half of the run; the ratio counts what the target can use for data.
 
     A zone holds as many data pages as were written for each zone that was erased: headers and footers are
-    not among them. Zones in use are the full ones, the one that GC is emptying, which was full when GC chose it,
+    not among them. Zones in use are the full ones, those that GC is emptying, which were full when GC chose them,
     and half of those that are being written.
     """
     points = _points(found, UNIFORM, 0.5)
     stored, moved = _sum(points, "stored_pages"), _sum(points, "moved_pages")
     zones = _sum(points, "erased_blocks") / DIES
-    full = _sum(points, "full_zones") / len(points)
+    used = _sum(points, "used_zones") / len(points)
     open_zones = _sum(points, "open_zones") / len(points)
-    usable = (full + 1 + open_zones / 2) * (stored + moved) / zones
+    usable = (used + open_zones / 2) * (stored + moved) / zones
     return (stored + moved) / stored, greedy_waf(usable / points[0]["logical_pages"])
 
 
 # Why a prediction is missed; shown where one is.
-_LUMPS = ("GC reads, moves, flushes and resets one victim after the other, and writers are admitted by what that "
-          "gains: in lumps of a victim, while the dies idle. Here a victim is 1/64 of the drive and some 20 ms of it, "
-          "so that a look at the counters sees four to seven of them.")
+_LUMPS = ("Space comes back a zone at a time, 1/64 of this small drive, and a reset holds all dies for an erase; what lies "
+          "between two of them is spare space, of which there is little. With more zones kept free it is smoother, "
+          "for more write amplification.")
 
 
 def checks(found: list[Sample], quick: bool) -> list[Check]:
