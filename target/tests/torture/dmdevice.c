@@ -63,6 +63,7 @@ struct dmdevice {
 	uint32_t zone_blocks;
 	uint32_t zone_capacity;
 	bool created;
+	bool replaced;		/* by the error target, where flushes succeed */
 };
 
 static struct dmdevice *to_dm(struct device *dev)
@@ -147,6 +148,7 @@ static int dm_mount(struct device *dev, const struct tuning *tuning)
 	if (err)
 		return err;
 	dm->created = true;
+	dm->replaced = false;
 	err = load_table(dm, tuning, &number);
 	if (!err)
 		err = dm_command(DM_DEV_SUSPEND, 0, 0, NULL, NULL);
@@ -166,6 +168,7 @@ static int resume(struct dmdevice *dm)
 	int err = dm_command(DM_DEV_SUSPEND, 0, 0, NULL, NULL);
 
 	/* With the power off it stays suspended, and I/O waits: let it fail instead. */
+	dm->replaced = err;
 	if (err && !dm_command(DM_TABLE_LOAD, 0, SECTORS(dm->dev.nr_blocks), "error", NULL))
 		dm_command(DM_DEV_SUSPEND, 0, 0, NULL, NULL);
 	return err;
@@ -222,7 +225,11 @@ static int dm_write(struct device *dev, uint64_t lba, uint32_t nr, const void *d
 
 static int dm_flush(struct device *dev)
 {
-	return fdatasync(to_dm(dev)->fd) ? -errno : 0;
+	struct dmdevice *dm = to_dm(dev);
+
+	if (fdatasync(dm->fd))
+		return -errno;
+	return dm->replaced ? -EIO : 0;
 }
 
 static int dm_clear(struct device *dev, uint64_t lba, uint32_t nr, enum clear_kind kind)
