@@ -183,9 +183,9 @@ def uniform_waf(found: list[Sample]) -> tuple[float, float]:
 
 
 # Why a prediction is missed; shown where one is.
-_LUMPS = ("Space comes back a zone at a time, 1/64 of this small drive, and a reset holds all dies for an erase; what lies "
-          "between two of them is spare space, of which there is little. With more zones kept free it is smoother, "
-          "for more write amplification.")
+_LUMPS = ("Space comes back a zone at a time, 1/64 of this small drive, and a reset holds all dies for an erase; "
+          "what lies between two of them is spare space, of which there is little. With more zones kept free it is "
+          "smoother, for more write amplification.")
 
 
 def checks(found: list[Sample], quick: bool) -> list[Check]:
