@@ -23,7 +23,7 @@ zbd/005 => nvme0n1 (write to unopened zones)
 zbd/005 => nvme0n1 (write to unopened zones)             [failed]
     runtime    ...  1.5s
     --- tests/zbd/005.out
-    +++ /root/logs/nvme0n1/zbd/005.out.bad
+    +++ logs/nvme0n1/zbd/005.out.bad
 zbd/007 => nvme0n1 (zone mapping)                        [not run]
     /dev/nvme0n1 is not a logical device
 block/005 => nvme0n1 (switch schedulers while doing IO)
@@ -41,7 +41,7 @@ def test_words_of_fio() -> None:
 def test_words_of_blktests() -> None:
     assert SUITES["blktests"].parse(BLKTESTS) == {
         "zbd/002": Outcome("pass"), "block/005": Outcome(""),
-        "zbd/005": Outcome("fail", "--- tests/zbd/005.out; +++ /root/logs/nvme0n1/zbd/005.out.bad"),
+        "zbd/005": Outcome("fail", "--- tests/zbd/005.out; +++ logs/nvme0n1/zbd/005.out.bad"),
         "zbd/007": Outcome("skip", "/dev/nvme0n1 is not a logical device")}
 
 
