@@ -164,6 +164,12 @@ def _blktests_parse(text: str) -> Outcomes:
     return found
 
 
+def _blktests(devices: tuple[str, str], groups: Sequence[str]) -> Suite:
+    return Suite(f"blktests, groups {', '.join(groups[:-1])} and {groups[-1]}", devices,
+                 _built("blktests", "https://github.com/linux-blktests/blktests", _blktests_make),
+                 _blktests_tests, _blktests_script, _blktests_parse, groups)
+
+
 def _xfstests_make(folder: Path) -> None:
     logged(["make", "-C", folder, "-j2"], BUILD / "log/xfstests.log")
 
@@ -208,14 +214,8 @@ def _xfstests_parse(text: str) -> Outcomes:
 
 SUITES = {
     "fio-zbd": Suite("fio's tests of zoned devices", ("stock", "raw"), _fio, _fio_tests, _fio_script, _fio_parse),
-    "blktests-zoned": Suite(
-        "blktests, groups zbd, block and nvme", ("stock", "raw"),
-        _built("blktests", "https://github.com/linux-blktests/blktests", _blktests_make),
-        _blktests_tests, _blktests_script, _blktests_parse, ("zbd", "block", "nvme")),
-    "blktests": Suite(
-        "blktests, groups block and dm", ("plain", "mtftl"),
-        _built("blktests", "https://github.com/linux-blktests/blktests", _blktests_make),
-        _blktests_tests, _blktests_script, _blktests_parse, ("block", "dm")),
+    "blktests-zoned": _blktests(("stock", "raw"), ("zbd", "block", "nvme")),
+    "blktests": _blktests(("plain", "mtftl"), ("block", "dm")),
     **{f"xfstests-{fs}": Suite(
         f"xfstests on {fs}, the first of group quick", ("plain", "mtftl"),
         _built("xfstests", "git://git.kernel.org/pub/scm/fs/xfs/xfstests-dev.git", _xfstests_make),
