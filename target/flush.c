@@ -212,13 +212,16 @@ static bool lanes_drained(struct mtftl *ftl)
 	return true;
 }
 
-/* All units up to @drawn are. */
-static void set_durable(struct mtftl *ftl, u64 drawn)
+/* A flush has ended: without an error all units up to @drawn are durable. */
+static int flush_ended(struct mtftl *ftl, u64 drawn, int r)
 {
 	spin_lock_irq(&ftl->flush_lock);
-	if (drawn > ftl->durable_seq)
+	if (!r && drawn > ftl->durable_seq)
 		WRITE_ONCE(ftl->durable_seq, drawn);
 	spin_unlock_irq(&ftl->flush_lock);
+	mtftl_count(ftl, flushes, 1);
+	trace_mtftl_flush(ftl, ftl->durable_seq, r);
+	return r;
 }
 
 /* All records that are there now. */
@@ -262,11 +265,7 @@ static int flush_round(struct mtftl *ftl)
 		return -EIO;
 	/* A discard that came meanwhile may have killed a slot before it was written. */
 	r = write_listed_ranges(ftl) ?: blkdev_issue_flush(ftl->bdev);
-	if (!r)
-		set_durable(ftl, drawn);
-	mtftl_count(ftl, flushes, 1);
-	trace_mtftl_flush(ftl, ftl->durable_seq, r);
-	return r;
+	return flush_ended(ftl, drawn, r);
 }
 
 static bool lanes_settled(struct mtftl *ftl)
@@ -297,7 +296,6 @@ int mtftl_flush_calmly(struct mtftl *ftl, bool (*hurry)(struct mtftl *ftl))
 {
 	u64 drawn = atomic64_read(&ftl->seq);
 	unsigned int i;
-	int r;
 
 	/* As in flush_round(). */
 	smp_mb();
@@ -312,12 +310,7 @@ int mtftl_flush_calmly(struct mtftl *ftl, bool (*hurry)(struct mtftl *ftl))
 	wait_event_timeout(ftl->drain_wait, lanes_settled(ftl) || hurry(ftl), CALM);
 	if (!lanes_settled(ftl) || ranges_pending(ftl))
 		return mtftl_flush_sync(ftl);
-	r = blkdev_issue_flush(ftl->bdev);
-	if (!r)
-		set_durable(ftl, drawn);
-	mtftl_count(ftl, flushes, 1);
-	trace_mtftl_flush(ftl, ftl->durable_seq, r);
-	return r;
+	return flush_ended(ftl, drawn, blkdev_issue_flush(ftl->bdev));
 }
 
 /* Nothing will make room for them any more. */

@@ -110,7 +110,7 @@ struct mtftl_gc {
 
 u64 mtftl_gc_oldest_seq(struct mtftl *ftl)
 {
-	/* Pairs with write_batch(): who sees its numbers drawn sees this too. */
+	/* Pairs with write_units(): who sees its numbers drawn sees this too. */
 	smp_rmb();
 	return READ_ONCE(ftl->gc_data->oldest_seq);
 }
