@@ -201,7 +201,7 @@ static int ckpt_write_unit(struct ckpt_stream *stream)
 	return 0;
 }
 
-/* Where the next block of the stream goes; it is written when the unit is full. */
+/* Where the next block of the stream goes; it is written when the unit is full. NULL: error. */
 static void *ckpt_next_block(struct ckpt_stream *stream, int *error)
 {
 	struct mtftl *ftl = stream->ftl;
@@ -213,6 +213,9 @@ static void *ckpt_next_block(struct ckpt_stream *stream, int *error)
 		*error = ckpt_write_unit(stream);
 	if (stream->zone >= stream->nr_zones)
 		*error = -ENOSPC;
+	/* The buffer is still full. */
+	if (*error)
+		return NULL;
 	block = stream->buf + (1 + stream->fill++) * MTFTL_BLOCK_SIZE;
 	memset(block, 0, MTFTL_BLOCK_SIZE);
 	return block;
