@@ -380,6 +380,8 @@ int mtftl_flush_start(struct mtftl *ftl)
 	spin_lock_init(&ftl->ranges.lock);
 	bio_list_init(&ftl->flush_bios);
 	bio_list_init(&ftl->ranges.waiting);
+	ftl->ranges.nr = 0;
+	ftl->ranges.reserved = 0;
 	init_waitqueue_head(&ftl->flush_wait);
 	ftl->ranges.recs = kvcalloc(MTFTL_MAX_RANGES, sizeof(*ftl->ranges.recs), GFP_KERNEL);
 	ftl->ranges_unit = mtftl_unit_alloc(ftl, 1);

@@ -267,6 +267,7 @@ static void unmount(struct mtftl *ftl)
 	ftl->super.buf = NULL;
 	free_page((unsigned long)ftl->super.log_buf);
 	ftl->super.log_buf = NULL;
+	ftl->read_only = false;
 	ftl->mounted = false;
 }
 

@@ -493,7 +493,14 @@ int mtftl_zones_alloc(struct mtftl *ftl)
 		INIT_WORK(&zone->close_work, zone_close_work);
 		list_add_tail(&zone->list, &ftl->zone_list[MTFTL_ZONE_EMPTY]);
 	}
+	/* A mount before this one may have failed. */
+	memset(ftl->zone_count, 0, sizeof(ftl->zone_count));
 	ftl->zone_count[MTFTL_ZONE_EMPTY] = ftl->nr_zones;
+	ftl->zones_in_use = 0;
+	ftl->broken_zones = 0;
+	atomic_set(&ftl->failed_zones, 0);
+	ftl->gated = false;
+	ftl->no_victim = false;
 	for (i = 0; i <= ftl->budget.user_streams; i++) {
 		mutex_init(&ftl->streams[i].lock);
 		ftl->streams[i].ftl = ftl;
@@ -516,7 +523,12 @@ void mtftl_zones_free(struct mtftl *ftl)
 		kvfree(buf->stream);
 		kfree(buf);
 	}
+	INIT_LIST_HEAD(&ftl->footer_bufs);
 	free_pages((unsigned long)ftl->close_buf, MTFTL_BUFFER_ORDER);
 	kvfree(ftl->zones);
 	kfree(ftl->streams);
+	ftl->wq = NULL;
+	ftl->close_buf = NULL;
+	ftl->zones = NULL;
+	ftl->streams = NULL;
 }
