@@ -612,21 +612,39 @@ int mtftl_lanes_start(struct mtftl *ftl)
 	return r;
 }
 
-/* Lanes are drained, or nothing helps any more. */
+static bool units_landed(struct mtftl *ftl)
+{
+	unsigned int i;
+
+	for (i = 0; i < ftl->nr_lanes; i++)
+		if (READ_ONCE(ftl->lanes[i].units_in_flight))
+			return false;
+	return true;
+}
+
+/* Lanes are drained, or nothing helps any more. No unit of theirs is in flight afterwards. */
 void mtftl_lanes_stop(struct mtftl *ftl)
 {
 	unsigned int i;
 
+	if (!ftl->lanes)
+		return;
 	if (ftl->cpus_watched)
 		cpuhp_state_remove_instance(cpu_online_state, &ftl->cpu_node);
 	ftl->cpus_watched = false;
-	for (i = 0; ftl->lanes && i < ftl->nr_lanes; i++) {
+	/* Units that failed do not look for another place any more. */
+	WRITE_ONCE(ftl->read_only, true);
+	mtftl_space_appeared(ftl);
+	for (i = 0; i < ftl->nr_lanes; i++) {
 		if (!ftl->lanes[i].writer)
 			continue;
 		kthread_stop(ftl->lanes[i].writer);
 		timer_delete_sync(&ftl->lanes[i].timer);
 		ftl->lanes[i].writer = NULL;
 	}
+	wait_event(ftl->drain_wait, units_landed(ftl));
+	/* Their completions may still look at the lane. */
+	synchronize_rcu();
 }
 
 static int lane_alloc(struct mtftl *ftl, struct mtftl_lane *lane)
