@@ -934,6 +934,7 @@ void mtftl_gc_stop(struct mtftl *ftl)
 	for (i = 0; i < WORKERS; i++)
 		gc->workers[i].task = NULL;
 	set_active(gc, false);
+	mtftl_zones_no_victim(ftl, false);
 	if (gc->wq)
 		flush_workqueue(gc->wq);
 }

@@ -220,13 +220,18 @@ static void advance_tail(struct mtftl_lane *lane)
 static void put_unit(struct mtftl_lane *lane, struct mtftl_unit_io *unit)
 {
 	unsigned long flags;
+	bool empty;
 
 	spin_lock_irqsave(&lane->lock, flags);
 	list_add(&unit->list, &lane->free_units);
 	WRITE_ONCE(lane->units_in_flight, lane->units_in_flight - 1);
 	advance_tail(lane);
+	empty = lane->tail == lane->head;
 	spin_unlock_irqrestore(&lane->lock, flags);
 
+	/* GC may have more of the reserve when the buffers are empty. */
+	if (empty && READ_ONCE(lane->ftl->gated))
+		mtftl_space_appeared(lane->ftl);
 	/* wq_has_sleeper() orders the new tail before the look for sleepers. */
 	if (wq_has_sleeper(&lane->ftl->drain_wait))
 		wake_up_all(&lane->ftl->drain_wait);
