@@ -147,6 +147,8 @@ void mtftl_lanes_kick(struct mtftl *ftl)
 void mtftl_space_appeared(struct mtftl *ftl)
 {
 	atomic_inc(&ftl->space_gen);
+	/* Pairs with mtftl_redo_work(): it sees the new generation, or its unit is seen here. */
+	smp_mb__after_atomic();
 	mtftl_lanes_kick(ftl);
 	if (!list_empty(&ftl->redo))
 		queue_work(ftl->wq, &ftl->redo_work);

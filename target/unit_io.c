@@ -200,6 +200,7 @@ void mtftl_redo_work(struct work_struct *work)
 			list_add(&unit->list, &ftl->redo);
 			spin_unlock_irq(&ftl->redo_lock);
 			/* It looks at the list: what appeared while it was empty was missed. */
+			smp_mb();
 			if (gen == atomic_read(&ftl->space_gen))
 				return;
 		}
