@@ -153,7 +153,9 @@ static int write_ranges(struct mtftl *ftl)
 
 	if (READ_ONCE(ftl->super.clean) && mtftl_super_dirty(ftl))
 		return -EIO;
-	n = min_t(u32, READ_ONCE(ranges->nr), MTFTL_UNIT_MAX_RANGES);
+	/* A record counts before all of it is there: only the lock tells that it is. */
+	spin_lock_irq(&ranges->lock);
+	n = min_t(u32, ranges->nr, MTFTL_UNIT_MAX_RANGES);
 	/* The records are there already, so this number is above all of theirs. */
 	info.seq = atomic64_inc_return(&ftl->seq);
 	mtftl_unit_start(unit, MTFTL_UNIT_RANGES, info.seq);
@@ -161,6 +163,7 @@ static int write_ranges(struct mtftl *ftl)
 	for (i = 0; i < n; i++)
 		mtftl_unit_add_range(unit->header, ranges->recs[i].lba, ranges->recs[i].nr_blocks,
 				     ranges->recs[i].seq, ranges->recs[i].kind);
+	spin_unlock_irq(&ranges->lock);
 	unit->done = ranges_done;
 	unit->private = &done;
 	for (;;) {
@@ -207,7 +210,8 @@ static bool lanes_drained(struct mtftl *ftl)
 	unsigned int i;
 
 	for (i = 0; i < ftl->nr_lanes; i++)
-		if (READ_ONCE(ftl->lanes[i].tail) < ftl->lanes[i].drain_to)
+		/* Pairs with advance_tail(): who killed a slot has listed the discard. */
+		if (smp_load_acquire(&ftl->lanes[i].tail) < ftl->lanes[i].drain_to)
 			return false;
 	return true;
 }
@@ -227,9 +231,12 @@ static int flush_ended(struct mtftl *ftl, u64 drawn, int r)
 /* All records that are there now. */
 static int write_listed_ranges(struct mtftl *ftl)
 {
-	u32 left = READ_ONCE(ftl->ranges.nr);
+	u32 left;
 	int r = 0;
 
+	spin_lock_irq(&ftl->ranges.lock);
+	left = ftl->ranges.nr;
+	spin_unlock_irq(&ftl->ranges.lock);
 	for (; !r && left; left -= min_t(u32, left, MTFTL_UNIT_MAX_RANGES))
 		r = write_ranges(ftl);
 	return r;

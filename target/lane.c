@@ -215,7 +215,8 @@ static void advance_tail(struct mtftl_lane *lane)
 		slot->state = MTFTL_SLOT_FREE;
 		tail++;
 	}
-	WRITE_ONCE(lane->tail, tail);
+	/* Pairs with lanes_drained(). */
+	smp_store_release(&lane->tail, tail);
 	trace_mtftl_free(lane, lane->head - tail);
 }
 
