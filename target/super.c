@@ -103,6 +103,9 @@ static int append_record(struct mtftl *ftl, u16 flags)
 	int r = -ENOSPC;
 
 	lockdep_assert_held(&super->log_lock);
+	/* The other zone may hold the only record that is left. */
+	if (READ_ONCE(ftl->read_only))
+		return -EIO;
 	super->info.flags = flags;
 	super->info.generation++;
 	mtftl_sb_compose(buf, &super->info);
