@@ -234,6 +234,7 @@ struct mtftl_super {
 	u32 zone;			/* 0 or 1: where the log goes on */
 	u32 wp;
 	bool clean;			/* the newest record says so */
+	u64 ckpt_seq;			/* of the durable checkpoint; in info a record goes ahead of it */
 	u32 set[2][MTFTL_SB_MAX_CKPT_ZONES];	/* zones set aside, two checkpoints' worth */
 	u32 set_zones;
 	unsigned int durable_set;

@@ -647,12 +647,15 @@ static void reset_work(struct work_struct *work)
 	spin_unlock(&ftl->zones_lock);
 	if (list_empty(&zones))
 		goto out;
+	/* Nothing can be gained any more, only lost. */
+	if (READ_ONCE(ftl->read_only))
+		goto put_back;
 	/* Resets change what a clean checkpoint stands for, as writes do. */
 	if (READ_ONCE(ftl->super.clean) && mtftl_super_dirty(ftl))
 		goto put_back;
 
 	/* Discards are logged in zones like data: keep them until a checkpoint has them. */
-	if (ranges_seq > READ_ONCE(ftl->super.info.ckpt_seq) && mtftl_checkpoint(ftl, false))
+	if (ranges_seq > READ_ONCE(ftl->super.ckpt_seq) && mtftl_checkpoint(ftl, false))
 		goto put_back;
 	/* What replaced the pages in these zones must be durable first. */
 	if (mtftl_flush_calmly(ftl, zones_are_few))

@@ -180,6 +180,7 @@ static int check_super(struct mtftl *ftl)
 		return -EINVAL;
 	}
 	ftl->super.clean = info->flags & MTFTL_SB_CLEAN;
+	ftl->super.ckpt_seq = info->ckpt_seq;
 	return 0;
 }
 

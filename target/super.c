@@ -378,6 +378,7 @@ int mtftl_checkpoint(struct mtftl *ftl, bool clean)
 		       super->set_zones * sizeof(u32));
 		r = append_record(ftl, clean ? MTFTL_SB_CLEAN : 0);
 		if (!r) {
+			WRITE_ONCE(super->ckpt_seq, number);
 			super->durable_set = !super->durable_set;
 			mtftl_count(ftl, checkpoints, 1);
 		}
@@ -391,7 +392,7 @@ int mtftl_checkpoint(struct mtftl *ftl, bool clean)
 /* Numbers that recovery would have to look at, and with it the time that it takes. */
 u64 mtftl_log_length(struct mtftl *ftl)
 {
-	return atomic64_read(&ftl->seq) - READ_ONCE(ftl->super.info.ckpt_seq);
+	return atomic64_read(&ftl->seq) - READ_ONCE(ftl->super.ckpt_seq);
 }
 
 void mtftl_checkpoint_work(struct work_struct *work)
