@@ -165,6 +165,9 @@ static int check_super(struct mtftl *ftl)
 	case -EPROTO:
 		ti->error = "Superblock is of a newer version or has unknown features";
 		return -EINVAL;
+	case -EINVAL:
+		ti->error = "Superblock contradicts itself";
+		return r;
 	default:
 		ti->error = "Cannot read the superblock";
 		return r;

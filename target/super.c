@@ -41,7 +41,8 @@ static int report_log_zone(struct blk_zone *bz, unsigned int index, void *data)
 
 /*
  * The newest record that verifies; from the write pointers backwards, over torn ones.
- * -ENODATA: there is none at all; -EPROTO: there is one that we do not know.
+ * -ENODATA: there is none at all; -EPROTO: there is one that we do not know; -EINVAL: one
+ * that contradicts itself.
  */
 int mtftl_super_read(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone, u32 *wp)
 {
@@ -49,6 +50,7 @@ int mtftl_super_read(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone, u
 	struct log_zone zones[MTFTL_NR_SB_ZONES] = {};
 	struct mtftl_sb_info *found;
 	int r, result = -ENODATA;
+	bool skipped = false;
 	u32 z, at;
 	void *buf;
 
@@ -67,10 +69,11 @@ int mtftl_super_read(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone, u
 			r = mtftl_rw_sync(ftl, REQ_OP_READ, z * zone_blocks + at, buf, 1);
 			if (!r)
 				r = mtftl_sb_parse(buf, found);
-			if (r == -EPROTO)
+			if (r == -EPROTO || r == -EINVAL)
 				result = r;
 			if (!r)
 				break;
+			skipped = true;
 		}
 		if (zones[z].usable && zones[z].wp && !r && found->generation > info->generation) {
 			*info = *found;
@@ -78,7 +81,10 @@ int mtftl_super_read(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone, u
 			*wp = zones[z].wp;
 		}
 	}
-	if (info->generation && result != -EPROTO)
+	/* One that cannot be read may be newer, and say that there is more to read. */
+	if (skipped)
+		info->flags &= ~MTFTL_SB_CLEAN;
+	if (info->generation && result == -ENODATA)
 		result = 0;
 out:
 	kfree(found);

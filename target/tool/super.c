@@ -6,20 +6,20 @@
  */
 #include "super.h"
 
-static int newest_in_zone(struct flash *flash, u32 zone, struct mtftl_sb_info *info, u32 *offset)
+static int newest_in_zone(struct flash *flash, u32 zone, struct mtftl_sb_info *info, u32 *offset,
+			  bool *skipped)
 {
 	static _Alignas(MTFTL_BLOCK_SIZE) u8 block[MTFTL_BLOCK_SIZE];
 	u32 at;
 	int err;
 
 	for (at = flash->zones[zone].wp; at-- > 0;) {
-		if (flash->read(flash, zone, at, 1, block))
-			continue;
-		err = mtftl_sb_parse(block, info);
-		if (err == -ENODATA || err == -EBADMSG)
-			continue;
-		*offset = at;
-		return err;
+		err = flash->read(flash, zone, at, 1, block) ? -EBADMSG : mtftl_sb_parse(block, info);
+		if (err != -ENODATA && err != -EBADMSG) {
+			*offset = at;
+			return err;
+		}
+		*skipped = true;
 	}
 	return -ENODATA;
 }
@@ -27,12 +27,12 @@ static int newest_in_zone(struct flash *flash, u32 zone, struct mtftl_sb_info *i
 int super_find(struct flash *flash, struct super *super)
 {
 	struct mtftl_sb_info info;
-	bool found = false;
+	bool found = false, skipped = false;
 	u32 zone, offset;
 	int err;
 
 	for (zone = 0; zone < MTFTL_NR_SB_ZONES && zone < flash->nr_zones; zone++) {
-		err = newest_in_zone(flash, zone, &info, &offset);
+		err = newest_in_zone(flash, zone, &info, &offset, &skipped);
 		if (err == -ENODATA)
 			continue;
 		if (err)
@@ -46,6 +46,9 @@ int super_find(struct flash *flash, struct super *super)
 	}
 	if (!found)
 		return -ENODATA;
+	/* One that cannot be read may be newer, and say that there is more to read. */
+	if (skipped)
+		super->info.flags &= ~MTFTL_SB_CLEAN;
 	if (super->info.nr_zones != flash->nr_zones ||
 	    super->info.zone_blocks != flash->zone_blocks ||
 	    super->info.zone_capacity != flash->zone_capacity)
