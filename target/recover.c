@@ -214,11 +214,28 @@ static void saw_unit(struct recovery *rec, struct mtftl_zone *zone,
 		zone->ranges_seq = max(zone->ranges_seq, info->seq);
 }
 
-/* Units of one zone from block @at on. A torn one in the middle hides nothing behind it. */
+/* Units of the zone under way have been kept since @first; one of them has this number. */
+static bool is_kept(const struct recovery *rec, u32 first, u64 seq)
+{
+	u32 i;
+
+	for (i = first; i < rec->nr_units; i++)
+		if (rec->units[i].seq == seq)
+			return true;
+	return false;
+}
+
+/*
+ * Units of one zone from block @at on. A torn one in the middle hides nothing behind it. What is
+ * found behind it may be a copy in users' data of a header of this zone: of another life,
+ * too old to matter, or of one that was found already.
+ */
 static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 {
+	bool in_step = !at, found = false;
 	struct mtftl *ftl = rec->ftl;
 	struct mtftl_unit_info info;
+	u32 first = rec->nr_units;
 	int r;
 
 	while (at < zone->wp) {
@@ -226,10 +243,15 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 		if (!r)
 			r = mtftl_unit_parse(rec->buf, ftl->seed, zone->index, at, ftl->capacity,
 					     &info);
-		if (r) {
+		if (r || (found && info.erase_count != zone->erase_count) ||
+		    (!in_step && (info.seq <= ftl->super.info.ckpt_seq ||
+				  is_kept(rec, first, info.seq)))) {
+			in_step = false;
 			at++;
 			continue;
 		}
+		in_step = true;
+		found = true;
 		saw_unit(rec, zone, &info);
 		if (info.seq > ftl->super.info.ckpt_seq &&
 		    (info.type == MTFTL_UNIT_DATA || info.type == MTFTL_UNIT_GC ||
@@ -356,7 +378,7 @@ static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
 	if (!r)
 		first = info.seq;
 	/* Reset since, or nothing known of it: all of it is new. */
-	if (from && (from > zone->wp || first != le64_to_cpu(record->first_seq)))
+	if (from && (from > zone->wp || !first || first != le64_to_cpu(record->first_seq)))
 		from = 0;
 	zone->first_seq = first;
 	return scan_zone(rec, zone, from);
