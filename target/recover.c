@@ -445,26 +445,35 @@ static int step_sort(struct recovery *rec)
 	return 0;
 }
 
-/* Entries whose payload did not make it are dropped: the version before is still there. */
-static int verify_unit(struct recovery *rec, struct found_unit *unit)
+/*
+ * Entries whose payload did not make it are dropped: the version before is still there. What
+ * cannot be read together is read block by block: only a torn block is dropped.
+ */
+static void verify_unit(struct recovery *rec, struct found_unit *unit)
 {
 	struct mtftl *ftl = rec->ftl;
-	void *block = rec->buf + MTFTL_BLOCK_SIZE;
-	u64 lba;
-	u32 i, crc;
-	int r;
+	void *payload = ftl->super.buf;	/* no checkpoint is read or written now */
+	bool header = !mtftl_rw_sync(ftl, REQ_OP_READ, unit->page, rec->buf, 1);
+	u32 i, n, k;
 
-	r = mtftl_rw_sync(ftl, REQ_OP_READ, unit->page, rec->buf, 1);
-	for (i = 0; i < unit->nr; i++) {
-		if (!r) {
-			mtftl_unit_entry(rec->buf, i, &lba, &crc);
-			r = mtftl_rw_sync(ftl, REQ_OP_READ, unit->page + 1 + i, block, 1);
+	for (i = 0; i < unit->nr; i += n) {
+		u32 page = unit->page + 1 + i;
+		bool together;
+
+		n = min(unit->nr - i, 1u << MTFTL_BUFFER_ORDER);
+		together = header && !mtftl_rw_sync(ftl, REQ_OP_READ, page, payload, n);
+		for (k = 0; k < n; k++) {
+			void *block = payload + k * MTFTL_BLOCK_SIZE;
+			u64 lba;
+			u32 crc;
+
+			mtftl_unit_entry(rec->buf, i + k, &lba, &crc);
+			if (!header ||
+			    (!together && mtftl_rw_sync(ftl, REQ_OP_READ, page + k, block, 1)) ||
+			    crc != mtftl_payload_crc(ftl->seed, block))
+				unit->lbas[i + k] = MTFTL_NO_LBA;
 		}
-		if (r || crc != mtftl_payload_crc(ftl->seed, block))
-			unit->lbas[i] = MTFTL_NO_LBA;
-		r = 0;
 	}
-	return 0;
 }
 
 static int step_verify(struct recovery *rec)
