@@ -245,8 +245,9 @@ static int check_options(struct mtftl *ftl)
 	/* A checkpoint costs little beside what is written in between: 1% with full units. */
 	ftl->log_limit = max(2u * mtftl_ckpt_stream_blocks(ftl->nr_zones, ftl->logical_blocks),
 			     MIN_LOG);
+	/* GC that begins when users have to wait already would never begin. */
 	if (ftl->opt.low_water)
-		ftl->low_water = ftl->opt.low_water;
+		ftl->low_water = max(ftl->opt.low_water, ftl->reserve + 1);
 	return 0;
 }
 
