@@ -336,6 +336,7 @@ struct mtftl {
 	struct workqueue_struct *ckpt_wq;
 	bool read_only;			/* nothing can be written any more */
 	bool mounted;
+	bool handed_over;		/* another table has the device: nothing is written any more */
 	bool noflush;			/* the suspend under way */
 
 	struct mtftl_cpu_stats __percpu *stats;

@@ -320,41 +320,55 @@ static int mount(struct mtftl *ftl)
 }
 
 /*
- * Make everything durable and say so. Nobody writes meanwhile. Durable is enough: without a
- * checkpoint the next mount takes longer, no more.
+ * Make everything durable, and with @clean say so: nobody writes meanwhile. Durable is enough:
+ * without a checkpoint the next mount takes longer, no more.
  */
-static int stop_clean(struct mtftl *ftl)
+static int quiesce(struct mtftl *ftl, bool clean)
 {
 	unsigned int flags;
-	int r, said = 0;
+	int r = 0, said = 0;
 
-	if (!ftl->mounted || READ_ONCE(ftl->read_only))
+	if (!ftl->mounted || ftl->handed_over)
 		return 0;
 	flags = memalloc_noio_save();
 	mtftl_gc_stop(ftl);
 	flush_workqueue(ftl->ckpt_wq);
-	r = mtftl_flush_sync(ftl);
+	if (!READ_ONCE(ftl->read_only))
+		r = mtftl_flush_sync(ftl);
 	flush_workqueue(ftl->wq);
 	/* Only now: what was buffered, and not written yet, had not made it dirty. */
-	if (!r && !READ_ONCE(ftl->super.clean))
-		said = mtftl_checkpoint(ftl, true);
+	if (!r && !READ_ONCE(ftl->read_only) && !READ_ONCE(ftl->super.clean))
+		said = mtftl_checkpoint(ftl, clean);
 	if (r || said)
 		mtftl_err(ftl, "clean stop failed (%d), the next mount recovers", r ?: said);
 	memalloc_noio_restore(flags);
 	return r;
 }
 
-/* Another table on the same device still holds what is not on flash: it stops first. */
+/*
+ * The table that this one replaces still holds what is not on flash: it stops first, and for
+ * good. Device-mapper destroys it only when this one is at work already.
+ */
 static int stop_others(struct mtftl *ftl)
 {
+	struct mapped_device *md = dm_table_get_md(ftl->ti->table);
 	struct mtftl *other;
-	int r = 0;
+	int r;
 
 	lockdep_assert_held(&mounts_lock);
-	list_for_each_entry(other, &mounts, mounts)
-		if (other != ftl && other->bdev == ftl->bdev)
-			r = r ?: stop_clean(other);
-	return r;
+	list_for_each_entry(other, &mounts, mounts) {
+		if (other == ftl || other->bdev != ftl->bdev || other->handed_over)
+			continue;
+		if (dm_table_get_md(other->ti->table) != md) {
+			mtftl_err(ftl, "in use by another mtftl device, expected one for each device");
+			return -EBUSY;
+		}
+		r = quiesce(other, true);
+		if (r)
+			return r;
+		other->handed_over = true;
+	}
+	return 0;
 }
 
 static int reboot_event(struct notifier_block *nb, unsigned long event, void *data)
@@ -362,8 +376,9 @@ static int reboot_event(struct notifier_block *nb, unsigned long event, void *da
 	struct mtftl *ftl;
 
 	mutex_lock(&mounts_lock);
+	/* Users may go on until the machine stops: what they write must be looked for. */
 	list_for_each_entry(ftl, &mounts, mounts)
-		stop_clean(ftl);
+		quiesce(ftl, false);
 	mutex_unlock(&mounts_lock);
 	return NOTIFY_DONE;
 }
@@ -380,7 +395,7 @@ static void mtftl_dtr(struct dm_target *ti)
 
 	mutex_lock(&mounts_lock);
 	if (ftl->mounted) {
-		stop_clean(ftl);
+		quiesce(ftl, true);
 		list_del(&ftl->mounts);
 		unmount(ftl);
 	}
@@ -523,7 +538,7 @@ static void mtftl_postsuspend(struct dm_target *ti)
 
 	mutex_lock(&mounts_lock);
 	if (!ftl->noflush)
-		stop_clean(ftl);
+		quiesce(ftl, true);
 	mutex_unlock(&mounts_lock);
 }
 
