@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from media import BLOCK, CLEAN, Media
 
 HELPERS = Path(__file__).parent / "guest.sh"
 START = "set -e\n. ./guest.sh\n"
@@ -70,6 +71,43 @@ echo 0 > /sys/kernel/config/nullb/nullb{i}/power
     result = lab_run(script, kernel=kernel, profile="none", cpus=2, push=[HELPERS], timeout=400)
     assert result.ok, result.output
     assert result.output.count("geometry") == len(GEOMETRIES)
+
+
+@pytest.mark.parametrize("kernel", ["6.12", "6.1"])
+def test_fio_reads_what_it_wrote(lab_run, kernel):
+    """Sizes, depths, four jobs, synchronous and io_uring, buffered and direct: each writes its part three times over.
+
+    fio verifies behind the writes, and again what went through the page cache. Beside them another job discards what
+    it writes, all the time: fio cannot verify what it discards itself, the torture run does.
+    """
+    result = lab_run(START + """
+null nullb0 size=96
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 2)"
+part=$(($(blockdev --getsize64 /dev/mapper/t) / 5 / 65536 * 65536))
+for engine in psync io_uring; do
+	for direct in 0 1; do
+		dmsetup message t 0 reset_stats
+		fio --filename=/dev/mapper/t --direct=1 --bsrange=4k-64k --size=$part --offset=$((4 * part)) --time_based \\
+			--runtime=300 --rate_iops=100 --eta=never --output=discards.log \\
+			--name=writes --rw=randwrite --name=discards --rw=randtrim &
+		jobs="--ioengine=$engine --direct=$direct --iodepth=7 --numjobs=4 --size=$part --offset_increment=$part"
+		verify /dev/mapper/t $jobs --bsrange=4k-256k --io_size=$((6 * part)) --do_verify=1 --verify_backlog=50
+		verify /dev/mapper/t $jobs --bsrange=4k-64k --do_verify=0 --end_fsync=1
+		kill -INT $!
+		wait $! || true
+		echo 3 > /proc/sys/vm/drop_caches
+		verify /dev/mapper/t $jobs --bsrange=4k-64k --verify_only=1
+		test "$(field written t)" -gt $((4 * 4 * part / 4096))
+		test "$(field trimmed t)" -gt 0
+	done
+done
+test "$(field victims t)" -gt 0
+test "$(field read_errors t)" = 0
+dmsetup remove t
+mtftl check /dev/nullb0
+""", kernel=kernel, profile="none", cpus=2, push=[HELPERS], timeout=400)
+    assert result.ok, result.output
 
 
 def test_nothing_is_lost_under_suspend_reload_hotplug_and_remove(lab_run):
@@ -166,11 +204,8 @@ wait_for() {
 """
 
 
-def test_zones_that_could_not_be_reset_are_not_forgotten(lab_run):
-    """A flush fails before a reset: they count as coming, so nobody else would ask for zones."""
-    result = lab_run(START + WAIT + """
-null nullb0 cache_size=1
-mtftl format --op 30% /dev/nullb0 > /dev/null
+# /dev/mapper/flaky on nullb0
+FLAKY = """
 raw=$(cat /sys/class/block/nullb0/size)
 # become DOWN [FEATURE]: from now on the device fails, in all or as said
 become() {
@@ -181,6 +216,15 @@ become() {
 	dmsetup resume flaky
 }
 dmsetup create flaky --table "0 $raw flakey /dev/nullb0 0 1 0"
+"""
+
+
+def test_zones_that_could_not_be_reset_are_not_forgotten(lab_run):
+    """A flush fails before a reset: they count as coming, so nobody else would ask for zones."""
+    result = lab_run(START + WAIT + """
+null nullb0 cache_size=1
+mtftl format --op 30% /dev/nullb0 > /dev/null
+""" + FLAKY + """
 dmsetup create t --table "$(table /dev/mapper/flaky)"
 # Zones without valid data, all of it durable.
 for turn in 1 2; do dd if=/dev/zero of=/dev/mapper/t bs=1M count=32 oflag=direct conv=fsync status=none; done
@@ -198,6 +242,119 @@ wait_for 'mtftl read-only'
 dmesg | grep -q 'read-only: the device does not answer'
 """, profile="none", push=[HELPERS])
     assert result.ok, result.output
+
+
+def test_a_mount_that_failed_may_be_tried_again(lab_run):
+    """The checkpoint after a crash cannot be written; then the device recovers, and the same table is resumed."""
+    result = lab_run(START + """
+null nullb0
+mtftl format --op 30% /dev/nullb0 > /dev/null
+""" + FLAKY + """
+line=$(table /dev/mapper/flaky lanes 2)
+dmsetup create t --table "$line"
+verify /dev/mapper/t --size=64M --io_size=96M --do_verify=1 --end_fsync=1
+become 3600 error_writes
+dmsetup remove t
+dmsetup create t --notable
+dmsetup load t --table "$line"
+for turn in 1 2; do
+	! dmsetup resume t
+done
+become 0
+dmsetup resume t
+verify /dev/mapper/t --size=64M --io_size=96M --verify_only=1
+verify /dev/mapper/t --size=64M --io_size=96M --randseed=2 --do_verify=1
+test "$(field write_errors t)" = 0
+dmsetup remove t flaky
+mtftl check /dev/nullb0
+""", profile="none", cpus=2, push=[HELPERS])
+    assert result.ok, result.output
+
+
+def test_a_device_that_takes_no_writes_keeps_its_superblock(lab_run):
+    """Two lanes and the flusher meet a superblock log that cannot be written: none of them resets the last record."""
+    result = lab_run(START + """
+null nullb0
+mtftl format --op 30% /dev/nullb0 > /dev/null
+""" + FLAKY + """
+line=$(table /dev/mapper/flaky lanes 2)
+for turn in 1 2 3; do
+	dmsetup create t --table "$line"
+	become 3600 error_writes
+	for job in 1 2 3 4; do
+		dd if=/dev/zero of=/dev/mapper/t bs=4k count=1 seek=$job oflag=direct conv=fsync status=none 2> /dev/null &
+	done
+	wait
+	dmsetup remove t
+	become 0
+	test "$(table /dev/nullb0 lanes 2)" = "${line/mapper\\/flaky/nullb0}"
+done
+dmsetup create t --table "$line"
+verify /dev/mapper/t --size=16M --do_verify=1
+dmsetup remove t
+""", profile="none", cpus=2, push=[HELPERS])
+    assert result.ok, result.output
+
+
+def test_a_low_water_below_the_reserve_is_raised(lab_run):
+    """As `dmsetup table` gives it back, with more buffer_entries: GC begins before users have to wait."""
+    result = lab_run(START + """
+null nullb0
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 low_water 1)"
+test "$(field low_water t)" -gt "$(field reserve t)"
+verify /dev/mapper/t --size=100% --io_size=300M --do_verify=1
+dmsetup remove t
+""", profile="none", cpus=2, push=[HELPERS])
+    assert result.ok, result.output
+
+
+def test_a_device_serves_one_name(lab_run):
+    """A second device on the same flash would write to the same zones; a new table for the first one may."""
+    result = lab_run(START + """
+null nullb0
+mtftl format --op 30% /dev/nullb0 > /dev/null
+line=$(table /dev/nullb0)
+dmsetup create t --table "$line"
+! dmsetup create u --table "$line"
+dmesg | grep 'in use by another mtftl device, expected one for each device'
+verify /dev/mapper/t --size=16M --do_verify=1
+dmsetup load t --table "$line"
+dmsetup resume t
+verify /dev/mapper/t --size=16M --verify_only=1
+dmsetup remove t
+mtftl check /dev/nullb0
+""", profile="none", cpus=2, push=[HELPERS])
+    assert result.ok, result.output
+
+
+MEDIA = Media(32, 1024, 768)
+OLD = MEDIA.unit(6, 1, {7: b"old", 10: b"a", 11: b"b", 12: b"c"})
+NEW = MEDIA.unit(6, 4, {7: b"new"}, durable=1)
+# Zones' content, and what fills block 7 then.
+READ = {
+    "newest record torn": ({0: MEDIA.superblock(flags=CLEAN) + bytes(BLOCK), 6: OLD + NEW}, "new"),
+    "copy of a header": ({0: MEDIA.superblock(), 6: OLD + bytes(BLOCK) + OLD[:BLOCK] + NEW + bytes(3 * BLOCK)}, "new"),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_mount_finds_what_the_media_hold(lab_run, name, tmp_path):
+    """A clean record with one behind it that is not whole; a copy of a header in a torn unit's payload."""
+    zones, expected = READ[name]
+    script, files = START + "null nullb0 size=128 zone_capacity=3\n", []
+    for zone, data in zones.items():
+        files.append(tmp_path / f"zone{zone}")
+        files[-1].write_bytes(data)
+        script += f"dd if=zone{zone} of=/dev/nullb0 bs=4k seek={zone * MEDIA.zone_blocks} oflag=direct status=none\n"
+    result = lab_run(script + """
+dmsetup create t --table "$(table /dev/nullb0)"
+dd if=/dev/mapper/t bs=4k skip=7 count=1 iflag=direct status=none | head -c 3
+dmsetup remove t
+mtftl check /dev/nullb0 > /dev/null 2>&1
+""", profile="none", push=[HELPERS, *files])
+    assert result.ok, result.output
+    assert result.output == expected
 
 
 def test_a_zone_found_read_only_is_cleared_and_retired_once(lab_run):
