@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How long a full device takes to mount: after a stop, and after a power cut just before a checkpoint was due.
+
+Each device is written in full, then at random, until nearly as many units are newer than the checkpoint as the
+target lets become. Then the flash loses power: once with flushes all the time, as file systems send them, once
+without any. The target tells what each mount took.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from mtlab import figures, fio
+from mtlab.experiments import Check, Experiment, Run, Sample, at_most
+from mtlab.machine import Options
+
+SIZES = (1, 2, 4)                               # GiB of flash
+QUICK_SIZES = (1,)
+GIB = 1 << 30
+ZONE = 16 << 20
+DUE = 0.8                                       # of the units after which a checkpoint comes
+WRITE_MS = 3                                    # for each GiB: little beside what makes a checkpoint due
+KINDS = {"clean": "after a stop", "flushed": "after a cut, with flushes", "unflushed": "after a cut, never flushed"}
+
+
+def _limit(size: int) -> int:
+    """Units that may be newer than a checkpoint: two for each of its blocks, which hold 1024 pages."""
+    return 2 * size * GIB // 4096 // 1024
+
+
+def _script(size: int) -> str:
+    common: dict[str, object] = {"filename": "/dev/mapper/ftl", "ioengine": "io_uring"}
+    fill = fio.command("fill.json", rw="write", bs="128k", iodepth=16, **common)
+    some = fio.command("some.json", rw="randwrite", bs="4k", iodepth=32, norandommap=True, time_based=True,
+                       runtime=f"{WRITE_MS * size}ms", **common)
+    due = round(DUE * _limit(size))
+    flash = "nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1"
+    return f"""set -e
+log() {{ dmsetup status ftl | sed 's/.* log \\([0-9]*\\) .*/\\1/'; }}
+start() {{ dmesg -c >/dev/null; mtftl open /dev/nvme0n1 ftl; dmesg | sed -n 's/.*: mount: //p' >$1.mount; }}
+# Random writes, with $2 after each {WRITE_MS * size} ms of them, and a power cut.
+crash() {{
+	dmsetup message ftl 0 checkpoint
+	while [ $(log) -lt {due} ]; do $2; {some}; done
+	log >$1.newer
+	{flash} --cdw10=1
+	dmsetup remove ftl
+	{flash} --cdw10=0
+	start $1
+}}
+mtftl format --force --op 10% /dev/nvme0n1
+mtftl open /dev/nvme0n1 ftl
+{fill}
+crash flushed "sync /dev/mapper/ftl"
+crash unflushed true
+mtftl close ftl
+start clean
+mtftl close ftl
+"""
+
+
+def runs(quick: bool) -> list[Run]:
+    return [Run(str(size), _script(size),
+                Options(clock="virtual", cpus=2, profile="tlc", timeout=1800,
+                        device={"flash.size": f"{size}G", "zoned.zone_size": f"{ZONE}",
+                                "zoned.zone_capacity": f"{ZONE}"}), ("*.mount", "*.newer"))
+            for size in (QUICK_SIZES if quick else SIZES)]
+
+
+def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
+    found: list[Sample] = []
+    for size, outputs in sorted(files.items()):
+        for kind in KINDS:
+            text = outputs[f"{kind}.mount"].decode()
+            steps = {m[1]: int(m[2]) for m in re.finditer(r"^(.*): (\d+) us$", text, re.M)}
+            us, per_tib, _, memory = map(int, re.findall(
+                r"(\d+) us in all, (\d+) us per TiB; map and zones: (\d+) KiB, (\d+) KiB per TiB", text)[0])
+            found.append({"flash GiB": int(size), "mount": kind, "us": us, "us per TiB": per_tib,
+                          "KiB per TiB": memory, "newer units": int(outputs.get(f"{kind}.newer", b"0")),
+                          "found units": int(next(iter(re.findall(r"^(\d+) units newer", text, re.M)), 0)),
+                          **{f"{step} us": taken for step, taken in steps.items()}})
+    return found
+
+
+def _of(found: list[Sample], kind: str) -> list[Sample]:
+    return [s for s in sorted(found, key=lambda s: int(s["flash GiB"])) if s["mount"] == kind]
+
+
+def checks(found: list[Sample], _quick: bool) -> list[Check]:
+    clean, flushed, unflushed = (_of(found, kind) for kind in KINDS)
+    return [
+        at_most(f"after a stop, {clean[-1]['flash GiB']} GiB (ms)", clean[-1]["us"] / 1000, 100,
+                "the map is read from one checkpoint: 4 bytes a block of 4 KiB"),
+        at_most("units newer than the checkpoint over the limit",
+                max(s["newer units"] / _limit(s["flash GiB"]) for s in (*flushed, *unflushed)), 1,
+                "a checkpoint comes when twice as many units are newer as it has blocks"),
+        at_most("after a cut, with flushes, over after a stop", max(
+            cut["us"] / stop["us"] for cut, stop in zip(flushed, clean, strict=True)), 5,
+                "of each newer unit one block is read; the checkpoint has half as many"),
+        at_most("memory for map and zones (MiB a mapped GiB)",
+                max(s["KiB per TiB"] for s in found) / (1 << 20), 1.1, "4 bytes a block, and its zones"),
+    ]
+
+
+def table(found: list[Sample]) -> list[list[str]]:
+    steps = ("load checkpoint", "scan", "verify payload", "forget resets", "count")
+    return [["flash", "mount", "newer units", "in all (ms)", "seconds a TiB", *(f"{s} (ms)" for s in steps)],
+            *([f"{s['flash GiB']} GiB", KINDS[s["mount"]], str(s["found units"]), f"{s['us'] / 1000:.1f}",
+               f"{s['us per TiB'] / 1e6:.0f}", *(f"{s.get(f'{step} us', 0) / 1000:.1f}" for step in steps)]
+              for kind in KINDS for s in _of(found, kind))]
+
+
+def draw(found: list[Sample], path: Path) -> None:
+    figure, (axes,) = figures.panels(1)
+    sizes = [s["flash GiB"] for s in _of(found, "clean")]
+    figures.lines(axes, [figures.Line(label, sizes, [s["us"] / 1000 for s in _of(found, kind)])
+                         for kind, label in KINDS.items()], x="flash (GiB)", y="mount (ms)", ticks=sizes, columns=3)
+    figures.save(figure, path)
+
+
+EXPERIMENT = Experiment(
+    name="mount", title="How long a mount takes",
+    question="How long does a full device take to mount, after a stop and after a power cut at a bad moment?",
+    runs=runs, samples=samples, checks=checks, table=table, draw=draw,
+    caption="TLC flash of three sizes, all of it written, then written at random until a checkpoint is nearly due; "
+            "2 modelled CPUs. Units that no flush covers are read and checked, block by block.")
