@@ -71,5 +71,7 @@ int main(int argc, char **argv)
 	fd = open("/dev/port", O_WRONLY);
 	if (fd < 0 || pwrite(fd, "", 1, EXIT_PORT) != 1)
 		die("/dev/port");
-	return 0;
+	/* It ends when its main loop gets to it; if init ended before, the kernel would panic. */
+	for (;;)
+		pause();
 }
