@@ -54,7 +54,9 @@ def checks(found: list[Sample], _quick: bool) -> list[Check]:
                  "the writer is the limit, and most of its work is once a unit: header, checksum, bio, completion"),
         at_least("least growth from one unit size to the next, at the most users",
                  min(at[b, crowd] / at[a, crowd] for a, b in zip(units, units[1:], strict=False)), 0.98,
-                 "a larger unit never costs more a block"),
+                 "a larger unit never costs more a block",
+                 "With more users than CPUs users and writer take turns on a CPU, and a writer that waits for more "
+                 "blocks gives its turn away; not profiled."),
         at_least(f"{most} blocks a unit over {least}, 1 user", at[most, 1] / at[least, 1], 0.98,
                  "the writer takes what is there: a lone user waits for no unit to fill"),
     ]
