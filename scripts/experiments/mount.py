@@ -97,8 +97,8 @@ def checks(found: list[Sample], _quick: bool) -> list[Check]:
         at_most("after a cut, with flushes, over after a stop", max(
             cut["us"] / stop["us"] for cut, stop in zip(flushed, clean, strict=True)), 5,
                 "of each newer unit one block is read; the checkpoint has half as many",
-                "The scan reads one header after the other, 73 us each, and every zone's first; the checkpoint's blocks "
-                "are read 32 at once."),
+                "The scan reads one header after the other, 73 us each, and every zone's first; the checkpoint is "
+                "read 32 blocks at once."),
         at_most("memory for map and zones (MiB a mapped GiB)",
                 max(s["KiB per TiB"] for s in found) / (1 << 20), 1.1, "4 bytes a block, and its zones"),
     ]
