@@ -307,8 +307,12 @@ static int mount(struct mtftl *ftl)
 	ftl->read_only = ftl->super.info.flags & MTFTL_SB_READONLY;
 	r = r ?: mtftl_flush_start(ftl);
 	r = r ?: mtftl_lanes_start(ftl);
-	if (!r && !was_clean && !ftl->read_only)
+	if (!r && !was_clean && !ftl->read_only) {
 		r = mtftl_checkpoint(ftl, false);
+		/* Nothing can be logged any more: what is there can be read. */
+		if (READ_ONCE(ftl->read_only))
+			r = 0;
+	}
 	r = r ?: mtftl_gc_start(ftl);
 	if (r)
 		unmount(ftl);

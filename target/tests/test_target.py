@@ -296,6 +296,27 @@ dmsetup remove t
     assert result.ok, result.output
 
 
+def test_without_a_superblock_zone_data_can_be_read(lab_run):
+    """Both zones of the log turn read-only, and the device was not stopped: it mounts, read-only, with all its data."""
+    result = lab_run(START + """
+null nullb0
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0)"
+verify /dev/mapper/t --size=32M --do_verify=1 --end_fsync=1
+for zone in 0 1; do echo $((zone * 8192)) > /sys/kernel/config/nullb/nullb0/zone_readonly; done
+dmsetup remove t
+dmsetup create t --table "$(table /dev/nullb0)"
+dmsetup status t | grep 'mtftl read-only'
+verify /dev/mapper/t --size=32M --verify_only=1
+! dd if=/dev/zero of=/dev/mapper/t bs=4k count=1 oflag=direct status=none
+dmsetup suspend t
+dmsetup resume t
+verify /dev/mapper/t --size=32M --verify_only=1
+dmsetup remove t
+""", profile="none", cpus=2, push=[HELPERS])
+    assert result.ok, result.output
+
+
 def test_a_low_water_below_the_reserve_is_raised(lab_run):
     """As `dmsetup table` gives it back, with more buffer_entries: GC begins before users have to wait."""
     result = lab_run(START + """
