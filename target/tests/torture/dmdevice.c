@@ -270,8 +270,13 @@ static int dm_fault(struct device *dev, enum fault fault, uint64_t where)
 	struct dmdevice *dm = to_dm(dev);
 	uint64_t zone = where % dm->nr_zones;
 
-	/* With both zones of the superblock broken a device is at its end: the second is spared. */
-	zone = (zone == 1 ? 2 : zone) * dm->zone_blocks;
+	/*
+	 * In one zone the superblock log cannot go round, and when that is full the device is at
+	 * its end: the second zone is spared, and the first never turns read-only.
+	 */
+	if (zone == 1 || (zone == 0 && fault == FAULT_READ_ONLY))
+		zone = 2;
+	zone *= dm->zone_blocks;
 	if (fault == FAULT_WRITE)
 		return flash_action(dm, FLASH_WRITE_ERROR, zone, dm->zone_blocks, 1);
 	return flash_action(dm, FLASH_READ_ONLY, zone, 0, 0);
