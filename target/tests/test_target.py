@@ -9,6 +9,7 @@ from media import BLOCK, CLEAN, Media
 
 HELPERS = Path(__file__).parent / "guest.sh"
 START = "set -e\n. ./guest.sh\n"
+FRESH = START + "null nullb0\nmtftl format --op 30% /dev/nullb0 > /dev/null\n"
 
 GEOMETRIES = {
     "append": ("", ""),
@@ -77,8 +78,8 @@ echo 0 > /sys/kernel/config/nullb/nullb{i}/power
 def test_fio_reads_what_it_wrote(lab_run, kernel):
     """Sizes, depths, four jobs, synchronous and io_uring, buffered and direct: each writes its part three times over.
 
-    fio verifies behind the writes, and again what went through the page cache. Beside them another job discards what
-    it writes, all the time: fio cannot verify what it discards itself, the torture run does.
+    fio verifies behind the writes, and again what went through the page cache. Beside them two jobs write and
+    discard the same blocks, all the time: fio cannot verify those, the torture run does. Half of io_size are reads.
     """
     result = lab_run(START + """
 null nullb0 size=96
@@ -112,9 +113,7 @@ mtftl check /dev/nullb0
 
 def test_nothing_is_lost_under_suspend_reload_hotplug_and_remove(lab_run):
     """A verifying job runs while its device is suspended, reloaded with other options, and CPUs go and come."""
-    result = lab_run(START + """
-null nullb0
-mtftl format --op 30% /dev/nullb0 > /dev/null
+    result = lab_run(FRESH + """
 dmsetup create t --table "$(table /dev/nullb0 lanes 4)"
 verify /dev/mapper/t --size=64M --io_size=96M --rate_iops=400 --do_verify=1 &
 job=$!
@@ -172,9 +171,7 @@ mtftl check /dev/nullb1
 
 
 def test_discards_stay_after_a_flush_and_a_stop(lab_run):
-    result = lab_run(START + """
-null nullb0
-mtftl format --op 30% /dev/nullb0 > /dev/null
+    result = lab_run(FRESH + """
 dmsetup create t --table "$(table /dev/nullb0)"
 tr '\\0' 'x' < /dev/zero | head -c 8m > ones
 dd if=ones of=/dev/mapper/t bs=1M oflag=direct status=none
@@ -246,10 +243,7 @@ dmesg | grep -q 'read-only: the device does not answer'
 
 def test_a_mount_that_failed_may_be_tried_again(lab_run):
     """The checkpoint after a crash cannot be written; then the device recovers, and the same table is resumed."""
-    result = lab_run(START + """
-null nullb0
-mtftl format --op 30% /dev/nullb0 > /dev/null
-""" + FLAKY + """
+    result = lab_run(FRESH + FLAKY + """
 line=$(table /dev/mapper/flaky lanes 2)
 dmsetup create t --table "$line"
 verify /dev/mapper/t --size=64M --io_size=96M --do_verify=1 --end_fsync=1
@@ -273,10 +267,7 @@ mtftl check /dev/nullb0
 
 def test_a_device_that_takes_no_writes_keeps_its_superblock(lab_run):
     """Two lanes and the flusher meet a superblock log that cannot be written: none of them resets the last record."""
-    result = lab_run(START + """
-null nullb0
-mtftl format --op 30% /dev/nullb0 > /dev/null
-""" + FLAKY + """
+    result = lab_run(FRESH + FLAKY + """
 line=$(table /dev/mapper/flaky lanes 2)
 for turn in 1 2 3; do
 	dmsetup create t --table "$line"
@@ -298,9 +289,7 @@ dmsetup remove t
 
 def test_without_a_superblock_zone_data_can_be_read(lab_run):
     """Both zones of the log turn read-only, and the device was not stopped: it mounts, read-only, with all its data."""
-    result = lab_run(START + """
-null nullb0
-mtftl format --op 30% /dev/nullb0 > /dev/null
+    result = lab_run(FRESH + """
 dmsetup create t --table "$(table /dev/nullb0)"
 verify /dev/mapper/t --size=32M --do_verify=1 --end_fsync=1
 for zone in 0 1; do echo $((zone * 8192)) > /sys/kernel/config/nullb/nullb0/zone_readonly; done
@@ -319,9 +308,7 @@ dmsetup remove t
 
 def test_a_low_water_below_the_reserve_is_raised(lab_run):
     """As `dmsetup table` gives it back, with more buffer_entries: GC begins before users have to wait."""
-    result = lab_run(START + """
-null nullb0
-mtftl format --op 30% /dev/nullb0 > /dev/null
+    result = lab_run(FRESH + """
 dmsetup create t --table "$(table /dev/nullb0 low_water 1)"
 test "$(field low_water t)" -gt "$(field reserve t)"
 verify /dev/mapper/t --size=100% --io_size=300M --do_verify=1
@@ -332,9 +319,7 @@ dmsetup remove t
 
 def test_a_device_serves_one_name(lab_run):
     """A second device on the same flash would write to the same zones; a new table for the first one may."""
-    result = lab_run(START + """
-null nullb0
-mtftl format --op 30% /dev/nullb0 > /dev/null
+    result = lab_run(FRESH + """
 line=$(table /dev/nullb0)
 dmsetup create t --table "$line"
 ! dmsetup create u --table "$line"
@@ -379,9 +364,7 @@ mtftl check /dev/nullb0 > /dev/null 2>&1
 
 
 def test_a_zone_found_read_only_is_cleared_and_retired_once(lab_run):
-    result = lab_run(START + WAIT + """
-null nullb0
-mtftl format --op 30% /dev/nullb0 > /dev/null
+    result = lab_run(FRESH + WAIT + """
 dmsetup create t --table "$(table /dev/nullb0)"
 verify /dev/mapper/t --size=64M --io_size=96M --do_verify=1
 dmsetup remove t
@@ -399,9 +382,7 @@ dmsetup remove t
 
 def test_checkpoints_go_elsewhere_when_their_zones_fail(lab_run):
     """Both sets' zones become read-only while mounted: checkpoints and stops succeed, in other zones."""
-    result = lab_run(START + """
-null nullb0
-mtftl format --op 30% /dev/nullb0 > /dev/null
+    result = lab_run(FRESH + """
 dmsetup create t --table "$(table /dev/nullb0)"
 verify /dev/mapper/t --size=32M --io_size=48M --do_verify=1
 for zone in 2 3; do echo $((zone * 8192)) > /sys/kernel/config/nullb/nullb0/zone_readonly; done
@@ -489,9 +470,7 @@ mtftl check /dev/nullb0
 
 def test_a_flush_covers_what_is_discarded_while_it_runs(lab_run):
     """The newest write is still buffered when a discard ends it: after the flush the one before must not return."""
-    result = lab_run(START + WAIT + """
-null nullb0
-mtftl format --op 30% /dev/nullb0 > /dev/null
+    result = lab_run(FRESH + WAIT + """
 raw=$(cat /sys/class/block/nullb0/size)
 become() {
 	dmsetup load layer --table "0 $raw $*"
