@@ -175,6 +175,8 @@ static int ckpt_reset_zone(struct mtftl *ftl, u32 index)
 static int ckpt_write_unit(struct ckpt_stream *stream)
 {
 	struct mtftl *ftl = stream->ftl;
+	/* First: a flush that runs meanwhile may cover the number drawn here. */
+	u64 durable_seq = READ_ONCE(ftl->durable_seq);
 	struct mtftl_unit_info info = {
 		.type = MTFTL_UNIT_CKPT,
 		.nr_blocks = stream->fill,
@@ -191,7 +193,7 @@ static int ckpt_write_unit(struct ckpt_stream *stream)
 				     mtftl_payload_crc(ftl->seed, stream->buf +
 						       (1 + i) * MTFTL_BLOCK_SIZE));
 	mtftl_unit_seal(stream->buf, ftl->seed, zone, stream->wp,
-			ftl->zones[zone].erase_count, READ_ONCE(ftl->durable_seq));
+			ftl->zones[zone].erase_count, durable_seq);
 	r = mtftl_rw_sync(ftl, REQ_OP_WRITE, (zone << ftl->zone_shift) + stream->wp, stream->buf,
 			  1 + stream->fill);
 	if (r) {

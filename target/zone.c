@@ -317,6 +317,8 @@ static int write_footer_unit(struct mtftl_zone *zone, void *buf, const void *str
 			     u32 index, u32 entries, u32 blocks)
 {
 	struct mtftl *ftl = zone->ftl;
+	/* First: a flush that runs meanwhile may cover the number drawn here. */
+	u64 durable_seq = READ_ONCE(ftl->durable_seq);
 	struct mtftl_unit_info info = {
 		.type = MTFTL_UNIT_FOOTER,
 		.nr_blocks = blocks,
@@ -334,8 +336,7 @@ static int write_footer_unit(struct mtftl_zone *zone, void *buf, const void *str
 		mtftl_unit_add_entry(buf, index + i,
 				     mtftl_payload_crc(ftl->seed,
 						       buf + (1 + i) * MTFTL_BLOCK_SIZE));
-	mtftl_unit_seal(buf, ftl->seed, zone->index, zone->wp, zone->erase_count,
-			READ_ONCE(ftl->durable_seq));
+	mtftl_unit_seal(buf, ftl->seed, zone->index, zone->wp, zone->erase_count, durable_seq);
 	r = mtftl_rw_sync(ftl, REQ_OP_WRITE, mtftl_zone_page(ftl, zone) + zone->wp, buf,
 			  1 + blocks);
 	if (!r)
