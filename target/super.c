@@ -206,6 +206,9 @@ static int ckpt_write_unit(struct ckpt_stream *stream)
 	stream->fill = 0;
 	/* Too little left for a unit of MTFTL_STREAM_UNIT_BLOCKS: the next zone. */
 	if (ftl->capacity - stream->wp < 1 + MTFTL_STREAM_UNIT_BLOCKS) {
+		/* Not full, it would stay active, and is not counted. One that refuses is not. */
+		if (stream->wp < ftl->capacity)
+			mtftl_zone_mgmt(&ftl->zones[zone], REQ_OP_ZONE_FINISH);
 		stream->zone++;
 		stream->wp = 0;
 	}
