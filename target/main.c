@@ -336,10 +336,11 @@ static int quiesce(struct mtftl *ftl, bool clean)
 		return 0;
 	flags = memalloc_noio_save();
 	mtftl_gc_stop(ftl);
-	flush_workqueue(ftl->ckpt_wq);
 	if (!READ_ONCE(ftl->read_only))
 		r = mtftl_flush_sync(ftl);
 	flush_workqueue(ftl->wq);
+	/* After the last zone was opened: that asks for a checkpoint. */
+	flush_workqueue(ftl->ckpt_wq);
 	/* Only now: what was buffered, and not written yet, had not made it dirty. */
 	if (!r && !READ_ONCE(ftl->read_only) && !READ_ONCE(ftl->super.clean))
 		said = mtftl_checkpoint(ftl, clean);
