@@ -378,6 +378,8 @@ void mtftl_lanes_exit(void);
 int mtftl_lanes_alloc(struct mtftl *ftl);
 void mtftl_lanes_free(struct mtftl *ftl);
 int mtftl_lanes_start(struct mtftl *ftl);
+bool mtftl_lanes_landed(struct mtftl *ftl);
+bool mtftl_lanes_stuck(struct mtftl *ftl);
 void mtftl_lanes_stop(struct mtftl *ftl);
 void mtftl_lane_write(struct mtftl *ftl, struct bio *bio);
 void mtftl_lane_unit_done(struct mtftl_unit_io *unit, blk_status_t status);

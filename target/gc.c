@@ -33,6 +33,7 @@
 #define UNIT_BLOCKS	64u	/* header below 2% whatever users write */
 #define RESETS		8u	/* at once */
 #define WEAR_INTERVAL	32u	/* every so many victims look at the least worn zone */
+#define LAST_HOPE	(5 * HZ)	/* without any, the device is read-only */
 #define WEAR_SPREAD	16u	/* erasures apart that are worth moving cold data for */
 
 struct gc_item {
@@ -104,6 +105,7 @@ struct mtftl_gc {
 	bool stopping;
 	bool reset_failed;	/* zones wait for a reset that could not be tried */
 	u32 victims;
+	unsigned long stuck_since;	/* choose_lock; jiffies, 0: it is not */
 };
 
 /* What others ask */
@@ -214,6 +216,7 @@ static struct mtftl_zone *pick_victim(struct mtftl_gc *gc)
 	struct mtftl_zone *zone, *best = NULL, *least = NULL;
 	u64 score, best_score = 0, now = atomic64_read(&ftl->seq);
 	u32 most_worn = 0, limit = worth_moving(gc);
+	bool scarce = ftl->zone_count[MTFTL_ZONE_EMPTY] <= ftl->reserve;
 
 	lockdep_assert_held(&ftl->zones_lock);
 	list_for_each_entry(zone, &ftl->zone_list[MTFTL_ZONE_FULL], list) {
@@ -223,6 +226,9 @@ static struct mtftl_zone *pick_victim(struct mtftl_gc *gc)
 			.age = now - zone->full_seq,
 		};
 
+		/* It costs a zone, and gives none back: that can wait. */
+		if (zone->broken && scarce)
+			continue;
 		if (zone->broken)
 			return zone;
 		most_worn = max(most_worn, zone->erase_count);
@@ -418,6 +424,13 @@ static bool may_go_on(struct mtftl_gc *gc)
 	return !READ_ONCE(gc->ftl->read_only) && !READ_ONCE(gc->stopping);
 }
 
+/* No zone comes, and no unit is in flight that could change that. */
+static bool nothing_moves(struct mtftl *ftl)
+{
+	return !READ_ONCE(ftl->zone_count[MTFTL_ZONE_RESETTING]) &&
+	       !READ_ONCE(ftl->zone_count[MTFTL_ZONE_CLOSING]) && mtftl_lanes_landed(ftl);
+}
+
 /* Space was looked for at generation @gen, in vain. False: it is not worth another try. */
 static bool wait_for_space(struct mtftl_gc *gc, u32 gen)
 {
@@ -429,7 +442,9 @@ static bool wait_for_space(struct mtftl_gc *gc, u32 gen)
 	}
 	if (READ_ONCE(ftl->zone_count[MTFTL_ZONE_RESETTING]))
 		queue_work(gc->wq, &gc->reset_work);
-	wait_event(ftl->drain_wait, gen != atomic_read(&ftl->space_gen) || !may_go_on(gc));
+	if (!wait_event_timeout(ftl->drain_wait, gen != atomic_read(&ftl->space_gen) ||
+				!may_go_on(gc), LAST_HOPE) && nothing_moves(ftl))
+		mtftl_set_read_only(ftl, "no zone is left for what would have to be moved");
 	return may_go_on(gc);
 }
 
@@ -712,6 +727,23 @@ static void update_active(struct mtftl_gc *gc)
 		       zones_coming(ftl) < READ_ONCE(ftl->low_water));
 }
 
+/*
+ * So many zones are worn out that nothing can be gained from those that are left, and all
+ * that is open is full. For a while a discard may still help.
+ */
+static void see_if_stuck(struct mtftl_gc *gc)
+{
+	struct mtftl *ftl = gc->ftl;
+
+	lockdep_assert_held(&gc->choose_lock);
+	if (!READ_ONCE(ftl->no_victim) || !nothing_moves(ftl) || !mtftl_lanes_stuck(ftl))
+		gc->stuck_since = 0;
+	else if (!gc->stuck_since)
+		gc->stuck_since = jiffies | 1;
+	else if (time_after(jiffies, gc->stuck_since + LAST_HOPE))
+		mtftl_set_read_only(ftl, "no zone is left from which space could be gained");
+}
+
 static struct mtftl_zone *choose_victim(struct mtftl_gc *gc)
 {
 	struct mtftl_zone *victim = NULL;
@@ -732,6 +764,7 @@ static struct mtftl_zone *choose_victim(struct mtftl_gc *gc)
 		update_active(gc);
 		mtftl_zones_no_victim(ftl, !READ_ONCE(ftl->zone_count[MTFTL_ZONE_VICTIM]) &&
 					   !READ_ONCE(ftl->zone_count[MTFTL_ZONE_RESETTING]));
+		see_if_stuck(gc);
 	}
 	mutex_unlock(&gc->choose_lock);
 	return victim;

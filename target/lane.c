@@ -620,7 +620,8 @@ int mtftl_lanes_start(struct mtftl *ftl)
 	return r;
 }
 
-static bool units_landed(struct mtftl *ftl)
+/* No unit of theirs is in flight. */
+bool mtftl_lanes_landed(struct mtftl *ftl)
 {
 	unsigned int i;
 
@@ -628,6 +629,24 @@ static bool units_landed(struct mtftl *ftl)
 		if (READ_ONCE(ftl->lanes[i].units_in_flight))
 			return false;
 	return true;
+}
+
+/* What is buffered finds no place. */
+bool mtftl_lanes_stuck(struct mtftl *ftl)
+{
+	bool stuck = false;
+	unsigned int i;
+
+	for (i = 0; i < ftl->nr_lanes; i++) {
+		struct mtftl_lane *lane = &ftl->lanes[i];
+
+		if (READ_ONCE(lane->head) == READ_ONCE(lane->tail))
+			continue;
+		stuck = READ_ONCE(lane->stalled) == MTFTL_NO_PLACE && is_stalled(lane);
+		if (!stuck)
+			break;
+	}
+	return stuck;
 }
 
 /* Lanes are drained, or nothing helps any more. No unit of theirs is in flight afterwards. */
@@ -650,7 +669,7 @@ void mtftl_lanes_stop(struct mtftl *ftl)
 		timer_delete_sync(&ftl->lanes[i].timer);
 		ftl->lanes[i].writer = NULL;
 	}
-	wait_event(ftl->drain_wait, units_landed(ftl));
+	wait_event(ftl->drain_wait, mtftl_lanes_landed(ftl));
 	/* Their completions may still look at the lane. */
 	synchronize_rcu();
 }

@@ -250,6 +250,9 @@ struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, unsigned int first, u3
 		stream = try_streams(ftl, first, least, right, true, room);
 	if (!stream && (right != MTFTL_RIGHT_USER || READ_ONCE(ftl->gated)))
 		stream = try_stream(ftl->gc_stream, least, right, true, room);
+	/* Hot and cold apart is a wish: without a zone GC would wait for ever. */
+	if (!stream && !mixed && scarce)
+		stream = try_streams(ftl, first, least, right, false, room);
 	return stream;
 }
 
