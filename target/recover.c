@@ -19,7 +19,7 @@ struct found_unit {
 	u32 page;		/* of its header */
 	u16 nr;
 	u8 type;
-	bool verify;		/* its payload may be torn */
+	bool twice;		/* durable, in two places: what verifies in neither is lost */
 	union {
 		u32 *lbas;
 		struct mtftl_range_rec *ranges;
@@ -179,7 +179,7 @@ static int keep_unit(struct recovery *rec, const void *header,
 	unit->page = (info->zone << rec->ftl->zone_shift) + info->offset;
 	unit->nr = info->nr_entries;
 	unit->type = info->type;
-	unit->verify = false;
+	unit->twice = false;
 	if (unit->type == MTFTL_UNIT_RANGES) {
 		unit->ranges = kmalloc_array(unit->nr, sizeof(*unit->ranges), GFP_NOIO);
 		if (!unit->ranges)
@@ -205,7 +205,9 @@ static int keep_unit(struct recovery *rec, const void *header,
 static void saw_unit(struct recovery *rec, struct mtftl_zone *zone,
 		     const struct mtftl_unit_info *info)
 {
-	rec->durable_seq = max(rec->durable_seq, info->durable_seq);
+	/* A checkpoint that was not completed may say so of what this recovery finds torn. */
+	if (info->type != MTFTL_UNIT_CKPT)
+		rec->durable_seq = max(rec->durable_seq, info->durable_seq);
 	rec->newest_seq = max(rec->newest_seq, info->seq);
 	zone->erase_count = info->erase_count;
 	if (info->offset == 0)
@@ -240,6 +242,8 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 
 	while (at < zone->wp) {
 		r = mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_page(ftl, zone) + at, rec->buf, 1);
+		if (r && !mtftl_device_answers(ftl, rec->buf))
+			return r;
 		if (!r)
 			r = mtftl_unit_parse(rec->buf, ftl->seed, zone->index, at, ftl->capacity,
 					     &info);
@@ -373,6 +377,8 @@ static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
 	int r;
 
 	r = mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_page(ftl, zone), rec->buf, 1);
+	if (r && !mtftl_device_answers(ftl, rec->buf))
+		return r;
 	if (!r)
 		r = mtftl_unit_parse(rec->buf, ftl->seed, zone->index, 0, ftl->capacity, &info);
 	if (!r)
@@ -486,8 +492,12 @@ static int step_verify(struct recovery *rec)
 		bool twice = (i && unit[-1].seq == unit->seq) ||
 			     (i + 1 < rec->nr_units && unit[1].seq == unit->seq);
 
-		if (unit->type != MTFTL_UNIT_RANGES && (twice || unit->seq > rec->durable_seq))
+		if (unit->type == MTFTL_UNIT_RANGES)
+			continue;
+		if (unit->seq > rec->durable_seq)
 			verify_unit(rec, unit);
+		else
+			unit->twice = twice;
 	}
 	return 0;
 }
@@ -522,9 +532,22 @@ static void apply(struct recovery *rec, const struct change *change)
 									  MTFTL_MAP_UNMAPPED;
 		return;
 	}
+	if (unit->twice)
+		verify_unit(rec, unit);
 	for (i = 0; i < unit->nr; i++)
 		if (unit->lbas[i] < ftl->logical_blocks)
 			ftl->map[unit->lbas[i]] = unit->page + 1 + i;
+}
+
+/* Until one of its copies turns out whole: older data must not come back. */
+static void lose(struct recovery *rec, const struct found_unit *unit)
+{
+	struct mtftl *ftl = rec->ftl;
+	u32 i;
+
+	for (i = 0; unit->twice && i < unit->nr; i++)
+		if (unit->lbas[i] < ftl->logical_blocks)
+			ftl->map[unit->lbas[i]] = MTFTL_MAP_LOST;
 }
 
 static int step_replay(struct recovery *rec)
@@ -553,8 +576,12 @@ static int step_replay(struct recovery *rec)
 				};
 	}
 	sort(changes, nr, sizeof(*changes), by_change_seq, NULL);
-	for (i = 0; i < nr; i++)
-		apply(rec, &changes[i]);
+	for (i = 0; i < nr; i = j) {
+		for (j = i; j < nr && changes[j].seq == changes[i].seq; j++)
+			lose(rec, &rec->units[changes[j].unit]);
+		for (j = i; j < nr && changes[j].seq == changes[i].seq; j++)
+			apply(rec, &changes[j]);
+	}
 	kvfree(changes);
 	return 0;
 }
@@ -636,6 +663,8 @@ static int step_finish_surplus(struct recovery *rec)
 			continue;
 		if (mtftl_zone_mgmt(zone, REQ_OP_ZONE_FINISH))
 			zone->broken = true;
+		zone->wp = ftl->capacity;
+		zone->quiet_wp = ftl->capacity;
 		spin_lock(&ftl->zones_lock);
 		mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_FULL);
 		spin_unlock(&ftl->zones_lock);
@@ -646,19 +675,25 @@ static int step_finish_surplus(struct recovery *rec)
 static int step_count(struct recovery *rec)
 {
 	struct mtftl *ftl = rec->ftl;
+	struct mtftl_zone *zone;
 	u64 lba;
 	u32 i;
 
 	for (lba = 0; lba < ftl->logical_blocks; lba++) {
-		if (mtftl_is_page(ftl->map[lba]))
-			atomic_inc(&mtftl_page_zone(ftl, ftl->map[lba])->valid);
 		if (!(lba & 0xffff))
 			cond_resched();
+		if (!mtftl_is_page(ftl->map[lba]))
+			continue;
+		zone = mtftl_page_zone(ftl, ftl->map[lba]);
+		/* Somebody else reset it: what comes there is another block's. */
+		if (zone->state == MTFTL_ZONE_EMPTY)
+			ftl->map[lba] = MTFTL_MAP_LOST;
+		else
+			atomic_inc(&zone->valid);
 	}
 	ftl->zones_in_use = ftl->zone_count[MTFTL_ZONE_PARTIAL];
 	for (i = 0; i < ftl->nr_zones; i++) {
-		struct mtftl_zone *zone = &ftl->zones[i];
-
+		zone = &ftl->zones[i];
 		zone->full_seq = zone->first_seq;
 		ftl->broken_zones += zone->broken && zone->state == MTFTL_ZONE_FULL;
 	}

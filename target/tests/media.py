@@ -5,7 +5,7 @@ import struct
 from collections.abc import Sequence
 
 BLOCK = 4096
-DATA, GC, RANGES = 1, 2, 3
+DATA, GC, RANGES, CKPT = 1, 2, 3, 4
 ANY_OFFSET = 0xFFFFFFFF
 CLEAN = 1
 

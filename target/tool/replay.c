@@ -166,7 +166,8 @@ static void take_unit(void *context, const struct mtftl_unit_info *info, const u
 
 	if (info->seq > log->replay->max_seq)
 		log->replay->max_seq = info->seq;
-	if (info->durable_seq > log->replay->durable_seq)
+	/* A checkpoint that was not completed may say so of what is torn here. */
+	if (info->type != MTFTL_UNIT_CKPT && info->durable_seq > log->replay->durable_seq)
 		log->replay->durable_seq = info->durable_seq;
 	if (info->seq <= log->replay->sb->ckpt_seq)
 		return;
