@@ -148,11 +148,18 @@ static int check_device(struct mtftl *ftl)
 	return 0;
 }
 
+static int note_capacity(struct blk_zone *zone, unsigned int index, void *capacity)
+{
+	*(u64 *)capacity = zone->capacity / MTFTL_BLOCK_SECTORS;
+	return 0;
+}
+
 static int check_super(struct mtftl *ftl)
 {
 	struct mtftl_sb_info *info = &ftl->super.info;
 	u32 zone_blocks = bdev_zone_sectors(ftl->bdev) / MTFTL_BLOCK_SECTORS;
 	struct dm_target *ti = ftl->ti;
+	u64 capacity = 0;
 	int r;
 
 	r = mtftl_super_read(ftl, info, &ftl->super.zone, &ftl->super.wp);
@@ -172,7 +179,16 @@ static int check_super(struct mtftl *ftl)
 		ti->error = "Cannot read the superblock";
 		return r;
 	}
-	if (info->zone_blocks != zone_blocks || info->nr_zones != bdev_nr_zones(ftl->bdev)) {
+	r = blkdev_report_zones(ftl->bdev, 0, 1, note_capacity, &capacity);
+	if (r < 0) {
+		ti->error = "Cannot report zones";
+		return r;
+	}
+	if (info->zone_blocks != zone_blocks || info->nr_zones != bdev_nr_zones(ftl->bdev) ||
+	    info->zone_capacity != capacity) {
+		DMERR("%s: has %u zones of %u blocks that hold %llu, expected %u of %u that hold %u",
+		      ftl->dev->name, bdev_nr_zones(ftl->bdev), zone_blocks, capacity,
+		      info->nr_zones, info->zone_blocks, info->zone_capacity);
 		ti->error = "Device has other zones than it was formatted with";
 		return -EINVAL;
 	}

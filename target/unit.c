@@ -238,7 +238,7 @@ static bool sb_geometry_valid(const struct mtftl_sb_info *info)
 	return info->generation != 0 && info->nr_zones > MTFTL_NR_SB_ZONES &&
 	       info->zone_capacity != 0 && info->zone_capacity <= info->zone_blocks &&
 	       device_blocks <= (u64)MTFTL_MAP_MAX_PAGE + 1 && info->logical_blocks != 0 &&
-	       info->logical_blocks <= (u64)info->nr_zones * info->zone_capacity &&
+	       info->logical_blocks <= mtftl_logical_blocks(info->nr_zones, info->zone_capacity, 0) &&
 	       info->op_permille < 1000;
 }
 
@@ -427,7 +427,8 @@ int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity,
 	if (info->footer_offset >= capacity)
 		return -EINVAL;
 	room = capacity - info->footer_offset - 1;
-	if (info->footer_blocks == 0 || info->footer_blocks >= room)
+	if (info->footer_blocks == 0 || info->footer_blocks >= room ||
+	    info->footer_blocks > mtftl_footer_reserve(capacity))
 		return -EINVAL;
 	if (info->nr_records == 0 || info->nr_records > info->footer_offset ||
 	    info->min_seq == 0 || info->min_seq > info->max_seq)

@@ -122,7 +122,7 @@ CASES = {
                        zoned("zone_max_active=3")),
     "last-zone": Case("mtftl format /dev/%s", 8, "a smaller last zone, expected zones of one size",
                       zoned("zone_capacity=4", size=130)),
-    "too-large": Case("mtftl format /dev/%s", 8, "17.0 TiB, expected 16 TiB at most",
+    "too-large": Case("mtftl format /dev/%s", 8, "17.0 TiB, expected 16 TiB less 8 GiB at most",
                       f"null %s {17 << 20} memory_backed=0 zoned=1 zone_size=65536"),
     "in-use": Case("mtftl format --force /dev/%s", 8, "in use, held by dm-[0-9]+, expected an idle device", IN_USE),
     "offline-0": Case("mtftl format /dev/%s", 8, "zone 0 is offline, expected a writable one for superblocks",

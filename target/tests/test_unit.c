@@ -332,7 +332,7 @@ static void contradictions_in_a_superblock_are_refused(void **state)
 	(void)state;
 	refuses(generation, 0);
 	refuses(logical_blocks, 0);
-	refuses(logical_blocks, 64 * CAPACITY + 1);
+	refuses(logical_blocks, mtftl_logical_blocks(64, CAPACITY, 0) + 1);
 	refuses(nr_zones, 2);
 	refuses(zone_capacity, 0);
 	refuses(zone_capacity, 1025);
@@ -351,6 +351,9 @@ static void contradictions_in_a_superblock_are_refused(void **state)
 	assert_int_equal(sb_round_trip(&huge), -EINVAL);
 	huge.nr_zones = (1 << 14) - 8;
 	assert_int_equal(sb_round_trip(&huge), 0);
+	/* A zone that its footer fills. */
+	huge.zone_capacity = 3;
+	assert_int_equal(sb_round_trip(&huge), -EINVAL);
 }
 
 static void too_many_ckpt_zones_are_refused(void **state)

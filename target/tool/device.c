@@ -120,7 +120,7 @@ static void check_info(struct device *device, const struct zbd_info *info)
 		fail(EXIT_FAILED, "%s: a smaller last zone, expected zones of one size",
 		     device->path);
 	if (device_blocks > (u64)MTFTL_MAP_MAX_PAGE + 1)
-		fail(EXIT_FAILED, "%s: %.1f TiB, expected 16 TiB at most", device->path,
+		fail(EXIT_FAILED, "%s: %.1f TiB, expected 16 TiB less 8 GiB at most", device->path,
 		     device_blocks / (double)(1ull << 28));
 	check_limit(device, "open", info->max_nr_open_zones);
 	check_limit(device, "active", info->max_nr_active_zones);

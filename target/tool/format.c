@@ -52,6 +52,9 @@ static void refuse_signature(const char *path)
 		blkid_probe_lookup_value(probe, "PTTYPE", &type, NULL);
 	if (found == 0)
 		fail(EXIT_FAILED, "%s: holds a signature of %s; --force overwrites it", path, type);
+	if (found == -1)
+		fail(EXIT_FAILED, "%s: cannot be searched for signatures; --force overwrites them",
+		     path);
 	if (found == -2)
 		fail(EXIT_FAILED, "%s: holds several signatures; --force overwrites them", path);
 	blkid_free_probe(probe);
