@@ -62,7 +62,7 @@ static inline void mtftl_compat_reader_leave(struct srcu_struct *readers, int re
 	__srcu_read_unlock(readers, reader);
 }
 
-/* Before 6.11 targets said so themselves where host-aware devices exist. */
+/* Older kernels know host-aware devices besides. */
 static inline bool mtftl_compat_host_managed(struct block_device *bdev)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)

@@ -117,9 +117,9 @@ struct mtftl_range {
 				 sizeof(struct mtftl_range))
 
 /*
- * The last block of a full zone. Where it verifies, recovery reads the footer
- * stream that it points to, and no header but those of ranges and of units above
- * the durable number; where not, it reads the headers. A footer lists every unit
+ * The last block of a full zone. Where it verifies, GC reads the footer stream that it
+ * points to instead of the headers, and so may whoever recovers, but for the headers of
+ * ranges and of units above the durable number. A footer lists every unit
  * of its zone but FOOTER ones, or is not written. Its erase count is that of the
  * zone's other headers: another is a user's copy of an older one.
  */

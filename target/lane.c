@@ -232,8 +232,10 @@ static void put_unit(struct mtftl_lane *lane, struct mtftl_unit_io *unit)
 	empty = lane->tail == lane->head;
 	spin_unlock_irqrestore(&lane->lock, flags);
 
-	/* GC may have more of the reserve when the buffers are empty. */
-	/* Either way sleepers are woken; wq_has_sleeper() orders the new tail before the look. */
+	/*
+	 * GC may have more of the reserve when the buffers are empty. Either way sleepers are
+	 * woken; wq_has_sleeper() orders the new tail before the look.
+	 */
 	if (empty && READ_ONCE(lane->ftl->gated))
 		mtftl_space_appeared(lane->ftl);
 	else if (wq_has_sleeper(&lane->ftl->drain_wait))
