@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from media import BLOCK, CLEAN, Media
+from media import BLOCK, CKPT, CLEAN, Media
 
 HELPERS = Path(__file__).parent / "guest.sh"
 START = "set -e\n. ./guest.sh\n"
@@ -306,6 +306,25 @@ dmsetup remove t
     assert result.ok, result.output
 
 
+def test_a_worn_out_device_turns_read_only(lab_run):
+    """Zone after zone fails until none of the others is worth collecting: writes end with errors, not never."""
+    result = lab_run(START + WAIT + """
+null nullb0 size=128
+mtftl format --op 5% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0)"
+size=$(blockdev --getsize64 /dev/mapper/t)
+fio --name=fill --filename=/dev/mapper/t --direct=1 --rw=write --bs=64k --end_fsync=1 --output=fill.log
+for zone in 9 10 11 12 13 14 15; do echo $((zone * 8192)) > /sys/kernel/config/nullb/nullb0/zone_readonly; done
+! fio --name=wear --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --io_size=$((2 * size)) --output=wear.log
+wait_for read-only
+dmesg | grep 'read-only: no zone is left'
+dd if=/dev/mapper/t of=/dev/null bs=1M iflag=direct status=none
+dmsetup remove t
+mtftl check /dev/nullb0
+""", profile="none", cpus=2, push=[HELPERS], timeout=120)
+    assert result.ok, result.output
+
+
 def test_a_low_water_below_the_reserve_is_raised(lab_run):
     """As `dmsetup table` gives it back, with more buffer_entries: GC begins before users have to wait."""
     result = lab_run(FRESH + """
@@ -340,6 +359,15 @@ NEW = MEDIA.unit(6, 4, {7: b"new"}, durable=1)
 # Zones' content, and what fills block 7 then.
 READ = {
     "newest record torn": ({0: MEDIA.superblock(flags=CLEAN) + bytes(BLOCK), 6: OLD + NEW}, "new"),
+    "a checkpoint that no record names": (
+        {0: MEDIA.superblock(), 6: OLD + MEDIA.unit(6, 4, {7: b"new"})[:BLOCK] + bytes(BLOCK),
+         7: MEDIA.unit(7, 5, {0: b"map"}, kind=CKPT, durable=4)}, "old"),
+    "two places of a durable number, neither whole": (
+        {0: MEDIA.superblock(), 6: OLD + MEDIA.unit(6, 9, {8: b"x"}, durable=8),
+         **{zone: MEDIA.unit(zone, 4, {7: b"new"})[:BLOCK] + bytes(BLOCK) for zone in (7, 8)}}, ""),
+    "two places of a durable number, one whole": (
+        {0: MEDIA.superblock(), 6: OLD + MEDIA.unit(6, 9, {8: b"x"}, durable=8),
+         7: MEDIA.unit(7, 4, {7: b"new"}), 8: MEDIA.unit(8, 4, {7: b"new"})[:BLOCK] + bytes(BLOCK)}, "new"),
     "copy of a header": ({0: MEDIA.superblock(), 6: OLD + bytes(BLOCK) + OLD[:BLOCK] + NEW + bytes(3 * BLOCK)}, "new"),
 }
 
@@ -355,7 +383,7 @@ def test_a_mount_finds_what_the_media_hold(lab_run, name, tmp_path):
         script += f"dd if=zone{zone} of=/dev/nullb0 bs=4k seek={zone * MEDIA.zone_blocks} oflag=direct status=none\n"
     result = lab_run(script + """
 dmsetup create t --table "$(table /dev/nullb0)"
-dd if=/dev/mapper/t bs=4k skip=7 count=1 iflag=direct status=none | head -c 3
+dd if=/dev/mapper/t bs=4k skip=7 count=1 iflag=direct status=none 2> /dev/null | head -c 3
 dmsetup remove t
 mtftl check /dev/nullb0 > /dev/null 2>&1
 """, profile="none", push=[HELPERS, *files])
