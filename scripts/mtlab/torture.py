@@ -91,7 +91,7 @@ def patched_source(name: str, folder: Path) -> Path:
     place.mkdir(parents=True)
     for source in [*(ROOT / "target").glob("*.[ch]"), ROOT / "target/Kbuild"]:
         shutil.copy(source, place)
-    output(["patch", "-s", "-p2", "-d", place, "-i", BUGS / f"{name}.patch"])
+    output(["patch", "-s", "-F0", "-p2", "-d", place, "-i", BUGS / f"{name}.patch"])
     return place
 
 

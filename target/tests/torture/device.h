@@ -77,6 +77,10 @@ struct device_ops {
 	int (*check)(struct device *dev);
 
 	int (*fault)(struct device *dev, enum fault fault, uint64_t where);
+	/* One die takes so many percent of its time, until the power goes. */
+	int (*slow_die)(struct device *dev, uint64_t where, unsigned int percent);
+	/* Records that the superblock log takes before it goes on in its other zone. */
+	unsigned int (*log_room)(struct device *dev);
 	/* So many reads and writes in a million fail from now on. */
 	int (*fault_rates)(struct device *dev, unsigned int reads, unsigned int writes);
 	int (*arm)(struct device *dev, enum cut_kind kind, uint64_t value);

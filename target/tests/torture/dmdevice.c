@@ -16,6 +16,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <linux/dm-ioctl.h>
+#include <linux/blkzoned.h>
 #include <linux/fs.h>
 #include <linux/nvme_ioctl.h>
 #include <stdio.h>
@@ -44,10 +45,13 @@ enum flash_action {
 	FLASH_READ_RATE		= 0x12,
 	FLASH_WRITE_RATE	= 0x13,
 	FLASH_READ_ONLY		= 0x15,
+	FLASH_SLOW_DIE		= 0x17,
 	FLASH_CLEAR		= 0x1f,
 };
 #define FLASH_LOG		0xd0
 #define FLASH_LOG_SIZE		280
+#define FLASH_LOG_CHANNELS	12
+#define FLASH_LOG_DIES		16	/* of a channel */
 #define FLASH_LOG_POWERED	272
 
 #define SECTORS(blocks)	((uint64_t)(blocks) * (BLOCK_BYTES / 512))
@@ -295,26 +299,63 @@ static int dm_arm(struct device *dev, enum cut_kind kind, uint64_t value)
 			    0, 0);
 }
 
-static bool dm_dead(struct device *dev)
+static void read_flash_log(struct dmdevice *dm, unsigned char log[FLASH_LOG_SIZE])
 {
-	static unsigned char log[FLASH_LOG_SIZE];
 	struct nvme_admin_cmd cmd = {
-		.opcode = 0x02, .nsid = 1, .addr = (uintptr_t)log, .data_len = sizeof(log),
-		.cdw10 = FLASH_LOG | (sizeof(log) / 4 - 1) << 16,
+		.opcode = 0x02, .nsid = 1, .addr = (uintptr_t)log, .data_len = FLASH_LOG_SIZE,
+		.cdw10 = FLASH_LOG | (FLASH_LOG_SIZE / 4 - 1) << 16,
 	};
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	uint64_t powered;
-	int err;
+	int err = admin_command(dm, &cmd);
 
-	pthread_mutex_lock(&lock);
-	err = admin_command(to_dm(dev), &cmd);
-	memcpy(&powered, log + FLASH_LOG_POWERED, sizeof(powered));
-	pthread_mutex_unlock(&lock);
 	if (err || memcmp(log, "MTFL", 4)) {
-		fprintf(stderr, "the flash does not tell its power state: %s\n", strerror(-err));
+		fprintf(stderr, "the flash does not tell its state: %s\n", strerror(-err));
 		exit(2);
 	}
+}
+
+static bool dm_dead(struct device *dev)
+{
+	unsigned char log[FLASH_LOG_SIZE];
+	uint64_t powered;
+
+	read_flash_log(to_dm(dev), log);
+	memcpy(&powered, log + FLASH_LOG_POWERED, sizeof(powered));
 	return !powered;
+}
+
+static int dm_slow_die(struct device *dev, uint64_t where, unsigned int percent)
+{
+	unsigned char log[FLASH_LOG_SIZE];
+	uint32_t channels, dies;
+
+	read_flash_log(to_dm(dev), log);
+	memcpy(&channels, log + FLASH_LOG_CHANNELS, sizeof(channels));
+	memcpy(&dies, log + FLASH_LOG_DIES, sizeof(dies));
+	return flash_action(to_dm(dev), FLASH_SLOW_DIE, where % (channels * dies), percent, 0);
+}
+
+static unsigned int dm_log_room(struct device *dev)
+{
+	struct dmdevice *dm = to_dm(dev);
+	struct {
+		struct blk_zone_report head;
+		struct blk_zone zones[MTFTL_NR_SB_ZONES];
+	} report = { .head.nr_zones = MTFTL_NR_SB_ZONES };
+	int fd = open(dm->namespace, O_RDONLY | O_CLOEXEC), err;
+	unsigned int i, room = 0;
+
+	if (fd < 0)
+		return 0;
+	err = ioctl(fd, BLKREPORTZONE, &report);
+	close(fd);
+	/* The one that is written in part. */
+	for (i = 0; !err && i < MTFTL_NR_SB_ZONES; i++) {
+		const struct blk_zone *zone = &report.zones[i];
+
+		if (zone->cond >= BLK_ZONE_COND_IMP_OPEN && zone->cond <= BLK_ZONE_COND_CLOSED)
+			room = (unsigned int)((zone->start + zone->capacity - zone->wp) / SECTORS(1));
+	}
+	return room;
 }
 
 static bool dm_disarm(struct device *dev)
@@ -420,7 +461,8 @@ static int dm_format(struct device *dev)
 static const struct device_ops dm_ops = {
 	.read = dm_read, .write = dm_write, .flush = dm_flush, .clear = dm_clear,
 	.mount = dm_mount, .unmount = dm_unmount, .disturb = dm_disturb, .format = dm_format,
-	.check = dm_check, .fault = dm_fault, .fault_rates = dm_fault_rates, .arm = dm_arm,
+	.check = dm_check, .fault = dm_fault, .slow_die = dm_slow_die, .log_room = dm_log_room,
+	.fault_rates = dm_fault_rates, .arm = dm_arm,
 	.dead = dm_dead, .power_cycle = dm_power_cycle, .describe = dm_describe,
 	.disarm = dm_disarm,
 };

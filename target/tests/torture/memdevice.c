@@ -255,6 +255,20 @@ static int mem_fault(struct device *dev, enum fault fault, uint64_t where)
 	return 0;
 }
 
+static int mem_slow_die(struct device *dev, uint64_t where, unsigned int percent)
+{
+	(void)dev;
+	(void)where;
+	(void)percent;
+	return -EOPNOTSUPP;
+}
+
+static unsigned int mem_log_room(struct device *dev)
+{
+	(void)dev;
+	return 0;
+}
+
 static int mem_fault_rates(struct device *dev, unsigned int reads, unsigned int writes)
 {
 	(void)dev;
@@ -314,7 +328,8 @@ static void mem_describe(struct device *dev)
 static const struct device_ops mem_ops = {
 	.read = mem_read, .write = mem_write, .flush = mem_flush, .clear = mem_clear,
 	.mount = mem_mount, .unmount = mem_unmount, .disturb = mem_disturb, .format = mem_format, .check = mem_check,
-	.fault = mem_fault, .fault_rates = mem_fault_rates, .arm = mem_arm, .dead = mem_dead,
+	.fault = mem_fault, .slow_die = mem_slow_die, .log_room = mem_log_room,
+	.fault_rates = mem_fault_rates, .arm = mem_arm, .dead = mem_dead,
 	.power_cycle = mem_power_cycle, .describe = mem_describe, .disarm = mem_disarm,
 };
 

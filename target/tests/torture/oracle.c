@@ -446,6 +446,17 @@ bool oracle_changed(struct oracle *oracle, uint64_t lba)
 	return changed;
 }
 
+bool oracle_empty(struct oracle *oracle, uint64_t lba)
+{
+	const struct block *block = &oracle->blocks[lba];
+	bool empty;
+
+	pthread_mutex_lock(&oracle->lock);
+	empty = block->submitted == block->base && block->base_stamp == ZEROES;
+	pthread_mutex_unlock(&oracle->lock);
+	return empty;
+}
+
 unsigned int oracle_recovered(struct oracle *oracle, uint64_t lba, uint32_t nr,
 			      const void *data)
 {

@@ -78,7 +78,9 @@ unsigned int oracle_recovered(struct oracle *oracle, uint64_t lba, uint32_t nr,
 			      const void *data);
 /* Has it changed since it was last judged? Where not, its base is all that it may hold. */
 bool oracle_changed(struct oracle *oracle, uint64_t lba);
-/* The same for a block that gave a read error. */
+/* Zeroes when it was last judged, and not changed since. */
+bool oracle_empty(struct oracle *oracle, uint64_t lba);
+/* The judgement of a block that gave a read error. */
 unsigned int oracle_unreadable(struct oracle *oracle, uint64_t lba);
 /* Some version of this block, or zeroes: all that can be asked of damaged media. */
 bool oracle_plausible(struct oracle *oracle, uint64_t lba, const void *data);

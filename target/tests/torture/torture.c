@@ -55,10 +55,13 @@ enum round_kind {
 	ROUND_STOP,		/* cut in the middle of a clean stop, or just after it */
 	ROUND_MOUNT,		/* cuts while mounting, then again */
 	ROUND_IDLE,		/* cut without a write since the last one */
+	ROUND_LOG,		/* cut while the superblock log goes from one zone to the other */
 	NR_ROUND_KINDS,
 };
 
-static const char *const round_names[NR_ROUND_KINDS] = { "work", "flush", "stop", "mount", "idle" };
+static const char *const round_names[NR_ROUND_KINDS] = {
+	"work", "flush", "stop", "mount", "idle", "log",
+};
 
 enum action {
 	DO_WRITE, DO_FUA, DO_NOWAIT, DO_READ, DO_FLUSH, DO_DISCARD, DO_ZEROES, NR_ACTIONS,
@@ -93,6 +96,8 @@ struct plan {
 	unsigned int mount_cuts;
 	enum fault fault;
 	uint64_t fault_where;
+	unsigned int slow_percent;	/* of one die, 0: none is slow */
+	bool fill;			/* before the work: GC has to move what it finds */
 };
 
 struct worker {
@@ -301,6 +306,22 @@ static void do_read(struct worker *worker, uint64_t lba, unsigned int nr)
 	}
 }
 
+/* What the map says now; after a cut recovery makes another one. */
+static void read_device(struct worker *worker)
+{
+	unsigned int nr;
+	uint64_t lba;
+
+	enter("read all");
+	atomic_store(&stop, false);
+	for (lba = 0; lba < dev->nr_blocks && !atomic_load(&stop); lba += nr) {
+		nr = dev->nr_blocks - lba < CHECK_BLOCKS ? (unsigned int)(dev->nr_blocks - lba) :
+			CHECK_BLOCKS;
+		do_read(worker, lba, nr);
+		atomic_fetch_add(&all_ops, 1);
+	}
+}
+
 static void do_write(struct worker *worker, enum action action, uint64_t lba, unsigned int nr)
 {
 	unsigned int flags = action == DO_FUA ? WRITE_FUA : action == DO_NOWAIT ? WRITE_NOWAIT : 0;
@@ -323,6 +344,24 @@ static void do_write(struct worker *worker, enum action action, uint64_t lba, un
 		failed(action, lba, err);
 	else if (action == DO_FUA)
 		count_flush();
+}
+
+/* Every block that is zeroes: a full device has little garbage, and GC has to move much. */
+static void fill_device(struct worker *worker)
+{
+	unsigned int nr;
+	uint64_t lba;
+
+	enter("fill");
+	atomic_store(&stop, false);
+	for (lba = 0; lba < dev->nr_blocks && !atomic_load(&stop); lba += nr ? nr : 1) {
+		for (nr = 0; nr < MAX_IO_BLOCKS && lba + nr < dev->nr_blocks; nr++)
+			if (!oracle_empty(oracle, lba + nr))
+				break;
+		if (nr)
+			do_write(worker, DO_WRITE, lba, nr);
+		atomic_fetch_add(&all_ops, 1);
+	}
 }
 
 static void do_clear(struct worker *worker, enum action action, uint64_t lba, unsigned int nr)
@@ -377,7 +416,8 @@ static void *disturb(void *arg)
 
 	while (!atomic_load(&stop)) {
 		struct timespec pause = { 0, (long)magnitude(&worker->random, 14, 21) };
-		enum disturbance what = below(&worker->random, NR_DISTURBANCES);
+		enum disturbance what = plan->kind == ROUND_LOG ? DISTURB_CHECKPOINT :
+					below(&worker->random, NR_DISTURBANCES);
 		int err;
 
 		nanosleep(&pause, NULL);
@@ -419,7 +459,7 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 	bool meet;
 
 	p.kind = x < 50 || round < 4 ? ROUND_WORK : x < 72 ? ROUND_FLUSH : x < 81 ? ROUND_STOP :
-		 x < 95 ? ROUND_MOUNT : ROUND_IDLE;
+		 x < 92 ? ROUND_MOUNT : x < 94 ? ROUND_IDLE : ROUND_LOG;
 	p.tuning.lanes = lanes[below(random, 4)];
 	p.tuning.buffer_entries = entries[below(random, 4)];
 	p.tuning.write_unit = units[below(random, 4)];
@@ -443,7 +483,7 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 	p.max_blocks = 1 + below(random, below(random, 2) ? 2 : MAX_IO_BLOCKS);
 	p.max_clear = below(random, 4) ? 16 : MAX_OP_BLOCKS;
 	p.race = !below(random, 4);
-	p.disturb = !below(random, 4);
+	p.disturb = p.kind == ROUND_LOG || !below(random, 4);
 	p.flush = p.kind == ROUND_FLUSH || (p.kind == ROUND_MOUNT && below(random, 2));
 	p.ops = (unsigned int)magnitude(random, 7, p.flush ? 10 : 12);
 	p.cut = below(random, 3) ? CUT_NS : CUT_PROGRAMS;
@@ -457,6 +497,14 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 	}
 	if (p.kind == ROUND_STOP)
 		p.cut_value = p.cut == CUT_NS ? magnitude(random, 12, 22) : magnitude(random, 0, 6);
+	if (p.kind == ROUND_LOG) {
+		/* A checkpoint is a few programs, the last of them the record. */
+		p.workers = 1;
+		p.cut = CUT_PROGRAMS;
+		p.cut_value = 1 + below(random, 16);
+	}
+	p.fill = round == 0 || below(random, 2);
+	p.slow_percent = below(random, 3) ? 0 : (unsigned int)magnitude(random, 7, 12);
 	return p;
 }
 
@@ -523,11 +571,11 @@ static unsigned int cut_mounts(uint64_t *random)
 
 static void print_plan(const struct plan *p, unsigned int round)
 {
-	printf("round %u: %s, lanes %u entries %u unit %u, %u workers%s%s%s, at most %u ops, "
+	printf("round %u: %s, lanes %u entries %u unit %u, %u workers%s%s%s%s, at most %u ops, "
 	       "cut %s %" PRIu64 "\n", round, round_names[p->kind], p->tuning.lanes,
 	       p->tuning.buffer_entries, p->tuning.write_unit, p->workers,
 	       p->race ? ", race" : "", p->disturb ? ", disturbed" : "",
-	       p->fault ? ", fault" : "", p->ops,
+	       p->fault ? ", fault" : "", p->slow_percent ? ", slow die" : "", p->ops,
 	       p->cut_flush ? "at flush" : p->cut == CUT_NS ? "after ns" : "at program",
 	       p->cut_flush ? p->cut_flush : p->cut_value);
 	fflush(stdout);
@@ -564,6 +612,20 @@ static enum fault break_flash(void)
 	return plan->fault;
 }
 
+/* Checkpoints, each of which writes a record, until the next one goes into the other zone. */
+static void fill_log(void)
+{
+	int err = 0;
+
+	enter("fill the log");
+	while (!err && dev->ops->log_room(dev)) {
+		err = dev->ops->disturb(dev, DISTURB_CHECKPOINT, &plan->tuning);
+		atomic_fetch_add(&all_ops, 1);
+	}
+	if (err)
+		violation("a checkpoint failed with the power on: %s", strerror(-err));
+}
+
 static unsigned int run_round(uint64_t seed, unsigned int round, bool check,
 			      struct worker *workers)
 {
@@ -597,16 +659,26 @@ static unsigned int run_round(uint64_t seed, unsigned int round, bool check,
 	enter("check");
 	check_blocks(workers[0].data, check || round % FULL_EVERY == FULL_EVERY - 1);
 	checked = now_ns();
-	if (faults == MAX_FAULTS)
+	if (faults == MAX_FAULTS) {
 		begin_again();
+		p.fill = true;
+	}
+	if (p.fill)
+		fill_device(&workers[0]);
+	if (p.kind == ROUND_LOG)
+		fill_log();
 	enter("work");
 	p.fault = break_flash();
-	if (p.kind == ROUND_WORK && !p.cut_flush)
+	if (p.slow_percent)
+		dev->ops->slow_die(dev, random64(&random), p.slow_percent);
+	if ((p.kind == ROUND_WORK && !p.cut_flush) || p.kind == ROUND_LOG)
 		dev->ops->arm(dev, p.cut, p.cut_value);
 	if (p.kind != ROUND_IDLE)
 		run_workers(workers, &workers[MAX_WORKERS]);
 	if (p.flush)
 		do_flush(&workers[0]);
+	if (p.kind == ROUND_FLUSH)
+		read_device(&workers[0]);
 	worked = now_ns();
 	enter("unmount");
 	if (p.kind == ROUND_STOP) {
