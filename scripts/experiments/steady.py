@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The steady state: what GC costs when every zone has been through it, for writes and for reads beside them.
+
+Uniform and skewed random writes on a device that has been overwritten several times; the target's counters say
+what reached flash. Then reads on TLC flash beside writes at a set rate, before GC begins and while it works.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from mtlab import figures, fio
+from mtlab.experiments import Check, Experiment, Run, Sample, at_most
+from mtlab.machine import Options
+
+MIB = 1 << 20
+DEVICE, DIES, BLOCK_PAGES = 128 * MIB, 16, 32
+ZONE = DIES * BLOCK_PAGES * 4096
+SECONDS = 16                                    # that are looked at
+LOADS = {"uniform": "", "zipf": "zipf:1.2"}
+STREAMS = {"on": "apart", "off": "together"}
+READS_DEVICE = {"flash.size": "1G", "flash.block_pages": "6", "zoned.zone_size": f"{16 * MIB}",
+                "zoned.zone_capacity": f"{12 * MIB}"}
+READ_RATE = 5000                                # writes a second beside the reads
+BEFORE_MS, DURING_MS = 400, 2000
+
+
+def _writes(load: str, hot_cold: str) -> str:
+    common: dict[str, object] = {"filename": "/dev/mapper/ftl", "ioengine": "io_uring", "iodepth": 8}
+    random = {"rw": "randwrite", "bs": "4k", "numjobs": 4, "norandommap": True, "time_based": True, **common,
+              **({"random_distribution": LOADS[load]} if LOADS[load] else {})}
+    return f"""set -e
+look() {{ echo "$EPOCHREALTIME $(dmsetup status ftl)" >>status; }}
+mtftl format --force --op 25% /dev/nvme0n1
+mtftl open /dev/nvme0n1 ftl lanes=4 buffer_entries=256 hot_cold={hot_cold}
+{fio.command("fill.json", rw="write", bs="128k", **common)}
+{fio.command("age.json", runtime=SECONDS // 4, **random)}
+{fio.command("fio.json", runtime=SECONDS + 1, **random)} &
+sleep 0.5
+for second in $(seq {SECONDS}); do look; sleep 1; done
+look
+wait
+mtftl close ftl
+"""
+
+
+def _reads() -> str:
+    common: dict[str, object] = {"filename": "/dev/mapper/ftl", "ioengine": "io_uring", "norandommap": True}
+
+    def beside(name: str, milliseconds: int) -> str:
+        timed = {"time_based": True, "runtime": f"{milliseconds}ms", "bs": "4k", **common}
+        return (fio.command("writes.json", rw="randwrite", iodepth=4, rate_iops=READ_RATE, **timed) + " &\n"
+                + fio.command(f"{name}.json", rw="randread", iodepth=2, **timed) + "\nwait\n")
+
+    return f"""set -e
+gc() {{ dmsetup status ftl | sed 's/.* flash_gc \\([0-9]*\\) .*/\\1/' >$1.gc; }}
+mtftl format --force --op 25% /dev/nvme0n1
+mtftl open /dev/nvme0n1 ftl lanes=4
+{fio.command("fill.json", rw="write", bs="256k", iodepth=4, **common)}
+sync /dev/mapper/ftl
+{beside("before", BEFORE_MS)}gc before
+{fio.command("age.json", rw="randwrite", bs="4k", iodepth=16, numjobs=4, io_size="128M", **common)}
+dmsetup message ftl 0 reset_stats
+{beside("during", DURING_MS)}gc during
+mtftl close ftl
+"""
+
+
+def runs(quick: bool) -> list[Run]:
+    device = {"flash.size": f"{DEVICE}", "flash.block_pages": f"{BLOCK_PAGES}",
+              "flash.erase_ns": f"{2_000_000 * BLOCK_PAGES // 256}", "zoned.zone_size": f"{ZONE}",
+              "zoned.zone_capacity": f"{ZONE}"}
+    found = [Run(f"{load}-{hot_cold}", _writes(load, hot_cold),
+                 Options(clock="virtual", cpus=4, profile="femu", device=dict(device), timeout=3600), ("status",))
+             for load in LOADS for hot_cold in STREAMS]
+    reads = Run("reads", _reads(), Options(clock="virtual", cpus=4, profile="tlc", device=dict(READS_DEVICE),
+                                           timeout=3600), ("before.json", "during.json", "*.gc"))
+    return [reads] if quick else [*found, reads]
+
+
+def _look(line: str) -> dict[str, float]:
+    """Time and the counters of a status line."""
+    return {"at": float(line.split()[0]), **{k: int(v) for k, v in re.findall(r" ([a-z_]+) (\d+)(?= |$)", line)}}
+
+
+def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
+    found: list[Sample] = []
+    for name, outputs in sorted(files.items()):
+        if name == "reads":
+            found += [{"load": "reads", "gc": part, "moved": int(outputs[f"{part}.gc"]),
+                       **fio.sample(outputs[f"{part}.json"], "read", ms / 1000)}
+                      for part, ms in (("before", BEFORE_MS), ("during", DURING_MS))]
+            continue
+        load, hot_cold = name.split("-")
+        looks = [_look(line) for line in outputs["status"].decode().splitlines()]
+        for second, (before, after) in enumerate(zip(looks, looks[1:], strict=False)):
+            grown = {k: after[k] - before[k] for k in
+                     ("at", "written", "flash_data", "flash_gc", "flash_headers", "flash_meta")}
+            found.append({"load": load, "streams": STREAMS[hot_cold], "second": second,
+                          "iops": round(grown["written"] / grown["at"], 3),
+                          **{k: int(v) for k, v in grown.items() if k != "at"}})
+    return found
+
+
+def _of(found: list[Sample], load: str, streams: str) -> list[Sample]:
+    return [s for s in found if (s["load"], s.get("streams")) == (load, streams)]
+
+
+def _sum(points: list[Sample], *keys: str) -> float:
+    return float(sum(s[k] for s in points for k in keys))
+
+
+def _waf(points: list[Sample]) -> float:
+    return _sum(points, "flash_data", "flash_gc", "flash_headers", "flash_meta") / _sum(points, "written")
+
+
+def _moved(points: list[Sample]) -> float:
+    return _sum(points, "flash_gc") / _sum(points, "flash_data")
+
+
+def _variation(points: list[Sample]) -> float:
+    mean = _sum(points, "iops") / len(points)
+    return math.sqrt(sum((s["iops"] - mean) ** 2 for s in points) / len(points)) / mean
+
+
+def _read(found: list[Sample], gc: str) -> Sample:
+    return next(s for s in found if s.get("gc") == gc)
+
+
+def checks(found: list[Sample], quick: bool) -> list[Check]:
+    result = [
+        at_most("reads: p99.9 while GC works over before it begins",
+                _read(found, "during")["p99.9_us"] / _read(found, "before")["p99.9_us"], 3,
+                "a read waits for what its die is at: of GC's work no more than of users' writes"),
+    ]
+    if quick:
+        return result
+    result += [at_most(f"{load}, {streams}: coefficient of variation from second to second",
+                       _variation(_of(found, load, streams)), 0.05, "the rate limiter admits users smoothly")
+               for load in LOADS for streams in STREAMS.values()]
+    apart, together = (_waf(_of(found, "zipf", streams)) for streams in STREAMS.values())
+    result.append(at_most("zipf 1.2: write amplification with streams apart over together", apart / together, 0.75,
+                          "what GC moves is cold: apart from new data it is not moved again with it"))
+    return result
+
+
+def table(found: list[Sample]) -> list[list[str]]:
+    rows = [["load", "streams of users and GC", "writes/s", "variation", "moved/stored", "write amplification",
+             "read p50 (us)", "p99.9 (us)"]]
+    for load in LOADS:
+        for streams in STREAMS.values():
+            points = _of(found, load, streams)
+            if points:
+                rows.append([load, streams, f"{_sum(points, 'iops') / len(points):.0f}", f"{_variation(points):.1%}",
+                             f"{_moved(points):.2f}", f"{_waf(points):.3f}", "-", "-"])
+    for gc in ("before", "during"):
+        point = _read(found, gc)
+        rows.append([f"reads beside {READ_RATE} writes/s, {'no' if gc == 'before' else 'with'} GC", "apart", "-", "-",
+                     "-", "-", f"{point['p50_us']:.0f}", f"{point['p99.9_us']:.0f}"])
+    return rows
+
+
+def draw(found: list[Sample], path: Path) -> None:
+    written = {f"{load}, {streams}": _of(found, load, streams) for load in LOADS for streams in STREAMS.values()}
+    lines = [figures.Line(label, [s["second"] for s in points], [s["iops"] / 1000 for s in points])
+             for label, points in written.items() if points]
+    figure, axes = figures.panels(2 if lines else 1)
+    if lines:
+        figures.lines(axes[0], lines, x="second", y="writes (1000/s)", columns=2)
+    figures.bars(axes[-1], [f"p{p:g}" for p in fio.PERCENTILES],
+                 [figures.Bars(label, [_read(found, gc)[f"p{p:g}_us"] for p in fio.PERCENTILES])
+                  for gc, label in (("before", "no GC"), ("during", "with GC"))], y="read latency (us)")
+    figures.save(figure, path)
+
+
+EXPERIMENT = Experiment(
+    name="steady", title="The steady state",
+    question="How smooth are writes when every zone has been through GC, what does it cost to keep hot and cold data "
+             "apart, and what do reads notice?",
+    runs=runs, samples=samples, checks=checks, table=table, draw=draw,
+    caption="Writes: 4 KiB, four jobs with 8 each in flight, 128 MiB of flash (16 dies, 40/200 us), a quarter of it "
+            f"spare, after several overwrites; {SECONDS} seconds. Reads: two in flight, TLC flash of 1 GiB.")
