@@ -78,8 +78,6 @@ def _shell_scripts() -> list[Path]:
 
 def _sparse() -> str:
     """What sparse and W=1 say about the module."""
-    if not (target.SOURCE / "Kbuild").exists():
-        return ""
     kernel = kernels.get(kernels.DEFAULT)
     folder = BUILD / "lint" / "target"
     shutil.rmtree(folder, ignore_errors=True)
@@ -133,7 +131,7 @@ def _install(_args: argparse.Namespace) -> int:
     """The module and the tool on this machine; target/Makefile knows how."""
     if os.geteuid():
         raise LabError("installing needs root: sudo make install")
-    debian.ensure("build", "tool")
+    debian.ensure("build", "tool", "install")
     return subprocess.run(["make", "-C", target.SOURCE, "install"]).returncode
 
 

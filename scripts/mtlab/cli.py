@@ -108,8 +108,8 @@ def _build(args: argparse.Namespace) -> int:
     if what in ("target", "all"):
         debian.ensure("build", "tool")
         for series in kernels.SERIES:
-            print(target.module(kernels.get(series)) or "no target yet")
-        print(target.tool() or "no tool yet")
+            print(target.module(kernels.get(series)))
+        print(target.tool())
     return 0
 
 

@@ -21,6 +21,7 @@ PACKAGES = {
     "guest": "busybox-static bash fio nvme-cli zbd-utils dmsetup sysbench util-linux blktrace"
              " e2fsprogs xfsprogs btrfs-progs f2fs-tools",
     "tool": "libzbd-dev libdevmapper-dev libisal-dev libblkid-dev uuid-dev",
+    "install": "dkms",
     "figures": "python3-matplotlib",
     "test": "python3-pytest libcmocka-dev git chromium",
     "suites": "gawk gcc g++ make git udev bc pciutils",

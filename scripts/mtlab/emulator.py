@@ -36,7 +36,7 @@ from .base import (
 )
 
 OURS = ROOT / "emulator"
-COPIED = ("hw", "accel", "include")
+COPIED = ("hw", "accel")
 HOME = BUILD / "emulator"
 KEEP = 8
 SANITIZE = os.environ.get("SANITIZE") == "1"
@@ -52,7 +52,7 @@ FIRMWARE = ("/usr/share/qemu", "/usr/share/seabios")
 
 
 def pristine() -> Path:
-    """The unpacked source: from QEMU_SRC (a tarball or a folder) or Debian's source package."""
+    """The unpacked source: from QEMU_SRC (a tarball) or Debian's source package."""
     given = os.environ.get("QEMU_SRC")
     folder = HOME / ("source-" + (digest(str(Path(given).resolve())) if given else "debian"))
     with lock("emulator-source"):

@@ -4,7 +4,7 @@
 An experiment is one file that defines EXPERIMENT, an Experiment: which guests to boot (runs), how to
 turn what they bring out into flat samples (samples), what was predicted of those (checks), and how they
 are shown (table, draw). It holds no numbers that were measured and draws nothing but its samples.
-docs/lab.md shows the smallest one; scaling.py is the model.
+docs/results.md shows the smallest one; scaling.py is the model.
 
 Results are a function of the inputs: nothing in them names the machine, the folder or the hour.
 """

@@ -29,7 +29,7 @@ def _shell(args: argparse.Namespace) -> int:
     with machine.folder() as folder:
         device = machine.device_arguments(options, folder)
         parts = [guest.base(), *filter(None, [guest.modules(kernel)])]
-        own = guest.run_archive("", pushed=[], pulled=[], insmod=module, programs=list(filter(None, [target.tool()])),
+        own = guest.run_archive("", pushed=[], pulled=[], insmod=module, programs=[target.tool()],
                                 wait_for=machine.NAMESPACE if device else "",
                                 shell={"LAB_SHELL": "1", "LAB_TERM": os.environ.get("TERM", "vt100"),
                                        "LAB_SIZE": " ".join(map(str, shutil.get_terminal_size())),
@@ -57,6 +57,6 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--cpus", type=int, default=2, metavar="N")
     parser.add_argument("--memory", default="2G", metavar="SIZE")
     parser.add_argument("--profile", default="", metavar="NAME", help=", ".join(machine.profiles()))
-    parser.add_argument("--media", metavar="FILE", help="keep the flash's content in this file")
+    parser.add_argument("--media", type=Path, metavar="FILE", help="keep the flash's content in this file")
     parser.add_argument("--watch", type=Path, metavar="DIR", help="let `lab top DIR` show what flash and target do")
     parser.set_defaults(function=_shell)

@@ -49,8 +49,8 @@ def build_module(kernel: Kernel, folder: Path) -> None:
 
 @functools.cache
 def module(kernel: Kernel) -> Path | None:
-    """dm-mtftl.ko for this kernel; None while there is no target or the kernel has no headers."""
-    if not kernel.headers or not (SOURCE / "Kbuild").exists():
+    """dm-mtftl.ko for this kernel; None if it has no headers."""
+    if not kernel.headers:
         return None
     folder = _folder(kernel.key)
     built, stamp = folder / "dm-mtftl.ko", folder / "built"
@@ -63,10 +63,8 @@ def module(kernel: Kernel) -> Path | None:
 
 
 @functools.cache
-def tool() -> Path | None:
-    """mtftl(8) for the guest and for the host; None while there is none."""
-    if not (SOURCE / "tool/mtftl.c").exists():
-        return None
+def tool() -> Path:
+    """mtftl(8) for the guest and for the host."""
     folder = _folder("host")
     built, stamp = folder / "out/target/mtftl", folder / "built"
     with lock(f"target-{digest(str(folder))}"):

@@ -81,8 +81,8 @@ def helper_module(kernel: kernels.Kernel) -> Path:
 def bug_names() -> list[str]:
     """The planted bugs, in the order of their series file."""
     series = BUGS / "series"
-    lines = series.read_text().splitlines() if series.exists() else []
-    return [line.removesuffix(".patch") for line in lines if line and not line.startswith("#")]
+    return [line.removesuffix(".patch") for line in series.read_text().splitlines()
+            if line and not line.startswith("#")]
 
 
 def patched_source(name: str, folder: Path) -> Path:
@@ -136,8 +136,8 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
     kernel = kernels.get(args.kernel)
     module = module or target.module(kernel)
     tool = target.tool()
-    if not module or not tool:
-        raise LabError("there is no target to torture")
+    if not module:
+        raise LabError(f"{kernel.release}: no headers, so no module to torture")
     cpus, quantum, device = shape(seed)
     device |= dict(item.split("=", 1) for item in args.device.split(",") if item)
     binary = program()
