@@ -97,11 +97,11 @@ def checks(found: list[Sample], _quick: bool) -> list[Check]:
         at_most("units newer than the checkpoint over the limit",
                 max(s["newer units"] / _limit(s["flash GiB"]) for s in (*flushed, *unflushed)), 1,
                 "a checkpoint comes when twice as many units are newer as it has blocks"),
-        *(at_most(f"after a cut, {what}: time beside that after a stop, for each newer unit (us)", max(
-            (cut["us"] - stop["us"]) / cut["found units"] for cut, stop in zip(cuts, clean, strict=True)), bound, why)
-          for what, cuts, bound, why in (
-              ("with flushes", flushed, 100, "one block is read: 50 us of cell time, 23 for the way there and back"),
-              ("never flushed", unflushed, 200, "what no flush covers is read in full: two blocks for a unit of one"))),
+        at_most("scan after a cut, for each newer unit and each zone (us)", max(
+            s["scan us"] / (s["found units"] + s["flash GiB"] * GIB // ZONE) for s in (*flushed, *unflushed)), 80,
+                "one header is read: 50 us of cell time, 12 for the way there and back"),
+        at_most("payload never flushed, for each newer unit (us)",
+                max(s["verify payload us"] / s["found units"] for s in unflushed), 80, "one block a unit is read"),
         at_most("memory for map and zones (MiB a mapped GiB)",
                 max(s["KiB per TiB"] for s in found) / (1 << 20), 1.1, "4 bytes a block, and its zones"),
     ]

@@ -93,9 +93,9 @@ def headline(results: Path) -> str:
     samples = json.loads(path.read_text())["samples"]
     iops = {(s["profile"], s["line"], s["users"]): s["iops"] for s in samples}
     single, multi, raw = (iops["tlc", line, 8] for line in ("single", "multi", "raw"))
-    return (f"Eight users on eight cores, 4 KiB random writes on a fresh TLC drive: **{multi / 1000:.0f}k** a second, "
-            f"**{multi / single:.1f}x** what\none buffer and one writer reach, and **{100 * multi / raw:.0f}%** of what "
-            "the raw zoned drive takes from eight sequential writers.\n")
+    return (f"Eight users on eight cores, 4 KiB random writes on a fresh TLC drive: **{multi / 1000:.0f}k** a second,\n"
+            f"**{multi / single:.1f}x** what one buffer and one writer reach, and **{100 * multi / raw:.0f}%** of what "
+            "the raw zoned drive takes\nfrom eight sequential writers.\n")
 
 
 def update_readme(text: str, results: Path) -> str:
