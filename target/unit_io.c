@@ -155,6 +155,16 @@ void mtftl_unit_compose(struct mtftl_unit_io *unit)
 				     mtftl_payload_crc(ftl->seed, unit->entries[i].data));
 }
 
+/* Then no place will appear: who frees one may be waiting for the unit that has none. */
+static bool device_is_gone(struct mtftl *ftl)
+{
+	void *block = (void *)__get_free_page(GFP_NOIO);
+	bool gone = block && !mtftl_device_answers(ftl, block);
+
+	free_page((unsigned long)block);
+	return gone;
+}
+
 /*
  * Units whose write failed: their zone takes nothing more, they go elsewhere with the
  * number that they have.
@@ -192,7 +202,7 @@ void mtftl_redo_work(struct work_struct *work)
 			mtftl_stream_take(stream, unit);
 			mutex_unlock(&stream->lock);
 			mtftl_unit_submit(unit);
-		} else if (READ_ONCE(ftl->read_only)) {
+		} else if (READ_ONCE(ftl->read_only) || device_is_gone(ftl)) {
 			unit_finish(unit, BLK_STS_IOERR);
 		} else {
 			/* mtftl_space_appeared() starts this work again. */
