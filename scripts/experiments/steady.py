@@ -142,9 +142,9 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
     apart, together = (_waf(_of(found, "zipf", streams)) for streams in STREAMS.values())
     result.append(at_most("zipf 1.2: write amplification with streams apart over together", apart / together, 0.75,
                           "what GC moves is cold: apart from new data it is not moved again with it",
-                          "GC moves a quarter less for each block that is stored, but storing it once is a third of all "
-                          "writes either way. What GC moves shares zones, whether it moved before or not; cold and less "
-                          "cold data apart would be the next step."))
+                          "GC moves a quarter less for each block that is stored, but storing it once is a third of "
+                          "all writes either way. What GC moves shares zones, whether it moved before or not; cold and "
+                          "less cold data apart would be the next step."))
     return result
 
 
