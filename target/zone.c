@@ -230,6 +230,13 @@ static struct mtftl_stream *try_streams(struct mtftl *ftl, unsigned int first, u
 	return stream;
 }
 
+/* GC leaves room in users' zones to what is buffered, unless that fits into empty ones. */
+static bool may_share(struct mtftl *ftl, enum mtftl_right right)
+{
+	return right != MTFTL_RIGHT_GC || mtftl_zones_free_count(ftl) >= ftl->kept ||
+	       lanes_empty(ftl);
+}
+
 /*
  * A stream with room, locked, or NULL. Users try their own first, then the others'. While GC
  * works, what is open is filled before another one is opened: half-filled zones are
@@ -238,10 +245,13 @@ static struct mtftl_stream *try_streams(struct mtftl *ftl, unsigned int first, u
 struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, unsigned int first, u32 least,
 				       enum mtftl_right right, u32 *room)
 {
-	bool mixed = right != MTFTL_RIGHT_GC || !ftl->opt.hot_cold;
 	bool scarce = READ_ONCE(ftl->gated) || READ_ONCE(ftl->no_victim);
+	bool shares = may_share(ftl, right);
+	bool mixed = shares && (right != MTFTL_RIGHT_GC || !ftl->opt.hot_cold);
 	struct mtftl_stream *stream = NULL;
 
+	if (!shares && ftl->budget.gc_shares)
+		return NULL;
 	if (mixed && (scarce || mtftl_gc_active(ftl)))
 		stream = try_streams(ftl, first, least, right, false, room);
 	if (!stream && mixed && scarce)
@@ -251,7 +261,7 @@ struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, unsigned int first, u3
 	if (!stream && (right != MTFTL_RIGHT_USER || READ_ONCE(ftl->gated)))
 		stream = try_stream(ftl->gc_stream, least, right, true, room);
 	/* Hot and cold apart is a wish: without a zone GC would wait for ever. */
-	if (!stream && !mixed && scarce)
+	if (!stream && !mixed && shares && scarce)
 		stream = try_streams(ftl, first, least, right, false, room);
 	return stream;
 }
