@@ -431,19 +431,29 @@ static bool nothing_moves(struct mtftl *ftl)
 	       !READ_ONCE(ftl->zone_count[MTFTL_ZONE_CLOSING]) && mtftl_lanes_landed(ftl);
 }
 
-/* Space was looked for at generation @gen, in vain. False: it is not worth another try. */
-static bool wait_for_space(struct mtftl_gc *gc, u32 gen)
+/* Zones that are to be reset count as coming: somebody has to see that the device is gone. */
+static void retry_resets(struct gc_worker *worker)
 {
+	struct mtftl_gc *gc = worker->gc;
+
+	if (xchg(&gc->reset_failed, false) && mtftl_device_answers(gc->ftl, worker->walk_buf))
+		queue_work(gc->wq, &gc->reset_work);
+}
+
+/* Space was looked for at generation @gen, in vain. False: it is not worth another try. */
+static bool wait_for_space(struct gc_worker *worker, u32 gen)
+{
+	struct mtftl_gc *gc = worker->gc;
 	struct mtftl *ftl = gc->ftl;
 
 	if (!READ_ONCE(gc->starved)) {
 		WRITE_ONCE(gc->starved, true);
 		mtftl_space_appeared(ftl);
 	}
-	if (READ_ONCE(ftl->zone_count[MTFTL_ZONE_RESETTING]))
-		queue_work(gc->wq, &gc->reset_work);
+	retry_resets(worker);
 	if (!wait_event_timeout(ftl->drain_wait, gen != atomic_read(&ftl->space_gen) ||
-				!may_go_on(gc), LAST_HOPE) && nothing_moves(ftl))
+				READ_ONCE(gc->reset_failed) || !may_go_on(gc), LAST_HOPE) &&
+	    nothing_moves(ftl))
 		mtftl_set_read_only(ftl, "no zone is left for what would have to be moved");
 	return may_go_on(gc);
 }
@@ -505,8 +515,9 @@ static u32 write_units(struct mtftl_gc *gc, struct gc_batch *batch, u32 i)
 	return i - first;
 }
 
-static bool write_batch(struct mtftl_gc *gc, struct gc_batch *batch)
+static bool write_batch(struct gc_worker *worker, struct gc_batch *batch)
 {
+	struct mtftl_gc *gc = worker->gc;
 	u32 i, n, gen;
 
 	for (i = 0; i < batch->nr; i += n) {
@@ -514,7 +525,7 @@ static bool write_batch(struct mtftl_gc *gc, struct gc_batch *batch)
 		n = write_units(gc, batch, i);
 		if (n)
 			WRITE_ONCE(gc->starved, false);
-		else if (!wait_for_space(gc, gen))
+		else if (!wait_for_space(worker, gen))
 			return false;
 	}
 	for (i = 0; i < batch->nr; i++)
@@ -535,7 +546,7 @@ static bool move_items(struct gc_worker *worker)
 	while (ok && batch->nr) {
 		end += batch->nr;
 		start_reading(worker, next, end);
-		ok = finish_reading(worker, batch) && write_batch(worker->gc, batch);
+		ok = finish_reading(worker, batch) && write_batch(worker, batch);
 		swap(batch, next);
 	}
 	pending_wait(&batch->pending);
@@ -686,6 +697,7 @@ put_back:
 	spin_unlock(&ftl->zones_lock);
 	WRITE_ONCE(gc->reset_failed, true);
 	mtftl_gc_kick(ftl);
+	wake_up_all(&ftl->drain_wait);
 out:
 	memalloc_noio_restore(flags);
 }
@@ -788,10 +800,8 @@ static bool gc_step(struct gc_worker *worker)
 
 	if (READ_ONCE(ftl->super.clean) && mtftl_super_dirty(ftl))
 		return false;
-	/* They count as coming, so nobody else would try again, or see that the device is gone. */
-	if (xchg(&gc->reset_failed, false)) {
-		if (mtftl_device_answers(ftl, worker->walk_buf))
-			queue_work(gc->wq, &gc->reset_work);
+	if (READ_ONCE(gc->reset_failed)) {
+		retry_resets(worker);
 		return false;
 	}
 	victim = choose_victim(gc);
