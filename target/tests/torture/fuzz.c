@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/blkzoned.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 struct zone_image {
 	uint64_t start;		/* bytes */
 	uint32_t wp;		/* blocks */
+	bool full;		/* with a write pointer it would be one more active zone */
 	unsigned char *data;
 };
 
@@ -144,8 +146,12 @@ static int load(struct image *image, const char *path)
 
 		image->device_sectors = from->start + from->len;
 		zone->start = from->start * 512;
-		zone->wp = (uint32_t)((from->cond == BLK_ZONE_COND_FULL ?
-				       from->capacity : from->wp - from->start) / 8);
+		/* What can be written no more stays as it is; it has no write pointer. */
+		zone->full = from->cond == BLK_ZONE_COND_FULL;
+		if (zone->full)
+			zone->wp = (uint32_t)(from->capacity / 8);
+		else if (from->cond != BLK_ZONE_COND_READONLY && from->cond != BLK_ZONE_COND_OFFLINE)
+			zone->wp = (uint32_t)((from->wp - from->start) / 8);
 		zone->data = aligned_alloc(MTFTL_BLOCK_SIZE,
 					   (zone->wp + 1) * (size_t)MTFTL_BLOCK_SIZE);
 		if (!zone->data)
@@ -201,6 +207,7 @@ static bool damage(struct image *image)
 {
 	static const uint64_t values[] = { 0, 1, 0xff, 0xffff, 0xffffffff, ~0ull, 1ull << 31, 1ull << 63 };
 	struct target_block target, other;
+	struct zone_image *zone;
 	bool sealed = false;
 	unsigned char *block;
 	uint64_t value;
@@ -222,7 +229,13 @@ static bool damage(struct image *image)
 		memcpy(block, block_at(image, other.zone, other.block), MTFTL_BLOCK_SIZE);
 		break;
 	case 3:
-		image->zones[target.zone].wp = pick(image->zones[target.zone].wp + 1);
+		zone = &image->zones[target.zone];
+		at = pick(zone->wp + 1);
+		if (zone->full)
+			memset(block_at(image, target.zone, at), 0,
+			       (size_t)(zone->wp - at) * MTFTL_BLOCK_SIZE);
+		else
+			zone->wp = at;
 		break;
 	default:
 		/* The fields are at the front; more of them behind, in lists. */
