@@ -101,6 +101,26 @@ static int log_write(struct mtftl *ftl, void *buf)
 	return mtftl_rw_sync(ftl, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA, page, buf, 1);
 }
 
+/* In the other zone, from its beginning. */
+static int log_go_round(struct mtftl *ftl, void *buf)
+{
+	struct mtftl_super *super = &ftl->super;
+	struct mtftl_zone *other = &ftl->zones[!super->zone];
+	int r, tries = 2;
+
+	/* The newest record is in the zone that is left: one failed write is not the end. */
+	do {
+		r = mtftl_zone_mgmt(other, REQ_OP_ZONE_RESET);
+		if (r)
+			return r;
+		other->erase_count++;
+		super->zone = other->index;
+		super->wp = 0;
+		r = log_write(ftl, buf);
+	} while (r && --tries);
+	return r;
+}
+
 /* Make @super->info the newest record, with @flags. */
 static int append_record(struct mtftl *ftl, u16 flags)
 {
@@ -121,17 +141,8 @@ static int append_record(struct mtftl *ftl, u16 flags)
 		if (r)
 			mtftl_zone_mgmt(&ftl->zones[super->zone], REQ_OP_ZONE_FINISH);
 	}
-	if (r) {
-		struct mtftl_zone *other = &ftl->zones[!super->zone];
-
-		r = mtftl_zone_mgmt(other, REQ_OP_ZONE_RESET);
-		if (!r) {
-			other->erase_count++;
-			super->zone = other->index;
-			super->wp = 0;
-			r = log_write(ftl, buf);
-		}
-	}
+	if (r)
+		r = log_go_round(ftl, buf);
 	if (r)
 		mtftl_set_read_only(ftl, "the superblock log cannot be written");
 	else

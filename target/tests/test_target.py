@@ -476,6 +476,28 @@ mtftl check /dev/nullb0
     assert result.ok, result.output
 
 
+def test_one_failed_write_does_not_end_the_superblock_log(lab_run):
+    """The log's zone is full and the first write to the other one fails: it is tried again."""
+    result = lab_run(START + """
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1)"
+# Zone 1 has 256 blocks from LBA 256 on; one write among them fails.
+nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1 --cdw10=0x11 --cdw11=256 --cdw13=256 --cdw15=1 2>&1 |
+	grep -i success
+for turn in $(seq 260); do dmsetup message t 0 checkpoint; done
+read -r start written condition < <(zones /dev/nvme0n1 | sed -n 2p)
+test "$written" -gt 0
+dmesg | grep 'nvme0n1: .*I/O Error'
+dmsetup status t | grep 'mtftl rw'
+verify /dev/mapper/t --size=8M --do_verify=1
+dmsetup remove t
+mtftl check /dev/nvme0n1
+""", profile="tlc", push=[HELPERS], device={"flash.size": "64M", "zoned.zone_size": "1M", "zoned.zone_capacity": "1M",
+                                            "flash.channels": "2", "flash.dies": "2", "flash.planes": "1",
+                                            "flash.program_pages": "1", "flash.block_pages": "16"})
+    assert result.ok, result.output
+
+
 def test_a_full_device_with_little_to_spare_goes_on(lab_run):
     """Zones full of valid data are no victims: users fill what is open, GC's zone too, instead of waiting for ever.
 
