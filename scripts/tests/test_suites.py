@@ -29,6 +29,13 @@ zbd/007 => nvme0n1 (zone mapping)                        [not run]
 block/005 => nvme0n1 (switch schedulers while doing IO)
     runtime    ...
 """
+XFSTESTS = """generic/001         172s
+generic/026        [not run] ext4 does not define maximum ACL count
+generic/042        [failed, exit status 1]- output mismatch (see /root/logs/generic/042.out.bad)
+    -fpunch
+    ...
+    (Run 'diff -u /some/place/042.out /root/logs/generic/042.out.bad'  to see the entire diff)
+generic/050        """
 NAMES = sorted(path.stem for path in suites.RESULTS.glob("*.json"))
 
 
@@ -43,6 +50,14 @@ def test_words_of_blktests() -> None:
         "zbd/002": Outcome("pass"), "block/005": Outcome(""),
         "zbd/005": Outcome("fail", "--- tests/zbd/005.out; +++ logs/nvme0n1/zbd/005.out.bad"),
         "zbd/007": Outcome("skip", "/dev/nvme0n1 is not a logical device")}
+
+
+def test_words_of_xfstests() -> None:
+    assert SUITES["xfstests-ext4"].parse(XFSTESTS) == {
+        "generic/001": Outcome("pass"), "generic/050": Outcome(""),
+        "generic/026": Outcome("skip", "ext4 does not define maximum ACL count"),
+        "generic/042": Outcome("fail", "[failed, exit status 1]- output mismatch "
+                               "(see /root/logs/generic/042.out.bad)\n    -fpunch\n    ...")}
 
 
 def _result(text: str, kind: str = "") -> machine.Result:
