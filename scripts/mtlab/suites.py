@@ -211,8 +211,9 @@ def _xfstests_parse(text: str) -> Outcomes:
         elif re.fullmatch(r"\d+s", words):
             found[m[1]] = Outcome("pass")
         else:
-            # How to see more names the checkout's place, which is this machine's affair.
-            found[m[1]] = Outcome("fail" if words else "", words + re.sub(r"\n +\(Run '.*", "", m[3]))
+            # Where files were, and how to see more of them, is the affair of one machine.
+            said = re.sub(r"\n +\(Run '.*", "", words + m[3])
+            found[m[1]] = Outcome("fail" if words else "", re.sub(r"(?<!\S)/\S+/", "", said))
     return found
 
 
