@@ -239,6 +239,7 @@ struct mtftl_super {
 	u32 set_zones;
 	unsigned int durable_set;
 	void *buf;		/* 1 << MTFTL_BUFFER_ORDER pages */
+	struct mtftl_zone_record *records;	/* of the checkpoint being loaded or written */
 };
 
 /* Table line. */
@@ -463,13 +464,15 @@ void mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf,
 		     void (*block)(void *private, u32 page, u64 lba), void *private);
 
 /* super.c */
+int mtftl_super_alloc(struct mtftl *ftl);
+void mtftl_super_free(struct mtftl *ftl);
 int mtftl_super_read(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone, u32 *wp);
 u64 mtftl_log_length(struct mtftl *ftl);
 void mtftl_checkpoint_work(struct work_struct *work);
 int mtftl_super_dirty(struct mtftl *ftl);
 int mtftl_checkpoint(struct mtftl *ftl, bool clean);
 bool mtftl_device_answers(struct mtftl *ftl, void *block);
-int mtftl_checkpoint_load(struct mtftl *ftl, struct mtftl_zone_record *records);
+int mtftl_checkpoint_load(struct mtftl *ftl);
 
 /* recover.c */
 int mtftl_recover(struct mtftl *ftl);

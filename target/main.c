@@ -284,10 +284,7 @@ static void unmount(struct mtftl *ftl)
 	mtftl_lanes_free(ftl);
 	mtftl_map_free(ftl);
 	mtftl_read_exit(ftl);
-	free_pages((unsigned long)ftl->super.buf, MTFTL_BUFFER_ORDER);
-	ftl->super.buf = NULL;
-	free_page((unsigned long)ftl->super.log_buf);
-	ftl->super.log_buf = NULL;
+	mtftl_super_free(ftl);
 	ftl->read_only = false;
 	ftl->mounted = false;
 }
@@ -295,7 +292,8 @@ static void unmount(struct mtftl *ftl)
 /* What grows with the device: time to mount, and memory but for the buffers. */
 static void tell_cost(struct mtftl *ftl, u64 us)
 {
-	u64 bytes = ftl->logical_blocks * sizeof(*ftl->map) + ftl->nr_zones * sizeof(*ftl->zones);
+	u64 bytes = ftl->logical_blocks * sizeof(*ftl->map) +
+		    ftl->nr_zones * (sizeof(*ftl->zones) + sizeof(*ftl->super.records));
 
 	mtftl_info(ftl, "mount: %llu us in all, %llu us per TiB; map and zones: %llu KiB, %llu KiB per TiB",
 		   us, div64_u64(us << TIB_SHIFT, ftl->logical_blocks), bytes >> 10,
@@ -309,10 +307,8 @@ static int mount(struct mtftl *ftl)
 	bool was_clean;
 	int r;
 
-	ftl->super.buf = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, MTFTL_BUFFER_ORDER);
 	ftl->ckpt_wq = alloc_ordered_workqueue("mtftl-ckpt-%s", WQ_MEM_RECLAIM, ftl->dev->name);
-	ftl->super.log_buf = (void *)__get_free_page(GFP_KERNEL);
-	r = ftl->super.buf && ftl->super.log_buf && ftl->ckpt_wq ? 0 : -ENOMEM;
+	r = ftl->ckpt_wq ? mtftl_super_alloc(ftl) : -ENOMEM;
 	r = r ?: mtftl_read_init(ftl);
 	r = r ?: mtftl_map_alloc(ftl);
 	r = r ?: mtftl_zones_alloc(ftl);

@@ -28,7 +28,6 @@ struct found_unit {
 
 struct recovery {
 	struct mtftl *ftl;
-	struct mtftl_zone_record *records;
 	struct found_unit *units;
 	u32 nr_units;
 	u32 max_units;
@@ -88,7 +87,7 @@ static int step_load_checkpoint(struct recovery *rec)
 	u32 i;
 
 	if (ftl->super.info.ckpt_blocks)
-		r = mtftl_checkpoint_load(ftl, rec->records);
+		r = mtftl_checkpoint_load(ftl);
 	if (r) {
 		mtftl_err(ftl, "checkpoint is damaged (%d), expected %llu blocks that verify", r,
 			  ftl->super.info.ckpt_blocks);
@@ -96,11 +95,12 @@ static int step_load_checkpoint(struct recovery *rec)
 	}
 	rec->newest_seq = atomic64_read(&ftl->seq);
 	for (i = 0; i < ftl->nr_zones; i++) {
+		const struct mtftl_zone_record *record = &ftl->super.records[i];
 		struct mtftl_zone *zone = &ftl->zones[i];
 
-		zone->erase_count = le32_to_cpu(rec->records[i].erase_count);
-		zone->first_seq = le64_to_cpu(rec->records[i].first_seq);
-		if (le16_to_cpu(rec->records[i].flags) & MTFTL_ZONE_RETIRED) {
+		zone->erase_count = le32_to_cpu(record->erase_count);
+		zone->first_seq = le64_to_cpu(record->first_seq);
+		if (le16_to_cpu(record->flags) & MTFTL_ZONE_RETIRED) {
 			spin_lock(&ftl->zones_lock);
 			mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_BAD);
 			spin_unlock(&ftl->zones_lock);
@@ -369,8 +369,8 @@ void mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf,
 
 static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
 {
-	const struct mtftl_zone_record *record = &rec->records[zone->index];
 	struct mtftl *ftl = rec->ftl;
+	const struct mtftl_zone_record *record = &ftl->super.records[zone->index];
 	u32 from = le32_to_cpu(record->wp);
 	struct mtftl_unit_info info;
 	u64 first = 0;
@@ -410,7 +410,7 @@ static int step_forget_reset(struct recovery *rec)
 		if (!mtftl_is_page(page))
 			continue;
 		zone = mtftl_page_zone(ftl, page);
-		record = &rec->records[zone->index];
+		record = &ftl->super.records[zone->index];
 		if (zone->state == MTFTL_ZONE_EMPTY ||
 		    (record->wp && zone->erase_count != le32_to_cpu(record->erase_count)))
 			ftl->map[lba] = MTFTL_MAP_LOST;
@@ -726,9 +726,8 @@ int mtftl_recover(struct mtftl *ftl)
 	u32 i;
 	int r = -ENOMEM;
 
-	rec.records = kvcalloc(ftl->nr_zones, sizeof(*rec.records), GFP_NOIO);
 	rec.buf = (void *)__get_free_pages(GFP_NOIO, 1);
-	if (!rec.records || !rec.buf)
+	if (!rec.buf)
 		goto out;
 	for (i = 0, r = 0; !r && i < ARRAY_SIZE(steps); i++) {
 		ktime_t start = ktime_get();
@@ -745,7 +744,6 @@ out:
 	for (i = 0; i < rec.nr_units; i++)
 		kfree(rec.units[i].lbas);
 	kvfree(rec.units);
-	kvfree(rec.records);
 	free_pages((unsigned long)rec.buf, 1);
 	return r;
 }

@@ -246,13 +246,13 @@ static void *ckpt_next_block(struct ckpt_stream *stream, int *error)
 	return block;
 }
 
-static void capture_zones(struct mtftl *ftl, struct mtftl_zone_record *records)
+static void capture_zones(struct mtftl *ftl)
 {
 	u32 i;
 
 	for (i = 0; i < ftl->nr_zones; i++) {
 		struct mtftl_zone *zone = &ftl->zones[i];
-		struct mtftl_zone_record *record = &records[i];
+		struct mtftl_zone_record *record = &ftl->super.records[i];
 
 		memset(record, 0, sizeof(*record));
 		spin_lock_irq(&zone->lock);
@@ -330,10 +330,10 @@ static bool replace_failed(struct mtftl *ftl)
 	return replaced;
 }
 
-static int write_checkpoint(struct mtftl *ftl, struct mtftl_zone_record *records, u64 *number)
+static int write_checkpoint(struct mtftl *ftl, u64 *number)
 {
-	u32 record_bytes = ftl->nr_zones * sizeof(*records), at;
 	struct mtftl_super *super = &ftl->super;
+	u32 record_bytes = ftl->nr_zones * sizeof(*super->records), at;
 	struct ckpt_stream stream = {
 		.ftl = ftl,
 		.zones = super->set[!super->durable_set],
@@ -353,7 +353,7 @@ static int write_checkpoint(struct mtftl *ftl, struct mtftl_zone_record *records
 	}
 	/* GC's units are not part of a flush: none is in flight while this lock is held. */
 	mutex_lock(&ftl->gc_lock);
-	capture_zones(ftl, records);
+	capture_zones(ftl);
 	*number = atomic64_read(&ftl->seq);
 	mutex_unlock(&ftl->gc_lock);
 	r = mtftl_flush_sync(ftl);
@@ -364,7 +364,8 @@ static int write_checkpoint(struct mtftl *ftl, struct mtftl_zone_record *records
 		block = ckpt_next_block(&stream, &r);
 		if (r)
 			return r;
-		memcpy(block, (void *)records + at, min(record_bytes - at, MTFTL_BLOCK_SIZE));
+		memcpy(block, (void *)super->records + at,
+		       min(record_bytes - at, MTFTL_BLOCK_SIZE));
 	}
 	r = write_map(&stream);
 	if (!r)
@@ -375,18 +376,14 @@ static int write_checkpoint(struct mtftl *ftl, struct mtftl_zone_record *records
 int mtftl_checkpoint(struct mtftl *ftl, bool clean)
 {
 	struct mtftl_super *super = &ftl->super;
-	struct mtftl_zone_record *records;
 	unsigned int tries = 0;
 	u64 number;
 	int r;
 
-	records = kvcalloc(ftl->nr_zones, sizeof(*records), GFP_NOIO);
-	if (!records)
-		return -ENOMEM;
 	mutex_lock(&super->lock);
 	/* As for units: so many zones in a row are not worn out. */
 	do {
-		r = write_checkpoint(ftl, records, &number);
+		r = write_checkpoint(ftl, &number);
 	} while (r && ++tries < MTFTL_MAX_FAILURES && replace_failed(ftl));
 	if (!r) {
 		/* The record that points to it flushes before it is written. */
@@ -407,7 +404,6 @@ int mtftl_checkpoint(struct mtftl *ftl, bool clean)
 		mutex_unlock(&super->log_lock);
 	}
 	mutex_unlock(&super->lock);
-	kvfree(records);
 	return r;
 }
 
@@ -429,17 +425,17 @@ void mtftl_checkpoint_work(struct work_struct *work)
 
 /* Load the checkpoint that the superblock names. Every block is verified. */
 
-static int load_block(struct mtftl *ftl, u32 index, const void *block,
-		      struct mtftl_zone_record *records)
+static int load_block(struct mtftl *ftl, u32 index, const void *block)
 {
-	u32 record_bytes = ftl->nr_zones * sizeof(*records);
+	u32 record_bytes = ftl->nr_zones * sizeof(*ftl->super.records);
 	u32 record_blocks = DIV_ROUND_UP(record_bytes, MTFTL_BLOCK_SIZE);
 	const __le32 *in = block;
 	u32 i, n, at;
 
 	if (index < record_blocks) {
 		at = index * MTFTL_BLOCK_SIZE;
-		memcpy((void *)records + at, block, min(record_bytes - at, MTFTL_BLOCK_SIZE));
+		memcpy((void *)ftl->super.records + at, block,
+		       min(record_bytes - at, MTFTL_BLOCK_SIZE));
 		return 0;
 	}
 	at = (index - record_blocks) << MTFTL_CHUNK_SHIFT;
@@ -455,8 +451,7 @@ static int load_block(struct mtftl *ftl, u32 index, const void *block,
 	return 0;
 }
 
-static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void *buf,
-		     struct mtftl_zone_record *records)
+static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void *buf)
 {
 	u32 page = (zone << ftl->zone_shift) + *offset, max, crc, i;
 	struct mtftl_unit_info info;
@@ -480,7 +475,7 @@ static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void 
 		if (lba != *index || *index >= ftl->super.info.ckpt_blocks ||
 		    crc != mtftl_payload_crc(ftl->seed, block))
 			return -EBADMSG;
-		r = load_block(ftl, (*index)++, block, records);
+		r = load_block(ftl, (*index)++, block);
 		if (r)
 			return r;
 	}
@@ -490,7 +485,7 @@ static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void 
 	return 0;
 }
 
-int mtftl_checkpoint_load(struct mtftl *ftl, struct mtftl_zone_record *records)
+int mtftl_checkpoint_load(struct mtftl *ftl)
 {
 	struct mtftl_super *super = &ftl->super;
 	u32 index = 0, zone = 0, offset = 0;
@@ -500,8 +495,7 @@ int mtftl_checkpoint_load(struct mtftl *ftl, struct mtftl_zone_record *records)
 	while (!r && index < super->info.ckpt_blocks) {
 		if (zone >= super->info.ckpt_nr_zones)
 			return -EBADMSG;
-		r = load_unit(ftl, super->info.ckpt_zones[zone], &offset, &index, super->buf,
-			      records);
+		r = load_unit(ftl, super->info.ckpt_zones[zone], &offset, &index, super->buf);
 		if (ftl->capacity - offset < 1 + MTFTL_STREAM_UNIT_BLOCKS) {
 			zone++;
 			offset = 0;
@@ -509,4 +503,27 @@ int mtftl_checkpoint_load(struct mtftl *ftl, struct mtftl_zone_record *records)
 		cond_resched();
 	}
 	return r;
+}
+
+/* Here, as a checkpoint must not need memory: it may be what memory is waiting for. */
+int mtftl_super_alloc(struct mtftl *ftl)
+{
+	struct mtftl_super *super = &ftl->super;
+
+	super->buf = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, MTFTL_BUFFER_ORDER);
+	super->log_buf = (void *)__get_free_page(GFP_KERNEL);
+	super->records = kvcalloc(ftl->nr_zones, sizeof(*super->records), GFP_KERNEL);
+	return super->buf && super->log_buf && super->records ? 0 : -ENOMEM;
+}
+
+void mtftl_super_free(struct mtftl *ftl)
+{
+	struct mtftl_super *super = &ftl->super;
+
+	kvfree(super->records);
+	super->records = NULL;
+	free_page((unsigned long)super->log_buf);
+	super->log_buf = NULL;
+	free_pages((unsigned long)super->buf, MTFTL_BUFFER_ORDER);
+	super->buf = NULL;
 }
