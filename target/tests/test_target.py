@@ -578,6 +578,41 @@ test -z "$(cat /sys/kernel/debug/kmemleak)"
     assert result.ok, result.output
 
 
+def test_gc_needs_no_memory(lab_run, pytestconfig):
+    """Every allocation below the target fails: writes and discards go on, though GC has to take checkpoints."""
+    if pytestconfig.getoption("--kernel") != "kasan":
+        pytest.skip("only the debug kernel can fail allocations: KERNEL=kasan")
+    result = lab_run(START + """
+fail() {
+	local folder
+	read -r _ size _ _ _ address _ < <(grep ^dm_mtftl /proc/modules)
+	for folder in failslab fail_page_alloc; do
+		cd /sys/kernel/debug/$folder
+		echo $address > require-start
+		printf '0x%x' $((address + size)) > require-end
+		echo N > ignore-gfp-wait
+		echo 0 > verbose
+		echo -1 > times
+		echo $1 > probability
+		cd - > /dev/null
+	done
+}
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
+echo 0 > /sys/kernel/debug/fail_page_alloc/min-order
+fio --name=fill --filename=/dev/mapper/t --direct=1 --rw=write --bs=64k --ioengine=psync --output=fio.log --eta=never
+fail 100
+timeout 60 fio --filename=/dev/mapper/t --direct=1 --bs=4k --ioengine=psync --io_size=64M --output=fio.log --eta=never \
+	--name=write --rw=randwrite --fdatasync=64 --name=discard --rw=randtrim --number_ios=3000 || { dmsetup status t; exit 1; }
+fail 0
+test "$(field checkpoints t)" -gt 1
+dmsetup remove t
+mtftl check /dev/nvme0n1
+""", profile="tlc", clock="virtual", cpus=2, push=[HELPERS],
+                     device={"flash.size": "32M", "zoned.zone_size": "1M", "zoned.zone_capacity": "1M"}, timeout=500)
+    assert result.ok, result.output
+
+
 FILE_SYSTEMS = {
     "ext4": ("mke2fs -q -F -t ext4", "e2fsck -f -n"),
     "xfs": ("mkfs.xfs -q -f", "xfs_repair -n"),
