@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define FAIL_NTH	"/proc/thread-self/fail-nth"
+#define KMEMLEAK	"/sys/kernel/debug/kmemleak"
 
 static const char *const allocators[] = {
 	"/sys/kernel/debug/failslab",
@@ -102,4 +103,23 @@ int allocfail_storm(unsigned int n)
 		err = err ?: put(allocators[i], "/probability", n ? "100" : "0");
 	}
 	return err;
+}
+
+int allocfail_leaks(void)
+{
+	int leaks = put(KMEMLEAK, "", "scan");
+	char line[256];
+	FILE *file;
+
+	if (leaks)
+		return leaks;
+	file = fopen(KMEMLEAK, "r");
+	if (!file)
+		return -errno;
+	while (fgets(line, sizeof(line), file)) {
+		leaks += !strncmp(line, "unreferenced object", 19);
+		fputs(line, stdout);
+	}
+	fclose(file);
+	return leaks;
 }

@@ -48,6 +48,8 @@
 #define LATENCIES	40u	/* powers of two of nanoseconds */
 #define MAX_FAULTS	3u	/* of a device: each costs it a zone */
 #define JUDGE_EVERY	16u	/* mounts with a failed allocation */
+#define LEAK_SCANS	3	/* one object is reported by the second that sees it */
+#define LEAK_SECONDS	3	/* between them: kmemleak lets it get 5 seconds old */
 
 enum round_kind {
 	ROUND_WORK,		/* cut under load */
@@ -798,6 +800,21 @@ static unsigned int fail_commands(struct worker *workers, enum disturbance what)
 	return atomic_load(&violations) ? 0 : n;
 }
 
+/* What failed allocations left behind: none of it may be lost. */
+static void find_leaks(void)
+{
+	unsigned int turn;
+	int leaks = 0;
+
+	for (turn = 0; turn < LEAK_SCANS && leaks >= 0; turn++) {
+		enter("look for leaks");
+		sleep(LEAK_SECONDS);
+		leaks = allocfail_leaks();
+	}
+	if (leaks)
+		violation("memory: %d leaks", leaks);
+}
+
 static int fail_allocations(uint64_t seed, struct worker *workers)
 {
 	uint64_t random = seed;
@@ -840,6 +857,7 @@ static int fail_allocations(uint64_t seed, struct worker *workers)
 		enter("power cycle");
 		dev->ops->power_cycle(dev);
 	}
+	find_leaks();
 	printf("{\"seed\": %" PRIu64 ", \"mounts\": %u, \"commands\": %u, \"rounds\": %u, "
 	       "\"violations\": %u}\n", seed, mounts, commands, round, atomic_load(&violations));
 	return atomic_load(&violations) ? 1 : 0;
