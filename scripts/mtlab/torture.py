@@ -131,8 +131,9 @@ def shape(seed: int) -> tuple[int, int, dict[str, str]]:
     return cpus, quantum, device
 
 
-def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None = None, mode: str = "") -> Boot:
-    """One guest, `cuts` power cuts; `mode` is more of the program's command line."""
+def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None = None, mode: str = "",
+             append: str = "") -> Boot:
+    """One guest, `cuts` power cuts; `mode` is more of the program's command line, `append` of the kernel's."""
     kernel = kernels.get(args.kernel)
     module = module or target.module(kernel)
     tool = target.tool()
@@ -144,7 +145,7 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
     options = machine.Options(
         kernel=args.kernel, clock=args.clock, cpus=args.cpus or cpus, quantum=quantum, memory="1G",
         profile="tlc", device=device,
-        timeout=args.timeout, module=False, push=[binary, module, tool, helper_module(kernel)])
+        timeout=args.timeout, module=False, push=[binary, module, tool, helper_module(kernel)], append=append)
     command = (
         "set -e; export PATH=$PATH:/root; insmod ./dm-mtftl.ko; insmod ./fuawrite.ko;"
         f" exec ./{binary.name} -s {seed} -n {cuts} -c {args.check_every} -v {mode}"
@@ -240,9 +241,9 @@ def torture(args: argparse.Namespace) -> int:
     return 0
 
 
-def _one(args: argparse.Namespace, cuts: int, mode: str) -> int:
+def _one(args: argparse.Namespace, cuts: int, mode: str, append: str = "") -> int:
     """One boot of another kind than power cuts."""
-    boot = run_boot(args.seed, cuts, args, mode=mode)
+    boot = run_boot(args.seed, cuts, args, mode=mode, append=append)
     print(json.dumps(boot.summary))
     if boot.status:
         print(boot.report)
@@ -322,7 +323,7 @@ def _choose(args: argparse.Namespace) -> int:
     if args.bugs is not None:
         return bugs(args)
     if args.allocations:
-        return _one(args, 0, "-f")
+        return _one(args, 0, "-f", append="kmemleak=on")
     if args.storm:
         args.device = ",".join([STORM_DEVICE, *filter(None, [args.device])])
         return _one(args, 0, f"-o {args.storm} -w 600")

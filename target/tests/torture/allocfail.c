@@ -2,6 +2,7 @@
 /* Failing allocations of the target, see allocfail.h. */
 #include "allocfail.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #define FAIL_NTH	"/proc/thread-self/fail-nth"
+#define CACHES		"/sys/kernel/slab"
 #define KMEMLEAK	"/sys/kernel/debug/kmemleak"
 
 static const char *const allocators[] = {
@@ -19,7 +21,7 @@ static const char *const allocators[] = {
 
 static int put(const char *folder, const char *name, const char *value)
 {
-	char path[128];
+	char path[320];
 	int fd, err = 0;
 
 	snprintf(path, sizeof(path), "%s%s", folder, name);
@@ -54,6 +56,25 @@ static int module_range(char *start, char *end, size_t length)
 	return err;
 }
 
+/* Every cache's allocations but kmemleak's own: it gives up for good when one fails. */
+static int choose_caches(void)
+{
+	DIR *caches = opendir(CACHES);
+	struct dirent *entry;
+	char path[300];
+
+	if (!caches)
+		return -errno;
+	while ((entry = readdir(caches)) != NULL) {
+		snprintf(path, sizeof(path), CACHES "/%s", entry->d_name);
+		/* One that is shared with another cannot be chosen. */
+		if (entry->d_name[0] != '.' && strncmp(entry->d_name, "kmemleak", 8))
+			put(path, "/failslab", "1");
+	}
+	closedir(caches);
+	return put(allocators[0], "/cache-filter", "Y");
+}
+
 int allocfail_setup(void)
 {
 	char start[32], end[32];
@@ -66,6 +87,7 @@ int allocfail_setup(void)
 		err = err ?: put(allocators[i], "/ignore-gfp-wait", "N");
 		err = err ?: put(allocators[i], "/verbose", "0");
 	}
+	err = err ?: choose_caches();
 	return err ?: put(allocators[1], "/min-order", "0");
 }
 

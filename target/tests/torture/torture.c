@@ -807,8 +807,9 @@ static void find_leaks(void)
 	int leaks = 0;
 
 	for (turn = 0; turn < LEAK_SCANS && leaks >= 0; turn++) {
-		enter("look for leaks");
+		enter("wait for leaks to age");
 		sleep(LEAK_SECONDS);
+		enter("look for leaks");
 		leaks = allocfail_leaks();
 	}
 	if (leaks)
