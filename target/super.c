@@ -344,6 +344,7 @@ static int write_checkpoint(struct mtftl *ftl, u64 *number)
 	u32 i;
 	int r;
 
+	lockdep_assert_held(&super->lock);
 	for (i = 0; i < super->set_zones; i++) {
 		r = ckpt_reset_zone(ftl, stream.zones[i]);
 		if (r) {
