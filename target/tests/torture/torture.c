@@ -115,7 +115,7 @@ struct worker {
 static struct device *dev;
 static struct oracle *oracle;
 static bool verbose;
-static unsigned int hang_seconds = 6;
+static unsigned int hang_seconds = 30;	/* a die that is 40 times slower takes 6 to stop */
 static unsigned int faults, worn_zones;
 static const struct plan *plan;
 static atomic_bool stop;
@@ -181,16 +181,15 @@ static void tell_kernel(const char *path, char key)
 /* No phase, nor any operation in it, for hang_seconds: then somebody waits for ever. */
 static void *watchdog(void *arg)
 {
-	unsigned int last = 0, waited = 0;
+	unsigned int now, last = 0, waited = 0;
 	const char *keys = "tlc";
 
 	(void)arg;
 	while (waited < hang_seconds) {
-		unsigned int now = atomic_load(&phase_number) + atomic_load(&all_ops);
-
+		sleep(1);
+		now = atomic_load(&phase_number) + atomic_load(&all_ops);
 		waited = now == last ? waited + 1 : 0;
 		last = now;
-		sleep(1);
 	}
 	printf("HANG in %s\n", atomic_load(&phase));
 	fflush(stdout);
