@@ -163,28 +163,36 @@ static int load(struct image *image, const char *path)
 	return image->nr_targets ? 0 : -ENODATA;
 }
 
+static int store_zone(int fd, const struct zone_image *zone)
+{
+	uint32_t at, n;
+
+	for (at = 0; at < zone->wp; at += n) {
+		size_t length;
+
+		n = zone->wp - at < CHUNK ? zone->wp - at : CHUNK;
+		length = (size_t)n * MTFTL_BLOCK_SIZE;
+		if (pwrite(fd, zone->data + (size_t)at * MTFTL_BLOCK_SIZE, length,
+			   (off_t)(zone->start + (uint64_t)at * MTFTL_BLOCK_SIZE)) != (ssize_t)length)
+			return -errno;
+	}
+	return 0;
+}
+
 static int store(const struct image *image)
 {
 	struct blk_zone_range all = { 0, image->device_sectors };
-	uint32_t z, at, n;
+	int err = ioctl(image->fd, BLKRESETZONE, &all) ? -errno : 0;
+	uint32_t i;
 
-	if (ioctl(image->fd, BLKRESETZONE, &all))
-		return -errno;
-	for (z = 0; z < image->nr_zones; z++) {
-		const struct zone_image *zone = &image->zones[z];
+	/* Full zones first: until it is full each counts as one more active zone. */
+	for (i = 0; i < 2 * image->nr_zones && !err; i++) {
+		const struct zone_image *zone = &image->zones[i % image->nr_zones];
 
-		for (at = 0; at < zone->wp; at += n) {
-			size_t length;
-
-			n = zone->wp - at < CHUNK ? zone->wp - at : CHUNK;
-			length = (size_t)n * MTFTL_BLOCK_SIZE;
-			if (pwrite(image->fd, zone->data + (size_t)at * MTFTL_BLOCK_SIZE, length,
-				   (off_t)(zone->start + (uint64_t)at * MTFTL_BLOCK_SIZE)) !=
-			    (ssize_t)length)
-				return -errno;
-		}
+		if (zone->full == (i < image->nr_zones))
+			err = store_zone(image->fd, zone);
 	}
-	return 0;
+	return err;
 }
 
 /* Make the checksum of a damaged block right again, so that the parsers see its fields. */
