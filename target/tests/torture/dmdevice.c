@@ -63,6 +63,7 @@ struct dmdevice {
 	char *pci;		/* its address on the bus */
 	int fd;			/* of the mounted device */
 	int fuawrite;
+	unsigned int spare_percent;
 	uint32_t nr_zones;
 	uint32_t zone_blocks;
 	uint32_t zone_capacity;
@@ -451,8 +452,8 @@ static int dm_format(struct device *dev)
 	struct dmdevice *dm = to_dm(dev);
 	char command[PATH_MAX + 64];
 
-	snprintf(command, sizeof(command), "mtftl format --force --op 25 %s >/dev/null",
-		 dm->namespace);
+	snprintf(command, sizeof(command), "mtftl format --force --op %u %s >/dev/null",
+		 dm->spare_percent, dm->namespace);
 	if (system(command))
 		return -EIO;
 	return read_superblock(dm) ? 0 : -EIO;
@@ -467,7 +468,7 @@ static const struct device_ops dm_ops = {
 	.disarm = dm_disarm,
 };
 
-struct device *dmdevice_open(const char *spec)
+struct device *dmdevice_open(const char *spec, unsigned int spare_percent)
 {
 	struct dmdevice *dm = calloc(1, sizeof(*dm));
 	char path[PATH_MAX], real[PATH_MAX];
@@ -475,6 +476,7 @@ struct device *dmdevice_open(const char *spec)
 	if (!dm)
 		return NULL;
 	dm->dev.ops = &dm_ops;
+	dm->spare_percent = spare_percent;
 	dm->fd = -1;
 	dm->fuawrite = open("/dev/fuawrite", O_RDWR | O_CLOEXEC);
 	if (dm->fuawrite < 0) {
