@@ -117,7 +117,7 @@ struct worker {
 static struct device *dev;
 static struct oracle *oracle;
 static bool verbose;
-static unsigned int hang_seconds = 30;	/* a die that is 40 times slower takes 6 to stop */
+static unsigned int hang_seconds = 30;	/* a stop takes over 6 with the slowest die */
 static unsigned int faults, worn_zones;
 static const struct plan *plan;
 static atomic_bool stop;
