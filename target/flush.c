@@ -146,6 +146,7 @@ static int write_ranges(struct mtftl *ftl)
 	struct mtftl_unit_io *unit = ftl->ranges_unit;
 	struct mtftl_unit_info info = { .type = MTFTL_UNIT_RANGES, .lane = U16_MAX };
 	DECLARE_COMPLETION_ONSTACK(done);
+	struct mtftl_hope hope = { };
 	struct mtftl_stream *stream;
 	struct bio_list waiting;
 	u32 n, i, room, gen;
@@ -171,10 +172,10 @@ static int write_ranges(struct mtftl *ftl)
 		stream = mtftl_stream_find(ftl, 0, 1, MTFTL_RIGHT_URGENT, &room);
 		if (stream)
 			break;
-		if (READ_ONCE(ftl->read_only))
+		if (READ_ONCE(ftl->read_only) || mtftl_hope_is_lost(ftl, &hope))
 			return -EIO;
-		wait_event(ftl->drain_wait, gen != atomic_read(&ftl->space_gen) ||
-			   READ_ONCE(ftl->read_only));
+		wait_event_timeout(ftl->drain_wait, gen != atomic_read(&ftl->space_gen) ||
+				   READ_ONCE(ftl->read_only), MTFTL_LAST_HOPE);
 	}
 	mtftl_stream_take(stream, unit);
 	mutex_unlock(&stream->lock);

@@ -41,6 +41,7 @@
 #define MTFTL_BUFFER_ORDER	5	/* slots are allocated 32 pages at a time */
 #define MTFTL_LATENCIES		24	/* the last: 4 s and more */
 #define MTFTL_MAX_FAILURES	4	/* zones in a row that fail a write */
+#define MTFTL_LAST_HOPE		(5 * HZ)	/* nothing moves for so long: the end */
 #define MTFTL_NO_LBA		U32_MAX	/* a slot that nobody needs */
 
 #define mtftl_err(ftl, fmt, ...)	DMERR("%s: " fmt, (ftl)->dev->name, ##__VA_ARGS__)
@@ -211,6 +212,12 @@ struct mtftl_stream {
 	bool gc;
 };
 
+/* Of one who finds no place: what it saw, and since when nothing has moved. */
+struct mtftl_hope {
+	u64 moved;
+	unsigned long since;		/* jiffies */
+};
+
 /* Discards and losses that are not on flash yet. */
 struct mtftl_ranges {
 	spinlock_t lock;
@@ -328,7 +335,8 @@ struct mtftl {
 
 	spinlock_t redo_lock;		/* redo: units whose write failed */
 	struct list_head redo;
-	struct work_struct redo_work;
+	struct delayed_work redo_work;
+	struct mtftl_hope redo_hope;	/* redo_work's */
 	atomic_t failed_zones;		/* since the last write that succeeded */
 
 	struct mtftl_super super;
@@ -417,6 +425,7 @@ int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr
 
 /* zone.c */
 bool mtftl_out_of_zones(struct mtftl *ftl);
+bool mtftl_hope_is_lost(struct mtftl *ftl, struct mtftl_hope *hope);
 int mtftl_zones_alloc(struct mtftl *ftl);
 void mtftl_zones_free(struct mtftl *ftl);
 struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, unsigned int first, u32 least,

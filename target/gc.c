@@ -33,7 +33,6 @@
 #define UNIT_BLOCKS	64u	/* header below 2% whatever users write */
 #define RESETS		8u	/* at once */
 #define WEAR_INTERVAL	32u	/* every so many victims look at the least worn zone */
-#define LAST_HOPE	(5 * HZ)	/* without any, the device is read-only */
 #define WEAR_SPREAD	16u	/* erasures apart that are worth moving cold data for */
 
 struct gc_item {
@@ -452,7 +451,7 @@ static bool wait_for_space(struct gc_worker *worker, u32 gen)
 	}
 	retry_resets(worker);
 	if (!wait_event_timeout(ftl->drain_wait, gen != atomic_read(&ftl->space_gen) ||
-				READ_ONCE(gc->reset_failed) || !may_go_on(gc), LAST_HOPE) &&
+				READ_ONCE(gc->reset_failed) || !may_go_on(gc), MTFTL_LAST_HOPE) &&
 	    nothing_moves(ftl))
 		mtftl_set_read_only(ftl, "no zone is left for what would have to be moved");
 	return may_go_on(gc);
@@ -752,7 +751,7 @@ static void see_if_stuck(struct mtftl_gc *gc)
 		gc->stuck_since = 0;
 	else if (!gc->stuck_since)
 		gc->stuck_since = jiffies | 1;
-	else if (time_after(jiffies, gc->stuck_since + LAST_HOPE))
+	else if (time_after(jiffies, gc->stuck_since + MTFTL_LAST_HOPE))
 		mtftl_set_read_only(ftl, "no zone is left from which space could be gained");
 }
 

@@ -151,7 +151,7 @@ void mtftl_space_appeared(struct mtftl *ftl)
 	smp_mb__after_atomic();
 	mtftl_lanes_kick(ftl);
 	if (!list_empty(&ftl->redo))
-		queue_work(ftl->wq, &ftl->redo_work);
+		mod_delayed_work(ftl->wq, &ftl->redo_work, 0);
 	if (wq_has_sleeper(&ftl->drain_wait))
 		wake_up_all(&ftl->drain_wait);
 }

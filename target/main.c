@@ -445,7 +445,7 @@ static int mtftl_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	spin_lock_init(&ftl->redo_lock);
 	INIT_LIST_HEAD(&ftl->redo);
 	INIT_LIST_HEAD(&ftl->footer_bufs);
-	INIT_WORK(&ftl->redo_work, mtftl_redo_work);
+	INIT_DELAYED_WORK(&ftl->redo_work, mtftl_redo_work);
 	INIT_WORK(&ftl->ckpt_work, mtftl_checkpoint_work);
 	init_waitqueue_head(&ftl->drain_wait);
 	init_waitqueue_head(&ftl->flush_wait);

@@ -105,7 +105,7 @@ static void unit_endio(struct bio *bio)
 	spin_lock_irqsave(&ftl->redo_lock, flags);
 	list_add_tail(&unit->list, &ftl->redo);
 	spin_unlock_irqrestore(&ftl->redo_lock, flags);
-	queue_work(ftl->wq, &ftl->redo_work);
+	mod_delayed_work(ftl->wq, &ftl->redo_work, 0);
 }
 
 /* Its place is taken: seal the header for it and go. */
@@ -155,23 +155,14 @@ void mtftl_unit_compose(struct mtftl_unit_io *unit)
 				     mtftl_payload_crc(ftl->seed, unit->entries[i].data));
 }
 
-/* Then no place will appear: who frees one may be waiting for the unit that has none. */
-static bool device_is_gone(struct mtftl *ftl)
-{
-	void *block = (void *)__get_free_page(GFP_NOIO);
-	bool gone = block && !mtftl_device_answers(ftl, block);
-
-	free_page((unsigned long)block);
-	return gone;
-}
-
 /*
  * Units whose write failed: their zone takes nothing more, they go elsewhere with the
- * number that they have.
+ * number that they have. Who could make place for them may be waiting for them: a device
+ * that is gone, or has nothing left, must be seen here.
  */
 void mtftl_redo_work(struct work_struct *work)
 {
-	struct mtftl *ftl = container_of(work, struct mtftl, redo_work);
+	struct mtftl *ftl = container_of(work, struct mtftl, redo_work.work);
 	struct mtftl_stream *stream;
 	struct mtftl_unit_io *unit;
 	u32 room, gen;
@@ -202,7 +193,9 @@ void mtftl_redo_work(struct work_struct *work)
 			mtftl_stream_take(stream, unit);
 			mutex_unlock(&stream->lock);
 			mtftl_unit_submit(unit);
-		} else if (READ_ONCE(ftl->read_only) || device_is_gone(ftl)) {
+		} else if (READ_ONCE(ftl->read_only) ||
+			   !mtftl_device_answers(ftl, ftl->close_buf) ||
+			   mtftl_hope_is_lost(ftl, &ftl->redo_hope)) {
 			unit_finish(unit, BLK_STS_IOERR);
 		} else {
 			/* mtftl_space_appeared() starts this work again. */
@@ -211,8 +204,10 @@ void mtftl_redo_work(struct work_struct *work)
 			spin_unlock_irq(&ftl->redo_lock);
 			/* It looks at the list: what appeared while it was empty was missed. */
 			smp_mb();
-			if (gen == atomic_read(&ftl->space_gen))
+			if (gen == atomic_read(&ftl->space_gen)) {
+				queue_delayed_work(ftl->wq, &ftl->redo_work, MTFTL_LAST_HOPE);
 				return;
+			}
 		}
 	}
 }

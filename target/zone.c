@@ -42,6 +42,38 @@ bool mtftl_out_of_zones(struct mtftl *ftl)
 	return out;
 }
 
+/* With the device, that is: those to be written again are not. */
+static bool units_are_under_way(struct mtftl *ftl)
+{
+	struct mtftl_zone *zone;
+	bool any = false;
+
+	spin_lock(&ftl->zones_lock);
+	list_for_each_entry(zone, &ftl->zone_list[MTFTL_ZONE_OPEN], list)
+		any |= READ_ONCE(zone->in_flight);
+	list_for_each_entry(zone, &ftl->zone_list[MTFTL_ZONE_CLOSING], list)
+		any |= READ_ONCE(zone->in_flight);
+	spin_unlock(&ftl->zones_lock);
+	return any;
+}
+
+/*
+ * For who must write and finds no place, at each of its looks: if nothing is written
+ * and nothing freed for so long, all wait for each other, and none will appear.
+ */
+bool mtftl_hope_is_lost(struct mtftl *ftl, struct mtftl_hope *hope)
+{
+	u64 moved = atomic64_read(&ftl->seq) + atomic_read(&ftl->space_gen);
+
+	if (moved != hope->moved || units_are_under_way(ftl)) {
+		hope->moved = moved;
+		hope->since = jiffies;
+	} else if (time_after_eq(jiffies, hope->since + MTFTL_LAST_HOPE)) {
+		mtftl_set_read_only(ftl, "no place is left for what has to be written");
+	}
+	return READ_ONCE(ftl->read_only);
+}
+
 /* The least worn of the empty ones. */
 static struct mtftl_zone *least_worn(struct mtftl *ftl)
 {

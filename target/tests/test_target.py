@@ -325,6 +325,38 @@ mtftl check /dev/nullb0
     assert result.ok, result.output
 
 
+def test_writes_that_failed_and_find_no_place_end(lab_run):
+    """Under GC the last zones fail, all at once: what was in flight has no place to go, and GC waits for it."""
+    result = lab_run(START + WAIT + """
+null nullb0 size=128 irqmode=2 completion_nsec=5000000
+""" + FLAKY + """
+device=/dev/mapper/flaky
+work="--filename=/dev/mapper/t --direct=1 --ioengine=io_uring --iodepth=8 --output=fio.log"
+for round in 1 2 3; do
+	become 0
+	mtftl format --force --op 15% $device > /dev/null
+	dmsetup create t --table "$(table $device lanes 1 buffer_entries 256)"
+	fio --name=fill $work --rw=write --bs=256k --end_fsync=1
+	fio --name=wear $work --rw=randwrite --bs=4k --time_based --runtime=1h &
+	while [ "$(field free t)" -gt 1 ]; do
+		zone=$(zones /dev/nullb0 | awk '$3 == 2 && $1 >= 16384 { print $1; exit }')
+		[ -z "$zone" ] || echo "$zone" > /sys/kernel/config/nullb/nullb0/zone_readonly
+		usleep 200000
+	done
+	become 1 error_writes
+	wait_for read-only
+	! wait $!
+	dd if=/dev/mapper/t of=/dev/null bs=1M iflag=direct status=none
+	dmsetup remove t
+	mtftl check $device
+	for zone in $(zones /dev/nullb0 | awk '$3 == 13 { print $1 }'); do
+		echo "$zone" > /sys/kernel/config/nullb/nullb0/zone_readonly
+	done
+done
+""", clock="virtual", profile="none", cpus=2, push=[HELPERS], timeout=300)
+    assert result.ok, result.output
+
+
 def test_a_low_water_below_the_reserve_is_raised(lab_run):
     """As `dmsetup table` gives it back, with more buffer_entries: GC begins before users have to wait."""
     result = lab_run(FRESH + """
