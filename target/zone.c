@@ -232,6 +232,11 @@ static u32 stream_room(struct mtftl_stream *stream, u32 least, enum mtftl_right 
 	zone = stream->zone;
 	if (!zone)
 		return 0;
+	/*
+	 * Whoever was refused meanwhile can share it: the budget counts a zone before its
+	 * stream shows it, and some have lesser rights than who opened it.
+	 */
+	mtftl_space_appeared(stream->ftl);
 	if (zone->wp + least > zone->limit) {
 		stream_close(stream);
 		return 0;
