@@ -208,8 +208,7 @@ enum mtftl_right {
 struct mtftl_stream {
 	struct mutex lock;
 	struct mtftl *ftl;
-	struct mtftl_zone *zone;
-	bool gc;
+	struct mtftl_zone *zone;	/* changes under zones_lock too */
 };
 
 /* Of one who finds no place: what it saw, and since when nothing has moved. */

@@ -142,10 +142,13 @@ void mtftl_zones_no_victim(struct mtftl *ftl, bool none)
 	mtftl_space_appeared(ftl);
 }
 
-static struct mtftl_zone *zone_open(struct mtftl *ftl, enum mtftl_right right)
+/* For a stream without one. False: no zone for @right. */
+static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right)
 {
+	struct mtftl *ftl = stream->ftl;
 	struct mtftl_zone *zone;
 
+	lockdep_assert_held(&stream->lock);
 	spin_lock(&ftl->zones_lock);
 	/* Zones that an earlier mount left behind count against the budget already. */
 	zone = list_first_entry_or_null(&ftl->zone_list[MTFTL_ZONE_PARTIAL],
@@ -164,10 +167,12 @@ static struct mtftl_zone *zone_open(struct mtftl *ftl, enum mtftl_right right)
 	}
 	if (zone)
 		mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_OPEN);
+	/* With its place in the budget: may_open_empty() looks at both. */
+	stream->zone = zone;
 	update_gate(ftl);
 	spin_unlock(&ftl->zones_lock);
 	if (!zone)
-		return NULL;
+		return false;
 
 	zone->append = ftl->opt.append;
 	zone->closing = false;
@@ -180,10 +185,12 @@ static struct mtftl_zone *zone_open(struct mtftl *ftl, enum mtftl_right right)
 	/* Zones are opened seldom enough to look here how long recovery would take. */
 	if (mtftl_log_length(ftl) > ftl->log_limit)
 		queue_work(ftl->ckpt_wq, &ftl->ckpt_work);
-	return zone;
+	/* Others may share it, with lesser rights than who opened it: they may try again. */
+	mtftl_space_appeared(ftl);
+	return true;
 }
 
-static void stream_close(struct mtftl_stream *stream)
+static void stream_close_zone(struct mtftl_stream *stream)
 {
 	struct mtftl_zone *zone = stream->zone;
 	struct mtftl *ftl = stream->ftl;
@@ -192,8 +199,8 @@ static void stream_close(struct mtftl_stream *stream)
 	lockdep_assert_held(&stream->lock);
 	spin_lock(&ftl->zones_lock);
 	mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_CLOSING);
-	spin_unlock(&ftl->zones_lock);
 	stream->zone = NULL;
+	spin_unlock(&ftl->zones_lock);
 
 	spin_lock_irq(&zone->lock);
 	zone->closing = true;
@@ -224,21 +231,13 @@ static u32 stream_room(struct mtftl_stream *stream, u32 least, enum mtftl_right 
 		spin_unlock_irq(&zone->lock);
 		if (!close)
 			return busy ? 0 : room;
-		stream_close(stream);
+		stream_close_zone(stream);
 	}
-	if (!may_open)
+	if (!may_open || !stream_open_zone(stream, right))
 		return 0;
-	stream->zone = zone_open(stream->ftl, right);
 	zone = stream->zone;
-	if (!zone)
-		return 0;
-	/*
-	 * Whoever was refused meanwhile can share it: the budget counts a zone before its
-	 * stream shows it, and some have lesser rights than who opened it.
-	 */
-	mtftl_space_appeared(stream->ftl);
 	if (zone->wp + least > zone->limit) {
-		stream_close(stream);
+		stream_close_zone(stream);
 		return 0;
 	}
 	return zone->limit - zone->wp;
