@@ -349,6 +349,7 @@ for round in 1 2 3; do
 	dd if=/dev/mapper/t of=/dev/null bs=1M iflag=direct status=none
 	dmsetup remove t
 	mtftl check $device
+	# null_blk takes it back when it is told so a second time.
 	for zone in $(zones /dev/nullb0 | awk '$3 == 13 { print $1 }'); do
 		echo "$zone" > /sys/kernel/config/nullb/nullb0/zone_readonly
 	done
