@@ -42,16 +42,15 @@ bool mtftl_out_of_zones(struct mtftl *ftl)
 	return out;
 }
 
-/* With the device, that is: those to be written again are not. */
-static bool units_are_under_way(struct mtftl *ftl)
+/* By itself, that is: units that are to be written again need a place, resets a flush. */
+static bool something_moves(struct mtftl *ftl)
 {
 	struct mtftl_zone *zone;
-	bool any = false;
+	bool any;
 
 	spin_lock(&ftl->zones_lock);
+	any = ftl->zone_count[MTFTL_ZONE_CLOSING];
 	list_for_each_entry(zone, &ftl->zone_list[MTFTL_ZONE_OPEN], list)
-		any |= READ_ONCE(zone->in_flight);
-	list_for_each_entry(zone, &ftl->zone_list[MTFTL_ZONE_CLOSING], list)
 		any |= READ_ONCE(zone->in_flight);
 	spin_unlock(&ftl->zones_lock);
 	return any;
@@ -65,7 +64,7 @@ bool mtftl_hope_is_lost(struct mtftl *ftl, struct mtftl_hope *hope)
 {
 	u64 moved = atomic64_read(&ftl->seq) + atomic_read(&ftl->space_gen);
 
-	if (moved != hope->moved || units_are_under_way(ftl)) {
+	if (moved != hope->moved || something_moves(ftl)) {
 		hope->moved = moved;
 		hope->since = jiffies;
 	} else if (time_after_eq(jiffies, hope->since + MTFTL_LAST_HOPE)) {
@@ -116,7 +115,7 @@ static bool may_open_empty(struct mtftl *ftl, enum mtftl_right right)
 	case MTFTL_RIGHT_GC:
 		break;
 	}
-	return empty > (lanes_empty(ftl) ? 1 : ftl->kept);
+	return empty > (lanes_empty(ftl) ? ftl->flush_zones : ftl->kept);
 }
 
 /* After each change of how many zones are empty. */
