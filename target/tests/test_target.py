@@ -358,6 +358,37 @@ done
     assert result.ok, result.output
 
 
+def test_a_zone_that_takes_long_to_finish_is_not_the_end(lab_run):
+    """A write failed, and the device pads its zone for longer than nothing may move: the only place that will come."""
+    result = lab_run(START + """
+flash() {
+	nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1 --cdw10=$1 --cdw11=$2 --cdw13=$3 --cdw15=${4:-0} 2>&1 |
+		grep -i success
+}
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 lanes 1)"
+dd if=/dev/zero of=/dev/mapper/t bs=1M count=1 oflag=direct conv=fsync status=none
+start=$(zones /dev/nvme0n1 | awk '$3 == 2 { start = $1 } END { print start }')
+flash 0x17 0 10000
+flash 0x11 $((start / 8)) 2048 1
+dd if=/dev/zero of=/dev/mapper/t bs=64k count=1 seek=20 oflag=direct status=none
+blkdiscard --offset 0 --length 65536 /dev/mapper/t
+read -r before rest < /proc/uptime
+sync /dev/mapper/t
+read -r after rest < /proc/uptime
+echo "the flush took $before to $after"
+test $((${after%.*} - ${before%.*})) -gt 6
+test "$(field write_errors t)" = 1
+dmsetup status t | grep 'mtftl rw'
+dmsetup remove t
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=2, push=[HELPERS], timeout=300, device={
+        "flash.size": "192M", "zoned.zone_size": "8M", "zoned.zone_capacity": "8M", "zoned.max_open": "4",
+        "zoned.max_active": "4", "flash.channels": "2", "flash.dies": "2", "flash.planes": "1", "flash.page": "16K",
+        "flash.program_pages": "1", "flash.block_pages": "128"})
+    assert result.ok, result.output
+
+
 def test_a_low_water_below_the_reserve_is_raised(lab_run):
     """As `dmsetup table` gives it back, with more buffer_entries: GC begins before users have to wait."""
     result = lab_run(FRESH + """
