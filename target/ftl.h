@@ -306,7 +306,7 @@ struct mtftl {
 	void *close_buf;		/* of whatever runs in wq */
 	u32 reserve;			/* zones that users cannot take */
 	u32 kept;			/* of them: for what is buffered */
-	u32 flush_zones;		/* of these, those that are for flushes */
+	u32 flush_zones;		/* of them: for flushes, though nothing is buffered */
 	bool gated;			/* no more than the reserve is left: buffers take nothing */
 	bool no_victim;			/* and GC finds none: users fill what is open */
 	u32 broken_zones;		/* full ones that GC has to clear; zones_lock */

@@ -206,8 +206,8 @@ static int check_super(struct mtftl *ftl)
 /*
  * Zones that users leave to GC. When they get there buffers take nothing more, and all that is
  * buffered by then has to fit into a part of it, were each unit as small as can be.
- * On a device with little to spare, the buffer gets smaller instead. GC leaves a zone to the
- * flush that its victims wait for, and where there are enough one for when a write to that fails.
+ * On a device with little to spare, the buffer gets smaller instead. Of the rest GC leaves one to
+ * the flush that its victims wait for, and if there are enough one for when a write to that fails.
  */
 static void set_reserve(struct mtftl *ftl)
 {
@@ -218,15 +218,15 @@ static void set_reserve(struct mtftl *ftl)
 	u32 spare = zones > needed ? zones - needed : 0;
 	u32 most = max(spare / 2, MTFTL_GC_RESERVE_ZONES);
 
-	ftl->flush_zones = most > MTFTL_GC_RESERVE_ZONES ? 2 : 1;
-	ftl->kept = ftl->flush_zones + DIV_ROUND_UP(2 * ftl->opt.buffer_entries, ftl->capacity);
+	ftl->kept = 1 + DIV_ROUND_UP(2 * ftl->opt.buffer_entries, ftl->capacity);
 	if (ftl->kept + 2 > most) {
 		ftl->kept = most - 2;
-		ftl->opt.buffer_entries = (ftl->kept - ftl->flush_zones) * ftl->capacity / 2;
+		ftl->opt.buffer_entries = (ftl->kept - 1) * ftl->capacity / 2;
 		DMWARN("%s: buffer_entries is %u: more would not fit into %u spare zones",
 		       ftl->dev->name, ftl->opt.buffer_entries, spare);
 	}
 	ftl->reserve = ftl->kept + 2;
+	ftl->flush_zones = most > MTFTL_GC_RESERVE_ZONES ? 2 : 1;
 	/*
 	 * Free space that GC keeps ready above it is where users and GC write, what is moved
 	 * already and what is being reset: some 4 zones, and one to start in.
