@@ -362,8 +362,8 @@ def test_a_zone_that_takes_long_to_finish_is_not_the_end(lab_run):
     """A write failed, and the device pads its zone for longer than nothing may move: the only place that will come."""
     result = lab_run(START + """
 flash() {
-	nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1 --cdw10=$1 --cdw11=$2 --cdw13=$3 --cdw15=${4:-0} 2>&1 |
-		grep -i success
+	nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1 --cdw10=$1 --cdw11=$2 --cdw13=$3 \\
+		--cdw15=${4:-0} 2>&1 | grep -i success
 }
 mtftl format --op 30% /dev/nvme0n1 > /dev/null
 dmsetup create t --table "$(table /dev/nvme0n1 lanes 1)"
