@@ -14,6 +14,12 @@ null() {
 	while [ ! -b "/dev/$name" ]; do usleep 1000; done
 }
 
+# flash ACTION A B [C]: the emulator's vendor command; it must succeed
+flash() {
+	nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1 --cdw10="$1" --cdw11="$2" --cdw13="$3" \
+		--cdw15="${4:-0}" 2>&1 | grep -i success
+}
+
 # sectors DEVICE: the length that a table line for it must have
 sectors() {
 	echo $(($(dd if="$1" bs=4096 count=1 iflag=direct status=none | od -An -tu8 -j56 -N8) * 8))

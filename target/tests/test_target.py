@@ -361,10 +361,6 @@ done
 def test_a_zone_that_takes_long_to_finish_is_not_the_end(lab_run):
     """A write failed, and the device pads its zone for longer than nothing may move: the only place that will come."""
     result = lab_run(START + """
-flash() {
-	nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1 --cdw10=$1 --cdw11=$2 --cdw13=$3 \\
-		--cdw15=${4:-0} 2>&1 | grep -i success
-}
 mtftl format --op 30% /dev/nvme0n1 > /dev/null
 dmsetup create t --table "$(table /dev/nvme0n1 lanes 1)"
 dd if=/dev/zero of=/dev/mapper/t bs=1M count=1 oflag=direct conv=fsync status=none
@@ -546,8 +542,7 @@ def test_one_failed_write_does_not_end_the_superblock_log(lab_run):
 mtftl format --op 30% /dev/nvme0n1 > /dev/null
 dmsetup create t --table "$(table /dev/nvme0n1)"
 # Zone 1 has 256 blocks from LBA 256 on; one write among them fails.
-nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1 --cdw10=0x11 --cdw11=256 --cdw13=256 --cdw15=1 2>&1 |
-	grep -i success
+flash 0x11 256 256 1
 for turn in $(seq 260); do dmsetup message t 0 checkpoint; done
 read -r start written condition < <(zones /dev/nvme0n1 | sed -n 2p)
 test "$written" -gt 0
