@@ -192,6 +192,11 @@ def _processor_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+def _commit() -> str:
+    """What was tortured, and with what: kept in each result."""
+    return output(["git", "-C", ROOT, "rev-parse", "HEAD"]).strip()
+
+
 def _summary(args: argparse.Namespace, boots: list[Boot], seconds: float, worked: float) -> dict[str, object]:
     """What a run found so far, and how fast it was; processor seconds say that also for a busy host."""
     cuts = sum(boot.cuts for boot in boots)
@@ -201,7 +206,7 @@ def _summary(args: argparse.Namespace, boots: list[Boot], seconds: float, worked
         "cuts_per_hour": round(3600 * cuts / seconds), "processor_seconds": round(worked),
         "cuts_per_processor_hour": round(3600 * cuts / worked), "jobs": args.jobs,
         "kernel": kernels.get(args.kernel).release, "clock": args.clock, "check_every": args.check_every,
-        "commit": output(["git", "-C", ROOT, "rev-parse", "HEAD"]).strip(),
+        "commit": _commit(),
         "boots": [dict(boot.summary, status=boot.status, seconds=round(boot.seconds)) for boot in boots],
     }
 
@@ -243,13 +248,14 @@ def torture(args: argparse.Namespace) -> int:
 
 def _one(args: argparse.Namespace, cuts: int, mode: str, append: str = "") -> int:
     """One boot of another kind than power cuts."""
+    commit = _commit()
     boot = run_boot(args.seed, cuts, args, mode=mode, append=append)
     print(json.dumps(boot.summary))
     if boot.status:
         print(boot.report)
     if args.json:
-        args.json.write_text(json.dumps({"kernel": kernels.get(args.kernel).release, "status": boot.status,
-                                         **boot.summary}, indent=1) + "\n")
+        args.json.write_text(json.dumps({"kernel": kernels.get(args.kernel).release, "commit": commit,
+                                         "status": boot.status, **boot.summary}, indent=1) + "\n")
     return 1 if boot.status else 0
 
 
@@ -284,7 +290,7 @@ def bugs(args: argparse.Namespace) -> int:
         if args.json:
             write_file(args.json, json.dumps({"found": hits, "planted": len(rows), "seed": args.seed,
                                               "limit": BUG_CUTS, "clean_cuts": sum(clean.values()),
-                                              "commit": output(["git", "-C", ROOT, "rev-parse", "HEAD"]).strip(),
+                                              "commit": _commit(),
                                               "bugs": rows}, indent=1) + "\n")
     print(f"{hits} of {len(rows)} planted bugs found")
     return 0 if hits == len(rows) else 1
