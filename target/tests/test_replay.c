@@ -619,6 +619,18 @@ static void check_finds_numbers_given_twice(void **state)
 	assert_int_equal(check_errors(), 2);
 }
 
+/* By a driver that got no answer, to a zone where the device chooses the place. */
+static void check_takes_a_unit_that_was_sent_twice(void **state)
+{
+	(void)state;
+	image_write_super(image, 0);
+	put(3, 1, 1, 1);
+	put(3, 1, 1, 1);
+	assert_int_equal(check_errors(), 0);
+	put(3, 1, 1, 2);
+	assert_int_equal(check_errors(), 1);
+}
+
 static void check_finds_a_block_twice_in_a_unit(void **state)
 {
 	const u64 lbas[] = { 1, 2, 1 };
@@ -820,6 +832,7 @@ int main(void)
 		test(blocks_past_the_end_are_errors),
 		test(check_finds_wrong_maps),
 		test(check_finds_numbers_given_twice),
+		test(check_takes_a_unit_that_was_sent_twice),
 		test(check_finds_a_block_twice_in_a_unit),
 		test(random_histories),
 	};

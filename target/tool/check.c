@@ -264,7 +264,7 @@ static int by_seq(const void *a, const void *b)
 	return x->zone < y->zone ? -1 : x->zone > y->zone;
 }
 
-/* A unit that was written again after an error says the same in both places. */
+/* A unit that was written again after an error, or sent again, says the same in both places. */
 static bool same_unit(struct check *check, const struct unit_ref *a, const struct unit_ref *b)
 {
 	static _Alignas(8) u8 header[MTFTL_BLOCK_SIZE];
@@ -294,11 +294,14 @@ static void check_numbers(struct check *check)
 	for (i = 1; i < check->units.nr; i++) {
 		if (unit[i - 1].seq != unit[i].seq)
 			continue;
-		if (unit[i - 1].zone == unit[i].zone || !same_unit(check, &unit[i - 1], &unit[i]))
+		if (!same_unit(check, &unit[i - 1], &unit[i]))
 			report_error(check->report, "number %" PRIu64
 				     " given twice: zone %u block %u, zone %u block %u",
 				     unit[i].seq, unit[i - 1].zone, unit[i - 1].offset,
 				     unit[i].zone, unit[i].offset);
+		else if (unit[i - 1].zone == unit[i].zone)
+			report_note(check->report, "unit %" PRIu64 " was written to zone %u twice",
+				    unit[i].seq, unit[i].zone);
 		else
 			report_note(check->report, "unit %" PRIu64 " was written to zones %u and %u",
 				    unit[i].seq, unit[i - 1].zone, unit[i].zone);
