@@ -95,6 +95,6 @@ struct device_ops {
 
 /* Each parses what follows "mem:" or "dm:"; NULL after a message. */
 struct device *memdevice_open(const char *spec, uint64_t seed);
-struct device *dmdevice_open(const char *spec, unsigned int spare_percent);
+struct device *dmdevice_open(const char *spec);
 
 #endif

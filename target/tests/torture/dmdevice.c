@@ -33,6 +33,7 @@
 #include "oracle.h"
 
 #define DM_NAME		"torture"
+#define SPARE		25		/* percent */
 
 /* The emulator's vendor command and log page. */
 #define FLASH_OPCODE	0xc0
@@ -63,7 +64,6 @@ struct dmdevice {
 	char *pci;		/* its address on the bus */
 	int fd;			/* of the mounted device */
 	int fuawrite;
-	unsigned int spare_percent;
 	uint32_t nr_zones;
 	uint32_t zone_blocks;
 	uint32_t zone_capacity;
@@ -452,8 +452,8 @@ static int dm_format(struct device *dev)
 	struct dmdevice *dm = to_dm(dev);
 	char command[PATH_MAX + 64];
 
-	snprintf(command, sizeof(command), "mtftl format --force --op %u %s >/dev/null",
-		 dm->spare_percent, dm->namespace);
+	snprintf(command, sizeof(command), "mtftl format --force --op %d %s >/dev/null",
+		 SPARE, dm->namespace);
 	if (system(command))
 		return -EIO;
 	return read_superblock(dm) ? 0 : -EIO;
@@ -468,7 +468,7 @@ static const struct device_ops dm_ops = {
 	.disarm = dm_disarm,
 };
 
-struct device *dmdevice_open(const char *spec, unsigned int spare_percent)
+struct device *dmdevice_open(const char *spec)
 {
 	struct dmdevice *dm = calloc(1, sizeof(*dm));
 	char path[PATH_MAX], real[PATH_MAX];
@@ -476,7 +476,6 @@ struct device *dmdevice_open(const char *spec, unsigned int spare_percent)
 	if (!dm)
 		return NULL;
 	dm->dev.ops = &dm_ops;
-	dm->spare_percent = spare_percent;
 	dm->fd = -1;
 	dm->fuawrite = open("/dev/fuawrite", O_RDWR | O_CLOEXEC);
 	if (dm->fuawrite < 0) {

@@ -46,10 +46,8 @@
 #define STORM_STEPS	10u
 #define HOT_PLACES	16u
 #define LATENCIES	40u	/* powers of two of nanoseconds */
-#define MAX_FAULTS	3u	/* of a device: each costs it a zone */
+#define MAX_FAULTS	3u	/* of a device: each may cost it a zone */
 #define JUDGE_EVERY	16u	/* mounts with a failed allocation */
-#define SPARE		25u	/* percent */
-#define STORM_SPARE	40u	/* each failed write costs a zone: with less the device wears out */
 #define LEAK_SCANS	3	/* one object is reported by the second that sees it */
 #define LEAK_SECONDS	3	/* between them: kmemleak lets it get 5 seconds old */
 
@@ -1045,7 +1043,7 @@ int main(int argc, char **argv)
 	if (!strncmp(argv[optind], "mem:", 4))
 		dev = memdevice_open(argv[optind] + 4, seed);
 	else if (!strncmp(argv[optind], "dm:", 3))
-		dev = dmdevice_open(argv[optind] + 3, overwrites ? STORM_SPARE : SPARE);
+		dev = dmdevice_open(argv[optind] + 3);
 	else
 		return usage();
 	if (!dev)
