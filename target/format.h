@@ -152,7 +152,7 @@ struct mtftl_footer_record {
  * map, 4 bytes a logical block, as MTFTL_MAP_* or a block of the device
  * (zone * zone_blocks + offset), padded to a block.
  */
-#define MTFTL_ZONE_RETIRED	0x0001	/* failed a write: never used again */
+#define MTFTL_ZONE_RETIRED	0x0001	/* worn out, or broken as one set aside: never used again */
 
 struct mtftl_zone_record {
 	__le32 erase_count;		/*  0 */

@@ -41,6 +41,7 @@
 #define MTFTL_BUFFER_ORDER	5	/* slots are allocated 32 pages at a time */
 #define MTFTL_LATENCIES		24	/* the last: 4 s and more */
 #define MTFTL_MAX_FAILURES	4	/* zones in a row that fail a write */
+#define MTFTL_ZONE_LIVES	2u	/* each ended by a failed write, in a row: it is worn out */
 #define MTFTL_LAST_HOPE		(5 * HZ)	/* nothing moves for so long: the end */
 #define MTFTL_NO_LBA		U32_MAX	/* a slot that nobody needs */
 
@@ -175,9 +176,10 @@ struct mtftl_zone {
 	u32 torn_end;		/* where recovery found the last unit's end; above wp: torn */
 	u16 in_flight;
 	bool closing;		/* nobody takes place in it any more */
-	bool broken;		/* failed a write: nothing more goes here */
+	bool broken;		/* failed a write: nothing more goes here before a reset */
 	bool append;		/* placed by the device */
-	u32 erase_count;	/* changed while nobody writes to the zone */
+	u32 erase_count;	/* changed while nobody writes to the zone, like the next */
+	u32 failed_lives;	/* in a row, of this mount */
 	u64 first_seq;		/* number of its first unit, 0 if not known yet */
 	u64 ranges_seq;		/* of the newest ranges in it */
 	u64 full_seq;		/* when it became full, for its age */
@@ -309,7 +311,7 @@ struct mtftl {
 	u32 flush_zones;		/* of them: for flushes, though nothing is buffered */
 	bool gated;			/* no more than the reserve is left: buffers take nothing */
 	bool no_victim;			/* and GC finds none: users fill what is open */
-	u32 broken_zones;		/* full ones that GC has to clear; zones_lock */
+	u32 worn_out_zones;		/* full ones that GC has to clear; zones_lock */
 	u32 low_water;			/* GC runs below */
 	atomic64_t credit;		/* blocks that users may write while GC runs */
 
@@ -436,6 +438,8 @@ void mtftl_zone_set_state(struct mtftl *ftl, struct mtftl_zone *zone,
 			  enum mtftl_zone_state state);
 void mtftl_zones_no_victim(struct mtftl *ftl, bool none);
 int mtftl_zone_mgmt(struct mtftl_zone *zone, enum req_op op);
+void mtftl_zone_finish_broken(struct mtftl_zone *zone);
+bool mtftl_zone_is_worn_out(const struct mtftl_zone *zone);
 void mtftl_zone_reset_done(struct mtftl *ftl, struct mtftl_zone *zone, bool ok);
 u32 mtftl_zone_replace(struct mtftl *ftl, u32 index);
 u32 mtftl_zones_free_count(struct mtftl *ftl);

@@ -226,9 +226,9 @@ static struct mtftl_zone *pick_victim(struct mtftl_gc *gc)
 		};
 
 		/* It costs a zone, and gives none back: that can wait. */
-		if (zone->broken && scarce)
+		if (mtftl_zone_is_worn_out(zone) && scarce)
 			continue;
-		if (zone->broken)
+		if (mtftl_zone_is_worn_out(zone))
 			return zone;
 		most_worn = max(most_worn, zone->erase_count);
 		if (!least || zone->erase_count < least->erase_count)
@@ -592,8 +592,8 @@ static bool collect(struct gc_worker *worker, struct mtftl_zone *victim)
 			      atomic64_read(&ftl->credit));
 	spin_lock(&ftl->zones_lock);
 	mtftl_zone_set_state(ftl, victim, empty ? MTFTL_ZONE_RESETTING : MTFTL_ZONE_FULL);
-	if (!empty && victim->broken)
-		ftl->broken_zones++;
+	if (!empty && mtftl_zone_is_worn_out(victim))
+		ftl->worn_out_zones++;
 	spin_unlock(&ftl->zones_lock);
 	WRITE_ONCE(gc->moving, 0);
 	WRITE_ONCE(gc->starved, false);
@@ -638,7 +638,7 @@ static void reset_zones(struct mtftl_gc *gc, struct list_head *zones)
 		bio->bi_iter.bi_sector = mtftl_page_sector(mtftl_zone_page(gc->ftl, zone));
 		bio->bi_private = gc;
 		bio->bi_end_io = reset_endio;
-		if (!zone->broken) {
+		if (!mtftl_zone_is_worn_out(zone)) {
 			pending_get(&gc->resetting);
 			submit_bio(bio);
 		}
@@ -650,7 +650,8 @@ static void reset_zones(struct mtftl_gc *gc, struct list_head *zones)
 		struct gc_reset *reset = &gc->resets[i];
 
 		mtftl_zone_reset_done(gc->ftl, reset->zone,
-				      !reset->zone->broken && !reset->bio.bi_status);
+				      !mtftl_zone_is_worn_out(reset->zone) &&
+				      !reset->bio.bi_status);
 		bio_uninit(&reset->bio);
 	}
 }
@@ -707,7 +708,8 @@ static bool wanted(struct mtftl_gc *gc)
 {
 	struct mtftl *ftl = gc->ftl;
 
-	if (READ_ONCE(gc->forced) || READ_ONCE(ftl->broken_zones) || READ_ONCE(gc->reset_failed))
+	if (READ_ONCE(gc->forced) || READ_ONCE(ftl->worn_out_zones) ||
+	    READ_ONCE(gc->reset_failed))
 		return true;
 	if (zones_coming(ftl) >= READ_ONCE(ftl->low_water))
 		return false;
@@ -768,8 +770,8 @@ static struct mtftl_zone *choose_victim(struct mtftl_gc *gc)
 		victim = pick_victim(gc);
 		if (victim) {
 			mtftl_zone_set_state(ftl, victim, MTFTL_ZONE_VICTIM);
-			if (victim->broken)
-				ftl->broken_zones--;
+			if (mtftl_zone_is_worn_out(victim))
+				ftl->worn_out_zones--;
 		}
 		spin_unlock(&ftl->zones_lock);
 		update_active(gc);

@@ -55,6 +55,7 @@ static int report_zone(struct blk_zone *bz, unsigned int index, void *data)
 	case BLK_ZONE_COND_READONLY:
 		/* What it holds can be read: GC moves it, then retires the zone. */
 		zone->broken = true;
+		zone->failed_lives = MTFTL_ZONE_LIVES;
 		fallthrough;
 	case BLK_ZONE_COND_FULL:
 		state = MTFTL_ZONE_FULL;
@@ -629,6 +630,8 @@ static int step_fill(struct recovery *rec)
 			else
 				zone->wp += n;
 		}
+		if (zone->broken)
+			mtftl_zone_finish_broken(zone);
 		zone->quiet_wp = zone->wp;
 		if (zone->broken || zone->wp == ftl->capacity) {
 			spin_lock(&ftl->zones_lock);
@@ -662,7 +665,7 @@ static int step_finish_surplus(struct recovery *rec)
 		if (zone->state != MTFTL_ZONE_PARTIAL)
 			continue;
 		if (mtftl_zone_mgmt(zone, REQ_OP_ZONE_FINISH))
-			zone->broken = true;
+			zone->failed_lives = MTFTL_ZONE_LIVES;
 		zone->wp = ftl->capacity;
 		zone->quiet_wp = ftl->capacity;
 		spin_lock(&ftl->zones_lock);
@@ -695,7 +698,8 @@ static int step_count(struct recovery *rec)
 	for (i = 0; i < ftl->nr_zones; i++) {
 		zone = &ftl->zones[i];
 		zone->full_seq = zone->first_seq;
-		ftl->broken_zones += zone->broken && zone->state == MTFTL_ZONE_FULL;
+		if (zone->state == MTFTL_ZONE_FULL && mtftl_zone_is_worn_out(zone))
+			ftl->worn_out_zones++;
 	}
 	atomic64_set(&ftl->seq, rec->newest_seq);
 	ftl->durable_seq = min(rec->durable_seq, rec->newest_seq);

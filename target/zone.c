@@ -29,6 +29,12 @@ u32 mtftl_zones_free_count(struct mtftl *ftl)
 	return READ_ONCE(ftl->zone_count[MTFTL_ZONE_EMPTY]);
 }
 
+/* A write that failed may have been the controller's fault, or the wire's: once. */
+bool mtftl_zone_is_worn_out(const struct mtftl_zone *zone)
+{
+	return zone->failed_lives >= MTFTL_ZONE_LIVES;
+}
+
 /* Nothing that is under way could make a zone writable again. */
 bool mtftl_out_of_zones(struct mtftl *ftl)
 {
@@ -428,6 +434,18 @@ static int write_footer(struct mtftl_zone *zone, void *buf)
 	return 0;
 }
 
+/*
+ * It cannot be filled, but must not stay active: the device counts it. Where that is
+ * refused the zone is read-only or offline: not active either, and of no more use.
+ */
+void mtftl_zone_finish_broken(struct mtftl_zone *zone)
+{
+	zone->broken = true;
+	zone->failed_lives++;
+	if (mtftl_zone_mgmt(zone, REQ_OP_ZONE_FINISH))
+		zone->failed_lives = MTFTL_ZONE_LIVES;
+}
+
 static void zone_close_work(struct work_struct *work)
 {
 	struct mtftl_zone *zone = container_of(work, struct mtftl_zone, close_work);
@@ -437,12 +455,10 @@ static void zone_close_work(struct work_struct *work)
 		mtftl_count(ftl, write_errors, 1);
 		zone->broken = true;
 	}
-	/*
-	 * It cannot be filled, but must not stay active: the device counts it. Where that
-	 * fails the zone is read-only or offline, which is not active either.
-	 */
 	if (zone->broken)
-		mtftl_zone_mgmt(zone, REQ_OP_ZONE_FINISH);
+		mtftl_zone_finish_broken(zone);
+	else
+		zone->failed_lives = 0;
 	spin_lock(&ftl->zones_lock);
 	if (zone->footer)
 		list_add(&zone->footer->list, &ftl->footer_bufs);
@@ -451,10 +467,10 @@ static void zone_close_work(struct work_struct *work)
 	zone->full_seq = atomic64_read(&ftl->seq);
 	ftl->zones_in_use--;
 	mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_FULL);
-	if (zone->broken)
-		ftl->broken_zones++;
+	if (mtftl_zone_is_worn_out(zone))
+		ftl->worn_out_zones++;
 	spin_unlock(&ftl->zones_lock);
-	if (zone->broken)
+	if (mtftl_zone_is_worn_out(zone))
 		mtftl_gc_kick(ftl);
 	mtftl_space_appeared(ftl);
 }
@@ -469,6 +485,7 @@ void mtftl_zone_reset_done(struct mtftl *ftl, struct mtftl_zone *zone, bool ok)
 	zone->quiet_wp = 0;
 	zone->first_seq = 0;
 	zone->ranges_seq = 0;
+	zone->broken = false;
 	mtftl_zone_set_state(ftl, zone, ok ? MTFTL_ZONE_EMPTY : MTFTL_ZONE_BAD);
 	update_gate(ftl);
 	spin_unlock(&ftl->zones_lock);
@@ -482,8 +499,8 @@ u32 mtftl_zone_replace(struct mtftl *ftl, u32 index)
 {
 	struct mtftl_zone *bad = &ftl->zones[index], *zone;
 
-	/* As in zone_close_work(). */
-	mtftl_zone_mgmt(bad, REQ_OP_ZONE_FINISH);
+	/* It retires at its first failure: zones set aside are found by where they lie. */
+	mtftl_zone_finish_broken(bad);
 	spin_lock(&ftl->zones_lock);
 	zone = least_worn(ftl);
 	if (zone) {
@@ -546,7 +563,7 @@ int mtftl_zones_alloc(struct mtftl *ftl)
 	memset(ftl->zone_count, 0, sizeof(ftl->zone_count));
 	ftl->zone_count[MTFTL_ZONE_EMPTY] = ftl->nr_zones;
 	ftl->zones_in_use = 0;
-	ftl->broken_zones = 0;
+	ftl->worn_out_zones = 0;
 	atomic_set(&ftl->failed_zones, 0);
 	ftl->gated = false;
 	ftl->no_victim = false;

@@ -14,9 +14,9 @@ null() {
 	while [ ! -b "/dev/$name" ]; do usleep 1000; done
 }
 
-# flash ACTION A B [C]: the emulator's vendor command; it must succeed
+# flash ACTION A [B [C]]: the emulator's vendor command; it must succeed
 flash() {
-	nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1 --cdw10="$1" --cdw11="$2" --cdw13="$3" \
+	nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1 --cdw10="$1" --cdw11="$2" --cdw13="${3:-0}" \
 		--cdw15="${4:-0}" 2>&1 | grep -i success
 }
 
@@ -54,4 +54,9 @@ verify() {
 # field NAME DEVICE: a value of the status line
 field() {
 	dmsetup status "$2" | tr ' ' '\n' | grep -A1 -x "$1" | tail -1
+}
+
+# fails COMMAND...: it must. A line that begins with ! asserts nothing under set -e.
+fails() {
+	! "$@"
 }
