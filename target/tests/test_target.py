@@ -315,7 +315,7 @@ dmsetup create t --table "$(table /dev/nullb0)"
 size=$(blockdev --getsize64 /dev/mapper/t)
 fio --name=fill --filename=/dev/mapper/t --direct=1 --rw=write --bs=64k --end_fsync=1 --output=fill.log
 for zone in 9 10 11 12 13 14 15; do echo $((zone * 8192)) > /sys/kernel/config/nullb/nullb0/zone_readonly; done
-fails fio --name=wear --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --io_size=$((2 * size)) --output=fio.log
+fails fio --name=job --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --io_size=$((2 * size)) --output=fio.log
 wait_for read-only
 dmesg | grep 'read-only: no zone is left'
 dd if=/dev/mapper/t of=/dev/null bs=1M iflag=direct status=none
