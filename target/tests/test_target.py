@@ -397,10 +397,11 @@ mtftl format --op 30% /dev/nvme0n1 > /dev/null
 dmsetup create t --table "$(table /dev/nvme0n1 lanes 4 placement {placement})"
 verify /dev/mapper/t --size=64M --io_size=256M --do_verify=1 --end_fsync=1 &
 for turn in 1 2 3 4 5 6; do
-	goal=$(($(field written t) + 4096))
-	until [ "$(field written t)" -ge $goal ]; do usleep 10000; done
+	until [ "$(field written t)" -ge $((turn * 4096)) ]; do usleep 50000; done
 	flash 0x18 1
 	usleep 100000
+	# What comes after the reset is answered: else it would be half a minute to the next.
+	flash 0x18 0
 	nvme reset /dev/nvme0
 done
 wait $!
@@ -457,7 +458,7 @@ start=$(field written t)
 verify /dev/mapper/t $work --do_verify=0 --eta=never &
 # Late in the third overwrite: not all that is lost is written again.
 for tenths in 24 26 28; do
-	until [ "$(field written t)" -ge $((start + tenths * blocks / 10)) ]; do usleep 10000; done
+	until [ "$(field written t)" -ge $((start + tenths * blocks / 10)) ]; do usleep 50000; done
 	flash 0x16 "$(zones /dev/nvme0n1 | awk '$3 == 14 && $1 >= 65536 { print $1 / 8; exit }')"
 done
 wait $!
