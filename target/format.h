@@ -72,8 +72,8 @@ enum mtftl_unit_type {
  * padding, so a unit of no entries fills a gap. A unit holds a logical block once.
  * Numbers start at 1. Only a unit whose write failed appears twice (it keeps its
  * number and goes to another zone); payload checksums then tell which to use.
- * Twice within one zone is no unit: of two the first counts, the other is a
- * user's copy of it.
+ * Of two within one zone the first counts: the other is a user's copy of it, or the
+ * same append, sent again by a driver that got no answer.
  */
 
 struct mtftl_unit {
