@@ -50,8 +50,8 @@ BOOT = ("console=ttyS0 loglevel=5 panic=-1 oops=panic kasan.fault=panic panic_on
 VIRTUAL_CPU = "max,-rdrand,-rdseed,-erms,-fsrm"
 # The TSC runs at 1 GHz there: the kernel need not measure that on each CPU (at HZ=250).
 VIRTUAL_BOOT = " lpj=4000000"
-# Where vCPUs are threads of a busy host, the moment when all CPUs leave the periodic tick together cost one of them
-# its timer, twice: RCU then stalls. A periodic tick has no such moment, and the emulated timer repeats it by itself.
+# Where vCPUs are threads of a busy host a CPU lost its timer, twice, about when all CPUs leave the periodic tick: RCU
+# stalls. The cause is not known. Who keeps that tick has no such moment, and the emulated timer repeats by itself.
 WALL_BOOT = " nohz=off highres=off"
 # Boots faster than "max" and still has the instructions that checksums use.
 WALL_CPU = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+pclmulqdq,+aes,+rdrand,+rdseed"
