@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The only place that knows kernel versions: 6.1 and 6.12 are supported.
+ * The only place that knows kernel versions: 6.1, 6.12 and 7.3 are supported.
  */
 #ifndef MTFTL_COMPAT_H
 #define MTFTL_COMPAT_H
@@ -8,7 +8,13 @@
 #include <linux/blkdev.h>
 #include <linux/sched/mm.h>
 #include <linux/srcu.h>
+#include <linux/timer.h>
 #include <linux/version.h>
+
+/* Since 6.16 it has this name. */
+#ifndef timer_container_of
+#define timer_container_of from_timer
+#endif
 
 /* Since 6.9 the caller's memalloc scope says how to allocate. */
 static inline int mtftl_compat_zone_mgmt(struct block_device *bdev, enum req_op op,
@@ -44,6 +50,15 @@ static inline void mtftl_compat_max_discard(struct queue_limits *limits, unsigne
 	limits->max_hw_discard_sectors = sectors;
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
 	limits->max_discard_sectors = sectors;
+#endif
+}
+
+/* Zeroes take no space: since 6.17 that is said apart, and must be as much as is taken at all. */
+static inline void mtftl_compat_max_write_zeroes(struct queue_limits *limits, unsigned int sectors)
+{
+	limits->max_write_zeroes_sectors = sectors;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+	limits->max_hw_wzeroes_unmap_sectors = sectors;
 #endif
 }
 

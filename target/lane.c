@@ -129,7 +129,7 @@ static void limit_wait(struct mtftl_lane *lane)
 
 static void lane_overdue(struct timer_list *timer)
 {
-	struct mtftl_lane *lane = from_timer(lane, timer, timer);
+	struct mtftl_lane *lane = timer_container_of(lane, timer, timer);
 
 	WRITE_ONCE(lane->overdue, true);
 	mtftl_lane_kick(lane);

@@ -606,7 +606,7 @@ static void mtftl_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	/* Else bios are split at the borders of zones, which nobody sees any more. */
 	limits->chunk_sectors = 0;
 	limits->discard_granularity = MTFTL_BLOCK_SIZE;
-	limits->max_write_zeroes_sectors = MAX_DISCARD_BLOCKS * MTFTL_BLOCK_SECTORS;
+	mtftl_compat_max_write_zeroes(limits, MAX_DISCARD_BLOCKS * MTFTL_BLOCK_SECTORS);
 	mtftl_compat_max_discard(limits, MAX_DISCARD_BLOCKS * MTFTL_BLOCK_SECTORS);
 	mtftl_compat_not_zoned(limits);
 }
