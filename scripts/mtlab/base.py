@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,9 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+GUEST_GIB = 2               # what a guest is given unless it asks for more
 BUILD = Path(os.environ.get("MTFTL_BUILD") or ROOT / "build").resolve()
 
 _started = time.monotonic()
+_shown = ""                 # what progress() wrote into the terminal's last line
 
 
 class LabError(Exception):
@@ -24,8 +27,33 @@ class LabError(Exception):
 
 
 def say(text: str) -> None:
-    """One progress line, with the seconds since the start."""
-    print(f"[{time.monotonic() - _started:6.1f}s] {text}", file=sys.stderr, flush=True)
+    """One line for the user, with the seconds since the start; what progress() shows stays below it."""
+    below, clear = _shown, "\r\033[K" if _shown else ""
+    print(f"{clear}[{time.monotonic() - _started:6.1f}s] {text}\n{below}", end="", file=sys.stderr, flush=True)
+
+
+def terminal() -> bool:
+    """Does somebody watch in a terminal, where a line can be renewed?"""
+    return sys.stderr.isatty()
+
+
+def progress(text: str) -> None:
+    """The one line that is renewed in a terminal, "": none; where there is no terminal, nothing."""
+    global _shown
+    if terminal():
+        _shown = text[:shutil.get_terminal_size().columns - 1]
+        print(f"\r\033[K{_shown}", end="", file=sys.stderr, flush=True)
+
+
+def cores() -> int:
+    """How many of the host's processors we are given."""
+    return len(os.sched_getaffinity(0))
+
+
+def guests_at_once() -> int:
+    """How many guests run side by side: one a processor, as far as the memory goes."""
+    free = re.search(r"^MemAvailable: *(\d+)", Path("/proc/meminfo").read_text(), re.M)
+    return max(1, min(cores(), int(free[1]) // (GUEST_GIB << 20) if free else 1))
 
 
 def digest(*parts: bytes | str | Path) -> str:

@@ -6,28 +6,34 @@ boot's seed decides everything: the shape of the flash device, the processors, w
 and when the power goes. In virtual time the same seed gives the same run to the bit, so a finding
 is replayed by the command that is printed with it.
 
+Boots run side by side, a core each; what each brings is told and kept as it ends.
+
 `--bugs` proves that the run finds bugs: each patch of target/tests/torture/bugs is applied to a
 copy of the target, and must be found.
 """
 
 import argparse
+import functools
 import json
 import random
 import re
 import resource
 import shutil
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import accel, kernels, machine, target
-from .base import BUILD, ROOT, LabError, digest, fresh_folder, lock, output, say, write_file
+from . import accel, kernels, machine, pool, target
+from .base import BUILD, ROOT, LabError, digest, fresh_folder, guests_at_once, lock, output, say, write_file
 
 SOURCE = ROOT / "target/tests/torture"
 BUGS = SOURCE / "bugs"
 PER_BOOT = 250
 BUG_CUTS = 500
+BUG_SECONDS = 60            # that it takes to find one
+DURATIONS = "torture"       # where pool keeps what a cut took
 # Zones to lose: each failed write costs one.
 STORM_DEVICE = ("flash.size=48M,zoned.zone_size=1M,zoned.zone_capacity=1M,zoned.max_open=14,zoned.max_active=14,"
                 "flash.block_pages=16,flash.program_pages=2,flash.buffer=1M")
@@ -211,39 +217,51 @@ def _summary(args: argparse.Namespace, boots: list[Boot], seconds: float, worked
     }
 
 
+def _expected(seed: int, cuts: int, known: dict[str, float], args: argparse.Namespace) -> float:
+    """Seconds that a boot takes: as much a cut as the last one with so many processors, at first more with more."""
+    cpus = args.cpus or shape(seed)[0]
+    return cuts * known.get(f"a cut, {args.kernel}, {cpus} CPUs", 0.1 * (4 + cpus))
+
+
 def torture(args: argparse.Namespace) -> int:
     """Make the cuts that were asked for; the first finding ends the run. The result is kept boot by boot."""
     boots: list[Boot] = []
-    shares = dict(enumerate(_shares(args.cuts, args.per_boot)))
+    shares = {args.seed + index: share for index, share in enumerate(_shares(args.cuts, args.per_boot))}
     kernel = kernels.get(args.kernel)
     program(), target.tool(), target.module(kernel), helper_module(kernel)
-    bad: Boot | None = None
+    known = pool.known(DURATIONS)
+    bad: list[Boot] = []
     started, worked = time.monotonic(), _processor_seconds()
     result = _summary(args, boots, 1, 1)
-    with ThreadPoolExecutor(args.jobs) as pool:
-        boot_of = pool.map(lambda index: run_boot(args.seed + index, shares[index], args) if bad is None else None,
-                           shares)
-        try:
-            for boot in filter(None, boot_of):
-                boots.append(boot)
-                result = _summary(args, boots, time.monotonic() - started, _processor_seconds() - worked)
-                say(f"seed {boot.seed}: {boot.cuts} cuts in {boot.seconds:.0f} s, "
-                    f"{int(boot.summary.get('violations', 0))} violations; {result['cuts']} cuts so far, "
-                    f"{result['cuts_per_hour']} an hour")
-                if args.json:
-                    write_file(args.json, json.dumps(result, indent=1) + "\n")
-                if boot.status and bad is None:
-                    bad = boot
-        except BaseException:
-            machine.stop_all()
-            raise
+
+    def done(_job: pool.Job[Boot | None], future: "Future[Boot | None]", left: str) -> None:
+        nonlocal result
+        boot = future.result()
+        if boot is None:
+            return
+        boots.append(boot)
+        boots.sort(key=lambda boot: boot.seed)
+        result = _summary(args, boots, time.monotonic() - started, _processor_seconds() - worked)
+        say(f"seed {boot.seed}: {boot.cuts} cuts in {boot.seconds:.0f} s, "
+            f"{int(boot.summary.get('violations', 0))} violations; {result['cuts']} cuts so far, "
+            f"{result['cuts_per_hour']} an hour; {left}")
+        if args.json:
+            write_file(args.json, json.dumps(result, indent=1) + "\n")
+        if boot.status:
+            bad.append(boot)
+        elif boot.cuts:
+            cpus = args.cpus or shape(boot.seed)[0]
+            pool.remember(DURATIONS, {f"a cut, {args.kernel}, {cpus} CPUs": boot.seconds / boot.cuts})
+
+    pool.side_by_side([pool.Job(f"seed {seed}", functools.partial(
+        lambda seed, share: None if bad else run_boot(seed, share, args), seed, share),
+        _expected(seed, share, known, args)) for seed, share in shares.items()], args.jobs, done)
     print(f"{result['cuts']} power cuts, {len(boots)} boots, {result['violations']} violations, "
           f"{result['cuts_per_hour']} cuts an hour, {result['cuts_per_processor_hour']} an hour of one processor")
-    if bad:
-        print(bad.report)
-        print(f"replay: {_replay(bad.seed, shares[bad.seed - args.seed], args)}")
-        return 1
-    return 0
+    for boot in bad:
+        print(boot.report)
+        print(f"replay: {_replay(boot.seed, shares[boot.seed], args)}")
+    return 1 if bad else 0
 
 
 def _one(args: argparse.Namespace, cuts: int, mode: str, append: str = "") -> int:
@@ -259,6 +277,44 @@ def _one(args: argparse.Namespace, cuts: int, mode: str, append: str = "") -> in
     return 1 if boot.status else 0
 
 
+class _Honest:
+    """How many cuts of each boot the target itself survives: what is found in a planted bug's counts only then."""
+
+    def __init__(self, args: argparse.Namespace, shares: list[int]) -> None:
+        self._args, self._shares = args, shares
+        self._locks = [threading.Lock() for _ in shares]
+        self._clean = [0] * len(shares)         # each under its lock
+
+    @property
+    def cuts(self) -> int:
+        return sum(self._clean)
+
+    def survives(self, index: int, cuts: int) -> None:
+        """Boot the target itself, unless an earlier boot has shown it; a failure is an error of the run."""
+        with self._locks[index]:
+            if self._clean[index] >= cuts:
+                return
+            seed = self._args.seed + index
+            honest = run_boot(seed, min(2 * cuts, self._shares[index]), self._args)
+            if honest.status:
+                raise LabError(f"seed {seed}: the target fails without a planted bug, too:\n{honest.report}")
+            self._clean[index] = honest.cuts
+
+
+def _look_for(name: str, args: argparse.Namespace, shares: list[int], honest: _Honest) -> dict[str, object]:
+    """Plant one bug and make cuts until it is found."""
+    module = _buggy_module(name, kernels.get(args.kernel))
+    cuts = 0
+    for index, share in enumerate(shares):
+        boot = run_boot(args.seed + index, share, args, module)
+        cuts += boot.cuts
+        if boot.status:
+            honest.survives(index, boot.cuts)
+            found = next((line for line in boot.report.splitlines() if line.strip()), "no report")
+            return {"bug": name, "found": True, "cuts": cuts, "by": found}
+    return {"bug": name, "found": False, "cuts": cuts, "by": ""}
+
+
 def bugs(args: argparse.Namespace) -> int:
     """Plant each bug and look for it. What a boot finds counts where the same boot of the target itself is clean."""
     names = args.bugs or bug_names()
@@ -266,32 +322,24 @@ def bugs(args: argparse.Namespace) -> int:
     if unknown:
         raise LabError(f"no planted bug {', '.join(unknown)}: there are {', '.join(bug_names())}")
     kernel = kernels.get(args.kernel)
-    rows: list[dict[str, object]] = []
-    clean = dict.fromkeys(range(len(_shares(BUG_CUTS, args.per_boot))), 0)      # cuts of a boot
-    hits = 0
-    for name in names:
-        module = _buggy_module(name, kernel)
-        cuts, found = 0, ""
-        for index, share in enumerate(_shares(BUG_CUTS, args.per_boot)):
-            boot = run_boot(args.seed + index, share, args, module)
-            cuts += boot.cuts
-            if boot.status:
-                found = next((line for line in boot.report.splitlines() if line.strip()), "no report")
-                if clean[index] < boot.cuts:
-                    honest = run_boot(args.seed + index, min(2 * boot.cuts, share), args)
-                    if honest.status:
-                        raise LabError(f"seed {args.seed + index}: the target fails without a planted bug, too:\n"
-                                       f"{honest.report}")
-                    clean[index] = honest.cuts
-                break
-        rows.append({"bug": name, "found": bool(found), "cuts": cuts, "by": found})
-        say(f"{name}: {'found after' if found else 'NOT FOUND in'} {cuts} cuts  {found[:100]}")
-        hits = sum(1 for row in rows if row["found"])
+    program(), target.tool(), target.module(kernel), helper_module(kernel)
+    shares = _shares(BUG_CUTS, args.per_boot)
+    honest = _Honest(args, shares)
+    rows: dict[str, dict[str, object]] = {}
+
+    def done(job: pool.Job[dict[str, object]], future: "Future[dict[str, object]]", left: str) -> None:
+        row = rows[job.name] = future.result()
+        say(f"{job.name}: {'found after' if row['found'] else 'NOT FOUND in'} {row['cuts']} cuts  "
+            f"{str(row['by'])[:100]}; {left}")
         if args.json:
-            write_file(args.json, json.dumps({"found": hits, "planted": len(rows), "seed": args.seed,
-                                              "limit": BUG_CUTS, "clean_cuts": sum(clean.values()),
-                                              "commit": _commit(),
-                                              "bugs": rows}, indent=1) + "\n")
+            write_file(args.json, json.dumps({"found": sum(bool(row["found"]) for row in rows.values()),
+                                              "planted": len(rows), "seed": args.seed, "limit": BUG_CUTS,
+                                              "clean_cuts": honest.cuts, "commit": _commit(),
+                                              "bugs": [rows[name] for name in names if name in rows]}, indent=1) + "\n")
+
+    pool.side_by_side([pool.Job(name, functools.partial(_look_for, name, args, shares, honest),
+                                 BUG_SECONDS) for name in names], args.jobs, done)
+    hits = sum(bool(row["found"]) for row in rows.values())
     print(f"{hits} of {len(rows)} planted bugs found")
     return 0 if hits == len(rows) else 1
 
@@ -305,7 +353,8 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--cuts", type=int, default=1000, metavar="N")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the first boot; each has one more")
     parser.add_argument("--per-boot", type=int, default=PER_BOOT, metavar="N", help="cuts that one guest makes")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="guests side by side")
+    parser.add_argument("--jobs", type=int, default=guests_at_once(), metavar="N",
+                        help="guests side by side; default: the host's cores, as far as its memory goes")
     parser.add_argument("--check-every", type=int, default=10, metavar="N",
                         help="rounds between offline checks with mtftl(8), 0: none")
     parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|kasan|kcsan|PATH")
@@ -314,7 +363,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--device", default="", metavar="KEY=VALUE,...", help="over what the seed chooses")
     parser.add_argument("--timeout", type=float, default=3600, metavar="S", help="of one boot, host's clock")
     parser.add_argument("--bugs", nargs="*", metavar="NAME",
-                        help="plant these bugs (all), one after the other, and look for each")
+                        help="plant these bugs (all), each in a target of its own, and look for it")
     parser.add_argument("--allocations", action="store_true",
                         help="fail each allocation of a mount, then many under load (--kernel kasan)")
     parser.add_argument("--storm", type=int, default=0, metavar="N",
