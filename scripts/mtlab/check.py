@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import debian, emulator, guest, kernels, target
-from .base import BUILD, ROOT, LabError, fresh_folder, output, say
+from .base import BUILD, ROOT, LabError, fresh_folder, guests_at_once, output, say
 
 PYTHON = "/usr/bin/python3"
 # Advice of checkpatch that names helpers which programs do not have.
@@ -29,7 +29,8 @@ def _test(args: argparse.Namespace) -> int:
     for series in kernels.SERIES:
         guest.modules(kernels.get(series))
     env = dict(os.environ, MTFTL_QEMU=str(emulator.build()), MTFTL_BUILD=str(BUILD), PYTHONDONTWRITEBYTECODE="1")
-    command = [PYTHON, "-m", "pytest", f"--kernel={args.kernel}", *(["-k", args.k] if args.k else []), *args.paths]
+    command = [PYTHON, "-m", "pytest", f"--kernel={args.kernel}", *(["-k", args.k] if args.k else []),
+               f"--numprocesses={args.jobs}", "--dist=loadgroup", *args.paths]
     return subprocess.run(command, cwd=ROOT, env=env).returncode
 
 
@@ -141,6 +142,8 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     test.add_argument("-k", default="", metavar="NAME", help="only tests whose name contains it")
     test.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|kasan|kcsan|PATH",
                       help="of the guests that would run the default one")
+    test.add_argument("--jobs", type=int, default=guests_at_once(), metavar="N",
+                      help="tests side by side; default: the host's cores, as far as its memory goes")
     test.add_argument("paths", nargs="*", metavar="PATH")
     test.set_defaults(function=_test)
     lint = commands.add_parser("lint", help="check style and types")

@@ -11,21 +11,30 @@
 With `--kernel NAME` guests run that kernel where they would run 6.12, `make test KERNEL=kasan K=test_target` for one:
 the debug kernels look for what a test alone does not see, and take several times as long.
 
+`make test` runs tests side by side, a worker a core: the longest first, by what they took when they ran last. Tests
+that share a guest (a fixture of a module's scope) stay in one worker; no test may depend on another one's order.
+
 A failure of the guest (panic, oops, hang, ...) fails the test that booted it, with the kernel's
 lines; a test that wants one passes expect="panic".
 """
 
 import functools
+import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from . import accel, debugkernel, kernels, machine
+from . import accel, debugkernel, kernels, machine, pool
 from .base import LabError
 
 LabRun = Callable[..., machine.Result]
 SLOWNESS = 8                # of a debug kernel's guest, for time-outs
+DURATIONS = "tests"         # where pool keeps them
+UNKNOWN = 30.0              # seconds of a test that boots a guest and did not run before
+LONGEST = 10                # tests that are named at the end
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,10 +76,65 @@ def emulator_binary() -> Path:
         pytest.exit(str(e))
 
 
+def _guests(item: pytest.Item) -> str:
+    """Names the fixtures that this test shares with others of its module; a guest is behind most of them."""
+    fixtures = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
+    shared = sorted(name for name, defined in fixtures.items() if defined[-1].scope == "module")
+    return f"{Path(item.path).stem}-{'-'.join(shared)}" if shared else ""
+
+
+@functools.cache
+def _known() -> dict[str, float]:
+    """What tests took when they ran last: read once, however many workers are told."""
+    return pool.known(DURATIONS)
+
+
+@pytest.hookimpl(optionalhook=True)  # type: ignore[misc]
+def pytest_configure_node(node: Any) -> None:
+    """All workers order the tests by the same durations."""
+    node.workerinput["durations"] = _known()
+
+
+@pytest.hookimpl(tryfirst=True)  # type: ignore[misc]
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The longest first; those that share a guest are as long as all of them, and go to one worker."""
+    told = getattr(config, "workerinput", None)
+    known: dict[str, float] = _known() if told is None else told["durations"]
+    groups: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        name = _guests(item)
+        groups.setdefault(name or item.nodeid, []).append(item)
+        if name:
+            item.add_marker(pytest.mark.xdist_group(name))
+
+    def seconds(item: pytest.Item) -> float:
+        boots = {"lab_run", "emulator_binary"} & set(getattr(item, "fixturenames", ()))
+        return known.get(item.nodeid, UNKNOWN if boots else 0)
+
+    items[:] = [item for group in sorted(groups.values(), key=lambda group: -sum(map(seconds, group)))
+                for item in group]
+
+
+def _durations(reporter: Any) -> dict[str, float]:
+    """What each test took in all, set-up and end with it, the longest first."""
+    took: dict[str, float] = {}
+    for report in itertools.chain.from_iterable(reporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            name = re.sub(r"@[^]]*$", "", report.nodeid)        # which xdist adds: the group
+            took[name] = took.get(name, 0) + report.duration
+    return dict(sorted(took.items(), key=lambda item: -item[1]))
+
+
 @pytest.hookimpl(trylast=True)  # type: ignore[misc]
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """The last line counts all tests."""
+    """The longest tests; the last line counts all of them."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter:
-        count = {k: len(reporter.stats.get(k, [])) for k in ("passed", "failed", "error", "skipped")}
-        print(f"{count['passed']} passed, {count['failed'] + count['error']} failed, {count['skipped']} skipped")
+    if not reporter:
+        return
+    took = _durations(reporter)
+    if took:
+        pool.remember(DURATIONS, took)
+        print(f"The {min(LONGEST, len(took))} that took longest:")
+        print("\n".join(f"{seconds:7.1f} s  {name}" for name, seconds in itertools.islice(took.items(), LONGEST)))
+    count = {k: len(reporter.stats.get(k, [])) for k in ("passed", "failed", "error", "skipped")}
+    print(f"{count['passed']} passed, {count['failed'] + count['error']} failed, {count['skipped']} skipped")
