@@ -101,7 +101,7 @@ def draw(found: list[Sample], path: Path) -> None:
 EXPERIMENT = Experiment(
     name="geometry", title="Channels against ways",
     question="What does it cost to put the same dies on half the channels?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw,
+    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("drive", "way"),
     caption="VSSIM's drives on the raw zoned device, 64 KiB requests. A to C: eight dies, 2 KiB pages, "
             "60/800/1500 us; D and E: four dies, 4 KiB pages, 50/900/2000 us. The source does not say how fast its "
             "channels are: here 40 MB/s.")

@@ -126,6 +126,6 @@ def draw(found: list[Sample], path: Path) -> None:
 EXPERIMENT = Experiment(
     name="mount", title="How long a mount takes",
     question="How long does a full device take to mount, after a stop and after a power cut at a bad moment?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw,
+    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("flash GiB", "mount"),
     caption="TLC flash of three sizes, all of it written, then written at random, a block a unit, until a checkpoint "
             "is nearly due; 2 modelled CPUs. Units that no flush covers are read and checked, block by block.")

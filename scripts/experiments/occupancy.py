@@ -174,6 +174,7 @@ EXPERIMENT = Experiment(
     question="How full are the buffers, and which CPU fills and which empties them, when one writer serves all "
              "users and when each CPU has its own?",
     runs=runs, samples=samples, checks=checks, table=table, draw=draw,
+    by=("lanes", "write unit", "users", "lane", "at_us", "cpu"),
     caption=f"4 KiB random writes on {CPUS} modelled CPUs, {ENTRIES} entries a lane, device without NAND delay; mean "
             f"of each {STEP_US} us. Produced: blocks that went into a buffer on that CPU; consumed: blocks that a "
             "writer took out there.")

@@ -15,12 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab import figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least
+from mtlab.experiments import Check, Experiment, Run, Sample, at_least, shown, spread
 from mtlab.machine import Options
 
 MIB = 1 << 20
 JOBS, CPUS = 8, 4
 WINDOW_MS = 500
+SEEDS = 5
 ZONE_MIB = 64
 SHARE, QUICK_SHARE = 0.75, 0.5                  # of the device that is written
 FIFTH = 0.2                                     # F2FS keeps 57% of few zones in reserve: with more it stands still
@@ -63,7 +64,7 @@ def _script(line: str, quick: bool) -> str:
     zones = _zones(quick)
     part = FIFTH if line in ("f2fs", "mtftl-ext4-fifth") else SHARE
     share = int(zones * ZONE_MIB * (QUICK_SHARE if quick else part))
-    common: dict[str, object] = {"ioengine": "psync", "numjobs": JOBS, "randseed": 42}
+    common: dict[str, object] = {"ioengine": "psync", "numjobs": JOBS}
     where: dict[str, object]
     if line in ("dm-zoned", "f2fs"):
         start = ["modprobe null_blk nr_devices=0", "n=/sys/kernel/config/nullb/nullb0", "mkdir $n",
@@ -90,7 +91,7 @@ def _script(line: str, quick: bool) -> str:
     random: dict[str, object] = {"rw": "randwrite", "bs": "4k", "norandommap": True, **common, **where, **zbd}
     before = fio.command("before.json", io_size=f"{zones * ZONE_MIB // 4 // JOBS}M", runtime="1s" if quick else "2s",
                          **random)
-    random["randseed"] = 43                     # not the same blocks again
+    random["randseed"] = fio.seed(43)           # not the same blocks again
     job = fio.command("fio.json", time_based=True, runtime="200ms" if quick else f"{WINDOW_MS}ms", **random)
     return "\n".join(["set -e", *start, fill, "sync", before, job])
 
@@ -99,7 +100,8 @@ def runs(quick: bool) -> list[Run]:
     return [Run(line, _script(line, quick),
                 Options(clock="virtual", cpus=CPUS, profile="tlc", timeout=3600, memory="3G",
                         module=line.startswith("mtftl"),
-                        device={"flash.size": f"{_zones(quick) * ZONE_MIB}M", "zoned.zone_capacity": f"{ZONE_MIB}M"}))
+                        device={"flash.size": f"{_zones(quick) * ZONE_MIB}M", "zoned.zone_capacity": f"{ZONE_MIB}M"}),
+                seeds=1 if quick else SEEDS)
             for line in (BLOCKS if quick else LABELS)]
 
 
@@ -129,7 +131,7 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
 
 def table(found: list[Sample]) -> list[list[str]]:
     return [["4 KiB random writes on", "IOPS", "MB/s", "mean us", "p99 us", "p99.9 us", "max us"],
-            *([LABELS[s["line"]], f"{s['iops']:.0f}", f"{s['bytes_per_s'] / 1e6:.2f}", f"{s['mean_us']:.0f}",
+            *([LABELS[s["line"]], shown(s, "iops", ".0f"), f"{s['bytes_per_s'] / 1e6:.2f}", f"{s['mean_us']:.0f}",
                f"{s.get('p99_us', 0):.0f}", f"{s.get('p99.9_us', 0):.0f}", f"{s['max_us']:.0f}"] for s in found)]
 
 
@@ -137,6 +139,7 @@ def draw(found: list[Sample], path: Path) -> None:
     figure, (rate, latency) = figures.panels(2)
     names = [LABELS[s["line"]] for s in found]
     figures.sideways(rate, names, [_rate(found, s["line"]) / 1000 for s in found],
+                     spread=[(least / 1000, most / 1000) for least, most in (spread(s, "iops") for s in found)],
                      x="4 KiB random writes (kIOPS, logarithmic)")
     figures.sideways(latency, names, [s["max_us"] / 1000 if s["ios"] else WINDOW_MS for s in found],
                      x="longest latency (ms, logarithmic)")
@@ -146,9 +149,10 @@ def draw(found: list[Sample], path: Path) -> None:
 EXPERIMENT = Experiment(
     name="peers", title="Beside dm-zoned, F2FS and btrfs",
     question="How many random writes does the same zoned flash take under dm-mtftl, and how many under what Linux has?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw,
+    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("line",),
     caption=f"{JOBS} jobs write 4 KiB at random at queue depth 1 over 75% of a TLC device with 64 MiB zones, after GC "
             f"or reclaim has begun; {CPUS} modelled CPUs. dm-zoned and F2FS have 512 MiB of memory besides for their "
             "conventional zones. F2FS keeps more than half of so small a device in reserve: its files have a fifth, "
             "and dm-mtftl's beside it. "
-            "The raw device's writes are sequential within its zones.")
+            f"The raw device's writes are sequential within its zones. Medians of {SEEDS} seeds, bars from the least "
+            "to the most.")

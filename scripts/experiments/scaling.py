@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab import figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least
+from mtlab.experiments import Check, Experiment, Run, Sample, at_least, shown, spread
 from mtlab.machine import Options
 
 CPUS = 8
 ENTRIES = 1024
 USERS = (1, 2, 4, 8, 16, 32, 64)
+REPEATED = (1, 2, 8)    # what the headline and the predictions are about
+SEEDS = 5
 QUICK_USERS = (1, 2, 4, 8)
 WINDOW_MS = 100         # several of the scheduler's slices for each of 64 users
 QUICK_WINDOW_MS = 25
@@ -41,16 +43,24 @@ def _script(line: str, users: tuple[int, ...], window_ms: int) -> str:
 
 
 def runs(quick: bool) -> list[Run]:
-    users, window_ms = (QUICK_USERS, QUICK_WINDOW_MS) if quick else (USERS, WINDOW_MS)
-    return [Run(f"{profile}-{line}", _script(line, users, window_ms),
-                Options(clock="virtual", cpus=CPUS, profile=profile, timeout=3600, module=line != "raw"))
-            for profile in (PROFILES[1:] if quick else PROFILES) for line in ("single", "multi", "raw")]
+    def run(name: str, users: tuple[int, ...], window_ms: int, seeds: int = 1) -> Run:
+        profile, line = name.split("-")[:2]
+        return Run(name, _script(line, users, window_ms),
+                   Options(clock="virtual", cpus=CPUS, profile=profile, timeout=3600, module=line != "raw"),
+                   seeds=seeds)
+
+    if quick:
+        return [run(f"tlc-{line}", QUICK_USERS, QUICK_WINDOW_MS) for line in LABELS]
+    others = tuple(users for users in USERS if users not in REPEATED)
+    return [made for profile in PROFILES for line in LABELS
+            for made in (run(f"{profile}-{line}", others, WINDOW_MS),
+                         run(f"{profile}-{line}-few", REPEATED, WINDOW_MS, SEEDS))]
 
 
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     found = []
     for name, outputs in files.items():
-        profile, line = name.split("-")
+        profile, line = name.split("-")[:2]
         found += [{"profile": profile, "line": line, "users": int(Path(output).stem),
                    **fio.sample(data, "write", fio.seconds(data))} for output, data in outputs.items()]
     return sorted(found, key=lambda s: (s["profile"], s["line"], s["users"]))
@@ -99,9 +109,10 @@ def checks(found: list[Sample], _quick: bool) -> list[Check]:
 
 def table(found: list[Sample]) -> list[list[str]]:
     rows = [["device", "users", "single kIOPS", "multi kIOPS", "raw kIOPS", "multi/single"]]
+    at = {(s["profile"], s["line"], s["users"]): s for s in found}
     for profile in sorted({s["profile"] for s in found}):
-        single, multi, raw = (_iops(found, profile, line) for line in ("single", "multi", "raw"))
-        rows += [[profile, str(u), f"{single[u] / 1000:.1f}", f"{multi[u] / 1000:.1f}", f"{raw[u] / 1000:.1f}",
+        single, multi = (_iops(found, profile, line) for line in LANES)
+        rows += [[profile, str(u), *(shown(at[profile, line, u], "iops", scale=1000) for line in (*LANES, "raw")),
                   f"{multi[u] / single[u]:.2f}"] for u in sorted(multi)]
     return rows
 
@@ -112,8 +123,10 @@ def draw(found: list[Sample], path: Path) -> None:
     for panel, profile in zip(axes, profiles, strict=True):
         lines = []
         for line, label in LABELS.items():
-            points = _iops(found, profile, line)
-            lines.append(figures.Line(label, sorted(points), [points[u] / 1000 for u in sorted(points)]))
+            points = sorted((s for s in found if (s["profile"], s["line"]) == (profile, line)),
+                            key=lambda s: int(s["users"]))
+            lines.append(figures.Line(label, [s["users"] for s in points], [s["iops"] / 1000 for s in points],
+                                      spread=[(x / 1000, y / 1000) for x, y in (spread(s, "iops") for s in points)]))
         figures.lines(panel, lines, x="users (fio jobs, queue depth 1)", y="4 KiB random writes (kIOPS)",
                       title=f"{profile}, {CPUS} CPUs", log2_x=True, ticks=lines[0].x)
     figures.save(figure, path)
@@ -123,6 +136,8 @@ EXPERIMENT = Experiment(
     name="scaling", title="Single- against multi-threaded FTL",
     question="Does one lane a CPU let write throughput grow with the number of users, "
              "where one buffer and one writer do not?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw,
+    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("profile", "line", "users"),
     caption=f"4 KiB random writes, {CPUS} modelled CPUs of one instruction a nanosecond, {ENTRIES} buffer entries "
-            "in all, one block a write unit. Virtual time: the transfer of cache lines between CPUs costs nothing.")
+            "in all, one block a write unit. Virtual time: the transfer of cache lines between CPUs costs nothing. "
+            f"{', '.join(map(str, REPEATED[:-1]))} and {REPEATED[-1]} users: the median of {SEEDS} seeds, bars from "
+            "the least to the most.")

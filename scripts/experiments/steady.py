@@ -11,14 +11,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab import figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_most
+from mtlab.experiments import Check, Experiment, Run, Sample, at_most, shown, spread
 from mtlab.machine import Options
 
 MIB = 1 << 20
 DEVICE, DIES, BLOCK_PAGES = 128 * MIB, 16, 32
 ZONE = DIES * BLOCK_PAGES * 4096
 SECONDS = 16                                    # that are looked at
+SEEDS = 5
 LOADS = {"uniform": "", "zipf": "zipf:1.2"}
+FLASH = ("flash_data", "flash_gc", "flash_headers", "flash_meta")       # all that is written to flash
 STREAMS = {"on": "apart", "off": "together"}
 READS_DEVICE = {"flash.size": "1G", "flash.block_pages": "6", "zoned.zone_size": f"{16 * MIB}",
                 "zoned.zone_capacity": f"{12 * MIB}"}
@@ -72,10 +74,12 @@ def runs(quick: bool) -> list[Run]:
               "flash.erase_ns": f"{2_000_000 * BLOCK_PAGES // 256}", "zoned.zone_size": f"{ZONE}",
               "zoned.zone_capacity": f"{ZONE}"}
     found = [Run(f"{load}-{hot_cold}", _writes(load, hot_cold),
-                 Options(clock="virtual", cpus=4, profile="femu", device=dict(device), timeout=3600), ("status",))
+                 Options(clock="virtual", cpus=4, profile="femu", device=dict(device), timeout=3600), ("status",),
+                 seeds=SEEDS)
              for load in LOADS for hot_cold in STREAMS]
     reads = Run("reads", _reads(), Options(clock="virtual", cpus=4, profile="tlc", device=dict(READS_DEVICE),
-                                           timeout=3600), ("before.json", "during.json", "*.gc"))
+                                           timeout=3600),
+                ("before.json", "during.json", "*.gc"), seeds=1 if quick else SEEDS)
     return [reads] if quick else [*found, reads]
 
 
@@ -94,34 +98,27 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
             continue
         load, hot_cold = name.split("-")
         looks = [_look(line) for line in outputs["status"].decode().splitlines()]
-        for second, (before, after) in enumerate(zip(looks, looks[1:], strict=False)):
-            grown = {k: after[k] - before[k] for k in
-                     ("at", "written", "flash_data", "flash_gc", "flash_headers", "flash_meta")}
-            found.append({"load": load, "streams": STREAMS[hot_cold], "second": second,
-                          "iops": round(grown["written"] / grown["at"], 3),
-                          **{k: int(v) for k, v in grown.items() if k != "at"}})
+        points = [{k: after[k] - before[k] for k in ("at", "written", *FLASH)}
+                  for before, after in zip(looks, looks[1:], strict=False)]
+        rates = [grown["written"] / grown["at"] for grown in points]
+        of = {"load": load, "streams": STREAMS[hot_cold]}
+        found += [{**of, "second": second, "iops": round(rate, 3),
+                   **{k: int(v) for k, v in grown.items() if k != "at"}}
+                  for second, (rate, grown) in enumerate(zip(rates, points, strict=True))]
+        all_of = {k: sum(grown[k] for grown in points) for k in points[0]}
+        mean = sum(rates) / len(rates)
+        found.append({**of, "iops": round(mean, 3), "moved_over_stored": all_of["flash_gc"] / all_of["flash_data"],
+                      "variation": math.sqrt(sum((rate - mean) ** 2 for rate in rates) / len(rates)) / mean,
+                      "write_amplification": sum(all_of[k] for k in FLASH) / all_of["written"]})
     return found
 
 
-def _of(found: list[Sample], load: str, streams: str) -> list[Sample]:
-    return [s for s in found if (s["load"], s.get("streams")) == (load, streams)]
+def _seconds(found: list[Sample], load: str, streams: str) -> list[Sample]:
+    return [s for s in found if (s["load"], s.get("streams")) == (load, streams) and "second" in s]
 
 
-def _sum(points: list[Sample], *keys: str) -> float:
-    return float(sum(s[k] for s in points for k in keys))
-
-
-def _waf(points: list[Sample]) -> float:
-    return _sum(points, "flash_data", "flash_gc", "flash_headers", "flash_meta") / _sum(points, "written")
-
-
-def _moved(points: list[Sample]) -> float:
-    return _sum(points, "flash_gc") / _sum(points, "flash_data")
-
-
-def _variation(points: list[Sample]) -> float:
-    mean = _sum(points, "iops") / len(points)
-    return math.sqrt(sum((s["iops"] - mean) ** 2 for s in points) / len(points)) / mean
+def _whole(found: list[Sample], load: str, streams: str) -> Sample:
+    return next(s for s in found if (s["load"], s.get("streams")) == (load, streams) and "second" not in s)
 
 
 def _read(found: list[Sample], gc: str) -> Sample:
@@ -137,9 +134,9 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
     if quick:
         return result
     result += [at_most(f"{load}, {streams}: coefficient of variation from second to second",
-                       _variation(_of(found, load, streams)), 0.05, "the rate limiter admits users smoothly")
+                       _whole(found, load, streams)["variation"], 0.05, "the rate limiter admits users smoothly")
                for load in LOADS for streams in STREAMS.values()]
-    apart, together = (_waf(_of(found, "zipf", streams)) for streams in STREAMS.values())
+    apart, together = (_whole(found, "zipf", streams)["write_amplification"] for streams in STREAMS.values())
     result.append(at_most("zipf 1.2: write amplification with streams apart over together", apart / together, 0.75,
                           "what GC moves is cold: apart from new data it is not moved again with it",
                           "GC moves a quarter less for each block that is stored, but storing it once is a third of "
@@ -153,26 +150,29 @@ def table(found: list[Sample]) -> list[list[str]]:
              "read p50 (us)", "p99.9 (us)"]]
     for load in LOADS:
         for streams in STREAMS.values():
-            points = _of(found, load, streams)
-            if points:
-                rows.append([load, streams, f"{_sum(points, 'iops') / len(points):.0f}", f"{_variation(points):.1%}",
-                             f"{_moved(points):.2f}", f"{_waf(points):.3f}", "-", "-"])
+            if _seconds(found, load, streams):
+                all_of = _whole(found, load, streams)
+                rows.append([load, streams, shown(all_of, "iops", ".0f"), shown(all_of, "variation", ".1%"),
+                             shown(all_of, "moved_over_stored", ".2f"), shown(all_of, "write_amplification", ".3f"),
+                             "-", "-"])
     for gc in ("before", "during"):
         point = _read(found, gc)
         rows.append([f"reads beside {READ_RATE} writes/s, {'no' if gc == 'before' else 'with'} GC", "apart", "-", "-",
-                     "-", "-", f"{point['p50_us']:.0f}", f"{point['p99.9_us']:.0f}"])
+                     "-", "-", shown(point, "p50_us", ".0f"), shown(point, "p99.9_us", ".0f")])
     return rows
 
 
 def draw(found: list[Sample], path: Path) -> None:
-    written = {f"{load}, {streams}": _of(found, load, streams) for load in LOADS for streams in STREAMS.values()}
-    lines = [figures.Line(label, [s["second"] for s in points], [s["iops"] / 1000 for s in points])
+    written = {f"{load}, {streams}": _seconds(found, load, streams) for load in LOADS for streams in STREAMS.values()}
+    lines = [figures.Line(label, [s["second"] for s in points], [s["iops"] / 1000 for s in points],
+                          spread=[(x / 1000, y / 1000) for x, y in (spread(s, "iops") for s in points)])
              for label, points in written.items() if points]
     figure, axes = figures.panels(2 if lines else 1)
     if lines:
         figures.lines(axes[0], lines, x="second", y="writes (1000/s)", columns=2)
     figures.bars(axes[-1], [f"p{p:g}" for p in fio.PERCENTILES],
-                 [figures.Bars(label, [_read(found, gc)[f"p{p:g}_us"] for p in fio.PERCENTILES])
+                 [figures.Bars(label, [_read(found, gc)[f"p{p:g}_us"] for p in fio.PERCENTILES],
+                               [spread(_read(found, gc), f"p{p:g}_us") for p in fio.PERCENTILES])
                   for gc, label in (("before", "no GC"), ("during", "with GC"))], y="read latency (us)")
     figures.save(figure, path)
 
@@ -181,6 +181,7 @@ EXPERIMENT = Experiment(
     name="steady", title="The steady state",
     question="How smooth are writes when every zone has been through GC, what does it cost to keep hot and cold data "
              "apart, and what do reads notice?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw,
+    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("load", "streams", "second", "gc"),
     caption="Writes: 4 KiB, four jobs with 8 each in flight, 128 MiB of flash (16 dies, 40/200 us), a quarter of it "
-            f"spare, after several overwrites; {SECONDS} seconds. Reads: two in flight, TLC flash of 1 GiB.")
+            f"spare, after several overwrites; {SECONDS} seconds. Reads: two in flight, TLC flash of 1 GiB. "
+            f"Medians of {SEEDS} seeds, bars from the least to the most.")

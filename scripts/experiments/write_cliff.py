@@ -15,10 +15,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mtlab import figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, within
+from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, spread, within
 from mtlab.machine import Options
 
 SCALE = 32
+REPEATED, SEEDS = ("randwrite", "uniform"), 5   # what the headline is about
 SECONDS = 150 / SCALE                           # half of the report's run: the plateau comes early in it
 MIB = 1 << 20
 BLOCK = 4096
@@ -63,8 +64,9 @@ def _script(name: str, quick: bool) -> str:
         job = fio.command("fio.json", rw=name, bs="16k", norandommap=True, **files, **run_time, **logs)
         body = f"{fill}\nsync\nsampler &\n{job}\ntouch stop\nwait\n"
     else:
-        test = (f"sysbench fileio --file-total-size={FILES * FILE} --file-test-mode=rndrw --file-extra-flags=direct "
-                f"--file-fsync-all=on --rand-seed=42 --threads={SYSBENCH[name]} --time={math.ceil(seconds)}")
+        test = (f"sysbench fileio --file-total-size={FILES * FILE} --file-test-mode=rndrw "
+                f"--file-extra-flags=direct --file-fsync-all=on --rand-seed={fio.seed(42)} "
+                f"--threads={SYSBENCH[name]} --time={math.ceil(seconds)}")
         body = (f"(cd /mnt && {test} prepare) >/dev/null\nsync\nsampler &\n(cd /mnt && {test} run) >sysbench.txt\n"
                 "touch stop\nwait\n")
     return f"{start}{body}umount /mnt\nmtftl close ftl"
@@ -76,7 +78,8 @@ def runs(quick: bool) -> list[Run]:
               "zoned.zone_size": f"{ZONE}", "zoned.zone_capacity": f"{ZONE}"}
     return [Run(name, _script(name, quick),
                 Options(clock="virtual", cpus=4, profile="femu", device=dict(device), timeout=3600),
-                ("*.json", "*.log", "status") if name in FIO else ("status",))
+                ("*.json", "*.log", "status") if name in FIO else ("status",),
+                seeds=SEEDS if name in REPEATED and not quick else 1)
             for name in (("randwrite",) if quick else (*FIO, *SYSBENCH, UNIFORM))]
 
 
@@ -106,6 +109,7 @@ def _series(text: str) -> list[Sample]:
             continue
         grown = {k: after[k] - before[k] for k in after}
         found.append({"at": round(after["at"] - looks[0]["at"], 6), "seconds": round(seconds, 6),
+                      "mb_s": round((grown["read"] + grown["written"]) * BLOCK / seconds / 1e6, 3),
                       "read_mb_s": round(grown["read"] * BLOCK / seconds / 1e6, 3),
                       "write_mb_s": round(grown["written"] * BLOCK / seconds / 1e6, 3),
                       "erased_blocks": int(grown["wear_total"]) * DIES, "moved_pages": int(grown["flash_gc"]),
@@ -127,7 +131,9 @@ def _latency(outputs: Mapping[str, bytes], start: float, end: float) -> float:
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     found: list[Sample] = []
     for name, outputs in sorted(files.items()):
-        found += [{"workload": name, **point} for point in _series(outputs["status"].decode())]
+        points = _series(outputs["status"].decode())
+        found += [{"workload": name, "step": step, **point} for step, point in enumerate(points)]
+        found.append({"workload": name, "part": "all", **_all(points)})
         if name in ("randrw", "randwrite"):
             seconds = fio.seconds(outputs["fio.json"])
             parts = {"before": (0, min(BEFORE, seconds / 10)), "plateau": (seconds / 2, seconds)}
@@ -136,10 +142,24 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     return found
 
 
+def _all(points: list[Sample]) -> Sample:
+    """What a run's table shows of it."""
+    late = _since(points, 0.5)
+    moved, stored = _sum(late, "moved_pages"), _sum(late, "stored_pages")
+    return {"read_mb_s": round(_rate(points, "read_mb_s"), 3), "write_mb_s": round(_rate(points), 3),
+            "peak_mb_s": max(s["write_mb_s"] for s in points), "plateau_mb_s": round(_rate(late), 3),
+            "moved_pages": _sum(points, "moved_pages"), "erased_blocks": _sum(points, "erased_blocks"),
+            **({"moved_over_stored": round(moved / stored, 3)} if stored else {})}
+
+
+def _since(points: list[Sample], share: float) -> list[Sample]:
+    """What was looked at from a share of the run on."""
+    return [s for s in points if s["at"] >= share * points[-1]["at"]]
+
+
 def _points(found: list[Sample], workload: str, since: float = 0) -> list[Sample]:
     """The workload's looks at the counters, from a share of the run on."""
-    points = [s for s in found if s["workload"] == workload and "at" in s]
-    return [s for s in points if s["at"] >= since * points[-1]["at"]]
+    return _since([s for s in found if s["workload"] == workload and "at" in s], since)
 
 
 def _sum(points: Sequence[Sample], key: str) -> float:
@@ -237,14 +257,10 @@ def table(found: list[Sample]) -> list[list[str]]:
     rows = [["workload", "read MB/s", "write MB/s", "write peak", "write plateau", "pages moved", "blocks erased",
              "moved/stored"]]
     for name, label in {**LABELS, UNIFORM: "uniform 4 KiB, no file system"}.items():
-        points = _points(found, name)
-        if points:
-            late = _points(found, name, 0.5)
-            moved, stored = _sum(late, "moved_pages"), _sum(late, "stored_pages")
-            rows.append([label, f"{_rate(points, 'read_mb_s'):.1f}", f"{_rate(points):.1f}",
-                         f"{max(s['write_mb_s'] for s in points):.1f}", f"{_rate(late):.1f}",
-                         f"{_sum(points, 'moved_pages'):.0f}", f"{_sum(points, 'erased_blocks'):.0f}",
-                         f"{moved / stored:.2f}" if stored else "-"])
+        for s in (s for s in found if (s["workload"], s.get("part")) == (name, "all")):
+            rows.append([label, *(shown(s, f"{key}_mb_s") for key in ("read", "write", "peak", "plateau")),
+                         *(shown(s, key, ".0f") for key in ("moved_pages", "erased_blocks")),
+                         shown(s, "moved_over_stored", ".2f") if "moved_over_stored" in s else "-"])
     return rows
 
 
@@ -253,10 +269,14 @@ def draw(found: list[Sample], path: Path) -> None:
     names = [name for name in LABELS if _points(found, name)]
 
     def series(value: str) -> list[figures.Line]:
-        return [figures.Line(LABELS[name], [s["at"] * SCALE for s in _points(found, name)],
-                             [s["read_mb_s"] + s["write_mb_s"] if value == "mb_s" else
-                              (s["read_mb_s"] + s["write_mb_s"]) * 1e6 / (16 << 10) / 1000 if value == "iops" else
-                              s[value] / s["seconds"] / 1000 for s in _points(found, name)], marker=False)
+        def scale(point: Sample) -> float:
+            return {"mb_s": 1, "iops": (16 << 10) * 1000 / 1e6}.get(value, 1000 * point["seconds"])
+
+        key = "mb_s" if value == "iops" else value
+        points = {name: _points(found, name) for name in names}
+        return [figures.Line(LABELS[name], [s["at"] * SCALE for s in points[name]],
+                             [s[key] / scale(s) for s in points[name]], marker=False,
+                             spread=[(x / scale(s), y / scale(s)) for s in points[name] for x, y in [spread(s, key)]])
                 for name in names]
 
     time = f"time x {SCALE} (s)"
@@ -271,7 +291,9 @@ EXPERIMENT = Experiment(
     name="write-cliff", title="The write cliff",
     question="What happens when a drive fills up and garbage collection begins: how deep is the fall, how smooth the "
              "plateau?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw,
+    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("workload", "part", "step"),
     caption=f"The report's drive (2 channels x 8 dies, 40/200/2000 us) and jobs at 1/{SCALE} of capacity, files and "
             "time, under dm-mtftl with ext4; the time axis is scaled back. 16 KiB requests, four jobs on files of "
-            "9/16 of the drive; sysbench fileio rndrw with an fsync after each write.")
+            "9/16 of the drive; sysbench fileio rndrw with an fsync after each write. "
+            f"{FIO['randwrite'].capitalize()} and uniform: medians of {SEEDS} seeds, with bands from the least to the "
+            "most.")

@@ -79,5 +79,5 @@ def draw(found: list[Sample], path: Path) -> None:
 EXPERIMENT = Experiment(
     name="write-unit", title="Write units and users of the single-threaded FTL",
     question="How does the bandwidth of one buffer and one writer depend on the size of a write unit and on the users?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw,
+    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("write unit", "users"),
     caption=f"4 KiB random writes, {CPUS} modelled CPUs, one lane of {ENTRIES} entries, device without NAND delay.")

@@ -38,6 +38,7 @@ class Line:
     y: Sequence[float]
     dashed: bool = False
     marker: bool = True
+    spread: Sequence[tuple[float, float]] = ()      # least and most, for each point: bars, or a band without markers
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Bars:
 
     label: str
     y: Sequence[float]
+    spread: Sequence[tuple[float, float]] = ()
 
 
 def panels(count: int, height: float = 2.9, columns: int = 0) -> tuple[Figure, list[Axes]]:
@@ -59,11 +61,27 @@ def panels(count: int, height: float = 2.9, columns: int = 0) -> tuple[Figure, l
     return figure, list(axes.flat)[:count]
 
 
+def _from_least_to_most(axes: Axes, places: Sequence[float], values: Sequence[float], *,
+                        spread: Sequence[tuple[float, float]], colour: str = "#000000", across: bool = False) -> None:
+    """A bar at each value that has a spread."""
+    for place, value, (least, most) in zip(places, values, spread, strict=False):
+        if least < most:
+            error = [[value - least], [most - value]]
+            axes.errorbar(*((value, place) if across else (place, value)), **{"xerr" if across else "yerr": error},
+                          fmt="none", ecolor=colour, capsize=3, elinewidth=1, capthick=1, zorder=3)
+
+
 def lines(axes: Axes, series: Sequence[Line], *, x: str, y: str, title: str = "", log2_x: bool = False,
           ticks: Sequence[float] = (), legend: bool = True, columns: int = 1) -> None:
     """Draw lines with markers; y starts at zero, so that heights compare."""
     for number, line in enumerate(series):
-        axes.plot(line.x, line.y, label=line.label, color=COLOURS[number % len(COLOURS)],
+        colour = COLOURS[number % len(COLOURS)]
+        if line.spread and line.marker:
+            _from_least_to_most(axes, line.x, line.y, spread=line.spread, colour=colour)
+        elif line.spread:
+            axes.fill_between(line.x, [least for least, _ in line.spread], [most for _, most in line.spread],
+                              color=colour, alpha=0.2, linewidth=0)
+        axes.plot(line.x, line.y, label=line.label, color=colour,
                   marker=MARKERS[number % len(MARKERS)] if line.marker and not line.dashed else None,
                   linestyle="--" if line.dashed else "-")
     if log2_x:
@@ -86,6 +104,7 @@ def bars(axes: Axes, groups: Sequence[str], series: Sequence[Bars], *, y: str, t
     for number, bar in enumerate(series):
         places = [group + (number - (len(series) - 1) / 2) * width for group in range(len(groups))]
         axes.bar(places, bar.y, width, label=bar.label, color=COLOURS[number % len(COLOURS)])
+        _from_least_to_most(axes, places, bar.y, spread=bar.spread)
     if limit is not None:
         axes.axhline(limit, color="#000000", linestyle="--", linewidth=1, label=limit_label)
     axes.set_xticks(range(len(groups)), groups)
@@ -96,10 +115,12 @@ def bars(axes: Axes, groups: Sequence[str], series: Sequence[Bars], *, y: str, t
     axes.legend(loc="upper right", ncols=2)
 
 
-def sideways(axes: Axes, names: Sequence[str], values: Sequence[float], *, x: str, title: str = "") -> None:
+def sideways(axes: Axes, names: Sequence[str], values: Sequence[float], *, x: str, title: str = "",
+             spread: Sequence[tuple[float, float]] = ()) -> None:
     """Draw one bar a name, from the top down, on a logarithmic scale, each with its number."""
     colours = [COLOURS[0] if "mtftl" in name else COLOURS[7] for name in names]     # ours stand out
     shown = axes.barh(range(len(names)), values, 0.7, color=colours)
+    _from_least_to_most(axes, range(len(names)), values, spread=spread, across=True)
     axes.bar_label(shown, [f"{v:.3g}" for v in values], padding=3)
     axes.set_xscale("log")
     axes.set_xlim(min(values) / 3, 4 * max(values))     # the least has a bar, the most has room for its number

@@ -9,9 +9,14 @@ from typing import Any
 PERCENTILES = (50, 95, 99, 99.9)
 
 
+def seed(number: int) -> str:
+    """A seed of its own for each repetition of a run, in shell: those of the first are as numbered."""
+    return f"$(({number} + 100 * seed))"
+
+
 def command(output: str, **settings: object) -> str:
     """A fio command line: settings by their names (zonemode, numjobs, ...); True stands alone."""
-    fixed = {"name": "job", "direct": 1, "group_reporting": True, "randseed": 42, "percentile_list":
+    fixed = {"name": "job", "direct": 1, "group_reporting": True, "randseed": seed(42), "percentile_list":
              ":".join(map(str, PERCENTILES)), "output-format": "json", "output": output}
     words = [f"--{k.replace('_', '-') if k == 'output_format' else k}" + ("" if v is True else f"={v}")
              for k, v in {**fixed, **settings}.items()]

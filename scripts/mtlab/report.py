@@ -11,9 +11,25 @@ from typing import Any
 
 from . import suites
 from .base import BUILD, ROOT, LabError, say, write_file
-from .experiments import RESULTS
+from .experiments import LEAST, RESULTS, bound, measured, spread
 
 _NUMBERS, _END = "<!-- numbers: scripts/lab report --readme -->", "<!-- end of numbers -->"
+# What the README shows with its spread: its words, which experiment's sample, which field, how it is written.
+HEADLINES: tuple[tuple[str, str, dict[str, Any], str, str, float], ...] = (
+    ("8 users' random writes on a fresh TLC drive (1000/s)", "scaling",
+     {"profile": "tlc", "line": "multi", "users": 8}, "iops", ".0f", 1000),
+    ("the same through one buffer and one writer (1000/s)", "scaling",
+     {"profile": "tlc", "line": "single", "users": 8}, "iops", ".0f", 1000),
+    ("uniform overwrites in the steady state (1000/s)", "steady",
+     {"load": "uniform", "streams": "apart", "second": None}, "iops", ".1f", 1000),
+    ("their write amplification", "steady",
+     {"load": "uniform", "streams": "apart", "second": None}, "write_amplification", ".2f", 1),
+    ("16 KiB random writes on files of a drive that is full (MB/s)", "write-cliff",
+     {"workload": "randwrite", "part": "all"}, "plateau_mb_s", ".0f", 1),
+    ("random writes on three quarters of a TLC drive, GC at work (1000/s)", "peers",
+     {"line": "mtftl"}, "iops", ".1f", 1000),
+    ("the same on dm-zoned (1000/s)", "peers", {"line": "dm-zoned"}, "iops", ".3f", 1000),
+)
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 62rem; margin: 2rem auto;
        padding: 0 1rem; }
@@ -43,7 +59,7 @@ def _analysis(check: Mapping[str, Any]) -> str:
 def _checks(checks: Sequence[Mapping[str, Any]]) -> str:
     rows = "".join(
         f"<tr{'' if c['pass'] else ' class=miss'}><td class=text>{'holds' if c['pass'] else 'misses'}</td>"
-        f"<td class=text>{html.escape(c['name'])}</td><td>{c['measured']:.4g}</td><td>{html.escape(c['bound'])}</td>"
+        f"<td class=text>{html.escape(c['name'])}</td><td>{measured(c)}</td><td>{html.escape(bound(c))}</td>"
         f"<td class=text>{html.escape(c['why'])}{_analysis(c)}</td></tr>" for c in checks)
     return ("<table><tr><th class=text></th><th class=text>check</th><th>measured</th><th>bound</th>"
             f"<th class=text>because</th></tr>{rows}</table>")
@@ -85,17 +101,34 @@ def page(folder: Path) -> str:
             f"<ul>{links}</ul>{sections}</html>\n")
 
 
+def _samples(results: Path, experiment: str) -> list[dict[str, Any]]:
+    path = results / experiment / "results.json"
+    return list(json.loads(path.read_text())["samples"]) if path.exists() else []
+
+
+def _spreads(results: Path) -> str:
+    """The README's table of figures that were measured several times."""
+    rows = []
+    for label, experiment, of, key, form, scale in HEADLINES:
+        for sample in _samples(results, experiment):
+            if key + LEAST in sample and all(sample.get(k) == v for k, v in of.items()):
+                least, most = (f"{x / scale:{form}}" for x in spread(sample, key))
+                rows.append(f"| {label} | {sample[key] / scale:{form}} | {least} to {most} |")
+    head = ["", "A run repeats to the bit; how much is chance? The same with other random numbers, at other moments:",
+            "", "| | median | least to most |", "|---|---|---|"]
+    return "\n".join([*head, *rows, ""]) if rows else ""
+
+
 def headline(results: Path) -> str:
-    """The README's three numbers, from the results of scaling; nothing while there are none."""
-    path = results / "scaling/results.json"
-    if not path.exists():
+    """The README's three numbers, from the results of scaling, and the spreads; nothing while there are none."""
+    samples = _samples(results, "scaling")
+    if not samples:
         return ""
-    samples = json.loads(path.read_text())["samples"]
     iops = {(s["profile"], s["line"], s["users"]): s["iops"] for s in samples}
     single, multi, raw = (iops["tlc", line, 8] for line in ("single", "multi", "raw"))
     return (f"Eight users on eight cores, 4 KiB random writes on a fresh TLC drive: **{multi / 1000:.0f}k** a second,\n"
             f"**{multi / single:.1f}x** what one buffer and one writer reach, and **{100 * multi / raw:.0f}%** of what "
-            "the raw zoned drive takes\nfrom eight sequential writers.\n")
+            "the raw zoned drive takes\nfrom eight sequential writers.\n" + _spreads(results))
 
 
 def update_readme(text: str, results: Path) -> str:
@@ -112,7 +145,7 @@ def found(results: Mapping[str, Any]) -> str:
     lines.append(f"{len(results['checks']) - len(misses)} of {len(results['checks'])} predictions hold."
                  + (" Missed:" if misses else ""))
     lines += [""] if misses else []
-    lines += [f"- {c['name']}: {c['measured']:.4g}, predicted {c['bound']}. {c.get('analysis', '')}".rstrip()
+    lines += [f"- {c['name']}: {measured(c)}, predicted {bound(c)}. {c.get('analysis', '')}".rstrip()
               for c in misses]
     return "\n".join(lines) + "\n"
 

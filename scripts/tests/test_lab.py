@@ -6,13 +6,16 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.colors
 import matplotlib.image
 import pytest
-from mtlab import base, cpio, debian, emulator, experiments, failure, figures, fio, guest, machine, report
+from mtlab import base, cpio, debian, emulator, experiments, failure, figures, fio, guest, machine, pool, report
 from mtlab.base import ROOT, LabError, fresh_folder, update_file
 
 LAB = ROOT / "scripts/lab"
@@ -214,7 +217,7 @@ def test_experiment_judges_its_samples() -> None:
 
 def test_results_are_judged_again_without_a_guest(tmp_path: Path) -> None:
     experiment, samples = _scaling()
-    first = experiments.judge(experiment, True, samples, {"inputs": {"tlc-raw": "not kept"}})
+    first = experiments.judge(experiment, True, [samples], {"inputs": {"tlc-raw": "not kept"}})
     experiments.keep(experiment, first, tmp_path)
     assert experiments._again(experiment, tmp_path) == first
     with pytest.raises(LabError, match="no results"):
@@ -244,6 +247,125 @@ def test_differences_name_what_moved() -> None:
     new = {"samples": [{"line": "a", "iops": 110.0}], "checks": [{"name": "c", "pass": False}]}
     assert experiments.differences(old, old) == []
     assert experiments.differences(old, new) == ["line=a: iops 100.0 -> 110.0 (+10.00%)", "check c: pass -> miss"]
+    assert experiments.differences(old, {**new, "by": ["line"]}) == experiments.differences(old, new)
+
+
+def test_a_change_that_a_seed_makes_too_is_said() -> None:
+    old = {"by": ["line"], "checks": [{"name": "c", "pass": True, "measured": 6, "least": 5.5, "most": 6.5}],
+           "samples": [{"line": "a", "iops": 100, "iops_least": 95, "iops_most": 108}, {"line": "b", "iops": 5}]}
+    new = {"by": ["line"], "checks": [{"name": "c", "pass": False, "measured": 5.9}],
+           "samples": [{"line": "c", "iops": 1}, {"line": "a", "iops": 107, "iops_least": 106, "iops_most": 109}]}
+    assert experiments.differences(old, new) == [
+        "samples: 1 gone, 1 new", "line=a: iops 100 -> 107 (+7.00%, within the spread)",
+        "check c: pass -> miss (within the spread)"]
+    new["samples"][1]["iops"], new["checks"][0]["measured"] = 109, 5.4
+    assert experiments.differences(old, new)[1:] == ["line=a: iops 100 -> 109 (+9.00%)", "check c: pass -> miss"]
+
+
+def _toy(seeds: int = 3) -> experiments.Experiment:
+    """An experiment of two runs, one of which is repeated; its guests say what their script says."""
+    def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[experiments.Sample]:
+        return [{"line": name, "word": "same", "iops": int(outputs["out"])} for name, outputs in files.items()]
+
+    def checks(found: list[experiments.Sample], _quick: bool) -> list[experiments.Check]:
+        once, often = (s["iops"] for s in found)
+        return [experiments.at_least("often over once", often / once, 2, "so"),
+                experiments.at_most("once", once, 10, "so")]
+
+    return experiments.Experiment(
+        "toy", "t", "q", lambda _quick: [experiments.Run("once", "echo 10 >out", machine.Options(clock="virtual")),
+                                         experiments.Run("often", "echo $((19 + seed * seed)) >out",
+                                                         machine.Options(clock="virtual"), seeds=seeds)],
+        samples, checks, lambda found: [["line", "iops"], *([s["line"], experiments.shown(s, "iops", ".0f")]
+                                                            for s in found)], lambda _found, _path: None, ("line",))
+
+
+@pytest.fixture
+def guests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Guests that are bash on the host; the scripts that ran, in their order."""
+    ran: list[str] = []
+
+    def boot(script: str, options: machine.Options, **_: object) -> machine.Result:
+        ran.append(script)
+        with tempfile.TemporaryDirectory() as place:
+            done = subprocess.run(["bash", "-c", script.replace("usleep", ":")], cwd=place, text=True,
+                                  capture_output=True)
+            files = {path.name: path.read_bytes() for path in Path(place).iterdir()}
+        return machine.Result(done.returncode, None, done.stderr, "", files, 1, base.digest(script), "")
+
+    monkeypatch.setattr(machine, "run", boot)
+    monkeypatch.setattr(experiments, "_build_first", lambda _runs: None)
+    monkeypatch.setattr(experiments, "_provenance", lambda _runs, inputs: {"inputs": inputs})
+    monkeypatch.setattr(pool, "DURATIONS", tmp_path / "durations")
+    return ran
+
+
+def _take(*chosen: experiments.Experiment, at_once: int = 1) -> tuple[list[experiments.Results], list[str]]:
+    found: list[experiments.Results] = []
+    failed = experiments.run(chosen, False, lambda _experiment, results: found.append(results), at_once)
+    return found, failed
+
+
+def test_results_hold_the_median_and_the_spread(guests: list[str]) -> None:
+    """19, 20 and 23 a tenth of which is what the check measures: its bound, 2, lies between."""
+    (results,), failed = _take(_toy())
+    assert not failed and results.samples == [
+        {"line": "once", "word": "same", "iops": 10},
+        {"line": "often", "word": "same", "iops": 20, "iops_least": 19, "iops_most": 23}]
+    ratio, once = results.checks
+    assert (ratio["measured"], ratio["least"], ratio["most"], ratio["pass"]) == (2, 1.9, 2.3, True)
+    assert ratio["bound_within_spread"] and "least" not in once
+    shown = experiments.format_checks(results.checks).splitlines()
+    assert shown == ["ok   often over once: 2 (1.9 to 2.3), bound >= 2, which lies within the spread",
+                     "ok   once: 10, bound <= 10"]
+    assert results.table[2] == ["often", "20 (19 to 23)"]
+    assert "2 (1.9 to 2.3)" in report._checks(results.checks)
+    missed = report.found({"table": [["a"]], "checks": [{**ratio, "pass": False}]})
+    assert "- often over once: 2 (1.9 to 2.3), predicted >= 2, which lies within the spread." in missed
+
+
+def test_the_same_seed_gives_the_same_bytes(guests: list[str]) -> None:
+    """Scripts differ by the seed alone, and are the same in every process."""
+    first, second = (_take(_toy())[0][0].text() for _ in range(2))
+    assert first == second and guests[:4] == guests[4:] and len(set(guests)) == 4
+    run = _toy().runs(False)[1]
+    assert [run.seeded(seed) for seed in (0, 2)] == [f"seed=0\n{run.script}", f"seed=2\nusleep 927\n{run.script}"]
+    job = fio.command("fio.json", rw="read")
+    said = [subprocess.run(["bash", "-c", f"seed={seed}; echo {job}"], capture_output=True, text=True).stdout
+            for seed in (0, 1)]
+    assert "--randseed=42 " in said[0] and "--randseed=142 " in said[1]
+
+
+def test_all_experiments_share_one_queue(guests: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    """The longest run first, whosever it is; an experiment is told when its last guest ends, not when all have."""
+    long, short = (replace(_toy(2), name=name) for name in ("long", "short"))
+    pool.remember(experiments.DURATIONS, {"long once": 9, "long often": 7, "long often@1": 5, "short once": 1,
+                                          "short often": 8, "short often@1": 6})
+    order = []
+    experiments.run([short, long], False, lambda experiment, _: order.append((experiment.name, len(guests))), 1)
+    said = [line.partition("] ")[2] for line in capfd.readouterr().err.splitlines()]
+    assert [line.partition(" (")[0] for line in said[1:]] == [
+        "long once", "short often", "long often", "short often@1", "long often@1", "short once"]
+    assert said[0] == "short, long: 6 guests" and said[1].startswith("long once (1 s); 1 of 6 done, about ")
+    assert [name for name, _ in order] == ["long", "short"]
+
+
+def test_a_failed_run_costs_its_experiment_alone(guests: list[str]) -> None:
+    bad = replace(_toy(), name="bad", runs=lambda _: [
+        experiments.Run(name, "exit 3", machine.Options(clock="virtual"), seconds=99) for name in ("a", "b", "c")])
+    found, failed = _take(_toy(), bad)
+    assert failed == ["bad"] and [results.experiment for results in found] == ["toy"]
+    assert sum("exit 3" in script for script in guests) < 3
+
+
+def test_a_spread_outlives_the_runs_it_came_from(guests: list[str], tmp_path: Path,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judged again, with the guests' files and without."""
+    experiment = _toy()
+    (first,), _ = _take(experiment)
+    experiments.keep(experiment, first, tmp_path)
+    monkeypatch.setattr(machine, "recall", lambda _inputs: None)
+    assert experiments._again(experiment, tmp_path) == first
 
 
 def test_report_stands_alone(tmp_path: Path) -> None:
@@ -303,7 +425,13 @@ def test_readme_shows_the_numbers_of_the_results(tmp_path: Path) -> None:
     (tmp_path / "scaling").mkdir()
     (tmp_path / "scaling/results.json").write_text(json.dumps({"samples": samples}))
     shown = report.update_readme(text, tmp_path)
-    assert all(number in shown for number in ("**480k**", "**6.0x**", "**96%**"))
+    assert all(number in shown for number in ("**480k**", "**6.0x**", "**96%**")) and "least" not in shown
+    assert report.update_readme(shown, experiments.RESULTS) == text
+    for sample in samples:
+        sample |= {"iops_least": sample["iops"] - 5000, "iops_most": sample["iops"]}
+    (tmp_path / "scaling/results.json").write_text(json.dumps({"samples": samples}))
+    shown = report.update_readme(text, tmp_path)
+    assert "| 480 | 475 to 480 |" in shown and "| 80 | 75 to 80 |" in shown
     assert report.update_readme(shown, experiments.RESULTS) == text
 
 
