@@ -84,7 +84,7 @@ def lock(name: str) -> Iterator[None]:
         try:
             fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"another lab builds {name}: waiting for it")
+            say(f"waiting for {name}: somebody else builds it")
             fcntl.flock(f, fcntl.LOCK_EX)
         yield
 

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 from .base import BUILD, LabError, lock, logged, output, say, write_file
@@ -174,7 +175,7 @@ def download(package: str, folder: Path) -> Path:
 
 def unpack(package: str, folder: Path) -> None:
     """Fetch one .deb and unpack its files into a folder; nothing is installed."""
-    temporary = APT / "download" / str(os.getpid())
+    temporary = APT / "download" / f"{os.getpid()}-{threading.get_ident()}"
     try:
         deb = download(package, temporary)
         folder.mkdir(parents=True, exist_ok=True)
@@ -185,7 +186,7 @@ def unpack(package: str, folder: Path) -> None:
 
 def source(package: str, folder: Path) -> str:
     """Fetch a source package and unpack it, Debian's patches applied; returns its version."""
-    temporary = APT / "download" / str(os.getpid())
+    temporary = APT / "download" / f"{os.getpid()}-{threading.get_ident()}"
     temporary.mkdir(parents=True, exist_ok=True)
     try:
         output(["apt-get", "-q", "source", "--download-only", package], env=_private(), cwd=temporary)

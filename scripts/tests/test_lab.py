@@ -215,6 +215,19 @@ def test_experiment_judges_its_samples() -> None:
                       "tlc: multi over the raw device at 8 users"}
 
 
+def test_the_demo_ends_in_plain_words() -> None:
+    """For somebody who never saw this: what was compared and what came out; a miss is said, and is no alarm."""
+    experiment, samples = _scaling()
+    words = " ".join(experiments.told(experiments.judge(experiment, True, [samples], {})).split())
+    assert "with 8 users dm-mtftl takes 780,000 writes a second, 15.6 times as many as one buffer and one thread, " \
+        "and 195% of what the bare drive takes" in words
+    assert words.endswith("5 predictions were made: 5 hold.")
+    next(s for s in samples if s["line"] == "multi" and s["users"] == 8)["iops"] = 250_000
+    words = " ".join(experiments.told(experiments.judge(experiment, True, [samples], {})).split())
+    assert "2 hold, 3 do not; docs/experiments.md says which, and why." in words
+    assert "MISS" not in words
+
+
 def test_results_are_judged_again_without_a_guest(tmp_path: Path) -> None:
     experiment, samples = _scaling()
     first = experiments.judge(experiment, True, [samples], {"inputs": {"tlc-raw": "not kept"}})
