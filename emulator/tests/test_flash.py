@@ -106,7 +106,7 @@ def bios(tmp_path: Path) -> Path:
 
 
 def refuses(binary: Path, bios: Path, args: list[str]) -> str:
-    done = subprocess.run([binary, *BARE, "-bios", bios, *args], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([binary, *BARE, "-bios", bios, *args], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1, done.stderr
     lines = [x for x in done.stderr.splitlines() if x]
     assert len(lines) == 1, done.stderr
@@ -488,7 +488,7 @@ def test_reset_with_commands_in_flight(lab_run) -> None:
         go & sleep 1; echo 0000:00:$(basename $(readlink /sys/class/nvme/nvme0/device) | cut -d: -f3) > /tmp/bdf
         b=$(cat /tmp/bdf); echo $b > /sys/bus/pci/drivers/nvme/unbind; wait
         echo $b > /sys/bus/pci/drivers/nvme/bind
-        for i in 1 2 3 4 5 6 7 8 9; do [ -b /dev/nvme0n1 ] && break; sleep 1; done
+        for i in $(seq 60); do [ -b /dev/nvme0n1 ] && break; sleep 1; done
         dd if=/dev/nvme0n1 bs=4k count=1 iflag=direct of=/dev/null || exit 2
         go & sleep 1; echo 1 > /sys/bus/pci/devices/$b/remove; wait; echo 1 > /sys/bus/pci/rescan; sleep 2
         dd if=/dev/nvme0n1 bs=4k count=1 iflag=direct of=/dev/null

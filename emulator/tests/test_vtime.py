@@ -123,7 +123,7 @@ def parsed(text: str) -> Lines:
 
 def refused(icount: str) -> str:
     """The one line with which QEMU refuses these options."""
-    done = subprocess.run([QEMU, "-M", "none", "-display", "none", "-icount", icount], timeout=20,
+    done = subprocess.run([QEMU, "-M", "none", "-display", "none", "-icount", icount], timeout=60,
                           capture_output=True, text=True)
     assert done.returncode == 1 and not done.stdout
     assert done.stderr.count("\n") == 1, done.stderr

@@ -189,9 +189,9 @@ dmsetup remove t
 
 
 WAIT = """
-# wait_for TEXT: until the status line has it, for 10 s at most
+# wait_for TEXT: until the status line has it, for a minute at most: the host may be busy
 wait_for() {
-	for i in $(seq 1000); do
+	for i in $(seq 6000); do
 		! dmsetup status t | grep -q "$1" || return 0
 		usleep 10000
 	done
