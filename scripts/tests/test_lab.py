@@ -363,6 +363,14 @@ def test_all_experiments_share_one_queue(guests: list[str], capfd: pytest.Captur
     assert [name for name, _ in order] == ["long", "short"]
 
 
+@pytest.mark.parametrize("name", experiments.names())
+def test_samples_are_told_apart(name: str) -> None:
+    """By what they are of: else those of several seeds would be taken for one, and lab diff would miss some."""
+    results = json.loads((experiments.RESULTS / name / "results.json").read_text())
+    assert len(experiments._by_identity(results, results.get("by", ()))) == len(results["samples"])
+    assert experiments.load(name).by
+
+
 def test_a_failed_run_costs_its_experiment_alone(guests: list[str]) -> None:
     bad = replace(_toy(), name="bad", runs=lambda _: [
         experiments.Run(name, "exit 3", machine.Options(clock="virtual"), seconds=99) for name in ("a", "b", "c")])
