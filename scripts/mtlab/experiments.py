@@ -283,7 +283,7 @@ def run(experiments: Iterable[Experiment], quick: bool, done: Callable[[Experime
                 say(f"{job.name} ({result.seconds:.0f} s); {left}")
             if one.complete:
                 done(one.experiment, one.results())
-        except LabError as e:
+        except (LabError, ValueError) as e:         # of the guest, or of what it brought out
             say(f"{one.experiment.name} failed: {e}")
             one.failed = True
 
