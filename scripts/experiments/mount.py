@@ -66,7 +66,8 @@ def runs(quick: bool) -> list[Run]:
     return [Run(str(size), _script(size),
                 Options(clock="virtual", cpus=2, profile="tlc", timeout=1800,
                         device={"flash.size": f"{size}G", "zoned.zone_size": f"{ZONE}",
-                                "zoned.zone_capacity": f"{ZONE}"}), ("*.mount", "*.newer"))
+                                "zoned.zone_capacity": f"{ZONE}"}), ("*.mount", "*.newer"),
+                seconds=30 * size)
             for size in (QUICK_SIZES if quick else SIZES)]
 
 

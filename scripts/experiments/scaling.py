@@ -43,18 +43,13 @@ def _script(line: str, users: tuple[int, ...], window_ms: int) -> str:
 
 
 def runs(quick: bool) -> list[Run]:
-    def run(name: str, users: tuple[int, ...], window_ms: int, seeds: int = 1) -> Run:
-        profile, line = name.split("-")[:2]
-        return Run(name, _script(line, users, window_ms),
-                   Options(clock="virtual", cpus=CPUS, profile=profile, timeout=3600, module=line != "raw"),
-                   seeds=seeds)
-
-    if quick:
-        return [run(f"tlc-{line}", QUICK_USERS, QUICK_WINDOW_MS) for line in LABELS]
-    others = tuple(users for users in USERS if users not in REPEATED)
-    return [made for profile in PROFILES for line in LABELS
-            for made in (run(f"{profile}-{line}", others, WINDOW_MS),
-                         run(f"{profile}-{line}-few", REPEATED, WINDOW_MS, SEEDS))]
+    others = tuple(users for users in (QUICK_USERS if quick else USERS) if users not in REPEATED)
+    window_ms, seeds = (QUICK_WINDOW_MS, 1) if quick else (WINDOW_MS, SEEDS)
+    return [Run(f"{profile}-{line}{part}", _script(line, users, window_ms),
+                Options(clock="virtual", cpus=CPUS, profile=profile, timeout=3600, module=line != "raw"),
+                seeds=seeds if users == REPEATED else 1)
+            for profile in (PROFILES[1:] if quick else PROFILES) for line in LABELS
+            for part, users in (("", others), ("-repeated", REPEATED))]
 
 
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:

@@ -17,8 +17,8 @@ from mtlab.machine import Options
 MIB = 1 << 20
 DEVICE, DIES, BLOCK_PAGES = 128 * MIB, 16, 32
 ZONE = DIES * BLOCK_PAGES * 4096
-SECONDS = 16                                    # that are looked at
-SEEDS = 5
+AGE, SECONDS = 4, 8                             # that make the device old, and that are looked at
+SEEDS = 3
 LOADS = {"uniform": "", "zipf": "zipf:1.2"}
 FLASH = ("flash_data", "flash_gc", "flash_headers", "flash_meta")       # all that is written to flash
 STREAMS = {"on": "apart", "off": "together"}
@@ -37,7 +37,7 @@ look() {{ echo "$EPOCHREALTIME $(dmsetup status ftl)" >>status; }}
 mtftl format --force --op 25% /dev/nvme0n1
 mtftl open /dev/nvme0n1 ftl lanes=4 buffer_entries=256 hot_cold={hot_cold}
 {fio.command("fill.json", rw="write", bs="128k", **common)}
-{fio.command("age.json", runtime=SECONDS // 4, **random)}
+{fio.command("age.json", runtime=AGE, **random)}
 {fio.command("fio.json", runtime=SECONDS + 1, **random)} &
 sleep 0.5
 for second in $(seq {SECONDS}); do look; sleep 1; done
@@ -75,7 +75,7 @@ def runs(quick: bool) -> list[Run]:
               "zoned.zone_capacity": f"{ZONE}"}
     found = [Run(f"{load}-{hot_cold}", _writes(load, hot_cold),
                  Options(clock="virtual", cpus=4, profile="femu", device=dict(device), timeout=3600), ("status",),
-                 seeds=SEEDS)
+                 seeds=SEEDS, seconds=60)
              for load in LOADS for hot_cold in STREAMS]
     reads = Run("reads", _reads(), Options(clock="virtual", cpus=4, profile="tlc", device=dict(READS_DEVICE),
                                            timeout=3600),

@@ -32,7 +32,7 @@ def _script(unit: int, users: tuple[int, ...]) -> str:
 def runs(quick: bool) -> list[Run]:
     units, users = (QUICK_UNITS, QUICK_USERS) if quick else (UNITS, USERS)
     return [Run(str(unit), _script(unit, users),
-                Options(clock="virtual", cpus=CPUS, profile="dram", timeout=1800)) for unit in units]
+                Options(clock="virtual", cpus=CPUS, profile="dram", timeout=1800), seconds=20) for unit in units]
 
 
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
