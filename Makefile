@@ -4,7 +4,7 @@
 #   BUILD=FOLDER      where everything is built (build/); several checkouts can share one
 #   QEMU_SRC=TARBALL  QEMU's source instead of Debian's source package
 #   SANITIZE=1        the emulator under ASan and UBSan (slow), for whatever runs in it
-#   KERNEL=NAME       kernel of the shell, and of the tests' guests: 6.12, 6.1, kasan, kcsan or a path
+#   KERNEL=NAME       kernel of the shell, and of the tests' guests: 6.12, 6.1, current, kasan, kcsan or a path
 #   CUTS=N SEED=S     power cuts that `make torture` makes, and the seed of the first guest
 #   K=NAME            only tests whose name contains it
 BUILD	?= $(or $(MTFTL_BUILD),build)
@@ -23,7 +23,7 @@ help:
 	@echo 'make demo      single- against multi-threaded FTL: a table and a figure'
 	@echo 'make test      all tests; K=name: those whose name contains it; KERNEL=kasan: on a debug kernel'
 	@echo 'make results   all experiments, into results/ and what shows them, and build/report.html'
-	@echo 'make shell     an interactive guest with a zoned device; KERNEL=6.12, 6.1 or a path'
+	@echo 'make shell     an interactive guest with a zoned device; KERNEL=6.12, 6.1, current or a path'
 	@echo 'make emulator  build QEMU with our flash device and virtual time'
 	@echo 'make guest     build the guest: kernels and tools'
 	@echo 'make target    build dm-mtftl.ko and mtftl(8) for the guest'

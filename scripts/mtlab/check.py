@@ -40,7 +40,7 @@ def _checkpatch() -> Path:
     if not folder.exists():
         say("fetching the kernel's checkpatch")
         with fresh_folder(folder) as part:
-            deb = debian.download("linux-source-6.12", part)
+            deb = debian.download(f"linux-source-6.12/{debian.newer_suite()}", part)
             wanted = [f"linux-source-6.12/scripts/{f}"
                       for f in ("checkpatch.pl", "spelling.txt", "const_structs.checkpatch")]
             with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE) as package, \
@@ -140,7 +140,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """`test`, `lint` and `install` on the command line of scripts/lab."""
     test = commands.add_parser("test", help="run the tests of the project")
     test.add_argument("-k", default="", metavar="NAME", help="only tests whose name contains it")
-    test.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|kasan|kcsan|PATH",
+    test.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|current|kasan|kcsan|PATH",
                       help="of the guests that would run the default one")
     test.add_argument("--jobs", type=int, default=guests_at_once(), metavar="N",
                       help="tests side by side; default: the host's cores, as far as its memory goes")

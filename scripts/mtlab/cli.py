@@ -28,7 +28,7 @@ from .base import LabError, say
 
 def _guest_options(parser: argparse.ArgumentParser) -> None:
     """Options of every command that boots a guest."""
-    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|PATH",
+    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|PATH",
                         help="Debian's kernel of that series, a folder in which a kernel was built, or an image")
     parser.add_argument("--clock", choices=("wall", "virtual"), default="wall",
                         help="wall: as fast as the host can; virtual: lockstep, the same to the bit on every run")

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import threading
+from collections.abc import Container
 from pathlib import Path
 
 from .base import BUILD, LabError, lock, logged, output, say, write_file
@@ -30,6 +31,8 @@ PACKAGES = {
                 " libgdbm-dev uuid-dev xfslibs-dev xfsprogs xfsdump e2fsprogs quota psmisc perl python3 dump",
     "lint": "shellcheck sparse clang-format mypy python3-venv git",
 }
+# Where the kernel is the newest that Debian has for its stable suite.
+NEWEST = "trixie-backports"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 APT = BUILD / "apt"
 
@@ -82,6 +85,12 @@ def ensure(*purposes: str) -> None:
         raise LabError(f"apt-get installed, but these are still missing: {' '.join(still)}")
 
 
+def newer_suite() -> str:
+    """The suite for this machine that has kernel 6.12 and what else Debian 12 itself is too old for."""
+    home = codename()
+    return f"{home}-backports" if home == "bookworm" else home
+
+
 def entries(etc: Path) -> list[tuple[str, str, str]]:
     """A machine's binary archive entries: (URI, suite, keyring), in both of apt's formats."""
     found: list[tuple[str, str, str]] = []
@@ -121,11 +130,10 @@ def _private() -> dict[str, str]:
     with lock("apt"):
         uri, key = _mirror()
         signed = f"[signed-by={key}] " if key else ""
-        home = codename()
-        backports = f"deb {signed}{uri} bookworm-backports main\n" if home == "bookworm" else \
-                    f"deb {signed}{uri} {home} main\n"
-        lists = (f"deb {signed}{uri} bookworm main\n{backports}"
-                 + "".join(f"deb-src {signed}{uri} {suite} main\n" for suite in sorted({home, "trixie"})))
+        lists = "".join(
+            f"{kind} {signed}{uri} {suite} main\n" for kind, suites in (
+                ("deb", {"bookworm", newer_suite(), "trixie", NEWEST}), ("deb-src", {codename(), "trixie"}))
+            for suite in sorted(suites))
         ready = APT / "ready"
         if ready.exists() and ready.read_text() == lists:
             return env
@@ -157,11 +165,20 @@ Acquire::Languages "none";
     return env
 
 
-def candidates(package: str) -> list[dict[str, str]]:
-    """All stanzas of a package in our suites, newest first, as apt-cache prints them."""
-    text = output(["apt-cache", "show", package], env=_private())
-    return [dict(re.findall(r"^([\w-]+): (.*)$", stanza, re.M))
-            for stanza in text.strip().split("\n\n")]
+def candidates(package: str, suites: Container[str]) -> list[dict[str, str]]:
+    """The stanzas of a package in these of our suites, newest first, as apt-cache prints them."""
+    found = []
+    for line in output(["apt-cache", "madison", package], env=_private()).splitlines():
+        _, version, place = (x.strip() for x in line.split("|"))
+        if place.endswith(" Packages") and place.split()[1].split("/")[0] in suites:
+            found.append(stanza(f"{package}={version}"))
+    return found
+
+
+def stanza(package: str) -> dict[str, str]:
+    """What apt-cache says of package=version."""
+    text = output(["apt-cache", "show", package], env=_private()).split("\n\n")[0]
+    return dict(re.findall(r"^([\w-]+): (.*)$", text, re.M))
 
 
 def download(package: str, folder: Path) -> Path:

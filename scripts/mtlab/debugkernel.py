@@ -36,7 +36,7 @@ def _source() -> Path:
         need_space(BUILD, 8, "a debug kernel")
         say(f"fetching {SOURCE}")
         with fresh_folder(tree) as part:
-            debian.unpack(SOURCE, part / "package")
+            debian.unpack(f"{SOURCE}/{debian.newer_suite()}", part / "package")
             archive = next((part / "package/usr/src").glob("linux-source-*.tar.xz"))
             output(["tar", "-xf", archive, "-C", part, "--strip-components=1"])
             output(["rm", "-r", part / "package"])

@@ -134,9 +134,8 @@ def _meson() -> dict[str, str]:
         folder = HOME / "meson"
         if not folder.exists():
             say("fetching a newer meson")
-            suite = "bookworm-backports" if debian.codename() == "bookworm" else debian.codename()
             with fresh_folder(folder) as part:
-                debian.unpack(f"meson/{suite}", part)
+                debian.unpack(f"meson/{debian.newer_suite()}", part)
         env["PYTHONPATH"] = str(folder / "usr/lib/python3/dist-packages")
     return env
 

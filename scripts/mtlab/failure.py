@@ -30,11 +30,11 @@ _PATTERNS = [(kind, re.compile(pattern)) for kind, pattern in (
                 r"|suspicious RCU usage|BUG: sleeping function|Invalid wait context|bad unlock balance"
                 r"|BUG: scheduling while atomic|lock held when returning|still has locks held"
                 r"|held lock freed|BUG: spinlock|unsafe locking scenario|safe -> \S+unsafe lock order"),
-    ("hang", r"BUG: soft lockup|hard LOCKUP|rcu: INFO: .*stall|INFO: task .* blocked for more than"
+    ("hang", r"BUG: soft lockup|hard LOCKUP|rcu: INFO: .*stall|INFO: task .* blocked.* for more than"
              r"|BUG: workqueue lockup"),
     ("bug", r"kernel BUG at"),
     ("oops", r"BUG: (kernel|unable to handle)|Oops:|general protection fault"),
-    ("warning", r"WARNING: CPU: "),
+    ("warning", r"WARNING: (CPU: |.*, CPU#\d+: )"),
     ("panic", r"Kernel panic - not syncing"),
 )]
 _LINES = 60

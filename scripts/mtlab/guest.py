@@ -129,7 +129,7 @@ def modules(kernel: Kernel) -> Path | None:
         place.mkdir(parents=True)       # a kernel may have all of them built in
         for file in dict.fromkeys(files):
             data = file.read_bytes()
-            name = str(file.relative_to(top))
+            name = str(file).partition(f"/lib/modules/{kernel.release}/")[2]
             if name.endswith(".xz"):
                 data, name = lzma.decompress(data), name[:-3]
             write_file(place / name, data)

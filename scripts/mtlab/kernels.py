@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Kernels for the guest: Debian's 6.12 and 6.1, unpacked from their packages, or the user's own.
+"""Kernels for the guest: Debian's 6.12, 6.1 and its newest, unpacked from their packages, or the user's own.
 
 BUILD/kernel/SERIES holds the unpacked image, modules and headers; nothing is installed.
 """
@@ -15,8 +15,16 @@ from pathlib import Path
 from . import debian, debugkernel
 from .base import BUILD, LabError, fresh_folder, lock, need_space, output, say
 
-SERIES = ("6.12", "6.1")
+CURRENT = "current"         # whatever the newest is
+SERIES = ("6.12", "6.1", CURRENT)
 DEFAULT = SERIES[0]
+# Of kbuild's programs, for a machine whose own are too old; and how they are run with them.
+LIBRARIES = ("libc6", "libelf1t64", "libzstd1", "zlib1g")
+RUN = """#!/bin/sh
+file=$(readlink -f "$0")
+run=${file%%/usr/lib/linux-kbuild-*}/run/usr
+exec "$run/lib64/ld-linux-x86-64.so.2" --library-path "$run/lib/x86_64-linux-gnu" "$file.elf" "$@"
+"""
 
 
 @dataclass(frozen=True)
@@ -59,32 +67,63 @@ def extract_vmlinux(image: bytes) -> bytes:
     raise LabError("no ELF kernel found within the image")
 
 
+def _same_version(package: str, version: str) -> list[str]:
+    """A package, and those of its own version that it depends on: what one kernel consists of differs by release."""
+    found = [package]
+    for name in found:
+        depends = debian.stanza(f"{name}={version}").get("Depends", "")
+        found += [x for x in re.findall(rf"(\S+) \(= {re.escape(version)}\)", depends) if x not in found]
+    return found
+
+
 def _unpack_debian(series: str, folder: Path) -> None:
     """Unpack image, modules, headers and kbuild of the newest kernel of a series."""
-    found = None
-    for stanza in debian.candidates("linux-headers-amd64"):
-        m = re.match(rf"linux-headers-({re.escape(series)}\.\S+-amd64) \(= (\S+)\)", stanza.get("Depends", ""))
-        if m:
-            found = m
-            break
+    number = "" if series == CURRENT else re.escape(series) + r"\."
+    suites = {debian.NEWEST} if series == CURRENT else {"bookworm", debian.codename(), debian.newer_suite()}
+    found = [m for stanza in debian.candidates("linux-headers-amd64", suites)
+             if (m := re.search(rf"linux-headers-({number}\S+-amd64) \(= (\S+)\)", stanza.get("Depends", "")))]
     if not found:
         raise LabError(f"no kernel {series} in the archive's suites")
-    release, version = found[1], found[2]
+    release, version = found[0][1], found[0][2]
     say(f"fetching kernel {release}")
-    depends = debian.candidates(f"linux-headers-{release}={version}")[0]["Depends"]
-    kbuild = re.search(r"linux-kbuild-[^\s,]+", depends)
-    common = re.search(r"linux-headers-[^\s,]+-common", depends)
-    assert kbuild and common
-    for package in (f"linux-image-{release}", f"linux-headers-{release}", common[0], kbuild[0]):
+    headers = f"linux-headers-{release}"
+    kbuild = re.search(r"linux-kbuild-[^\s,]+", debian.stanza(f"{headers}={version}")["Depends"])
+    assert kbuild
+    parts = [*_same_version(f"linux-image-{release}", version), *_same_version(headers, version), kbuild[0]]
+    for package in dict.fromkeys(parts):
         debian.unpack(f"{package}={version}", folder)
+    _one_layout(folder, release)
     # Debian's headers name the common folder by its installed place; ours is beside them.
-    makefile = folder / f"usr/src/linux-headers-{release}/Makefile"
-    makefile.write_text(re.sub(r"/usr/src/(\S+)/Makefile", r"$(dir $(lastword $(MAKEFILE_LIST)))../\1/Makefile",
-                               makefile.read_text()))
-    for link in folder.glob("lib/modules/*/*"):
+    makefile = folder / f"usr/src/{headers}/Makefile"
+    makefile.write_text(re.sub(r"=?/usr/src/", lambda m: (":" if "=" in m[0] else "") + m[0].replace(
+        "/usr/src/", "$(abspath $(dir $(lastword $(MAKEFILE_LIST)))..)/"), makefile.read_text()))
+    _make_runnable(folder)
+    (folder / "vmlinux").write_bytes(extract_vmlinux((folder / f"boot/vmlinuz-{release}").read_bytes()))
+
+
+def _one_layout(folder: Path, release: str) -> None:
+    """Newer packages have all but the headers in usr/lib/modules/RELEASE, older ones in boot and lib/modules."""
+    if not (folder / "lib").exists():
+        (folder / "lib").symlink_to("usr/lib")
+        (folder / "boot").mkdir()
+        for name in ("vmlinuz", "config"):
+            (folder / f"boot/{name}-{release}").symlink_to(f"../lib/modules/{release}/{name}")
+    for link in (folder / "lib/modules" / release).iterdir():
         if link.is_symlink():
             link.unlink()
-    (folder / "vmlinux").write_bytes(extract_vmlinux((folder / f"boot/vmlinuz-{release}").read_bytes()))
+
+
+def _make_runnable(folder: Path) -> None:
+    """kbuild's programs of a newer Debian get the C library that they want."""
+    wanting = [p for p in folder.glob("usr/lib/linux-kbuild-*/**/*") if p.is_file() and not p.is_symlink()
+               and p.read_bytes()[:4] == b"\x7fELF"
+               and "not found" in output(["ldd", p])]
+    for package in LIBRARIES if wanting else ():
+        debian.unpack(f"{package}/trixie", folder / "run")
+    for program in wanting:
+        program.rename(program.with_name(f"{program.name}.elf"))
+        program.write_text(RUN)
+        program.chmod(0o755)
 
 
 def _debian(series: str) -> Kernel:
@@ -135,7 +174,7 @@ def check(name: str) -> None:
 
 
 def get(name: str) -> Kernel:
-    """A kernel by series (6.12, 6.1), by debug flavour (kasan, kcsan), by build folder, or by image file."""
+    """A kernel by series (6.12, 6.1, current), by debug flavour (kasan, kcsan), by build folder, or by image file."""
     check(name)
     if name in SERIES:
         return _debian(name)

@@ -53,7 +53,7 @@ def _shell(args: argparse.Namespace) -> int:
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """`shell` on the command line of scripts/lab."""
     parser = commands.add_parser("shell", help="an interactive guest over the host's root, with the device ready")
-    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|PATH")
+    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|PATH")
     parser.add_argument("--cpus", type=int, default=2, metavar="N")
     parser.add_argument("--memory", default="2G", metavar="SIZE")
     parser.add_argument("--profile", default="", metavar="NAME", help=", ".join(machine.profiles()))

@@ -8,10 +8,11 @@ give the same bytes in every checkout, and so do the guests that load them.
 
 import functools
 import os
+import re
 from pathlib import Path
 
 from . import debian
-from .base import BUILD, ROOT, LabError, digest, digest_files, lock, logged, update_file, write_file
+from .base import BUILD, ROOT, LabError, digest, digest_files, lock, logged, output, update_file, write_file
 from .kernels import Kernel
 
 SOURCE = ROOT / "target"
@@ -38,12 +39,22 @@ def _nameless(*folders: Path) -> str:
     return " ".join(f"-ffile-prefix-map={folder}=." for folder in folders)
 
 
+def _for_our_compiler(headers: Path) -> list[str]:
+    """Words for make where the kernel was compiled by a newer gcc: flags that this one does not have."""
+    theirs = re.search(r"^CONFIG_GCC_VERSION=(\d+)\d{4}$", (headers / ".config").read_text(), re.M)
+    ours = output(["gcc", "-dumpversion"]).split(".")[0]
+    if not theirs or int(theirs[1]) <= int(ours):
+        return []
+    return ["CONFIG_CC_OPT_INLINE_MEMSET=", "CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT="]
+
+
 def build_module(kernel: Kernel, folder: Path) -> None:
     """Build the kernel module whose sources are in a folder; Debian's headers lack the BTF tools."""
     if not kernel.headers:
         raise LabError(f"kernel {kernel.release} has no headers to build a module against")
-    logged(["make", "-s", f"-j{os.cpu_count()}", "-C", kernel.headers, f"M={folder}",
-            f"KCFLAGS={_nameless(folder, kernel.headers)}", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"],
+    logged(["make", "-s", f"-j{os.cpu_count()}", "-C", kernel.headers, f"M={folder}", "CC=gcc",
+            f"KCFLAGS={_nameless(folder, kernel.headers)}", "CONFIG_DEBUG_INFO_BTF_MODULES=",
+            *_for_our_compiler(kernel.headers), "modules"],
            BUILD / "log/target-build.log")
 
 

@@ -357,7 +357,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
                         help="guests side by side; default: the host's cores, as far as its memory goes")
     parser.add_argument("--check-every", type=int, default=10, metavar="N",
                         help="rounds between offline checks with mtftl(8), 0: none")
-    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|kasan|kcsan|PATH")
+    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH")
     parser.add_argument("--clock", choices=("wall", "virtual"), default="virtual")
     parser.add_argument("--cpus", type=int, default=0, metavar="N", help="instead of what the seed chooses")
     parser.add_argument("--device", default="", metavar="KEY=VALUE,...", help="over what the seed chooses")

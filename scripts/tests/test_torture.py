@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mtlab import debugkernel, torture
+from mtlab import debugkernel, kernels, torture
 from mtlab.base import ROOT
 
 BUGS = ["flush", "fua", "torn", "misplaced", "resurrect", "stale-read", "old-version", "lost-write", "replay"]
@@ -47,10 +47,10 @@ def _lab(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("seed", [5, 26])
-def test_power_cuts_lose_nothing(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "kernel"), [(5, kernels.DEFAULT), (26, kernels.DEFAULT), (5, kernels.CURRENT)])
+def test_power_cuts_lose_nothing(seed: int, kernel: str) -> None:
     """The few that are always made, on 4 and on 8 processors; `make torture` makes thousands."""
-    done = _lab("--seed", str(seed), "--cuts", "25", "--check-every", "5")
+    done = _lab("--seed", str(seed), "--cuts", "25", "--check-every", "5", "--kernel", kernel)
     assert done.returncode == 0 and " 0 violations" in done.stdout, done.stdout + done.stderr
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from media import BLOCK, CKPT, CLEAN, Media
+from mtlab import kernels
 
 HELPERS = Path(__file__).parent / "guest.sh"
 START = "set -e\n. ./guest.sh\n"
@@ -49,7 +50,7 @@ dmsetup remove t
         assert names == set(re.findall(r"`(\w+)", " ".join(rows) or text)), part
 
 
-@pytest.mark.parametrize("kernel", ["6.12", "6.1"])
+@pytest.mark.parametrize("kernel", kernels.SERIES)
 def test_every_geometry_keeps_its_data(lab_run, kernel):
     """Written more than once over, GC at work, read back; stopped, mounted again, read back."""
     script = START
@@ -74,7 +75,7 @@ echo 0 > /sys/kernel/config/nullb/nullb{i}/power
     assert result.output.count("geometry") == len(GEOMETRIES)
 
 
-@pytest.mark.parametrize("kernel", ["6.12", "6.1"])
+@pytest.mark.parametrize("kernel", kernels.SERIES)
 def test_fio_reads_what_it_wrote(lab_run, kernel):
     """Sizes, depths, four jobs, synchronous and io_uring, buffered and direct: each writes its part three times over.
 
