@@ -279,7 +279,8 @@ def _hang_or_timeout(qmp_socket: socket.socket, child: subprocess.Popen[bytes], 
     # The kernel's own watchdog may end the guest meanwhile; then it has said why.
     with contextlib.suppress(OSError):
         qmp = _Qmp(qmp_socket)
-        for key in ("w", "l"):
+        # At the level that guests boot with, the console would name no task.
+        for key in ("7", "w", "l"):
             qmp.sysrq(key)
             wait(3, 1)
         alive = "sysrq: " in console.text[before:]

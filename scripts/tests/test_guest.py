@@ -2,6 +2,7 @@
 """What a run hands back, and how each way to break a guest is told apart."""
 
 import functools
+import re
 import shutil
 from pathlib import Path
 
@@ -89,6 +90,13 @@ def test_blocked_task_is_a_hang(lab_run: LabRun, crash_module: Path) -> None:
 def test_slow_command_is_a_timeout(lab_run: LabRun) -> None:
     result = lab_run("sleep 1000", expect="timeout", timeout=3, module=False, profile="none")
     assert result.failure and "the command had 3 s" in str(result.failure)
+
+
+def test_a_timeout_names_the_tasks_that_wait(lab_run: LabRun, crash_module: Path) -> None:
+    result = lab_run("insmod crash.ko how=block", push=[crash_module], expect="timeout", timeout=3, module=False,
+                     profile="none")
+    text = str(result.failure)
+    assert re.search(r"task:insmod +state:D", text) and "crash_init" in text
 
 
 def test_broken_emulator_is_said(lab_run: LabRun) -> None:
