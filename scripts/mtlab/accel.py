@@ -10,6 +10,8 @@ from pathlib import Path
 from . import machine
 from .base import BUILD, LabError, lock, say, write_file
 
+SILENCE = 3             # seconds; with KVM a kernel's first words come within one
+
 
 def choose() -> str:
     """kvm or tcg, for the wall clock."""
@@ -20,8 +22,8 @@ def choose() -> str:
     with lock("accel"):
         if not known.exists():
             say("booting a guest with KVM to see whether that works here")
-            options = machine.Options(profile=machine.NONE, timeout=20, boot_timeout=20, module=False, cpus=1,
-                                      memory="512M")
+            options = machine.Options(profile=machine.NONE, timeout=20, boot_timeout=20, silence=SILENCE,
+                                      module=False, cpus=1, memory="512M", append="loglevel=7")
             try:
                 works = machine.run("true", options, accel="kvm").ok
             except LabError:

@@ -81,6 +81,7 @@ class Options:
     media: Path | None = None
     timeout: float = 300                    # seconds of the host's clock for the command
     boot_timeout: float = 600               # and for what comes before it
+    silence: float = 600                    # of that, before the console says its first word
     push: Sequence[Path] = ()
     pull: Sequence[str] = ()
     module: bool = True
@@ -416,6 +417,7 @@ def _watch(child: subprocess.Popen[bytes], control: socket.socket, console: _Tai
     running = False
     limit = options.boot_timeout
     end = time.monotonic() + limit
+    silent = time.monotonic() + options.silence
     while child.poll() is None:
         busy = [console.poll(), output.poll()]
         if _stop.is_set():
@@ -423,6 +425,8 @@ def _watch(child: subprocess.Popen[bytes], control: socket.socket, console: _Tai
         if not running and STARTED in console.text:
             running, limit = True, options.timeout
             end = time.monotonic() + limit
+        if not console.text and time.monotonic() > silent:
+            return failure.Failure("hang", detail=f"not a word from it in {options.silence:.0f} s")
         if time.monotonic() > end:
             return _hang_or_timeout(control, child, console, limit, "the command" if running else "the boot")
         time.sleep(0.005 if any(busy) else 0.02)

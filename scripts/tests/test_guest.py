@@ -99,6 +99,12 @@ def test_a_timeout_names_the_tasks_that_wait(lab_run: LabRun, crash_module: Path
     assert re.search(r"task:insmod +state:D", text) and "crash_init" in text
 
 
+def test_a_guest_that_never_says_a_word_is_given_up_soon(lab_run: LabRun) -> None:
+    """As with a KVM that cannot run anything: -S is a processor that does not start."""
+    result = lab_run("true", qemu=["-S"], expect="hang", silence=3, module=False, profile="none")
+    assert "not a word from it in 3 s" in str(result.failure)
+
+
 def test_broken_emulator_is_said(lab_run: LabRun) -> None:
     result = lab_run("true", qemu=["-device no-such-device"], expect="qemu", module=False, profile="none")
     assert "no-such-device" in str(result.failure)

@@ -15,7 +15,7 @@ from pathlib import Path
 import matplotlib.colors
 import matplotlib.image
 import pytest
-from mtlab import base, cpio, debian, emulator, experiments, failure, figures, fio, guest, machine, pool, report
+from mtlab import accel, base, cpio, debian, emulator, experiments, failure, figures, fio, guest, machine, pool, report
 from mtlab.base import ROOT, LabError, fresh_folder, update_file
 
 LAB = ROOT / "scripts/lab"
@@ -468,6 +468,21 @@ def test_the_page_of_experiments_is_whole_and_fresh() -> None:
     shown = report.found({"table": [["a", "b"], ["1", "2"]], "checks": [missed, {**missed, "pass": True}]})
     assert "| a | b |\n|---|---|\n| 1 | 2 |\n" in shown
     assert "1 of 2 predictions hold. Missed:\n\n- m: 1, predicted >= 2. because" in shown
+
+
+def test_a_kvm_that_runs_nothing_costs_seconds_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = []
+
+    def run(command: str, options: machine.Options, *, accel: str) -> machine.Result:
+        waited.append(options.silence)
+        raise LabError("it said nothing")
+
+    for module in (base, accel):
+        monkeypatch.setattr(module, "BUILD", tmp_path)
+    monkeypatch.setattr(machine, "run", run)
+    monkeypatch.setattr(os, "access", lambda *_: True)
+    assert [accel.choose(), accel.choose()] == ["tcg", "tcg"]
+    assert len(waited) == 1 and waited[0] <= 5
 
 
 def test_a_run_in_virtual_time_is_recalled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
