@@ -20,7 +20,8 @@ from .kernels import Kernel
 
 HERE = ROOT / "scripts/guest"
 TOOLS = """bash fio nvme zbd blkzone blockdev lsblk blkdiscard fallocate dmsetup sysbench blktrace blkparse
-    losetup mount umount mkfs.f2fs fsck.f2fs mkfs.btrfs btrfs mkfs.xfs xfs_repair mke2fs e2fsck taskset chrt""".split()
+    losetup mount umount mkfs.f2fs fsck.f2fs mkfs.btrfs btrfs mkfs.xfs xfs_repair mke2fs mkfs.ext4 e2fsck
+    taskset chrt""".split()
 MODULES = """nvme null_blk dm-mod dm-flakey dm-zoned dm-log-writes dm-delay dm-dust f2fs xfs btrfs ext4 loop scsi_debug
     sd_mod configfs crc32c_intel crc32c_generic raid6_pq xor overlay 9p 9pnet_virtio virtio_pci""".split()
 PATHS = "/usr/sbin:/usr/bin:/sbin:/bin"
