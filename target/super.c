@@ -101,6 +101,31 @@ static int log_write(struct mtftl *ftl, void *buf)
 	return mtftl_rw_sync(ftl, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA, page, buf, 1);
 }
 
+/*
+ * After an error. Whoever writes to the drive beside us makes the kernel fail our next write to that
+ * zone, until somebody asks where it is; or the zone is further than we know.
+ */
+static int log_write_again(struct mtftl *ftl, void *buf)
+{
+	struct mtftl_super *super = &ftl->super;
+	sector_t start = ((sector_t)super->zone << ftl->zone_shift) * MTFTL_BLOCK_SECTORS;
+	struct log_zone zone = {};
+	int r;
+
+	r = blkdev_report_zones(ftl->bdev, start, 1, report_log_zone, &zone);
+	if (r < 0)
+		return r;
+	if (zone.wp != super->wp - 1) {
+		mtftl_err(ftl, "superblock log: zone %u is written up to block %u, expected %u: by a write of ours that was not confirmed, or by another program",
+			  super->zone, zone.wp, super->wp - 1);
+		return -EIO;
+	}
+	mtftl_err(ftl, "superblock log: a write to zone %u failed, it is tried once more; does another program write to the device?",
+		  super->zone);
+	super->wp--;
+	return log_write(ftl, buf);
+}
+
 /* In the other zone, from its beginning. */
 static int log_go_round(struct mtftl *ftl, void *buf)
 {
@@ -137,6 +162,8 @@ static int append_record(struct mtftl *ftl, u16 flags)
 	mtftl_sb_compose(buf, &super->info);
 	if (super->wp < ftl->capacity) {
 		r = log_write(ftl, buf);
+		if (r)
+			r = log_write_again(ftl, buf);
 		/* It must not stay active: the device may have no room for another one then. */
 		if (r)
 			mtftl_zone_mgmt(&ftl->zones[super->zone], REQ_OP_ZONE_FINISH);

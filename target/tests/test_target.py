@@ -288,6 +288,32 @@ dmsetup remove t
     assert result.ok, result.output
 
 
+@pytest.mark.parametrize("kernel", [kernels.DEFAULT, kernels.CURRENT])
+def test_another_program_that_writes_to_the_drive_is_named(lab_run, kernel):
+    """A plain dd onto the drive: where it fails the log stays in its zone, else the kernel says so."""
+    result = lab_run(FRESH + """
+mtftl open /dev/nullb0 t
+log() { zones /dev/nullb0 | awk 'NR == 1 { print $2 / 8 }'; }
+dd if=/dev/zero of=/dev/mapper/t bs=64k count=4 oflag=direct conv=fsync status=none
+before=$(log)
+fails dd if=/dev/zero of=/dev/nullb0 bs=4k count=4 oflag=direct status=none
+dmsetup message t 0 checkpoint
+test "$(log)" = $((before + 1))
+mtftl close t
+mtftl open /dev/nullb0 t
+dd if=/dev/zero of=/dev/mapper/t bs=64k count=4 oflag=direct conv=fsync status=none
+dd if=/dev/zero of=/dev/nullb0 bs=4k count=3 seek=$(log) oflag=direct status=none
+dmesg -c > /dev/null
+dmsetup message t 0 checkpoint
+dmesg | grep 'superblock log: zone 0 is written up to block .* or by another program'
+dmsetup status t | grep 'mtftl rw'
+verify /dev/mapper/t --size=16M --do_verify=1
+mtftl close t
+mtftl check /dev/nullb0
+""", kernel=kernel, profile="none", cpus=2, push=[HELPERS])
+    assert result.ok, result.output
+
+
 def test_without_a_superblock_zone_data_can_be_read(lab_run):
     """Both zones of the log turn read-only, and the device was not stopped: it mounts, read-only, with all its data."""
     result = lab_run(FRESH + """
