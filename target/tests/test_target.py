@@ -314,6 +314,47 @@ mtftl check /dev/nullb0
     assert result.ok, result.output
 
 
+def test_close_says_what_it_could_not_do(lab_run):
+    result = lab_run(FRESH + FLAKY + """
+# close_says PATTERN: status 8, one line
+close_says() {
+	local status=0
+	mtftl close t 2> said || status=$?
+	cat said
+	test $status = 8
+	test $(wc -l < said) = 1
+	grep -q "$1" said
+	fails dmsetup status t 2> /dev/null
+}
+echo what is buffered cannot be written
+mtftl open /dev/mapper/flaky t
+dd if=/dev/zero of=/dev/mapper/t bs=4k count=8 oflag=direct conv=fsync status=none
+become 3600 error_writes
+dd if=/dev/zero of=/dev/mapper/t bs=4k count=1 oflag=direct status=none
+close_says 't: closed, but what was written since the last flush is lost'
+become 0
+mtftl open /dev/mapper/flaky t
+mtftl close t 2>&1 | fails grep .
+
+echo it was read-only before, with what was buffered
+mtftl open /dev/mapper/flaky t
+become 3600 error_writes
+dd if=/dev/zero of=/dev/mapper/t bs=4k count=1 oflag=direct status=none
+fails sync /dev/mapper/t 2> /dev/null
+dmsetup status t | grep -q 'mtftl read-only'
+close_says 't: closed, but what was written since the last flush is lost'
+become 0
+dmsetup remove flaky
+
+echo all is on the drive, but the log cannot say so
+mtftl open /dev/nullb0 t
+dd if=/dev/zero of=/dev/mapper/t bs=4k count=8 oflag=direct conv=fsync status=none
+for zone in 0 1; do echo $((zone * 8192)) > /sys/kernel/config/nullb/nullb0/zone_readonly; done
+close_says 't: closed, with all data on /dev/nullb0, but the clean stop could not be written'
+""", profile="none", cpus=2, push=[HELPERS])
+    assert result.ok, result.output
+
+
 def test_without_a_superblock_zone_data_can_be_read(lab_run):
     """Both zones of the log turn read-only, and the device was not stopped: it mounts, read-only, with all its data."""
     result = lab_run(FRESH + """

@@ -14,7 +14,7 @@ static const struct command {
 	{ "close", cmd_close, "NAME" },
 	{ "check", cmd_check, "DEVICE" },
 	{ "dump", cmd_dump, "[--units] DEVICE" },
-	{ "status", cmd_status, "[--json] NAME" },
+	{ "status", cmd_status, "[--counters | --json] NAME" },
 };
 
 static void usage(FILE *to)

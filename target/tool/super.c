@@ -42,6 +42,7 @@ int super_find(struct flash *flash, struct super *super)
 		super->info = info;
 		super->zone = zone;
 		super->offset = offset;
+		super->says_clean = info.flags & MTFTL_SB_CLEAN;
 		found = true;
 	}
 	if (!found)

@@ -10,6 +10,7 @@ struct super {
 	struct mtftl_sb_info info;
 	u32 zone;		/* where its record is */
 	u32 offset;
+	bool says_clean;	/* the record itself, whatever else was found */
 };
 
 /*

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What device-mapper says of a device of ours. */
+#ifndef MTFTL_TOOL_DM_H
+#define MTFTL_TOOL_DM_H
+
+#include <libdevmapper.h>
+
+#include "pure.h"
+
+struct dm_target_info {
+	uint64_t sectors;
+	bool suspended;
+};
+
+/* The line that a task of @type gives for the target @name; fails if it is none of ours. */
+char *dm_target_line(const char *name, int type, struct dm_target_info *target);
+
+/* The path of the drive that a table line begins with. */
+void dm_lower_device(const char *table, char *path, size_t size);
+
+#endif
