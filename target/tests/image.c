@@ -17,6 +17,33 @@ static int image_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *b
 	return 0;
 }
 
+static int image_write(struct flash *flash, u32 zone, u32 offset, u32 nr, const void *buffer)
+{
+	struct image *image = (struct image *)flash;
+	struct flash_zone *state = &flash->zones[zone];
+
+	if (offset != state->wp || offset + nr > IMAGE_CAPACITY || state->cond > FLASH_OPEN)
+		return -EIO;
+	memcpy(image_block(image, zone, offset), buffer, (size_t)nr << MTFTL_BLOCK_SHIFT);
+	state->wp += nr;
+	state->cond = state->wp == IMAGE_CAPACITY ? FLASH_FULL : FLASH_OPEN;
+	return 0;
+}
+
+static int image_flush(struct flash *flash)
+{
+	(void)flash;
+	return 0;
+}
+
+static int image_reset(struct flash *flash, u32 zone)
+{
+	if (flash->zones[zone].cond > FLASH_FULL)
+		return -EIO;
+	image_reset_zone((struct image *)flash, zone);
+	return 0;
+}
+
 struct image *image_new(void)
 {
 	struct image *image = xalloc(1, sizeof(*image));
@@ -28,6 +55,9 @@ struct image *image_new(void)
 		.zone_capacity = IMAGE_CAPACITY,
 		.zones = xalloc(IMAGE_ZONES, sizeof(struct flash_zone)),
 		.read = image_read,
+		.write = image_write,
+		.flush = image_flush,
+		.reset = image_reset,
 	};
 	image->sb = (struct mtftl_sb_info) {
 		.uuid = "an image's uuid",

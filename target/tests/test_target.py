@@ -355,6 +355,64 @@ close_says 't: closed, with all data on /dev/nullb0, but the clean stop could no
     assert result.ok, result.output
 
 
+def test_a_damaged_checkpoint_is_rebuilt(lab_run):
+    """Copies of a drive, each with one block of the checkpoint damaged: refused, looked at, rebuilt, as they were."""
+    result = lab_run(START + """
+null nullb0
+null nullb1
+mtftl format --op 30% /dev/nullb0 > /dev/null
+mtftl open /dev/nullb0 t
+verify /dev/mapper/t --size=100% --io_size=24M --do_verify=0
+blkdiscard -o 1M -l 2M /dev/mapper/t
+verify /dev/mapper/t --offset=64M --size=16M --io_size=8M --randseed=2 --do_verify=0
+sync /dev/mapper/t
+md5sum < /dev/mapper/t > content
+mtftl close t
+record() { # BLOCK TYPE PLACE: a field of the superblock record there
+	dd if=/dev/nullb0 bs=4k count=1 skip=$1 iflag=direct status=none | od -An -t$2 -j$3 -N${2#u} | tr -d ' '
+}
+last=$(($(zones /dev/nullb0 | awk 'NR == 1 { print $2 / 8 }') - 1))
+place=$(record $last u4 104)
+blocks=$(record $last u8 88)
+i=0
+while read -r start wp cond; do
+	dd if=/dev/nullb0 of=zone$i bs=4k skip=$((start / 8)) count=$((wp / 8)) iflag=direct status=none
+	i=$((i + 1))
+done < <(zones /dev/nullb0)
+echo "zone $place, $blocks blocks, $(stat -c %s zone$place) bytes"
+test "$blocks" -gt 33
+# The headers of both units; zone records, the map's first block and its last one.
+for at in 0 1 2 32 $((blocks + (blocks - 1) / 31)); do
+	echo damage at block $at
+	blkzone reset /dev/nullb1
+	cp zone$place whole
+	printf '\252' | dd of=zone$place bs=1 seek=$((at * 4096 + 70)) conv=notrunc status=none
+	i=0
+	while read -r start rest; do
+		[ ! -s zone$i ] || dd if=zone$i of=/dev/nullb1 bs=64k seek=$((start / 128)) oflag=direct status=none
+		i=$((i + 1))
+	done < <(zones /dev/nullb0)
+	cp whole zone$place
+	fails mtftl open /dev/nullb1 t 2> said
+	test $(wc -l < said) = 1
+	grep 'checkpoint is damaged .*; mtftl check --rebuild' said
+	zones /dev/nullb1 > before
+	status=0
+	mtftl check --rebuild /dev/nullb1 || status=$?
+	test $status = 4
+	zones /dev/nullb1 | cmp - before
+	mtftl check --rebuild --force /dev/nullb1
+	mtftl check /dev/nullb1
+	mtftl open /dev/nullb1 t
+	md5sum < /dev/mapper/t | cmp - content
+	verify /dev/mapper/t --size=8M --do_verify=1
+	mtftl close t
+	mtftl check /dev/nullb1
+done
+""", profile="none", cpus=2, push=[HELPERS], timeout=400)
+    assert result.ok, result.output
+
+
 def test_without_a_superblock_zone_data_can_be_read(lab_run):
     """Both zones of the log turn read-only, and the device was not stopped: it mounts, read-only, with all its data."""
     result = lab_run(FRESH + """

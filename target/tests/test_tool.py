@@ -165,6 +165,11 @@ CASES = {
     "check-absurd": Case("mtftl check /dev/%s", 8, "fields contradict each other", media(absurd=0)),
     "check-geometry": Case("mtftl check /dev/%s", 8, "written for another geometry", media(other=0)),
     "check-in-use": Case("mtftl check /dev/%s", 8, "in use, held by dm-[0-9]+", IN_USE),
+    "force-alone": Case("mtftl check --force x", 16, "--force without --rebuild, expected both"),
+    "rebuild-whole": Case("mtftl check --rebuild --force /dev/%s", 0, "the checkpoint is whole, there is nothing to",
+                          media(good=0, history=6)),
+    "rebuild-in-use": Case("mtftl check --rebuild /dev/%s", 8, "in use, held by dm-[0-9]+", IN_USE),
+    "rebuild-nothing-there": Case("mtftl check --rebuild /dev/%s", 8, "no mtftl superblock", media(gone=0)),
     "dump": Case("mtftl dump --units /dev/%s", 0, "", media(good=0, history=6, trimmed=7)),
     # Opening; the devices are closed again.
     "open": Case("mtftl open /dev/%s ftl lanes=2 write_unit=8 && mtftl status --counters ftl && mtftl close ftl &&"

@@ -1,31 +1,75 @@
 // SPDX-License-Identifier: GPL-2.0
-/* mtftl check: the command line of check.c, with fsck's exit codes. */
+/* mtftl check: the command lines of check.c and rebuild.c, with fsck's exit codes. */
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "check.h"
 #include "device.h"
 #include "mtftl.h"
+#include "rebuild.h"
 #include "super.h"
 
-int cmd_check(int argc, char **argv)
+static int check(struct device *device)
 {
 	struct check_totals totals;
 	struct report report = { 0 };
-	struct device *device;
-	int err;
+	int err = check_flash(&device->flash, &report, &totals);
 
-	if (argc != 2)
-		fail(EXIT_USAGE, "check: %d devices given, expected one", argc - 1);
-	device = device_open(argv[1], DEVICE_READ_IDLE);
-	err = check_flash(&device->flash, &report, &totals);
 	if (err)
-		fail(EXIT_FAILED, "%s: %s", argv[1], super_error(err));
-	device_close(device);
-
+		fail(EXIT_FAILED, "%s: %s", device->path, super_error(err));
 	printf("%s: %" PRIu64 " units, %" PRIu64 " blocks verified, %" PRIu64 " mapped, %" PRIu64
 	       " lost, %" PRIu64 " torn, %" PRIu64 " in no unit: %" PRIu64 " errors, %" PRIu64
-	       " notes\n", argv[1], totals.units, totals.blocks, totals.mapped, totals.lost,
+	       " notes\n", device->path, totals.units, totals.blocks, totals.mapped, totals.lost,
 	       totals.torn, totals.gap_blocks, report.errors, report.notes);
 	return report.errors ? EXIT_DAMAGE : EXIT_OK;
+}
+
+static int rebuild(struct device *device, bool force)
+{
+	struct rebuild_totals totals;
+	struct report report = { 0 };
+	int err = rebuild_flash(&device->flash, &report, force, &totals);
+
+	if (err == -ENOSPC)
+		fail(EXIT_FAILED, "%s: no zone is left for a checkpoint, expected empty ones that take"
+		     " writes", device->path);
+	if (err)
+		fail(EXIT_FAILED, "%s: %s", device->path, super_error(err));
+	if (!totals.missing) {
+		printf("%s: the checkpoint is whole, there is nothing to rebuild\n", device->path);
+		return EXIT_OK;
+	}
+	printf("%s: %" PRIu64 " blocks mapped, %" PRIu64 " lost; of %" PRIu64 " the checkpoint does"
+	       " not tell, %" PRIu64 " of them are found in the zones: some may be discarded ones that"
+	       " come back\n", device->path, totals.mapped, totals.lost, totals.unknown, totals.found);
+	printf(force ? "a new checkpoint is written\n" : "nothing is written; --force writes it\n");
+	return force ? EXIT_OK : EXIT_DAMAGE;
+}
+
+int cmd_check(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "rebuild", no_argument, NULL, 'r' },
+		{ "force", no_argument, NULL, 'f' },
+		{ NULL, 0, NULL, 0 },
+	};
+	bool rebuilds = false, force = false;
+	struct device *device;
+	int c, status;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		if (c == '?')
+			return EXIT_USAGE;
+		rebuilds |= c == 'r';
+		force |= c == 'f';
+	}
+	if (argc - optind != 1)
+		fail(EXIT_USAGE, "check: %d devices given, expected one", argc - optind);
+	if (force && !rebuilds)
+		fail(EXIT_USAGE, "check: --force without --rebuild, expected both");
+	device = device_open(argv[optind], force ? DEVICE_WRITE : DEVICE_READ_IDLE);
+	status = rebuilds ? rebuild(device, force) : check(device);
+	device_close(device);
+	return status;
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "device.h"
 #include "mtftl.h"
@@ -36,6 +37,37 @@ static int device_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *
 		at += got;
 		to += got;
 	}
+	return 0;
+}
+
+static int device_write(struct flash *flash, u32 zone, u32 offset, u32 nr, const void *buffer)
+{
+	struct device *device = (struct device *)flash;
+	off_t at = (off_t)flash_page(flash, zone, offset) << MTFTL_BLOCK_SHIFT;
+	size_t left = (size_t)nr << MTFTL_BLOCK_SHIFT;
+	ssize_t written = pwrite(device->fd, buffer, left, at);
+
+	if (written != (ssize_t)left)
+		return written < 0 ? -errno : -EIO;
+	flash->zones[zone].cond = FLASH_OPEN;
+	flash->zones[zone].wp = offset + nr;
+	return 0;
+}
+
+static int device_flush(struct flash *flash)
+{
+	return fsync(((struct device *)flash)->fd) ? -errno : 0;
+}
+
+static int device_reset_zone(struct flash *flash, u32 zone)
+{
+	struct device *device = (struct device *)flash;
+	u64 zone_bytes = (u64)flash->zone_blocks << MTFTL_BLOCK_SHIFT;
+
+	if (zbd_reset_zones(device->fd, zone * zone_bytes, zone_bytes))
+		return -errno;
+	flash->zones[zone].cond = FLASH_EMPTY;
+	flash->zones[zone].wp = 0;
 	return 0;
 }
 
@@ -184,6 +216,9 @@ struct device *device_open(const char *path, enum device_access access)
 	device->flash.zone_blocks = info.zone_size >> MTFTL_BLOCK_SHIFT;
 	device->flash.zones = xalloc(nr_zones, sizeof(*device->flash.zones));
 	device->flash.read = device_read;
+	device->flash.write = device_write;
+	device->flash.flush = device_flush;
+	device->flash.reset = device_reset_zone;
 	for (i = 0; i < nr_zones; i++)
 		take_zone(device, i, &zones[i]);
 	free(zones);
@@ -199,32 +234,31 @@ void device_close(struct device *device)
 
 void device_reset(struct device *device, u32 first, u32 nr, const char *what)
 {
-	u64 zone_bytes = (u64)device->flash.zone_blocks << MTFTL_BLOCK_SHIFT;
 	u32 i;
+	int err;
 
 	for (i = first; i < first + nr; i++) {
-		struct flash_zone *zone = &device->flash.zones[i];
+		enum flash_cond cond = device->flash.zones[i].cond;
 
 		progress(what, i - first, nr);
-		if (zone->cond != FLASH_OPEN && zone->cond != FLASH_FULL)
+		if (cond != FLASH_OPEN && cond != FLASH_FULL)
 			continue;
-		if (zbd_reset_zones(device->fd, i * zone_bytes, zone_bytes))
+		err = device_reset_zone(&device->flash, i);
+		if (err)
 			fail(EXIT_FAILED, "%s: cannot reset zone %u: %s", device->path, i,
-			     strerror(errno));
-		zone->cond = FLASH_EMPTY;
-		zone->wp = 0;
+			     strerror(-err));
 	}
 	progress(what, nr, nr);
 }
 
 void device_write_first(struct device *device, u32 zone, const void *block)
 {
-	off_t at = (off_t)flash_page(&device->flash, zone, 0) << MTFTL_BLOCK_SHIFT;
-	ssize_t written = pwrite(device->fd, block, MTFTL_BLOCK_SIZE, at);
+	int err = device_write(&device->flash, zone, 0, 1, block);
 
-	if (written != MTFTL_BLOCK_SIZE)
+	if (err)
 		fail(EXIT_FAILED, "%s: cannot write the first block of zone %u: %s", device->path,
-		     zone, written < 0 ? strerror(errno) : "short write");
-	if (fsync(device->fd))
-		fail(EXIT_FAILED, "%s: cannot flush: %s", device->path, strerror(errno));
+		     zone, strerror(-err));
+	err = device_flush(&device->flash);
+	if (err)
+		fail(EXIT_FAILED, "%s: cannot flush: %s", device->path, strerror(-err));
 }

@@ -125,7 +125,9 @@ static void fail_open(const char *name, const char *device, int err, int log)
 	case NO_REASON:
 		fail(EXIT_FAILED, "%s: cannot open %s: %s", name, device, in_words(err));
 	default:
-		fail(EXIT_FAILED, "%s: cannot open %s: %s", name, device, reason);
+		fail(EXIT_FAILED, "%s: cannot open %s: %s%s", name, device, reason,
+		     strstr(reason, "checkpoint is damaged") ?
+		     "; mtftl check --rebuild tells what can be saved" : "");
 	}
 }
 

@@ -29,6 +29,10 @@ struct flash {
 	struct flash_zone *zones;
 	/* Read @nr blocks into an aligned buffer; 0 or -errno. Never crosses a zone's end. */
 	int (*read)(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer);
+	/* For those who write: the same at a zone's write pointer; and make it all durable. */
+	int (*write)(struct flash *flash, u32 zone, u32 offset, u32 nr, const void *buffer);
+	int (*flush)(struct flash *flash);
+	int (*reset)(struct flash *flash, u32 zone);
 };
 
 static inline u32 flash_page(const struct flash *flash, u32 zone, u32 offset)

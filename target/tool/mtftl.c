@@ -12,7 +12,7 @@ static const struct command {
 	{ "format", cmd_format, "[--op PERCENT] [--force] [--uuid UUID] DEVICE" },
 	{ "open", cmd_open, "DEVICE NAME [KEY=VALUE...]" },
 	{ "close", cmd_close, "NAME" },
-	{ "check", cmd_check, "DEVICE" },
+	{ "check", cmd_check, "[--rebuild [--force]] DEVICE" },
 	{ "dump", cmd_dump, "[--units] DEVICE" },
 	{ "status", cmd_status, "[--counters | --json] NAME" },
 };

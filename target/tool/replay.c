@@ -45,6 +45,7 @@ struct log {
 	struct replay *replay;
 	struct window window;
 	u32 seed;
+	u64 from_seq;		/* what is newer counts */
 	struct vector units;
 	struct vector entries;
 	struct vector ranges;
@@ -134,13 +135,32 @@ static int load_checkpoint(struct log *log)
 	for (i = 0; i < sb->ckpt_nr_zones && !result.newer; i++)
 		scan_zone(&log->window, log->seed, sb->ckpt_zones[i], 0, 0, take_ckpt_unit, &walk,
 			  &result);
-	free(walk.have);
+	log->replay->ckpt_missing = walk.missing;
+	if (walk.missing && log->replay->salvage)
+		log->replay->ckpt_have = walk.have;
+	else
+		free(walk.have);
 	if (walk.missing == 0)
 		return 0;
 	report_error(log->replay->report,
 		     "checkpoint: %" PRIu64 " of %" PRIu64 " blocks do not verify", walk.missing,
 		     sb->ckpt_blocks);
-	return -EBADMSG;
+	return log->replay->salvage ? 0 : -EBADMSG;
+}
+
+bool replay_in_checkpoint(const struct replay *replay, u64 lba)
+{
+	u64 zone_records = (u64)replay->sb->nr_zones * sizeof(struct mtftl_zone_record);
+	u64 index = (zone_records + MTFTL_BLOCK_SIZE - 1) / MTFTL_BLOCK_SIZE;
+
+	index += lba / (MTFTL_BLOCK_SIZE / sizeof(__le32));
+	return !replay->ckpt_have || replay->ckpt_have[index];
+}
+
+/* The map has it from the checkpoint, which is newer. */
+static bool is_superseded(const struct replay *replay, u64 seq, u64 lba)
+{
+	return seq <= replay->sb->ckpt_seq && replay_in_checkpoint(replay, lba);
 }
 
 /* Log */
@@ -152,7 +172,7 @@ static void take_ranges(struct log *log, const struct mtftl_unit_info *info, con
 
 	for (i = 0; i < info->nr_entries; i++) {
 		mtftl_unit_range(header, i, &range.lba, &range.nr_blocks, &range.seq, &range.kind);
-		if (range.seq > log->replay->sb->ckpt_seq)
+		if (range.seq > log->from_seq)
 			*(struct log_range *)vector_add(&log->ranges, sizeof(range)) = range;
 	}
 }
@@ -169,7 +189,7 @@ static void take_unit(void *context, const struct mtftl_unit_info *info, const u
 	/* A checkpoint that was not completed may say so of what is torn here. */
 	if (info->type != MTFTL_UNIT_CKPT && info->durable_seq > log->replay->durable_seq)
 		log->replay->durable_seq = info->durable_seq;
-	if (info->seq <= log->replay->sb->ckpt_seq)
+	if (info->seq <= log->from_seq)
 		return;
 	if (info->type == MTFTL_UNIT_RANGES)
 		take_ranges(log, info, header);
@@ -208,7 +228,7 @@ static bool take_footer(struct log *log, u32 zone, const u8 *stream, u32 size)
 	while (mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &entries, &lbas) > 0) {
 		if (seq > replay->max_seq)
 			replay->max_seq = seq;
-		if (seq <= replay->sb->ckpt_seq)
+		if (seq <= log->from_seq)
 			continue;
 		if (type != MTFTL_UNIT_RANGES && entries == 0)
 			continue;
@@ -266,7 +286,7 @@ static u32 scan_start(struct log *log, u32 zone)
 	struct mtftl_unit_info info;
 	const u8 *block;
 
-	if (record->first_seq == 0 || record->wp > replay->flash->zones[zone].wp)
+	if (replay->ckpt_have || record->first_seq == 0 || record->wp > replay->flash->zones[zone].wp)
 		return 0;
 	block = window_block(&log->window, zone, 0);
 	if (!block || mtftl_unit_parse(block, log->seed, zone, 0, replay->flash->zone_capacity,
@@ -293,8 +313,7 @@ static int read_zone(struct log *log, u32 zone)
 		return 0;
 	}
 	replay->zones_scanned++;
-	scan_zone(&log->window, log->seed, zone, start, replay->sb->ckpt_seq, take_unit, log,
-		  &result);
+	scan_zone(&log->window, log->seed, zone, start, log->from_seq, take_unit, log, &result);
 	if (!result.newer)
 		return 0;
 	report_error(replay->report, "zone %u: a unit of a newer version", zone);
@@ -325,7 +344,8 @@ static void apply_range(struct log *log, const struct log_range *range)
 		return;
 	}
 	for (i = range->lba; i < range->lba + range->nr_blocks; i++)
-		replay->map[i] = value;
+		if (!is_superseded(replay, range->seq, i))
+			replay->map[i] = value;
 	replay->ranges++;
 }
 
@@ -382,6 +402,8 @@ static void apply_unit(struct log *log, struct log_unit *unit, bool verify)
 				     " is past the end", unit->seq, entry[i].lba);
 			continue;
 		}
+		if (is_superseded(replay, unit->seq, entry[i].lba))
+			continue;
 		if (verify && !payload_verifies(log, unit, i, entry[i].crc)) {
 			replay->blocks_dropped++;
 			continue;
@@ -399,7 +421,8 @@ static void mark_lost(struct log *log, const struct log_unit *unit)
 	u32 i;
 
 	for (i = 0; i < unit->nr_entries; i++)
-		if (entry[i].lba < log->replay->sb->logical_blocks)
+		if (entry[i].lba < log->replay->sb->logical_blocks &&
+		    !is_superseded(log->replay, unit->seq, entry[i].lba))
 			log->replay->map[entry[i].lba] = MTFTL_MAP_LOST;
 }
 
@@ -430,18 +453,21 @@ static void apply_log(struct log *log)
 	for (i = 0; i < nr; i = j) {
 		u64 seq = events[i].seq;
 		u64 copies = 0;
+		bool doubtful;
 
 		for (j = i; j < nr && events[j].seq == seq; j++)
 			copies += !events[j].is_range;
+		/* Below a checkpoint's number there are also units that an older cut has torn. */
+		doubtful = copies > 1 || seq <= log->replay->sb->ckpt_seq;
 		for (k = i; k < j; k++)
-			if (copies > 1 && seq <= log->replay->durable_seq && !events[k].is_range)
+			if (doubtful && seq <= log->replay->durable_seq && !events[k].is_range)
 				mark_lost(log, &units[events[k].index]);
 		for (k = i; k < j; k++)
 			if (events[k].is_range)
 				apply_range(log, &ranges[events[k].index]);
 			else
 				apply_unit(log, &units[events[k].index],
-					   copies > 1 || seq > log->replay->durable_seq);
+					   doubtful || seq > log->replay->durable_seq);
 	}
 	free(events);
 }
@@ -462,7 +488,8 @@ int replay_run(struct replay *replay)
 
 	if (sb->ckpt_blocks)
 		err = load_checkpoint(&log);
-	if (!err && !(sb->flags & MTFTL_SB_CLEAN)) {
+	log.from_seq = replay->ckpt_have ? 0 : sb->ckpt_seq;
+	if (!err && (replay->ckpt_have || !(sb->flags & MTFTL_SB_CLEAN))) {
 		for (zone = MTFTL_NR_SB_ZONES; zone < sb->nr_zones && !err; zone++)
 			if (!is_ckpt_zone(sb, zone))
 				err = read_zone(&log, zone);
@@ -479,6 +506,7 @@ int replay_run(struct replay *replay)
 
 void replay_free(struct replay *replay)
 {
+	free(replay->ckpt_have);
 	free(replay->map);
 	free(replay->zones);
 }

@@ -23,10 +23,13 @@ struct replay {
 	struct flash *flash;
 	const struct mtftl_sb_info *sb;
 	struct report *report;
+	bool salvage;			/* what a damaged checkpoint lacks comes from the log */
 
 	/* Found. */
 	u32 *map;			/* sb->logical_blocks pages or MTFTL_MAP_* */
 	struct replay_zone *zones;	/* of the checkpoint; zeroes without one */
+	bool *ckpt_have;		/* salvage: which blocks of the stream verify; NULL: all */
+	u64 ckpt_missing;
 	u64 max_seq;
 	u64 durable_seq;
 	u32 zones_skipped;		/* unchanged since the checkpoint */
@@ -42,6 +45,8 @@ struct replay {
  * either is reported. replay_free() in any case.
  */
 int replay_run(struct replay *replay);
+/* The checkpoint told where it is. */
+bool replay_in_checkpoint(const struct replay *replay, u64 lba);
 void replay_free(struct replay *replay);
 
 #endif

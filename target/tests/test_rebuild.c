@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A checkpoint that is damaged, on images in memory: each part of it once, and what is done
+ * with what it alone knew.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "check.h"
+#include "image.h"
+#include "rebuild.h"
+#include "replay.h"
+#include "super.h"
+
+#define CKPT_ZONE	2u
+#define IMAGE_BYTES	((size_t)IMAGE_ZONES * IMAGE_ZONE_BLOCKS * MTFTL_BLOCK_SIZE)
+
+enum part { HEADER, ZONE_RECORDS, MAP, NR_PARTS };	/* by block of the checkpoint's zone */
+
+static struct image *image;
+static u32 map[IMAGE_LOGICAL];		/* what recovery must find */
+static struct rebuild_totals totals;
+
+static u32 put(u32 zone, u64 seq, u64 lba, u16 content)
+{
+	return flash_page(&image->flash, zone, 1 + image_write_unit(image, zone, MTFTL_UNIT_DATA,
+								    seq, 1, &lba, &content));
+}
+
+static void tear(u32 zone, u32 offset)
+{
+	image_block(image, zone, offset)[60] ^= 0x40;
+}
+
+/* Overwritten, discarded and lost blocks below the checkpoint, one more above it. */
+static int setup(void **state)
+{
+	(void)state;
+	image = image_new();
+	memset(map, 0xff, sizeof(map));
+	image_write_super(image, MTFTL_SB_CLEAN);
+	put(6, 1, 10, 0x1001);
+	map[11] = put(6, 2, 11, 0x1101);
+	map[10] = put(7, 3, 10, 0x1003);
+	put(7, 4, 12, 0x1204);
+	put(7, 5, 13, 0x1305);
+	image_write_range(image, 8, 8, 12, 1, 7, MTFTL_RANGE_TRIM);
+	image_write_range(image, 8, 10, 13, 1, 9, MTFTL_RANGE_LOST);
+	map[13] = MTFTL_MAP_LOST;
+	image_write_checkpoint(image, CKPT_ZONE, 10, map, 0);
+	map[11] = put(7, image->seq + 1, 11, 0x1120);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	image_free(image);
+	return 0;
+}
+
+static int rebuild(bool write)
+{
+	struct report report = { .quiet = true };
+
+	return rebuild_flash(&image->flash, &report, write, &totals);
+}
+
+/* Recovery succeeds with this map, and check has no objection. */
+static void assert_recovers(void)
+{
+	struct report report = { .quiet = true };
+	struct replay replay = { .flash = &image->flash, .report = &report };
+	struct check_totals checked;
+	struct super super;
+
+	assert_int_equal(super_find(&image->flash, &super), 0);
+	replay.sb = &super.info;
+	assert_int_equal(replay_run(&replay), 0);
+	assert_memory_equal(replay.map, map, sizeof(map));
+	assert_int_equal(check_flash(&image->flash, &report, &checked), 0);
+	assert_int_equal(report.errors, 0);
+	replay_free(&replay);
+}
+
+static void a_whole_checkpoint_is_left_alone(void **state)
+{
+	u64 generation = image->sb.generation;
+	struct super super;
+
+	(void)state;
+	assert_int_equal(rebuild(true), 0);
+	assert_int_equal(totals.missing, 0);
+	assert_int_equal(super_find(&image->flash, &super), 0);
+	assert_int_equal(super.info.generation, generation);
+	assert_recovers();
+}
+
+static void each_part_is_rebuilt(void **state)
+{
+	void *before = malloc(IMAGE_BYTES);
+	int part;
+
+	for (part = 0; part < NR_PARTS; part++) {
+		tear(CKPT_ZONE, part);
+		memcpy(before, image->data, IMAGE_BYTES);
+		assert_int_equal(rebuild(false), 0);
+		assert_memory_equal(before, image->data, IMAGE_BYTES);
+		assert_int_equal(totals.missing, part == HEADER ? 2 : 1);
+		assert_int_equal(totals.unknown, part == ZONE_RECORDS ? 0 : IMAGE_LOGICAL);
+		assert_int_equal(totals.mapped, 2);
+		assert_int_equal(totals.lost, 1);
+		assert_int_equal(rebuild(true), 0);
+		assert_recovers();
+		/* What is written from then on is found by an ordinary recovery. */
+		map[40] = put(9, image->seq + 100, 40, 0x4000);
+		assert_recovers();
+		teardown(state);
+		setup(state);
+	}
+	free(before);
+}
+
+static void a_block_that_cannot_be_read_is_a_damaged_one(void **state)
+{
+	(void)state;
+	image->unreadable = flash_page(&image->flash, CKPT_ZONE, MAP);
+	assert_int_equal(rebuild(true), 0);
+	assert_recovers();
+}
+
+static void a_clean_stop_is_no_reason_not_to_look(void **state)
+{
+	(void)state;
+	image_reset_zone(image, 3);
+	image_write_checkpoint(image, 3, image->seq, map, MTFTL_SB_CLEAN);
+	tear(3, MAP);
+	assert_int_equal(rebuild(true), 0);
+	assert_recovers();
+}
+
+static void damaged_data_does_not_become_older_data(void **state)
+{
+	(void)state;
+	tear(7, 1);
+	tear(CKPT_ZONE, MAP);
+	assert_int_equal(rebuild(true), 0);
+	assert_int_equal(totals.lost, 2);
+	map[10] = MTFTL_MAP_LOST;
+	assert_recovers();
+}
+
+static void what_the_checkpoint_alone_knew_comes_back(void **state)
+{
+	(void)state;
+	image_reset_zone(image, 8);
+	tear(CKPT_ZONE, MAP);
+	assert_int_equal(rebuild(true), 0);
+	assert_int_equal(totals.found, 4);
+	map[12] = flash_page(&image->flash, 7, 3);
+	map[13] = flash_page(&image->flash, 7, 5);
+	assert_recovers();
+}
+
+static void a_map_that_verifies_is_believed(void **state)
+{
+	(void)state;
+	image_reset_zone(image, 8);
+	tear(CKPT_ZONE, ZONE_RECORDS);
+	assert_int_equal(rebuild(true), 0);
+	assert_recovers();
+}
+
+static void the_other_zone_of_the_log_serves_when_one_is_full(void **state)
+{
+	struct super super;
+
+	(void)state;
+	while (image->flash.zones[0].wp < IMAGE_CAPACITY)
+		image_write_super(image, 0);
+	tear(CKPT_ZONE, MAP);
+	assert_int_equal(rebuild(true), 0);
+	assert_int_equal(super_find(&image->flash, &super), 0);
+	assert_int_equal(super.zone, 1);
+	assert_recovers();
+}
+
+static void without_a_zone_nothing_is_written(void **state)
+{
+	void *before = malloc(IMAGE_BYTES);
+	u32 zone;
+
+	(void)state;
+	tear(CKPT_ZONE, MAP);
+	for (zone = 3; zone < IMAGE_ZONES; zone++)
+		if (zone != 6 && zone != 7)
+			image->flash.zones[zone].cond = FLASH_READONLY;
+	memcpy(before, image->data, IMAGE_BYTES);
+	assert_int_equal(rebuild(true), -ENOSPC);
+	assert_memory_equal(before, image->data, IMAGE_BYTES);
+	free(before);
+}
+
+#define test(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		test(a_whole_checkpoint_is_left_alone),
+		test(each_part_is_rebuilt),
+		test(a_block_that_cannot_be_read_is_a_damaged_one),
+		test(a_clean_stop_is_no_reason_not_to_look),
+		test(damaged_data_does_not_become_older_data),
+		test(what_the_checkpoint_alone_knew_comes_back),
+		test(a_map_that_verifies_is_believed),
+		test(the_other_zone_of_the_log_serves_when_one_is_full),
+		test(without_a_zone_nothing_is_written),
+	};
+
+	return cmocka_run_group_tests_name("rebuild", tests, NULL, NULL);
+}

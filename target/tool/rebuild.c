@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Replay with what is left of the checkpoint, then write the map that it gives as a checkpoint of
+ * its own, into zones that hold nothing, and a superblock record that names it. Until
+ * that record is durable the device is as it was. It does not say clean: the next mount looks at the
+ * zones by its own rules. Single-threaded; owns all it allocates.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "mtftl.h"
+#include "rebuild.h"
+#include "replay.h"
+#include "scan.h"
+#include "super.h"
+
+#define MAP_PER_BLOCK	(MTFTL_BLOCK_SIZE / (u32)sizeof(__le32))
+#define UNIT_BLOCKS	(1 + MTFTL_STREAM_UNIT_BLOCKS)
+
+struct rebuild {
+	struct flash *flash;
+	struct report *report;
+	struct super super;
+	struct replay replay;
+	struct window window;
+	struct rebuild_totals *totals;
+	u32 seed;
+	u32 zones[MTFTL_SB_MAX_CKPT_ZONES];	/* for the new checkpoint */
+	u32 nr_zones;
+};
+
+/* The map */
+
+static bool is_written(const struct rebuild *rebuild, u32 page)
+{
+	u32 zone = page / rebuild->flash->zone_blocks;
+
+	return zone >= MTFTL_NR_SB_ZONES && zone < rebuild->flash->nr_zones &&
+	       page % rebuild->flash->zone_blocks < rebuild->flash->zones[zone].wp;
+}
+
+/* What cannot be there reads as an error from now on; then all is counted and told. */
+static void judge_map(struct rebuild *rebuild)
+{
+	u64 lba, first = 0, blocks = rebuild->super.info.logical_blocks;
+	struct rebuild_totals *totals = rebuild->totals;
+	bool known, before = true;
+
+	for (lba = 0; lba < blocks; lba++) {
+		u32 *page = &rebuild->replay.map[lba];
+
+		known = replay_in_checkpoint(&rebuild->replay, lba);
+		if (*page <= MTFTL_MAP_MAX_PAGE && !is_written(rebuild, *page))
+			*page = MTFTL_MAP_LOST;
+		totals->mapped += *page <= MTFTL_MAP_MAX_PAGE;
+		totals->lost += *page == MTFTL_MAP_LOST;
+		totals->unknown += !known;
+		totals->found += !known && *page <= MTFTL_MAP_MAX_PAGE;
+		if (before && !known)
+			first = lba;
+		if (!before && known)
+			report_note(rebuild->report, "logical blocks %" PRIu64 " to %" PRIu64
+				    ": from headers and footers alone", first, lba - 1);
+		before = known;
+	}
+	if (!before)
+		report_note(rebuild->report, "logical blocks %" PRIu64 " to %" PRIu64
+			    ": from headers and footers alone", first, blocks - 1);
+}
+
+/* Zones */
+
+/* The first header of a zone that verifies; false if there is none. */
+static bool first_header(struct rebuild *rebuild, u32 zone, struct mtftl_unit_info *info)
+{
+	u32 wp = rebuild->flash->zones[zone].wp, at;
+	const u8 *block;
+
+	for (at = 0; at < wp; at++) {
+		block = window_block(&rebuild->window, zone, at);
+		if (block && !mtftl_unit_parse(block, rebuild->seed, zone, at,
+					       rebuild->flash->zone_capacity, info))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What the new checkpoint says of each zone: units behind these write pointers are newer than it.
+ * A zone without a header gets the highest erase count of all: it must not repeat one of its own.
+ */
+static void look_at_zones(struct rebuild *rebuild)
+{
+	struct mtftl_unit_info info;
+	struct replay_zone *record;
+	u32 zone, most = 0;
+	bool *told = xalloc(rebuild->flash->nr_zones, sizeof(*told));
+
+	for (zone = MTFTL_NR_SB_ZONES; zone < rebuild->flash->nr_zones; zone++) {
+		record = &rebuild->replay.zones[zone];
+		progress("looking at zones", zone, rebuild->flash->nr_zones);
+		told[zone] = first_header(rebuild, zone, &info);
+		record->first_seq = told[zone] && info.offset == 0 ? info.seq : 0;
+		record->wp = record->first_seq ? rebuild->flash->zones[zone].wp : 0;
+		if (told[zone])
+			record->erase_count = info.erase_count;
+		if (record->erase_count > most)
+			most = record->erase_count;
+	}
+	progress("looking at zones", zone, zone);
+	for (zone = MTFTL_NR_SB_ZONES; zone < rebuild->flash->nr_zones; zone++)
+		if (!told[zone] && !rebuild->replay.zones[zone].erase_count)
+			rebuild->replay.zones[zone].erase_count = most;
+	free(told);
+}
+
+static bool is_named(const struct mtftl_sb_info *sb, u32 zone)
+{
+	u32 i;
+
+	for (i = 0; i < sb->ckpt_nr_zones; i++)
+		if (sb->ckpt_zones[i] == zone)
+			return true;
+	return false;
+}
+
+/* As the target would: low zones first, which hold no data, then empty ones. */
+static int choose_zones(struct rebuild *rebuild)
+{
+	const struct mtftl_sb_info *sb = &rebuild->super.info;
+	u32 wanted = mtftl_ckpt_zones(sb->nr_zones, sb->zone_capacity, sb->logical_blocks);
+	bool *used = xalloc(sb->nr_zones, sizeof(*used));
+	u32 zone;
+	u64 lba;
+
+	for (lba = 0; lba < sb->logical_blocks; lba++)
+		if (rebuild->replay.map[lba] <= MTFTL_MAP_MAX_PAGE)
+			used[rebuild->replay.map[lba] / sb->zone_blocks] = true;
+	for (zone = MTFTL_NR_SB_ZONES; zone < sb->nr_zones && rebuild->nr_zones < wanted; zone++) {
+		enum flash_cond cond = rebuild->flash->zones[zone].cond;
+
+		if (used[zone] || is_named(sb, zone) || cond == FLASH_READONLY ||
+		    cond == FLASH_OFFLINE || rebuild->replay.zones[zone].flags & MTFTL_ZONE_RETIRED)
+			continue;
+		if (zone < MTFTL_NR_SB_ZONES + 2 * wanted || cond == FLASH_EMPTY)
+			rebuild->zones[rebuild->nr_zones++] = zone;
+	}
+	free(used);
+	return rebuild->nr_zones < wanted ? -ENOSPC : 0;
+}
+
+static int empty_zones(struct rebuild *rebuild)
+{
+	u32 i;
+	int err;
+
+	for (i = 0; i < rebuild->nr_zones; i++) {
+		struct replay_zone *record = &rebuild->replay.zones[rebuild->zones[i]];
+
+		err = rebuild->flash->reset(rebuild->flash, rebuild->zones[i]);
+		if (err)
+			return err;
+		record->erase_count++;
+		record->first_seq = 0;
+		record->wp = 0;
+	}
+	return 0;
+}
+
+/* The stream */
+
+static void fill_zone_records(const struct rebuild *rebuild, u64 first, void *block)
+{
+	struct mtftl_zone_record *record = block;
+	u32 i;
+
+	for (i = 0; i < MTFTL_BLOCK_SIZE / sizeof(*record); i++) {
+		const struct replay_zone *zone = &rebuild->replay.zones[first + i];
+
+		if (first + i >= rebuild->flash->nr_zones)
+			return;
+		record[i].erase_count = cpu_to_le32(zone->erase_count);
+		record[i].wp = cpu_to_le32(zone->wp);
+		record[i].first_seq = cpu_to_le64(zone->first_seq);
+		record[i].flags = cpu_to_le16(zone->flags);
+	}
+}
+
+static void fill_map(const struct rebuild *rebuild, u64 first, void *block)
+{
+	__le32 *entry = block;
+	u32 i;
+
+	for (i = 0; i < MAP_PER_BLOCK && first + i < rebuild->super.info.logical_blocks; i++)
+		entry[i] = cpu_to_le32(rebuild->replay.map[first + i]);
+}
+
+static void fill_block(const struct rebuild *rebuild, u64 index, void *block)
+{
+	u32 per_block = MTFTL_BLOCK_SIZE / sizeof(struct mtftl_zone_record);
+	u64 zone_blocks = (rebuild->flash->nr_zones + per_block - 1) / per_block;
+
+	memset(block, 0, MTFTL_BLOCK_SIZE);
+	if (index < zone_blocks)
+		fill_zone_records(rebuild, index * per_block, block);
+	else
+		fill_map(rebuild, (index - zone_blocks) * MAP_PER_BLOCK, block);
+}
+
+static int write_stream(struct rebuild *rebuild, u64 number, u64 blocks)
+{
+	struct flash *flash = rebuild->flash;
+	u8 *unit = xalloc_blocks(UNIT_BLOCKS);
+	u32 zone = 0, at = 0, i;
+	u64 index = 0;
+	int err = 0;
+
+	while (!err && index < blocks) {
+		u32 nr = blocks - index < MTFTL_STREAM_UNIT_BLOCKS ? blocks - index :
+								     MTFTL_STREAM_UNIT_BLOCKS;
+		u32 place = rebuild->zones[zone];
+		struct mtftl_unit_info info = {
+			.type = MTFTL_UNIT_CKPT, .nr_blocks = nr, .lane = UINT16_MAX, .seq = number + 1,
+		};
+
+		number++;
+		mtftl_unit_init(unit, &info);
+		for (i = 0; i < nr; i++, index++) {
+			u8 *block = unit + (size_t)(1 + i) * MTFTL_BLOCK_SIZE;
+
+			fill_block(rebuild, index, block);
+			mtftl_unit_add_entry(unit, index, mtftl_payload_crc(rebuild->seed, block));
+		}
+		mtftl_unit_seal(unit, rebuild->seed, place, at,
+				rebuild->replay.zones[place].erase_count, rebuild->replay.max_seq);
+		err = flash->write(flash, place, at, 1 + nr, unit);
+		at += 1 + nr;
+		if (flash->zone_capacity - at < UNIT_BLOCKS) {
+			zone++;
+			at = 0;
+		}
+	}
+	free(unit);
+	return err ?: flash->flush(flash);
+}
+
+/* Behind the newest record, or in the other zone of the log where that takes no more. */
+static int write_record(struct rebuild *rebuild, u64 blocks)
+{
+	struct mtftl_sb_info *sb = &rebuild->super.info;
+	struct flash *flash = rebuild->flash;
+	u32 zone = rebuild->super.zone, wp = flash->zones[zone].wp;
+	void *block = xalloc_blocks(1);
+	int err = -ENOSPC;
+
+	sb->flags = 0;
+	sb->generation++;
+	sb->ckpt_seq = rebuild->replay.max_seq;
+	sb->ckpt_blocks = blocks;
+	sb->ckpt_nr_zones = rebuild->nr_zones;
+	memset(sb->ckpt_zones, 0, sizeof(sb->ckpt_zones));
+	memcpy(sb->ckpt_zones, rebuild->zones, rebuild->nr_zones * sizeof(*rebuild->zones));
+	mtftl_sb_compose(block, sb);
+	if (wp < flash->zone_capacity)
+		err = flash->write(flash, zone, wp, 1, block);
+	if (err)
+		err = flash->reset(flash, !zone) ?: flash->write(flash, !zone, 0, 1, block);
+	free(block);
+	return err ?: flash->flush(flash);
+}
+
+static int write_all(struct rebuild *rebuild)
+{
+	const struct mtftl_sb_info *sb = &rebuild->super.info;
+	u64 blocks = mtftl_ckpt_stream_blocks(sb->nr_zones, sb->logical_blocks);
+
+	look_at_zones(rebuild);
+	return empty_zones(rebuild) ?: write_stream(rebuild, rebuild->replay.max_seq, blocks) ?:
+	       write_record(rebuild, blocks);
+}
+
+int rebuild_flash(struct flash *flash, struct report *report, bool write,
+		  struct rebuild_totals *totals)
+{
+	struct rebuild rebuild = {
+		.flash = flash, .report = report, .totals = totals,
+		.replay = { .flash = flash, .report = report, .salvage = true },
+	};
+	int err;
+
+	memset(totals, 0, sizeof(*totals));
+	err = super_find(flash, &rebuild.super);
+	if (err)
+		return err;
+	rebuild.seed = mtftl_seed(rebuild.super.info.uuid, rebuild.super.info.key);
+	rebuild.replay.sb = &rebuild.super.info;
+	window_init(&rebuild.window, flash, UNIT_BLOCKS);
+	err = replay_run(&rebuild.replay);
+	totals->missing = rebuild.replay.ckpt_missing;
+	if (!err && totals->missing) {
+		judge_map(&rebuild);
+		err = choose_zones(&rebuild);
+		if (!err && write)
+			err = write_all(&rebuild);
+	}
+	replay_free(&rebuild.replay);
+	window_free(&rebuild.window);
+	return err;
+}

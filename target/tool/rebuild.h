@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A new checkpoint in place of a damaged one: what verifies of the old one, and for the rest what
+ * the zones' headers and footers say. Pure but for the flash's functions and memory.
+ */
+#ifndef MTFTL_TOOL_REBUILD_H
+#define MTFTL_TOOL_REBUILD_H
+
+#include "flash.h"
+#include "report.h"
+
+struct rebuild_totals {
+	u64 missing;		/* blocks of the checkpoint that do not verify */
+	u64 mapped;
+	u64 lost;
+	u64 unknown;		/* logical blocks of which the checkpoint does not tell */
+	u64 found;		/* of them mapped again */
+};
+
+/*
+ * Looks, and with @write writes; nothing is written where the checkpoint is whole. 0 or -errno:
+ * what super_find() gives, -EPROTO for units of a newer version, -ENOSPC where no zone is left for
+ * a checkpoint, or what the device says.
+ */
+int rebuild_flash(struct flash *flash, struct report *report, bool write,
+		  struct rebuild_totals *totals);
+
+#endif
