@@ -258,6 +258,21 @@ def test_figure_is_the_same_twice(tmp_path: Path) -> None:
         assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
 
 
+def test_figures_show_the_spread() -> None:
+    """Bars from the least to the most where there is a spread, on lines, beside and above bars; else a band."""
+    _, axes = figures.panels(4)
+    spread = [(1.0, 4.0), (2.0, 2.0)]
+    figures.lines(axes[0], [figures.Line("a", [1, 2], [3, 2], spread=spread)], x="x", y="y")
+    figures.lines(axes[1], [figures.Line("a", [1, 2], [3, 2], marker=False, spread=spread)], x="x", y="y")
+    figures.bars(axes[2], ["1", "2"], [figures.Bars("a", [3, 2], spread)], y="y")
+    figures.sideways(axes[3], ["1", "2"], [3, 2], x="x", spread=spread)
+    for panel, end in ((axes[0], (1, 4)), (axes[2], (0, 4)), (axes[3], (4, 0))):
+        (bar,) = (segment for drawn in panel.collections for segment in drawn.get_segments())
+        assert tuple(bar[1]) == end
+    (band,) = axes[1].collections
+    assert band.get_paths()[0].get_extents().bounds == (1, 1, 1, 3)
+
+
 def test_differences_name_what_moved() -> None:
     old = {"samples": [{"line": "a", "iops": 100.0}], "checks": [{"name": "c", "pass": True}]}
     new = {"samples": [{"line": "a", "iops": 110.0}], "checks": [{"name": "c", "pass": False}]}
