@@ -171,6 +171,8 @@ CASES = {
     "rebuild-in-use": Case("mtftl check --rebuild /dev/%s", 8, "in use, held by dm-[0-9]+", IN_USE),
     "rebuild-nothing-there": Case("mtftl check --rebuild /dev/%s", 8, "no mtftl superblock", media(gone=0)),
     "dump": Case("mtftl dump --units /dev/%s", 0, "", media(good=0, history=6, trimmed=7)),
+    "dump-nowhere": Case("mtftl dump --units /dev/%s >/dev/full", 8, "cannot write the output: No space left",
+                         media(good=0, history=6)),
     # Opening; the devices are closed again.
     "open": Case("mtftl open /dev/%s ftl lanes=2 write_unit=8 && mtftl status --counters ftl && mtftl close ftl &&"
                  " mtftl check /dev/%s", 0, "mode +rw.*lanes +2.*0 errors", media(clean=0)),

@@ -28,6 +28,7 @@ static void usage(FILE *to)
 
 int main(int argc, char **argv)
 {
+	int status;
 	size_t i;
 
 	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help"))) {
@@ -35,8 +36,12 @@ int main(int argc, char **argv)
 		return EXIT_OK;
 	}
 	for (i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (!strcmp(argv[1], commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
+		if (!strcmp(argv[1], commands[i].name)) {
+			status = commands[i].run(argc - 1, argv + 1);
+			if (fflush(stdout) || ferror(stdout))
+				fail(EXIT_FAILED, "cannot write the output: %s", strerror(errno));
+			return status;
+		}
 	if (argc > 1)
 		fprintf(stderr, "mtftl: no command '%s'\n", argv[1]);
 	usage(stderr);
