@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from mtlab import machine, suites
+from mtlab import debian, kernels, machine, suites
 from mtlab.base import ROOT, LabError
 from mtlab.suites import SUITES, Outcome
 from mtlab.testing import LabRun
@@ -118,6 +118,15 @@ def test_outcomes_are_whole_and_explained(name: str) -> None:
     assert [row["test"] for row in results["tests"] if row.get("why") and row not in odd] == []
     failed = {d: [row["test"] for row in results["tests"] if row[d] not in ("pass", "skip")] for d in (against, ours)}
     assert len(failed[ours]) <= len(failed[against]), failed
+
+
+def test_zones_on_the_newest_kernel() -> None:
+    """fio's first ones end as on the kernel of the results: written in order and at random, by one and by many."""
+    wanted = [str(number) for number in range(1, 14)]
+    debian.ensure(*SUITES["fio-zbd"].packages)
+    outcomes, _ = suites.run(SUITES["fio-zbd"], "raw", None, wanted, kernels.CURRENT)
+    kept = {row["test"]: row["raw"] for row in json.loads((suites.RESULTS / "fio-zbd.json").read_text())["tests"]}
+    assert {name: out.outcome for name, out in outcomes.items()} == {name: kept[name] for name in wanted}
 
 
 def test_the_hosts_root_is_seen_and_stays(lab_run: LabRun, tmp_path: Path) -> None:
