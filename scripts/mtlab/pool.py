@@ -100,6 +100,8 @@ def side_by_side(jobs: Sequence[Job[T]], at_once: int, done: Callable[[Job[T], "
             while pending:
                 progress(queue.line())
                 ended = wait(pending, TICK, FIRST_COMPLETED).done
+                if ended:
+                    progress("")            # what `done` prints begins a line
                 for future in [future for future in pending if future in ended]:        # in the queue's order
                     job = pending.pop(future)
                     queue.end(job)

@@ -134,6 +134,20 @@ def test_a_terminal_has_one_line_that_is_renewed(monkeypatch: pytest.MonkeyPatch
     assert terminal.lines()[1] == ""
 
 
+def test_what_is_told_begins_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, told = _Terminal(True), []
+    monkeypatch.setattr(sys, "stderr", terminal)
+
+    go_on = threading.Event()
+
+    def done(_job: pool.Job[bool], _future: "Future[bool]", _left: str) -> None:
+        told.append(terminal.lines()[-1])
+        go_on.set()
+
+    pool.side_by_side([pool.Job("a", lambda: True, 2), pool.Job("b", lambda: go_on.wait(60), 1)], 1, done)
+    assert told == ["", ""] and terminal.lines()[-1] == "" and "1 of 2 done" in terminal.text
+
+
 def test_elsewhere_there_are_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = _Terminal(False)
     monkeypatch.setattr(sys, "stderr", plain)
