@@ -176,6 +176,23 @@ static void a_map_that_verifies_is_believed(void **state)
 	assert_recovers();
 }
 
+/* An old record that names an old checkpoint: its zones have had another life since. */
+static void a_map_that_is_older_than_the_zones_gives_nobody_others_blocks(void **state)
+{
+	u16 content = 0x5000;
+	u64 lba = 50;
+
+	(void)state;
+	image_reset_zone(image, 7);
+	tear(CKPT_ZONE, ZONE_RECORDS);
+	image_write_unit(image, 7, MTFTL_UNIT_DATA, image->seq + 1, 1, &lba, &content);
+	map[10] = MTFTL_MAP_LOST;
+	map[11] = flash_page(&image->flash, 6, 3);
+	map[50] = flash_page(&image->flash, 7, 1);
+	assert_int_equal(rebuild(true), 0);
+	assert_recovers();
+}
+
 static void the_other_zone_of_the_log_serves_when_one_is_full(void **state)
 {
 	struct super super;
@@ -218,6 +235,7 @@ int main(void)
 		test(damaged_data_does_not_become_older_data),
 		test(what_the_checkpoint_alone_knew_comes_back),
 		test(a_map_that_verifies_is_believed),
+		test(a_map_that_is_older_than_the_zones_gives_nobody_others_blocks),
 		test(the_other_zone_of_the_log_serves_when_one_is_full),
 		test(without_a_zone_nothing_is_written),
 	};

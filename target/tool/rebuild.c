@@ -17,6 +17,12 @@
 #define MAP_PER_BLOCK	(MTFTL_BLOCK_SIZE / (u32)sizeof(__le32))
 #define UNIT_BLOCKS	(1 + MTFTL_STREAM_UNIT_BLOCKS)
 
+struct seen_zone {
+	bool told;		/* it has a header that verifies */
+	u32 erase_count;	/* as that says */
+	u64 first_seq;		/* of the header in block 0, or 0 */
+};
+
 struct rebuild {
 	struct flash *flash;
 	struct report *report;
@@ -25,21 +31,95 @@ struct rebuild {
 	struct window window;
 	struct rebuild_totals *totals;
 	u32 seed;
+	struct seen_zone *seen;
+	bool *vouched;		/* a unit holds the logical block where the map says */
 	u32 zones[MTFTL_SB_MAX_CKPT_ZONES];	/* for the new checkpoint */
 	u32 nr_zones;
 };
 
+/* Zones */
+
+static void vouch(void *context, const struct mtftl_unit_info *info, const u8 *header)
+{
+	struct rebuild *rebuild = context;
+	struct seen_zone *seen = &rebuild->seen[info->zone];
+	u64 lba;
+	u32 crc, i;
+
+	if (!seen->told) {
+		seen->told = true;
+		seen->erase_count = info->erase_count;
+		seen->first_seq = info->offset ? 0 : info->seq;
+	}
+	if (info->type != MTFTL_UNIT_DATA && info->type != MTFTL_UNIT_GC)
+		return;
+	for (i = 0; i < info->nr_entries; i++) {
+		mtftl_unit_entry(header, i, &lba, &crc);
+		if (lba < rebuild->super.info.logical_blocks &&
+		    rebuild->replay.map[lba] == flash_page(rebuild->flash, info->zone,
+							   info->offset + 1 + i))
+			rebuild->vouched[lba] = true;
+	}
+}
+
+static void look_at_zones(struct rebuild *rebuild)
+{
+	struct scan_result result;
+	u32 zone;
+
+	for (zone = MTFTL_NR_SB_ZONES; zone < rebuild->flash->nr_zones; zone++) {
+		progress("looking at zones", zone, rebuild->flash->nr_zones);
+		scan_zone(&rebuild->window, rebuild->seed, zone, 0, 0, vouch, rebuild, &result);
+	}
+	progress("looking at zones", zone, zone);
+}
+
+/*
+ * What the new checkpoint says of each zone: units behind these write pointers are newer than it.
+ * A zone without a header gets the highest erase count of all: it must not repeat one of its own.
+ */
+static void set_records(struct rebuild *rebuild)
+{
+	struct replay_zone *record;
+	u32 zone, most = 0;
+
+	for (zone = MTFTL_NR_SB_ZONES; zone < rebuild->flash->nr_zones; zone++) {
+		const struct seen_zone *seen = &rebuild->seen[zone];
+
+		record = &rebuild->replay.zones[zone];
+		record->first_seq = seen->first_seq;
+		record->wp = seen->first_seq ? rebuild->flash->zones[zone].wp : 0;
+		if (seen->told)
+			record->erase_count = seen->erase_count;
+		if (record->erase_count > most)
+			most = record->erase_count;
+	}
+	for (zone = MTFTL_NR_SB_ZONES; zone < rebuild->flash->nr_zones; zone++) {
+		record = &rebuild->replay.zones[zone];
+		if (!rebuild->seen[zone].told && !record->erase_count)
+			record->erase_count = most;
+	}
+}
+
 /* The map */
 
-static bool is_written(const struct rebuild *rebuild, u32 page)
+/*
+ * Is the block there? A unit says so, or its header cannot be read any more, but the checkpoint that had
+ * it there knew the zone in the life that it is in.
+ */
+static bool is_there(const struct rebuild *rebuild, u64 lba, u32 page)
 {
 	u32 zone = page / rebuild->flash->zone_blocks;
 
-	return zone >= MTFTL_NR_SB_ZONES && zone < rebuild->flash->nr_zones &&
-	       page % rebuild->flash->zone_blocks < rebuild->flash->zones[zone].wp;
+	if (zone < MTFTL_NR_SB_ZONES || zone >= rebuild->flash->nr_zones ||
+	    page % rebuild->flash->zone_blocks >= rebuild->flash->zones[zone].wp)
+		return false;
+	return rebuild->vouched[lba] ||
+	       (rebuild->seen[zone].told && replay_zone_in_checkpoint(&rebuild->replay, zone) &&
+		rebuild->replay.zones[zone].erase_count == rebuild->seen[zone].erase_count);
 }
 
-/* What cannot be there reads as an error from now on; then all is counted and told. */
+/* What is not there reads as an error from now on; then all is counted and told. */
 static void judge_map(struct rebuild *rebuild)
 {
 	u64 lba, first = 0, blocks = rebuild->super.info.logical_blocks;
@@ -50,7 +130,7 @@ static void judge_map(struct rebuild *rebuild)
 		u32 *page = &rebuild->replay.map[lba];
 
 		known = replay_in_checkpoint(&rebuild->replay, lba);
-		if (*page <= MTFTL_MAP_MAX_PAGE && !is_written(rebuild, *page))
+		if (*page <= MTFTL_MAP_MAX_PAGE && !is_there(rebuild, lba, *page))
 			*page = MTFTL_MAP_LOST;
 		totals->mapped += *page <= MTFTL_MAP_MAX_PAGE;
 		totals->lost += *page == MTFTL_MAP_LOST;
@@ -68,51 +148,7 @@ static void judge_map(struct rebuild *rebuild)
 			    ": from headers and footers alone", first, blocks - 1);
 }
 
-/* Zones */
-
-/* The first header of a zone that verifies; false if there is none. */
-static bool first_header(struct rebuild *rebuild, u32 zone, struct mtftl_unit_info *info)
-{
-	u32 wp = rebuild->flash->zones[zone].wp, at;
-	const u8 *block;
-
-	for (at = 0; at < wp; at++) {
-		block = window_block(&rebuild->window, zone, at);
-		if (block && !mtftl_unit_parse(block, rebuild->seed, zone, at,
-					       rebuild->flash->zone_capacity, info))
-			return true;
-	}
-	return false;
-}
-
-/*
- * What the new checkpoint says of each zone: units behind these write pointers are newer than it.
- * A zone without a header gets the highest erase count of all: it must not repeat one of its own.
- */
-static void look_at_zones(struct rebuild *rebuild)
-{
-	struct mtftl_unit_info info;
-	struct replay_zone *record;
-	u32 zone, most = 0;
-	bool *told = xalloc(rebuild->flash->nr_zones, sizeof(*told));
-
-	for (zone = MTFTL_NR_SB_ZONES; zone < rebuild->flash->nr_zones; zone++) {
-		record = &rebuild->replay.zones[zone];
-		progress("looking at zones", zone, rebuild->flash->nr_zones);
-		told[zone] = first_header(rebuild, zone, &info);
-		record->first_seq = told[zone] && info.offset == 0 ? info.seq : 0;
-		record->wp = record->first_seq ? rebuild->flash->zones[zone].wp : 0;
-		if (told[zone])
-			record->erase_count = info.erase_count;
-		if (record->erase_count > most)
-			most = record->erase_count;
-	}
-	progress("looking at zones", zone, zone);
-	for (zone = MTFTL_NR_SB_ZONES; zone < rebuild->flash->nr_zones; zone++)
-		if (!told[zone] && !rebuild->replay.zones[zone].erase_count)
-			rebuild->replay.zones[zone].erase_count = most;
-	free(told);
-}
+/* Where the new checkpoint goes */
 
 static bool is_named(const struct mtftl_sb_info *sb, u32 zone)
 {
@@ -274,7 +310,7 @@ static int write_all(struct rebuild *rebuild)
 	const struct mtftl_sb_info *sb = &rebuild->super.info;
 	u64 blocks = mtftl_ckpt_stream_blocks(sb->nr_zones, sb->logical_blocks);
 
-	look_at_zones(rebuild);
+	set_records(rebuild);
 	return empty_zones(rebuild) ?: write_stream(rebuild, rebuild->replay.max_seq, blocks) ?:
 	       write_record(rebuild, blocks);
 }
@@ -298,10 +334,15 @@ int rebuild_flash(struct flash *flash, struct report *report, bool write,
 	err = replay_run(&rebuild.replay);
 	totals->missing = rebuild.replay.ckpt_missing;
 	if (!err && totals->missing) {
+		rebuild.seen = xalloc(flash->nr_zones, sizeof(*rebuild.seen));
+		rebuild.vouched = xalloc(rebuild.super.info.logical_blocks, sizeof(bool));
+		look_at_zones(&rebuild);
 		judge_map(&rebuild);
 		err = choose_zones(&rebuild);
 		if (!err && write)
 			err = write_all(&rebuild);
+		free(rebuild.seen);
+		free(rebuild.vouched);
 	}
 	replay_free(&rebuild.replay);
 	window_free(&rebuild.window);

@@ -157,6 +157,12 @@ bool replay_in_checkpoint(const struct replay *replay, u64 lba)
 	return !replay->ckpt_have || replay->ckpt_have[index];
 }
 
+bool replay_zone_in_checkpoint(const struct replay *replay, u32 zone)
+{
+	return !replay->ckpt_have ||
+	       replay->ckpt_have[zone / (MTFTL_BLOCK_SIZE / sizeof(struct mtftl_zone_record))];
+}
+
 /* The map has it from the checkpoint, which is newer. */
 static bool is_superseded(const struct replay *replay, u64 seq, u64 lba)
 {

@@ -45,8 +45,9 @@ struct replay {
  * either is reported. replay_free() in any case.
  */
 int replay_run(struct replay *replay);
-/* The checkpoint told where it is. */
+/* The checkpoint told where it is; and what it knows of a zone. */
 bool replay_in_checkpoint(const struct replay *replay, u64 lba);
+bool replay_zone_in_checkpoint(const struct replay *replay, u32 zone);
 void replay_free(struct replay *replay);
 
 #endif
