@@ -75,6 +75,8 @@ struct device_ops {
 	int (*format)(struct device *dev);
 	/* Look at the media of an unmounted device with a second program. */
 	int (*check)(struct device *dev);
+	/* Let it make a damaged checkpoint anew. */
+	int (*rebuild)(struct device *dev);
 
 	int (*fault)(struct device *dev, enum fault fault, uint64_t where);
 	/* One die takes so many percent of its time, until the power goes. */

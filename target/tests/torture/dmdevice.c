@@ -426,6 +426,15 @@ static int dm_check(struct device *dev)
 	return system(command);
 }
 
+static int dm_rebuild(struct device *dev)
+{
+	char command[PATH_MAX + 64];
+
+	snprintf(command, sizeof(command), "mtftl check --rebuild --force %s >/dev/null 2>&1",
+		 to_dm(dev)->namespace);
+	return system(command);
+}
+
 /* Geometry is in the superblock; right after a format that is block 0. */
 static bool read_superblock(struct dmdevice *dm)
 {
@@ -462,7 +471,7 @@ static int dm_format(struct device *dev)
 static const struct device_ops dm_ops = {
 	.read = dm_read, .write = dm_write, .flush = dm_flush, .clear = dm_clear,
 	.mount = dm_mount, .unmount = dm_unmount, .disturb = dm_disturb, .format = dm_format,
-	.check = dm_check, .fault = dm_fault, .slow_die = dm_slow_die, .log_room = dm_log_room,
+	.check = dm_check, .rebuild = dm_rebuild, .fault = dm_fault, .slow_die = dm_slow_die, .log_room = dm_log_room,
 	.fault_rates = dm_fault_rates, .arm = dm_arm,
 	.dead = dm_dead, .power_cycle = dm_power_cycle, .describe = dm_describe,
 	.disarm = dm_disarm,

@@ -277,6 +277,15 @@ static unsigned int read_all(struct device *dev, struct oracle *oracle, void *da
 	return violations;
 }
 
+/* How the offline program ended: with an answer, whatever that is? */
+static bool has_crashed(unsigned int round, int status)
+{
+	if (!WIFSIGNALED(status) && !(WIFEXITED(status) && WEXITSTATUS(status) >= 126))
+		return false;
+	printf("VIOLATION round %u: the offline check ends with %#x\n", round, status);
+	return true;
+}
+
 /* Restore what damage() did: from the pristine copy of the image. */
 static void repair(struct image *image, const struct image *pristine)
 {
@@ -296,7 +305,7 @@ int fuzz(struct device *dev, struct oracle *oracle, uint64_t seed, unsigned int 
 		.lanes = 2, .buffer_entries = 128, .write_unit = 8, .append = true,
 	};
 	struct image pristine = { 0 }, image = { 0 };
-	unsigned int round, i, mounted = 0, crashed = 0, wrong = 0;
+	unsigned int round, i, mounted = 0, rebuilt = 0, crashed = 0, wrong = 0;
 	void *data = aligned_alloc(MTFTL_BLOCK_SIZE, CHUNK * MTFTL_BLOCK_SIZE);
 	int err = dev->flash ? load(&pristine, dev->flash) : -ENOTBLK;
 
@@ -308,7 +317,6 @@ int fuzz(struct device *dev, struct oracle *oracle, uint64_t seed, unsigned int 
 	random_state = seed;
 	for (round = 0; round < rounds && !wrong && !crashed; round++) {
 		bool sealed = false;
-		int status;
 
 		enter("damage");
 		repair(&image, &pristine);
@@ -320,15 +328,17 @@ int fuzz(struct device *dev, struct oracle *oracle, uint64_t seed, unsigned int 
 			return 2;
 		}
 		enter("check of damaged media");
-		status = dev->ops->check(dev);
-		if (WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) >= 126)) {
-			printf("VIOLATION round %u: the offline check ends with %#x\n", round, status);
-			crashed++;
-		}
+		crashed += has_crashed(round, dev->ops->check(dev));
 		enter("mount of damaged media");
-		if (dev->ops->mount(dev, &tuning))
-			continue;
-		mounted++;
+		if (!dev->ops->mount(dev, &tuning)) {
+			mounted++;
+		} else {
+			enter("rebuild of damaged media");
+			crashed += has_crashed(round, dev->ops->rebuild(dev));
+			if (dev->ops->mount(dev, &tuning))
+				continue;
+			rebuilt++;
+		}
 		enter("read of damaged media");
 		i = read_all(dev, oracle, data);
 		if (i && !sealed) {
@@ -339,7 +349,7 @@ int fuzz(struct device *dev, struct oracle *oracle, uint64_t seed, unsigned int 
 		enter("unmount of damaged media");
 		dev->ops->unmount(dev);
 	}
-	printf("{\"seed\": %" PRIu64 ", \"damaged\": %u, \"mounted\": %u, \"violations\": %u}\n", seed,
-	       round, mounted, wrong + crashed);
+	printf("{\"seed\": %" PRIu64 ", \"damaged\": %u, \"mounted\": %u, \"rebuilt\": %u, \"violations\": %u}\n",
+	       seed, round, mounted, rebuilt, wrong + crashed);
 	return wrong || crashed;
 }
