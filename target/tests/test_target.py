@@ -397,16 +397,18 @@ for at in 0 1 2 32 $((blocks + (blocks - 1) / 31)); do
 	fails mtftl open /dev/nullb1 t 2> said
 	test $(wc -l < said) = 1
 	grep 'checkpoint is damaged .*; mtftl check --rebuild' said
-	zones /dev/nullb1 > untouched
-	status=0
-	mtftl check --rebuild /dev/nullb1 || status=$?
-	test $status = 4
-	zones /dev/nullb1 | cmp - untouched
+	if [ "$at" = 0 ]; then
+		zones /dev/nullb1 > untouched
+		status=0
+		mtftl check --rebuild /dev/nullb1 || status=$?
+		test $status = 4
+		zones /dev/nullb1 | cmp - untouched
+	fi
 	mtftl check --rebuild --force /dev/nullb1
 	mtftl check /dev/nullb1
 	mtftl open /dev/nullb1 t
 	content | cmp - before
-	verify /dev/mapper/t --size=8M --do_verify=1
+	dd if=/dev/zero of=/dev/mapper/t bs=64k count=8 oflag=direct conv=fsync status=none
 	mtftl close t
 done
 mtftl check /dev/nullb1
