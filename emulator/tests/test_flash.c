@@ -645,6 +645,36 @@ static void test_finish(void **state)
     rig_free(rig);
 }
 
+/* What a reset drops is not programmed, not counted, and in nobody's way. */
+static void test_dropped_programs(void **state)
+{
+    FlashTuning t = tuning_of(0, 1 * MS, 0);
+    Rig *rig;
+
+    (void)state;
+    t.bus.setup_ns = 10 * US;
+    rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+    put_write(rig, 0, 0, 2, 1, false);
+    put_write(rig, 1, 0, 50, 1, false);
+    submit(rig, FLASH_CMD_FLUSH, 0, 0, 0);
+    submit(rig, FLASH_CMD_RESET, 1, 0, 0);
+    assert_int_equal(run(rig, 1), 2 * MS + 10 * US);
+    assert_int_equal(rig->dev.stats.programs_full, 2);
+    assert_int_equal(rig->dev.stats.programmed_bytes, 2 * BLOCK);
+    drain(rig);
+    assert_int_equal(rig->dev.time.now, 2 * MS + 10 * US);
+
+    /* the padding of a finish ends with its zone */
+    submit(rig, FLASH_CMD_FINISH, 0, 0, 0);
+    flash_time_run(&rig->dev.time, 5 * MS);
+    submit(rig, FLASH_CMD_RESET, 0, 0, 0);
+    drain(rig);
+    assert_true(rig->dev.time.now < 6 * MS);
+    assert_int_equal(rig->dev.stats.programs_finish, 3);
+    assert_int_equal(rig->dev.media.zones[0].flags, 0);
+    rig_free(rig);
+}
+
 static void test_open_and_close(void **state)
 {
     FlashTuning t = tuning_of(0, 0, 0);
@@ -1302,6 +1332,7 @@ int main(void)
         cmocka_unit_test(test_reset_drops_the_buffer),
         cmocka_unit_test(test_reset_overtakes_writes),
         cmocka_unit_test(test_finish),
+        cmocka_unit_test(test_dropped_programs),
         cmocka_unit_test(test_open_and_close),
         cmocka_unit_test(test_service_time),
         cmocka_unit_test(test_slow_die_and_failed_program),

@@ -297,11 +297,22 @@ static void unit_started(FlashTime *ft, FlashOp *op)
     FlashDev *dev = time_dev(ft);
     FlashZone *z = &dev->zones[u->zone];
 
+    if (u->dropped) {
+        return;                 /* of it only the transfer was left */
+    }
+    if (u->begun) {
+        dev->stats.programs_retried++;
+    } else if (u->nlb == dev->unit_blocks) {
+        dev->stats.programs_full++;
+    } else {
+        dev->stats.programs_padded++;
+    }
+    dev->stats.programmed_bytes += op->bytes;
     u->begun = true;
-    if (!u->dropped && z->programmed < u->block + u->nlb) {
+    if (z->programmed < u->block + u->nlb) {
         z->programmed = u->block + u->nlb;
     }
-    if (!u->dropped && !u->kept) {
+    if (!u->kept) {
         flash_media_begin(&dev->media, u->zone, u->block, u->nlb);
     }
     if (dev->trouble.cut_at_program && !--dev->trouble.cut_at_program) {
@@ -314,11 +325,9 @@ static void unit_ended(FlashTime *ft, FlashOp *op)
     FlashUnit *u = op->arg;
     FlashDev *dev = time_dev(ft);
 
-    if (dev->trouble.fail_program && !--dev->trouble.fail_program) {
+    if (!u->dropped && dev->trouble.fail_program &&
+        !--dev->trouble.fail_program) {
         /* the drive still has the data, and writes it to a spare block */
-        dev->stats.programs_retried++;
-        dev->stats.programmed_bytes +=
-            (uint64_t)dev->unit_blocks * dev->media.shape.block_size;
         flash_op_submit(ft, op);
         return;
     }
@@ -363,12 +372,6 @@ static void unit_issue(FlashDev *dev, FlashUnit *u)
     u->zone_next = z->units;
     z->units = u;
 
-    if (u->nlb == dev->unit_blocks) {
-        dev->stats.programs_full++;
-    } else {
-        dev->stats.programs_padded++;
-    }
-    dev->stats.programmed_bytes += bytes;
     u->op = (FlashOp) {
         .kind = FLASH_OP_PROGRAM,
         .die = flash_dev_die(dev, u->zone, u->block / dev->unit_blocks),
@@ -646,6 +649,18 @@ static void read_ready(FlashDev *dev, FlashCmd *cmd)
 
 static void job_next(FlashDev *dev, FlashJob *job);
 
+static void job_started(FlashTime *ft, FlashOp *op)
+{
+    FlashStats *s = &time_dev(ft)->stats;
+
+    if (op->kind == FLASH_OP_ERASE) {
+        s->erases++;
+    } else {
+        s->programs_finish++;
+        s->programmed_bytes += op->bytes;
+    }
+}
+
 static void job_ended(FlashTime *ft, FlashOp *op)
 {
     job_next(time_dev(ft), op->arg);
@@ -675,11 +690,8 @@ static void job_next(FlashDev *dev, FlashJob *job)
         if (job->first) {
             job->first--;
         }
-        dev->stats.erases++;
     } else {
         job->op.cell_ns = program_ns(dev);
-        dev->stats.programs_finish++;
-        dev->stats.programmed_bytes += job->op.bytes;
     }
     flash_op_submit(&dev->time, &job->op);
 }
@@ -698,6 +710,7 @@ static void job_start(FlashDev *dev, FlashCmd *cmd, FlashOpKind kind,
     job->left = count;
     job->op.kind = kind;
     job->op.die = die;
+    job->op.started = job_started;
     job->op.done = job_ended;
     job->op.arg = job;
     if (kind == FLASH_OP_PROGRAM) {
@@ -746,10 +759,21 @@ static void zone_drop(FlashDev *dev, uint32_t zone)
     while ((u = z->units)) {
         z->units = u->zone_next;
         buffer_add(dev, -(int64_t)u->nlb * dev->media.shape.block_size);
+        if (flash_op_cancel(&dev->time, &u->op)) {
+            list_remove(&dev->issued_head, &dev->issued_tail, u);
+            waiters_step(dev, u);
+            unit_free(dev, u);
+            continue;
+        }
         u->dropped = true;
         if (!u->begun) {
             u->op.bytes = 0;
             u->op.cell_ns = 0;
+        }
+    }
+    for (FlashJob *job = dev->jobs; job; job = job->next) {
+        if (job->cmd->zone == zone && job->op.kind == FLASH_OP_PROGRAM) {
+            job->left = 0;      /* padding that did not begin */
         }
     }
     u = z->fill;
@@ -762,6 +786,7 @@ static void zone_drop(FlashDev *dev, uint32_t zone)
     }
     z->accepted = z->programmed = 0;
     z->finished = false;
+    flushes_check(dev);
 }
 
 /* Erase the blocks that the zones occupy; count[die] and first[die] add up. */

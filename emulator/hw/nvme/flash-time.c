@@ -107,12 +107,12 @@ static FlashChannel *op_channel(FlashTime *ft, FlashOp *op)
     return &ft->channels[op->die % ft->nr_channels];
 }
 
-uint64_t flash_xfer_ns(const FlashTime *ft, uint32_t bytes)
+uint64_t flash_xfer_ns(const FlashTime *ft, uint64_t bytes)
 {
     uint64_t ns = ft->bus.setup_ns;
 
     if (ft->bus.bytes_per_s) {
-        ns += ((uint64_t)bytes * 1000000000 + ft->bus.bytes_per_s - 1) /
+        ns += (bytes * 1000000000 + ft->bus.bytes_per_s - 1) /
               ft->bus.bytes_per_s;
     }
     return ns;
@@ -332,6 +332,20 @@ void flash_op_submit(FlashTime *ft, FlashOp *op)
     op->suspended = false;
     queue_put(&die->queue, op);
     die_kick(ft, die);
+}
+
+bool flash_op_cancel(FlashTime *ft, FlashOp *op)
+{
+    FlashQueue *q = &op_die(ft, op)->queue;
+    FlashOp *prev = NULL;
+
+    for (FlashOp *o = q->head; o; prev = o, o = o->next) {
+        if (o == op) {
+            queue_take(q, prev);
+            return true;
+        }
+    }
+    return false;
 }
 
 bool flash_time_next(const FlashTime *ft, uint64_t *when)

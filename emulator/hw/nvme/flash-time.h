@@ -125,6 +125,9 @@ bool flash_time_next(const FlashTime *ft, uint64_t *when);
 void flash_time_run(FlashTime *ft, uint64_t until);
 
 void flash_op_submit(FlashTime *ft, FlashOp *op);
-uint64_t flash_xfer_ns(const FlashTime *ft, uint32_t bytes);
+uint64_t flash_xfer_ns(const FlashTime *ft, uint64_t bytes);
+
+/* Take it back; false: it is no longer waiting for its die. */
+bool flash_op_cancel(FlashTime *ft, FlashOp *op);
 
 #endif
