@@ -468,6 +468,21 @@ static void test_flush_and_fua(void **state)
     rig_free(rig);
 }
 
+/* A unit of 4 GiB, on a bus that carries one in 4.3 s. */
+static void test_large_unit(void **state)
+{
+    FlashTuning t = tuning_of(0, 1 * MS, 0);
+    Rig *rig;
+
+    (void)state;
+    t.bus.bytes_per_s = 1000000000;
+    rig = rig_new(shape_of(1, 1, 64, 1 << 20, 64), t);
+    put_write(rig, 0, 0, 1, 1, true);
+    assert_int_equal(run(rig, 1), (1ull << 32) + 1 * MS);
+    assert_int_equal(rig->dev.stats.programmed_bytes, 1ull << 32);
+    rig_free(rig);
+}
+
 static void test_write_through(void **state)
 {
     FlashTuning t = tuning_of(0, 1 * MS, 0);
@@ -1324,6 +1339,7 @@ int main(void)
         cmocka_unit_test(test_back_pressure),
         cmocka_unit_test(test_partial_units_make_room),
         cmocka_unit_test(test_flush_and_fua),
+        cmocka_unit_test(test_large_unit),
         cmocka_unit_test(test_write_through),
         cmocka_unit_test(test_read_hits_the_buffer),
         cmocka_unit_test(test_reset),

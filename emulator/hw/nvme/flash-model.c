@@ -68,6 +68,11 @@ uint32_t flash_dev_die(const FlashDev *dev, uint32_t zone, uint64_t unit)
     return zone % groups * width + (unit + zone / groups) % width;
 }
 
+static uint64_t unit_bytes(const FlashDev *dev)
+{
+    return (uint64_t)dev->unit_blocks * dev->media.shape.block_size;
+}
+
 static uint64_t zone_units(const FlashDev *dev, uint64_t blocks)
 {
     return (blocks + dev->unit_blocks - 1) / dev->unit_blocks;
@@ -356,7 +361,6 @@ static uint64_t program_ns(const FlashDev *dev)
 static void unit_issue(FlashDev *dev, FlashUnit *u)
 {
     FlashZone *z = &dev->zones[u->zone];
-    uint32_t bytes = dev->unit_blocks * dev->media.shape.block_size;
 
     list_remove(&dev->fill_head, &dev->fill_tail, u);
     z->fill = NULL;
@@ -375,7 +379,7 @@ static void unit_issue(FlashDev *dev, FlashUnit *u)
     u->op = (FlashOp) {
         .kind = FLASH_OP_PROGRAM,
         .die = flash_dev_die(dev, u->zone, u->block / dev->unit_blocks),
-        .bytes = bytes,
+        .bytes = unit_bytes(dev),
         .cell_ns = program_ns(dev),
         .started = unit_started,
         .done = unit_ended,
@@ -713,9 +717,7 @@ static void job_start(FlashDev *dev, FlashCmd *cmd, FlashOpKind kind,
     job->op.started = job_started;
     job->op.done = job_ended;
     job->op.arg = job;
-    if (kind == FLASH_OP_PROGRAM) {
-        job->op.bytes = dev->unit_blocks * dev->media.shape.block_size;
-    }
+    job->op.bytes = kind == FLASH_OP_PROGRAM ? unit_bytes(dev) : 0;
     job->next = dev->jobs;
     job->pprev = &dev->jobs;
     if (dev->jobs) {

@@ -41,7 +41,7 @@ typedef void FlashFire(FlashTime *ft, void *arg);
 struct FlashOp {
     FlashOpKind kind;
     uint32_t die;
-    uint32_t bytes;             /* to carry over the channel */
+    uint64_t bytes;             /* to carry over the channel */
     uint64_t cell_ns;           /* nominal time in the cell array */
     void (*started)(FlashTime *ft, FlashOp *op);    /* cell work begins */
     void (*done)(FlashTime *ft, FlashOp *op);

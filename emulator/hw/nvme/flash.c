@@ -1189,7 +1189,7 @@ static void nvme_flash_stream(void *opaque)
     qemu_chr_fe_write_all(&f->stream_be, (uint8_t *)json, strlen(json));
     qemu_chr_fe_write_all(&f->stream_be, (const uint8_t *)"\n", 1);
     timer_mod_ns(f->stream_timer,
-                 f->dev.time.now + f->params.stream_ms * SCALE_MS);
+                 f->dev.time.now + (uint64_t)f->params.stream_ms * SCALE_MS);
     nvme_flash_arm(f);
 }
 
