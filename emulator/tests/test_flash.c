@@ -866,6 +866,40 @@ static void test_orderly_close(void **state)
     rig_free(rig);
 }
 
+/* After a shutdown all is safe, also while the programs go on. */
+static void test_shutdown(void **state)
+{
+    FlashShape s = shape_of(1, 1, 1, 4096, 1);
+    FlashTuning t = tuning_of(0, 1 * MS, 0);
+    int status;
+    Rig *rig;
+    pid_t pid;
+
+    (void)state;
+    for (int cut = 0; cut < 2; cut++) {
+        unlink(path);
+        pid = fork();
+        if (!pid) {
+            rig = rig_open(&s, &t);
+            put_write(rig, 0, 0, 5, 3, false);
+            flash_dev_sync(&rig->dev);
+            if (cut) {
+                flash_dev_cut(&rig->dev, 2500 * US);
+            }
+            flash_time_run(&rig->dev.time, 2500 * US);
+            kill(getpid(), SIGKILL);
+        }
+        waitpid(pid, &status, 0);
+        assert_true(WIFSIGNALED(status));
+        rig = rig_open(&s, &t);
+        assert_int_equal(rig->dev.zones[0].accepted, 5);
+        assert_false(flash_dev_bad(&rig->dev, 0, 0, 5));
+        assert_int_equal(((uint64_t *)flash_dev_peek(&rig->dev, 0, 4, 1))[2],
+                         3);
+        rig_free(rig);
+    }
+}
+
 /* Random write windows: one of 8 blocks, on 2 dies, units of 4 blocks. */
 
 static Rig *window_rig(uint32_t buffer_blocks)
@@ -1357,6 +1391,7 @@ int main(void)
         cmocka_unit_test(test_cut_leaves_holes),
         cmocka_unit_test(test_kill),
         cmocka_unit_test(test_orderly_close),
+        cmocka_unit_test(test_shutdown),
         cmocka_unit_test(test_window_overwrites),
         cmocka_unit_test(test_window_slides),
         cmocka_unit_test(test_window_in_the_buffer),

@@ -27,7 +27,7 @@ struct FlashUnit {
     uint32_t nlb;               /* blocks filled */
     uint64_t seq;
     bool dropped;               /* its zone was reset */
-    bool kept;                  /* from a window: the image has its data */
+    bool kept;                  /* the image has its data already */
     bool begun;
     FlashWaiter *waiters;
     FlashUnit *next, *prev;     /* fill list or issued list */
@@ -1225,6 +1225,7 @@ void flash_dev_sync(FlashDev *dev)
             flash_media_begin(&dev->media, u->zone, u->block, u->nlb);
             flash_media_commit(&dev->media, u->zone, u->block, u->nlb, u->data,
                                u->oob);
+            u->kept = true;
         }
     }
 }
