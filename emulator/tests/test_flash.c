@@ -660,6 +660,31 @@ static void test_finish(void **state)
     rig_free(rig);
 }
 
+/* Finish comes after the zone's writes that wait, and pads what they leave. */
+static void test_finish_behind_writes(void **state)
+{
+    FlashTuning t = tuning_of(0, 1 * MS, 0);
+    Rig *rig;
+
+    (void)state;
+    t.buffer = BLOCK;
+    rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+    put_write(rig, 1, 0, 1, 1, false);
+    for (int i = 0; i < 3; i++) {
+        put_write(rig, 0, i, 1, 1, false);
+    }
+    submit(rig, FLASH_CMD_FINISH, 0, 0, 0);
+    submit(rig, FLASH_CMD_FINISH, 2, 0, 0);     /* has nothing to wait for */
+    assert_int_equal(rig->done, 2);
+    assert_int_equal(run(rig, 3), 3 * MS);
+    assert_int_equal(run(rig, 1), (1 + 4096) * MS);
+    assert_int_equal(rig->dev.stats.programs_full, 4);
+    assert_int_equal(rig->dev.stats.programs_finish, 4096 - 3);
+    assert_int_equal(rig->dev.stats.programmed_bytes, 4097ull * BLOCK);
+    assert_int_equal(rig->dev.zones[0].accepted, 3);
+    rig_free(rig);
+}
+
 /* What a reset drops is not programmed, not counted, and in nobody's way. */
 static void test_dropped_programs(void **state)
 {
@@ -1382,6 +1407,7 @@ int main(void)
         cmocka_unit_test(test_reset_drops_the_buffer),
         cmocka_unit_test(test_reset_overtakes_writes),
         cmocka_unit_test(test_finish),
+        cmocka_unit_test(test_finish_behind_writes),
         cmocka_unit_test(test_dropped_programs),
         cmocka_unit_test(test_open_and_close),
         cmocka_unit_test(test_service_time),

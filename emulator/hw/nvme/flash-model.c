@@ -573,7 +573,7 @@ static void write_ready(FlashDev *dev, FlashCmd *cmd)
     if (first) {
         pump(dev);
     }
-    if (dev->wait_head) {
+    if (dev->wait_head && cmd->kind != FLASH_CMD_FINISH) {
         dev->stats.waited++;
     }
 }
@@ -869,10 +869,16 @@ static void finish_start(FlashDev *dev, FlashCmd *cmd)
     z->finished = true;
 }
 
+/* Behind what waits for the buffer, in this zone, or to slide its window. */
 static void finish_ready(FlashDev *dev, FlashCmd *cmd)
 {
-    if (dev->media.zones[cmd->zone].flags & FLASH_ZONE_WINDOW) {
-        write_ready(dev, cmd);  /* behind what waits to slide the window */
+    const FlashCmd *w = dev->wait_head;
+
+    while (w && w->zone != cmd->zone) {
+        w = w->wait_next;
+    }
+    if (w || dev->media.zones[cmd->zone].flags & FLASH_ZONE_WINDOW) {
+        write_ready(dev, cmd);
         return;
     }
     cmd->pending = 1;
