@@ -316,6 +316,42 @@ static void test_read_overtakes(void **state)
     rig_free(rig);
 }
 
+/* So they do when the cache register holds the next program already. */
+static void test_suspend_with_cache(void **state)
+{
+    FlashTuning t = tuning_of(50 * US, 1 * MS, 0);
+    Rig *rig;
+
+    (void)state;
+    t.suspend = true;
+    t.resume_ns = 7 * US;
+    t.bus = bus;
+    rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+    fill(rig, 0, 0, 4);
+    flash_time_run(&rig->dev.time, 10 * MS);
+    put_write(rig, 0, 4, 3, 1, false);
+    /* the first is programmed, the second is ready, the third waits */
+    flash_time_run(&rig->dev.time, 10 * MS + XFER + 300 * US);
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    submit(rig, FLASH_CMD_READ, 0, 1, 1);
+    assert_int_equal(run(rig, 1), 10 * MS + XFER + 350 * US + XFER);
+    assert_int_equal(run(rig, 1), 10 * MS + XFER + 400 * US + 2 * XFER);
+    submit(rig, FLASH_CMD_FLUSH, 0, 0, 0);
+    assert_int_equal(run(rig, 1),
+                     10 * MS + XFER + 3 * MS + 107 * US + 2 * XFER);
+    /* while the second is on the bus: it comes through, and waits */
+    fill(rig, 0, 7, 8);
+    flash_time_run(&rig->dev.time, 20 * MS);
+    put_write(rig, 0, 8, 2, 1, false);
+    flash_time_run(&rig->dev.time, 20 * MS + XFER + 1 * US);
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    assert_int_equal(run(rig, 1), 20 * MS + XFER + 51 * US + XFER);
+    submit(rig, FLASH_CMD_FLUSH, 0, 0, 0);
+    assert_int_equal(run(rig, 1), 20 * MS + XFER + 2 * MS + 57 * US + XFER);
+    assert_int_equal(rig->dev.time.dies[0].active, 0);
+    rig_free(rig);
+}
+
 /* Writes. */
 
 /* Sustained bandwidth of a device whose buffer is small against the data. */
@@ -1390,6 +1426,7 @@ int main(void)
         cmocka_unit_test(test_read_leaves_the_bus),
         cmocka_unit_test(test_beyond_the_data),
         cmocka_unit_test(test_read_overtakes),
+        cmocka_unit_test(test_suspend_with_cache),
         cmocka_unit_test(test_write_bandwidth),
         cmocka_unit_test(test_qlc),
         cmocka_unit_test(test_femu),

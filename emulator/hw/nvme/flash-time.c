@@ -170,6 +170,7 @@ static void op_done(FlashTime *ft, FlashOp *op)
     FlashDie *die = op_die(ft, op);
 
     die->active--;
+    die->reading -= op->kind == FLASH_OP_READ;
     die->ops[op->kind]++;
     op->done(ft, op);           /* may free op */
     die_kick(ft, die);
@@ -246,6 +247,7 @@ static void op_begin(FlashTime *ft, FlashDie *die, FlashOp *op)
         die->wait_max_ns = wait;
     }
     die->active++;
+    die->reading += op->kind == FLASH_OP_READ;
     die->kind = op->kind;
     if (op->kind == FLASH_OP_PROGRAM) {
         xfer_begin(ft, op);
@@ -254,13 +256,16 @@ static void op_begin(FlashTime *ft, FlashDie *die, FlashOp *op)
     }
 }
 
-/* A read interrupts the program or erase in the cell array. */
+/*
+ * A read interrupts the program or erase in the cell array.  What it interrupts
+ * keeps its data, the read takes the page register, and a program that comes
+ * next keeps the cache register.
+ */
 static bool die_suspend(FlashTime *ft, FlashDie *die)
 {
     FlashOp *op = die->cell;
 
-    if (!ft->suspend || !op || op->kind == FLASH_OP_READ || die->parked ||
-        die->active > 1) {
+    if (!ft->suspend || !op || op->kind == FLASH_OP_READ || die->parked) {
         return false;
     }
     die->busy_ns += ft->now - op->since;
@@ -295,13 +300,13 @@ static void die_kick(FlashTime *ft, FlashDie *die)
         if (ft->read_first || ft->suspend) {
             read = first_read(die, &prev);
         }
-        if (read && die->parked && die->active == 1) {
+        if (read && die->parked && !die->reading) {
             /* more reads, before the interrupted work goes on */
             op_begin(ft, die, queue_take(&die->queue, prev));
             return;
         }
         if (die->parked) {
-            if (die->active == 1) {
+            if (!die->reading) {
                 FlashOp *op = die->parked;
 
                 die->parked = NULL;
@@ -400,7 +405,7 @@ void flash_time_clear(FlashTime *ft)
 
         die->queue = (FlashQueue) { 0 };
         die->cell = die->ready = die->parked = NULL;
-        die->active = die->transfers = 0;
+        die->active = die->reading = die->transfers = 0;
     }
     for (uint32_t i = 0; i < ft->nr_channels; i++) {
         ft->channels[i].queue = (FlashQueue) { 0 };

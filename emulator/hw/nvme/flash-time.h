@@ -67,6 +67,7 @@ typedef struct FlashDie {
     FlashOp *parked;            /* program or erase that a read suspended */
     FlashOpKind kind;           /* of the work in progress */
     uint32_t active;            /* page registers in use */
+    uint32_t reading;           /* of these, by reads */
     uint32_t transfers;         /* of these, on the bus or waiting for it */
     uint32_t slow;              /* percent of nominal cell time */
 
