@@ -1302,6 +1302,38 @@ static void test_image_of_another_shape(void **state)
     truncate(path, 0);
 }
 
+/* What a table of zones says is checked before it is used. */
+static void test_damaged_image(void **state)
+{
+    FlashShape s = shape_of(1, 1, 1, 4096, 1);
+    FlashMedia m;
+    static const struct {
+        size_t at, len;
+        uint64_t value;
+        const char *word;
+    } damage[] = {
+        { offsetof(FlashImageZone, wp), 8, 4097, "zone 5 has an impossible" },
+        { offsetof(FlashImageZone, wp), 8, UINT64_MAX, "write pointer" },
+        { offsetof(FlashImageZone, padded), 8, 1ull << 40, "padding" },
+        { offsetof(FlashImageZone, ahead), 8, 5000, "window" },
+        { offsetof(FlashImageZone, flags), 4, 1 << 31, "flags" },
+    };
+
+    (void)state;
+    unlink(path);
+    for (size_t i = 0; i < sizeof(damage) / sizeof(damage[0]); i++) {
+        char *field;
+
+        assert_null(flash_media_open(&m, path, &s));
+        m.zones[5].wp = 4096;
+        field = (char *)&m.zones[5] + damage[i].at;
+        memcpy(field, &damage[i].value, damage[i].len);
+        flash_media_close(&m);
+        assert_refused(s, damage[i].word);
+        unlink(path);
+    }
+}
+
 static void test_image_in_use(void **state)
 {
     FlashShape s = shape_of(1, 1, 1, 4096, 1);
@@ -1462,6 +1494,7 @@ int main(void)
         cmocka_unit_test(test_window_and_power),
         cmocka_unit_test(test_random_windows),
         cmocka_unit_test(test_image_of_another_shape),
+        cmocka_unit_test(test_damaged_image),
         cmocka_unit_test(test_image_in_use),
         cmocka_unit_test(test_random_cuts),
     };

@@ -82,6 +82,28 @@ static char *compare_shape(const char *path, const FlashShape *have,
     return NULL;
 }
 
+/* A damaged table would lead us out of the zones. */
+static char *check_zones(const FlashMedia *m, const char *path)
+{
+    uint64_t cap = m->shape.zone_cap;
+    char *s;
+
+    for (uint64_t i = 0; i < m->shape.nr_zones; i++) {
+        const FlashImageZone *z = &m->zones[i];
+        const char *what = z->wp > cap ? "write pointer" :
+                           z->padded > cap ? "padding" :
+                           z->ahead > cap ? "window" :
+                           z->flags & ~FLASH_ZONE_FLAGS ? "flags" : NULL;
+
+        if (what) {
+            return asprintf(&s, "flash.media '%s': damaged flash image: zone "
+                            "%llu has an impossible %s", path,
+                            (unsigned long long)i, what) < 0 ? NULL : s;
+        }
+    }
+    return NULL;
+}
+
 static char *check_image(FlashMedia *m, const char *path,
                          const FlashShape *want, uint64_t end, bool fresh)
 {
@@ -153,6 +175,10 @@ char *flash_media_open(FlashMedia *m, const char *path, const FlashShape *shape)
     m->bad = m->map + l.bad;
     m->oob = m->map + l.oob;
     m->data = m->map + l.data;
+    why = check_zones(m, path);
+    if (why) {
+        goto fail;
+    }
     return NULL;
 
 fail:

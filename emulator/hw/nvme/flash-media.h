@@ -61,6 +61,7 @@ enum {
     FLASH_ZONE_OFFLINE = 1 << 2,
     FLASH_ZONE_EXT_VALID = 1 << 3,  /* descriptor extension is set */
     FLASH_ZONE_WINDOW = 1 << 4,     /* has a random write window */
+    FLASH_ZONE_FLAGS = (1 << 5) - 1,
 };
 
 typedef struct FlashImageZone {
