@@ -504,6 +504,27 @@ static void test_flush_and_fua(void **state)
     rig_free(rig);
 }
 
+static void test_fua_read(void **state)
+{
+    FlashShape s = shape_of(1, 2, 1, 16384, 1);
+    FlashTuning t = tuning_of(50 * US, 1 * MS, 0);
+    Rig *rig = rig_new(s, t);
+    FlashCmd *cmd;
+
+    (void)state;
+    put_write(rig, 0, 0, 5, 1, false);          /* a unit and a quarter */
+    put_write(rig, 1, 0, 1, 1, false);
+    cmd = cmd_new(FLASH_CMD_READ, 0, 4, 1);
+    cmd->fua = true;
+    flash_dev_submit(&rig->dev, cmd);
+    assert_int_equal(rig->done, 2);
+    assert_int_equal(run(rig, 1), 1 * MS);
+    assert_int_equal(rig->dev.media.zones[0].wp, 5);
+    assert_false(flash_media_bad(&rig->dev.media, 0, 5));
+    assert_int_equal(rig->dev.media.zones[1].wp, 0);    /* not asked for */
+    rig_free(rig);
+}
+
 /* A unit of 4 GiB, on a bus that carries one in 4.3 s. */
 static void test_large_unit(void **state)
 {
@@ -1467,6 +1488,7 @@ int main(void)
         cmocka_unit_test(test_back_pressure),
         cmocka_unit_test(test_partial_units_make_room),
         cmocka_unit_test(test_flush_and_fua),
+        cmocka_unit_test(test_fua_read),
         cmocka_unit_test(test_large_unit),
         cmocka_unit_test(test_write_through),
         cmocka_unit_test(test_read_hits_the_buffer),

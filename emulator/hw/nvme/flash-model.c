@@ -602,6 +602,21 @@ static const FlashUnit *unit_of(const FlashDev *dev, uint32_t zone,
     return NULL;
 }
 
+/* A FUA read waits until what it reads is on flash. */
+static void read_through(FlashDev *dev, FlashCmd *cmd, uint64_t end)
+{
+    FlashZone *z = &dev->zones[cmd->zone];
+
+    if (z->fill && !z->fill->kept && end > z->fill->block) {
+        unit_issue(dev, z->fill);
+    }
+    for (FlashUnit *u = z->units; u; u = u->zone_next) {
+        if (!u->kept && cmd->block < u->block + u->nlb && end > u->block) {
+            unit_wait(u, cmd);
+        }
+    }
+}
+
 /* One cell read and one transfer for each row of pages that is touched. */
 static void read_ready(FlashDev *dev, FlashCmd *cmd)
 {
@@ -615,6 +630,9 @@ static void read_ready(FlashDev *dev, FlashCmd *cmd)
         end = limit;            /* beyond it there is nothing to read */
     }
     cmd->pending = 1;
+    if (cmd->fua) {
+        read_through(dev, cmd, end);
+    }
     if (block < end) {
         cmd->reads = alloc((end - 1) / dev->row_blocks -
                            block / dev->row_blocks + 1, sizeof(*cmd->reads));

@@ -53,7 +53,7 @@ typedef struct FlashDev FlashDev;
 
 struct FlashCmd {
     FlashCmdKind kind;
-    bool fua;
+    bool fua;                   /* a write ends, or a read begins, on flash */
     bool window;                /* write to it; open: the zone gets one */
     uint32_t zone;
     uint64_t block;             /* first block, from the zone's start */

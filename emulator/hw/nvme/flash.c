@@ -349,6 +349,7 @@ uint16_t nvme_flash_read(NvmeCtrl *n, NvmeRequest *req)
     cmd = nvme_flash_cmd(req, FLASH_CMD_READ, zone);
     cmd->block = block;
     cmd->nlb = nlb;
+    cmd->fua = le16_to_cpu(rw->control) & NVME_RW_FUA;
     nvme_flash_submit(f, cmd);
     return nvme_flash_end(req, NVME_SUCCESS);
 }
