@@ -772,6 +772,40 @@ static void test_dropped_programs(void **state)
     rig_free(rig);
 }
 
+/* Whatever a host sends, what is kept for it has a limit. */
+static void test_bounds(void **state)
+{
+    FlashTuning t = tuning_of(0, 1000 * MS, 0);
+    unsigned waiting = 0;
+    Rig *rig;
+
+    (void)state;
+    rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+    put_write(rig, 0, 0, 2, 1, false);
+    for (int i = 0; i < 1000; i++) {
+        put_write(rig, 1, 0, 8, 1, false);
+        submit(rig, FLASH_CMD_RESET, 1, 0, 0);
+    }
+    for (FlashOp *op = rig->dev.time.dies[0].queue.head; op; op = op->next) {
+        waiting++;
+    }
+    assert_true(waiting < 10);
+    for (int i = 0; i < 1000; i++) {
+        flash_dev_cut(&rig->dev, (10000 - i) * MS);
+        flash_dev_cut(&rig->dev, (10000 + i) * MS);
+    }
+    assert_true(rig->dev.time.heap_len < 10);
+    drain(rig);
+    assert_int_equal(rig->dev.stats.cuts, 1);
+    assert_int_equal(rig->dev.time.now, 9001 * MS);
+    flash_dev_power_on(&rig->dev);
+    flash_dev_cut(&rig->dev, 9500 * MS);
+    flash_dev_forget_cuts(&rig->dev);
+    drain(rig);
+    assert_int_equal(rig->dev.stats.cuts, 1);
+    rig_free(rig);
+}
+
 static void test_open_and_close(void **state)
 {
     FlashTuning t = tuning_of(0, 0, 0);
@@ -1500,6 +1534,7 @@ int main(void)
         cmocka_unit_test(test_finish),
         cmocka_unit_test(test_finish_behind_writes),
         cmocka_unit_test(test_dropped_programs),
+        cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_open_and_close),
         cmocka_unit_test(test_service_time),
         cmocka_unit_test(test_slow_die_and_failed_program),

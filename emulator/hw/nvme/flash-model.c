@@ -294,8 +294,6 @@ static void flushes_check(FlashDev *dev)
     }
 }
 
-static void cut_now(FlashTime *ft, void *arg);
-
 static void unit_started(FlashTime *ft, FlashOp *op)
 {
     FlashUnit *u = op->arg;
@@ -321,7 +319,7 @@ static void unit_started(FlashTime *ft, FlashOp *op)
         flash_media_begin(&dev->media, u->zone, u->block, u->nlb);
     }
     if (dev->trouble.cut_at_program && !--dev->trouble.cut_at_program) {
-        flash_time_at(ft, ft->now, cut_now, (void *)(uintptr_t)dev->cut_epoch);
+        flash_dev_cut(dev, ft->now);
     }
 }
 
@@ -1167,12 +1165,10 @@ static void drop_all(FlashDev *dev)
 
 static void cut_now(FlashTime *ft, void *arg)
 {
-    FlashDev *dev = time_dev(ft);
+    FlashDev *dev = arg;
 
-    if ((uintptr_t)arg != (uintptr_t)dev->cut_epoch || !dev->powered) {
-        return;
-    }
     dev->powered = false;
+    dev->cut_at = UINT64_MAX;
     dev->stats.cuts++;
     drop_all(dev);
     while (dev->cmds) {
@@ -1182,14 +1178,20 @@ static void cut_now(FlashTime *ft, void *arg)
     dev->lost_power(dev);
 }
 
+/* Only the first of several counts: what comes after it finds no power. */
 void flash_dev_cut(FlashDev *dev, uint64_t when)
 {
-    flash_time_at(&dev->time, when, cut_now, (void *)(uintptr_t)dev->cut_epoch);
+    if (dev->powered && when < dev->cut_at) {
+        flash_time_forget(&dev->time, cut_now);
+        flash_time_at(&dev->time, when, cut_now, dev);
+        dev->cut_at = when;
+    }
 }
 
 void flash_dev_forget_cuts(FlashDev *dev)
 {
-    dev->cut_epoch++;
+    flash_time_forget(&dev->time, cut_now);
+    dev->cut_at = UINT64_MAX;
     dev->trouble.cut_at_program = 0;
 }
 
@@ -1231,6 +1233,7 @@ char *flash_dev_open(FlashDev *dev, const char *path, const FlashShape *shape)
     dev->wait_tail = &dev->wait_head;
     dev->flush_tail = &dev->flush_head;
     dev->powered = true;
+    dev->cut_at = UINT64_MAX;
     for (uint32_t i = 0; i < shape->nr_zones; i++) {
         zone_load(dev, i);
     }

@@ -143,7 +143,7 @@ struct FlashDev {
     uint32_t row_blocks;        /* ... of a page on all planes */
     uint32_t units_per_block;
     uint64_t service_free;
-    uint64_t cut_epoch;
+    uint64_t cut_at;            /* the power goes; UINT64_MAX: it does not */
     uint64_t seq;
     FlashZone *zones;
     FlashCmd *cmds;
@@ -193,7 +193,10 @@ bool flash_dev_bad(const FlashDev *dev, uint32_t zone, uint64_t block,
 /* The zone's window ends; what it holds is committed. */
 void flash_dev_end_window(FlashDev *dev, uint32_t zone);
 
-/* Cut the power at that instant (at the next flash_time_run(), if past). */
+/*
+ * Cut the power at that instant (at the next flash_time_run(), if past), unless
+ * it goes before.
+ */
 void flash_dev_cut(FlashDev *dev, uint64_t when);
 void flash_dev_power_on(FlashDev *dev);
 void flash_dev_forget_cuts(FlashDev *dev);

@@ -41,15 +41,9 @@ static bool event_before(const FlashEvent *a, const FlashEvent *b)
     return a->when != b->when ? a->when < b->when : a->order < b->order;
 }
 
-static void heap_push(FlashTime *ft, FlashEvent ev)
+/* Place i is free: ev goes there, or as far towards the top as it belongs. */
+static void heap_up(FlashTime *ft, size_t i, FlashEvent ev)
 {
-    size_t i = ft->heap_len++;
-
-    if (ft->heap_len > ft->heap_cap) {
-        ft->heap_cap = ft->heap_cap ? 2 * ft->heap_cap : 64;
-        ft->heap = realloc(ft->heap, ft->heap_cap * sizeof(*ft->heap));
-        assert(ft->heap);
-    }
     while (i && event_before(&ev, &ft->heap[(i - 1) / 2])) {
         ft->heap[i] = ft->heap[(i - 1) / 2];
         i = (i - 1) / 2;
@@ -57,12 +51,25 @@ static void heap_push(FlashTime *ft, FlashEvent ev)
     ft->heap[i] = ev;
 }
 
-static FlashEvent heap_pop(FlashTime *ft)
+static void heap_push(FlashTime *ft, FlashEvent ev)
 {
-    FlashEvent top = ft->heap[0];
-    FlashEvent last = ft->heap[--ft->heap_len];
-    size_t i = 0, child;
+    if (ft->heap_len == ft->heap_cap) {
+        ft->heap_cap = ft->heap_cap ? 2 * ft->heap_cap : 64;
+        ft->heap = realloc(ft->heap, ft->heap_cap * sizeof(*ft->heap));
+        assert(ft->heap);
+    }
+    heap_up(ft, ft->heap_len++, ev);
+}
 
+static FlashEvent heap_take(FlashTime *ft, size_t i)
+{
+    FlashEvent taken = ft->heap[i];
+    FlashEvent last = ft->heap[--ft->heap_len];
+    size_t child;
+
+    if (i == ft->heap_len) {
+        return taken;
+    }
     while ((child = 2 * i + 1) < ft->heap_len) {
         if (child + 1 < ft->heap_len &&
             event_before(&ft->heap[child + 1], &ft->heap[child])) {
@@ -74,8 +81,8 @@ static FlashEvent heap_pop(FlashTime *ft)
         ft->heap[i] = ft->heap[child];
         i = child;
     }
-    ft->heap[i] = last;
-    return top;
+    heap_up(ft, i, last);
+    return taken;
 }
 
 static void event_set(FlashTime *ft, uint64_t when, FlashFire *fire, void *arg,
@@ -95,6 +102,20 @@ static void event_set(FlashTime *ft, uint64_t when, FlashFire *fire, void *arg,
 void flash_time_at(FlashTime *ft, uint64_t when, FlashFire *fire, void *arg)
 {
     event_set(ft, when, fire, arg, 0);
+}
+
+void flash_time_forget(FlashTime *ft, FlashFire *fire)
+{
+    size_t i = 0;
+
+    while (i < ft->heap_len) {
+        if (ft->heap[i].fire == fire) {
+            heap_take(ft, i);
+            i = 0;              /* what took its place may be anywhere */
+        } else {
+            i++;
+        }
+    }
 }
 
 static FlashDie *op_die(FlashTime *ft, FlashOp *op)
@@ -365,7 +386,7 @@ bool flash_time_next(const FlashTime *ft, uint64_t *when)
 void flash_time_run(FlashTime *ft, uint64_t until)
 {
     while (ft->heap_len && ft->heap[0].when <= until) {
-        FlashEvent ev = heap_pop(ft);
+        FlashEvent ev = heap_take(ft, 0);
 
         ft->now = ev.when;
         if (ev.fire == cell_end && ((FlashOp *)ev.arg)->turn != ev.turn) {
