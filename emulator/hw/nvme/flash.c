@@ -26,6 +26,10 @@
 #include "flash-model.h"
 #include "trace.h"
 
+#define NVME_FLASH_UNARMED      UINT64_MAX
+#define NVME_FLASH_MAX_RANGES   1024
+#define NVME_FLASH_MAX_ORPHANS  (64 * MiB)
+
 /* What the user asked for; the shape is fixed once the device exists. */
 typedef struct NvmeFlashParams {
     char *media;
@@ -57,7 +61,7 @@ struct NvmeFlash {
     NvmeFlashParams params;
     NvmeNamespace *ns;
     QEMUTimer *timer;
-    uint64_t armed;             /* what the timer is set to; 0: nothing */
+    uint64_t armed;             /* what the timer is set to */
     bool powered;
     Chardev *stream;
     CharBackend stream_be;
@@ -86,8 +90,8 @@ static void nvme_flash_arm(NvmeFlash *f)
     uint64_t when;
 
     if (!flash_time_next(&f->dev.time, &when)) {
-        if (f->armed) {
-            f->armed = 0;
+        if (f->armed != NVME_FLASH_UNARMED) {
+            f->armed = NVME_FLASH_UNARMED;
             timer_del(f->timer);
         }
     } else if (when != f->armed) {
@@ -1444,6 +1448,7 @@ void nvme_flash_instance_init(NvmeNamespace *ns)
     f->dev.tuning.delay_read = f->dev.tuning.delay_program = true;
     f->dev.tuning.delay_erase = f->dev.tuning.delay_transfer = true;
     f->random = 1;
+    f->armed = NVME_FLASH_UNARMED;
     QTAILQ_INIT(&f->ranges);
 }
 
