@@ -7,16 +7,15 @@ Times are asserted in virtual time only.
 import json
 import os
 import re
-import socket
 import statistics
 import subprocess
 from pathlib import Path
 
 import pytest
+from bare import PROFILES, STOPPED, Monitor, device
 
 HERE = Path(__file__).resolve().parent
 MODEL = HERE.parent / "hw/nvme"
-PROFILES = HERE.parent / "profiles"
 MIB = 1 << 20
 LOCKSTEP = {"clock": "virtual", "cpus": 1, "module": False}
 # A small device whose buffer holds nothing back by itself: 2 dies, units of 16 KiB.
@@ -54,59 +53,8 @@ def test_model(tmp_path: Path) -> None:
 
 # Properties, without a guest.
 
-def device(media: Path, profile: str = "dram", **settings: str) -> list[str]:
-    args = ["-device", "nvme,id=nvme0,serial=mtftl", "-readconfig", str(PROFILES / f"{profile}.cfg"),
-            "-set", f"device.ns0.flash.media={media}"]
-    for key, value in settings.items():
-        args += ["-set", f"device.ns0.{key}={value}"]
-    return args
-
-
-BARE = ["-nodefaults", "-display", "none", "-machine", "q35", "-accel", "tcg", "-global", "apic-common.vapic=off", "-S"]
-
-
-class Monitor:
-    """A QEMU that does not run its guest, and its QMP socket."""
-
-    def __init__(self, binary: Path, bios: Path, *args: str) -> None:
-        ours, theirs = socket.socketpair()
-        self.process = subprocess.Popen(
-            [binary, *BARE, "-bios", str(bios), "-chardev", f"socket,id=qmp,fd={theirs.fileno()}",
-             "-mon", "chardev=qmp,mode=control", *args],
-            pass_fds=[theirs.fileno()])
-        theirs.close()
-        self.stream = ours.makefile("rw")
-        self.stream.readline()
-        self("qmp_capabilities")
-
-    def __call__(self, name: str, **arguments: object) -> dict:
-        self.stream.write(json.dumps({"execute": name, "arguments": arguments}) + "\n")
-        self.stream.flush()
-        while True:
-            answer = json.loads(self.stream.readline())
-            if "event" not in answer:
-                return answer
-
-    def get(self, name: str) -> object:
-        return self("qom-get", path="/machine/peripheral/ns0", property=f"flash.{name}")["return"]
-
-    def set(self, name: str, value: object) -> dict:
-        return self("qom-set", path="/machine/peripheral/ns0", property=f"flash.{name}", value=value)
-
-    def end(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-
-@pytest.fixture
-def bios(tmp_path: Path) -> Path:
-    image = tmp_path / "bios"
-    image.write_bytes(b"\xf4" * 65536)
-    return image
-
-
 def refuses(binary: Path, bios: Path, args: list[str]) -> str:
-    done = subprocess.run([binary, *BARE, "-bios", bios, *args], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([binary, *STOPPED, "-bios", bios, *args], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1, done.stderr
     lines = [x for x in done.stderr.splitlines() if x]
     assert len(lines) == 1, done.stderr

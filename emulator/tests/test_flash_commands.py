@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The flash device's front end, command by command, without a guest: also what no orderly driver sends."""
+
+from pathlib import Path
+
+from bare import Driver, device, driver
+
+# Zones of 16 MiB on 2 dies, units of 16 KiB: a program of 1 ms, a read of 50 us.
+SMALL = {"flash.size": "1G", "zoned.zone_size": "16M", "zoned.zone_capacity": "12M", "flash.channels": "2",
+         "flash.page": "16K", "flash.program_ns": "1000000", "flash.read_ns": "50000", "flash.erase_ns": "3000000"}
+
+
+def flash(drive: Driver, action: int, a: int = 0, b: int = 0, c: int = 0, nsid: int = 1) -> int:
+    return drive.admin(0xC0, nsid=nsid, cdw10=action, cdw11=a, cdw13=b, cdw15=c)[0]
+
+
+def test_fua_read(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """What it returned survives a cut."""
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL)) as drive:
+        assert drive.write(0) == 0 and drive.write(4096) == 0
+        assert drive.read(0, cdw12=1 << 30) == 0x61
+        assert drive.read(4096) == 0x61
+        assert flash(drive, 1) == 0 and flash(drive, 0) == 0
+        assert (drive.read(0), drive.read(4096)) == (0x61, 0)
+
+
+def test_long_stream_interval(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """Intervals of more than 4.3 s do not wrap."""
+    stream = tmp_path / "stream"
+    settings = SMALL | {"flash.stream": "s", "flash.stream_ms": "5000"}
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **settings),
+                "-chardev", f"file,id=s,path={stream}") as drive:
+        drive.step(4_900_000_000)
+        assert len(stream.read_text().splitlines()) == 1
+        drive.step(200_000_000)
+        assert len(stream.read_text().splitlines()) == 2
