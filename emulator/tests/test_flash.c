@@ -1016,6 +1016,36 @@ static void test_shutdown(void **state)
     }
 }
 
+/* A write of an instant device: counted as what it was, or undone. */
+static void test_instant_write(void **state)
+{
+    FlashShape s = shape_of(1, 1, 1, 4096, 1);
+    Rig *rig;
+
+    (void)state;
+    s.meta_size = 16;
+    rig = rig_new(s, tuning_of(0, 0, 0));
+    assert_true(flash_dev_instant(&rig->dev, 0));
+    flash_dev_write_begin(&rig->dev, 0, 3);
+    flash_dev_write_end(&rig->dev, FLASH_CMD_APPEND, 0, 3);
+    assert_int_equal(rig->dev.stats.cmds[FLASH_CMD_APPEND], 1);
+    assert_int_equal(rig->dev.stats.cmds[FLASH_CMD_WRITE], 0);
+    flash_dev_write_begin(&rig->dev, 0, 5);
+    memset(flash_media_data(&rig->dev.media, 3), 1, 2 * BLOCK);
+    memset(flash_media_oob(&rig->dev.media, 3), 1, 2 * 16);
+    flash_dev_write_undo(&rig->dev, 0, 5);
+    assert_int_equal(rig->dev.zones[0].accepted, 3);
+    assert_int_equal(rig->dev.zones[0].programmed, 3);
+    assert_int_equal(rig->dev.media.zones[0].wp, 3);
+    assert_false(flash_media_bad(&rig->dev.media, 0, 8));
+    /* what comes to lie there finds it erased */
+    for (size_t i = 0; i < 5 * BLOCK; i++) {
+        assert_int_equal(flash_media_data(&rig->dev.media, 3)[i], 0);
+    }
+    assert_int_equal(flash_media_oob(&rig->dev.media, 3)[17], 0);
+    rig_free(rig);
+}
+
 /* Random write windows: one of 8 blocks, on 2 dies, units of 4 blocks. */
 
 static Rig *window_rig(uint32_t buffer_blocks)
@@ -1544,6 +1574,7 @@ int main(void)
         cmocka_unit_test(test_kill),
         cmocka_unit_test(test_orderly_close),
         cmocka_unit_test(test_shutdown),
+        cmocka_unit_test(test_instant_write),
         cmocka_unit_test(test_window_overwrites),
         cmocka_unit_test(test_window_slides),
         cmocka_unit_test(test_window_in_the_buffer),

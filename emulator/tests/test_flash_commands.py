@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from bare import Driver, device, driver
+from bare import APPEND, DATA, NOWHERE, WRITE, Driver, device, driver
 
 # Zones of 16 MiB on 2 dies, units of 16 KiB: a program of 1 ms, a read of 50 us.
 SMALL = {"flash.size": "1G", "zoned.zone_size": "16M", "zoned.zone_capacity": "12M", "flash.channels": "2",
@@ -12,6 +12,26 @@ SMALL = {"flash.size": "1G", "zoned.zone_size": "16M", "zoned.zone_capacity": "1
 
 def flash(drive: Driver, action: int, a: int = 0, b: int = 0, c: int = 0, nsid: int = 1) -> int:
     return drive.admin(0xC0, nsid=nsid, cdw10=action, cdw11=a, cdw13=b, cdw15=c)[0]
+
+
+def test_failed_transfer_leaves_the_zone_alone(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """With no delay at all data goes straight to the image: what does not come must not count."""
+    with driver(emulator_binary, bios, *device(tmp_path / "media")) as drive:
+        assert drive.write(0, 2) == 0
+        assert drive.io(WRITE, prp=NOWHERE, cdw10=2)[0] == 0x04
+        assert drive.io(WRITE, prp=DATA, prp2=NOWHERE, cdw10=2, cdw12=1)[0] == 0x04
+        assert [drive.read(lba) for lba in range(4)] == [0x61, 0x61, 0, 0]
+        assert drive.write(2, 1, byte=0x62) == 0
+        assert [drive.read(lba) for lba in range(4)] == [0x61, 0x61, 0x62, 0]
+        stats = drive.stats()
+        assert stats["commands"]["write"] == 2 and stats["written_bytes"] == 3 * 4096
+
+
+def test_instant_appends_are_appends(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    with driver(emulator_binary, bios, *device(tmp_path / "media")) as drive:
+        assert drive.io(APPEND, prp=DATA, cdw10=0) == (0, 0)
+        assert drive.io(APPEND, prp=DATA, cdw10=0) == (0, 1)
+        assert drive.stats()["commands"]["append"] == 2 and drive.stats()["commands"]["write"] == 0
 
 
 def test_fua_read(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:

@@ -265,6 +265,17 @@ void flash_media_commit(FlashMedia *m, uint32_t zone, uint64_t block,
     flash_media_mark(m, lba, nlb, false);
 }
 
+void flash_media_undo(FlashMedia *m, uint32_t zone, uint64_t block,
+                      uint32_t nlb)
+{
+    uint64_t lba = zone * m->shape.zone_blocks + block;
+
+    m->zones[zone].wp = block;
+    memset(flash_media_data(m, lba), 0, (size_t)nlb * m->shape.block_size);
+    memset(flash_media_oob(m, lba), 0, (size_t)nlb * m->shape.meta_size);
+    flash_media_mark(m, lba, nlb, false);
+}
+
 /*
  * Whole host pages go back to the host, the ragged ends are cleared.  No host
  * has larger pages than these.

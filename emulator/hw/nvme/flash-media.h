@@ -113,6 +113,10 @@ void flash_media_begin(FlashMedia *m, uint32_t zone, uint64_t block,
 void flash_media_commit(FlashMedia *m, uint32_t zone, uint64_t block,
                         uint32_t nlb, const void *data, const void *oob);
 
+/* What began did not come: the zone ends at the block again. */
+void flash_media_undo(FlashMedia *m, uint32_t zone, uint64_t block,
+                      uint32_t nlb);
+
 /* The zone is empty again; its memory goes back to the host. */
 void flash_media_reset(FlashMedia *m, uint32_t zone);
 

@@ -1021,18 +1021,28 @@ void flash_dev_write_begin(FlashDev *dev, uint32_t zone, uint32_t nlb)
     z->programmed = z->accepted + nlb;
 }
 
-void flash_dev_write_end(FlashDev *dev, uint32_t zone, uint64_t block,
+void flash_dev_write_end(FlashDev *dev, FlashCmdKind kind, uint32_t zone,
                          uint32_t nlb)
 {
     uint64_t bytes = (uint64_t)nlb * dev->media.shape.block_size;
+    FlashZone *z = &dev->zones[zone];
 
-    flash_media_mark(&dev->media, zone * dev->media.shape.zone_blocks + block,
-                     nlb, false);
-    dev->zones[zone].accepted += nlb;
-    dev->zones[zone].open = true;
-    dev->stats.cmds[FLASH_CMD_WRITE]++;
+    flash_media_mark(&dev->media,
+                     zone * dev->media.shape.zone_blocks + z->accepted, nlb,
+                     false);
+    z->accepted += nlb;
+    z->open = true;
+    dev->stats.cmds[kind]++;
     dev->stats.written_bytes += bytes;
     dev->stats.programmed_bytes += bytes;
+}
+
+void flash_dev_write_undo(FlashDev *dev, uint32_t zone, uint32_t nlb)
+{
+    FlashZone *z = &dev->zones[zone];
+
+    flash_media_undo(&dev->media, zone, z->accepted, nlb);
+    z->programmed = z->accepted;
 }
 
 const uint8_t *flash_dev_peek(const FlashDev *dev, uint32_t zone,

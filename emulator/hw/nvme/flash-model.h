@@ -174,10 +174,14 @@ void flash_dev_submit(FlashDev *dev, FlashCmd *cmd);
 /* Nothing takes time and nothing waits: data may go straight to the media. */
 bool flash_dev_instant(const FlashDev *dev, uint32_t zone);
 
-/* A write of an instant device: make room on the media, then fill it. */
+/*
+ * A write of an instant device: make room on the media behind what the zone
+ * holds, then fill it; undo: it could not be filled.
+ */
 void flash_dev_write_begin(FlashDev *dev, uint32_t zone, uint32_t nlb);
-void flash_dev_write_end(FlashDev *dev, uint32_t zone, uint64_t block,
+void flash_dev_write_end(FlashDev *dev, FlashCmdKind kind, uint32_t zone,
                          uint32_t nlb);
+void flash_dev_write_undo(FlashDev *dev, uint32_t zone, uint32_t nlb);
 
 /*
  * What the blocks hold now.  peek: through a pointer into the media, when

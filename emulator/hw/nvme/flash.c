@@ -400,6 +400,7 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
     uint32_t idx = slba / ns->zone_size;
     uint64_t block = slba % ns->zone_size;
     bool window = zone->d.za & NVME_ZA_ZRWA_VALID;
+    FlashCmdKind kind = append ? FLASH_CMD_APPEND : FLASH_CMD_WRITE;
     FlashCmd *cmd;
     uint16_t status;
 
@@ -419,12 +420,16 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
         status = nvme_flash_fetch(n, req, nlb, zeroes,
                                   flash_media_data(&dev->media, lba),
                                   flash_media_oob(&dev->media, lba));
-        flash_dev_write_end(dev, idx, block, nlb);
         nvme_sg_unmap(&req->sg);
+        if (status) {
+            flash_dev_write_undo(dev, idx, nlb);
+            return status;
+        }
+        flash_dev_write_end(dev, kind, idx, nlb);
         zone->w_ptr += nlb;
         nvme_finalize_zoned_write(ns, req);
         nvme_flash_begin(req);
-        return nvme_flash_end(req, status);
+        return nvme_flash_end(req, NVME_SUCCESS);
     }
 
     cmd = g_new0(FlashCmd, 1);
@@ -444,7 +449,7 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
         return status;
     }
     nvme_flash_begin(req);
-    cmd->kind = append ? FLASH_CMD_APPEND : FLASH_CMD_WRITE;
+    cmd->kind = kind;
     cmd->zone = idx;
     cmd->block = block;
     cmd->nlb = nlb;
