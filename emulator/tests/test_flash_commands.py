@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from bare import APPEND, DATA, NOWHERE, WRITE, Driver, device, driver
+from bare import APPEND, BAR, DATA, NOWHERE, WRITE, Driver, device, driver
 
 # Zones of 16 MiB on 2 dies, units of 16 KiB: a program of 1 ms, a read of 50 us.
 SMALL = {"flash.size": "1G", "zoned.zone_size": "16M", "zoned.zone_capacity": "12M", "flash.channels": "2",
@@ -12,6 +12,21 @@ SMALL = {"flash.size": "1G", "zoned.zone_size": "16M", "zoned.zone_capacity": "1
 
 def flash(drive: Driver, action: int, a: int = 0, b: int = 0, c: int = 0, nsid: int = 1) -> int:
     return drive.admin(0xC0, nsid=nsid, cdw10=action, cdw11=a, cdw13=b, cdw15=c)[0]
+
+
+def test_completions_into_our_own_registers(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """A completion queue in the controller's doorbells: an append's result rings one, and deletes its own queue."""
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL), cq=BAR + 0x1000) as drive:
+        slot = drive.tail[0]
+        drive.place(0, slot, 0x00, cdw10=1)             # Delete I/O Submission Queue 1
+        drive.submit(1, APPEND, nsid=1, prp=DATA, cdw10=0)
+        drive.step(2000000)
+        for _ in range(slot):                           # the last one's result is the doorbell's value
+            drive.submit(1, APPEND, nsid=1, prp=DATA, cdw10=0)
+        drive.submit(1, APPEND, nsid=1, prp=DATA, cdw10=0)
+        drive.step(2000000)
+        assert drive.stats()["commands"]["append"] >= 1
+        assert drive.reg(0x1C) & 2                      # the controller gives up
 
 
 def test_failed_transfer_leaves_the_zone_alone(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
