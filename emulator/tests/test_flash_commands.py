@@ -3,7 +3,8 @@
 
 from pathlib import Path
 
-from bare import APPEND, BAR, DATA, NOWHERE, WRITE, Driver, device, driver
+import pytest
+from bare import APPEND, BAR, DATA, FLUSH, NOWHERE, READ, WRITE, Driver, device, driver
 
 # Zones of 16 MiB on 2 dies, units of 16 KiB: a program of 1 ms, a read of 50 us.
 SMALL = {"flash.size": "1G", "zoned.zone_size": "16M", "zoned.zone_capacity": "12M", "flash.channels": "2",
@@ -69,3 +70,24 @@ def test_long_stream_interval(emulator_binary: Path, bios: Path, tmp_path: Path)
         assert len(stream.read_text().splitlines()) == 1
         drive.step(200_000_000)
         assert len(stream.read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("shared", (False, True))
+def test_unplug(emulator_binary: Path, bios: Path, tmp_path: Path, shared: bool) -> None:
+    """The controller goes while its programs go on; the namespace stays."""
+    args = device(tmp_path / "media", **SMALL)
+    if shared:
+        args[:2] = ["-device", "nvme-subsys,id=sub0", "-device", "nvme,id=nvme0,serial=mtftl,subsys=sub0,addr=4",
+                    "-device", "nvme,id=nvme1,serial=mtftl,subsys=sub0,addr=5"]
+    with driver(emulator_binary, bios, *args) as drive:
+        drive.store(DATA, b"a" * 4096)
+        for lba in range(16):
+            drive.submit(1, WRITE, nsid=1, prp=DATA, cdw10=lba)
+        drive.submit(1, READ, nsid=1, prp=DATA, cdw10=0)
+        drive.submit(1, FLUSH, nsid=1)
+        assert "return" in drive("device_del", id="nvme0")
+        drive.qtest("outl 0xae10 0")
+        drive.qtest(f"outl 0xae08 {1 << 4}")
+        assert "error" in drive("qom-get", path="/machine/peripheral/nvme0", property="serial")
+        drive.step(10_000_000)
+        assert drive.stats()["buffer_used"] == 0 and drive.stats()["programs_full"] == 4

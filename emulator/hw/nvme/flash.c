@@ -105,20 +105,27 @@ static void nvme_flash_run(NvmeFlash *f)
     flash_time_run(&f->dev.time, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
 }
 
+/* Whoever has commands here: a shared namespace has several controllers. */
+static void nvme_flash_each_ctrl(NvmeFlash *f, void (*call)(NvmeCtrl *n))
+{
+    for (uint32_t i = 0; i < NVME_MAX_CONTROLLERS; i++) {
+        NvmeCtrl *n = nvme_subsys_ctrl(f->ns->subsys, i);
+
+        if (n) {
+            call(n);
+        }
+    }
+}
+
 static void nvme_flash_timer(void *opaque)
 {
     NvmeFlash *f = opaque;
-    NvmeCtrl *n = f->ns->flash_ctrl;
 
-    f->armed = 0;
-    if (n) {
-        nvme_hold_cqes(n);
-    }
+    f->armed = NVME_FLASH_UNARMED;
+    nvme_flash_each_ctrl(f, nvme_hold_cqes);
     nvme_flash_run(f);
     nvme_flash_arm(f);
-    if (n) {
-        nvme_release_cqes(n);
-    }
+    nvme_flash_each_ctrl(f, nvme_release_cqes);
 }
 
 /* Completion. */
@@ -185,7 +192,6 @@ void nvme_flash_begin(NvmeRequest *req)
     req->aiocb = NULL;
     req->status = NVME_SUCCESS;
     req->flash_pending = 1;
-    req->ns->flash_ctrl = nvme_ctrl(req);
 }
 
 uint16_t nvme_flash_end(NvmeRequest *req, uint16_t status)
@@ -238,9 +244,12 @@ bool nvme_flash_cancel(NvmeRequest *req)
     }
     req->flash_pending = 0;
     g_clear_pointer(&req->opaque, g_free);
-    /* a broadcast flush has commands on several namespaces */
+    /*
+     * A broadcast flush has commands on several namespaces, and one may have
+     * been detached meanwhile.
+     */
     for (uint32_t i = 1; i <= NVME_MAX_NAMESPACES; i++) {
-        NvmeNamespace *ns = nvme_ns(n, i);
+        NvmeNamespace *ns = nvme_subsys_ns(n->subsys, i);
         FlashCmd *cmd = ns && ns->flash ? ns->flash->dev.cmds : NULL;
 
         for (; cmd; cmd = cmd->next) {
