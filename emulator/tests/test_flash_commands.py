@@ -15,6 +15,17 @@ def flash(drive: Driver, action: int, a: int = 0, b: int = 0, c: int = 0, nsid: 
     return drive.admin(0xC0, nsid=nsid, cdw10=action, cdw11=a, cdw13=b, cdw15=c)[0]
 
 
+def test_flush_of_all_tells_each_error(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    second = ["-device", "nvme-ns,id=ns1,bus=nvme0,nsid=2,zoned=on,logical_block_size=4096,physical_block_size=4096,"
+              f"flash.size=1G,zoned.zone_size=16M,flash.media={tmp_path / 'second'}"]
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL), *second) as drive:
+        assert drive.io(FLUSH, nsid=0xFFFFFFFF)[0] == 0
+        assert flash(drive, 1) == 0
+        assert drive.io(FLUSH, nsid=2)[0] == 0
+        assert drive.io(FLUSH)[0] == 0x06
+        assert drive.io(FLUSH, nsid=0xFFFFFFFF)[0] == 0x06
+
+
 def test_completions_into_our_own_registers(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     """A completion queue in the controller's doorbells: an append's result rings one, and deletes its own queue."""
     with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL), cq=BAR + 0x1000) as drive:

@@ -477,7 +477,7 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
 uint16_t nvme_flash_flush(NvmeCtrl *n, NvmeRequest *req, uint32_t nsid)
 {
     NvmeNamespace *ns;
-    uint16_t status = NVME_SUCCESS;
+    uint16_t status, first = NVME_SUCCESS;
 
     nvme_flash_begin(req);
     for (uint32_t i = 1; i <= NVME_MAX_NAMESPACES; i++) {
@@ -486,17 +486,19 @@ uint16_t nvme_flash_flush(NvmeCtrl *n, NvmeRequest *req, uint32_t nsid)
             continue;
         }
         if (!ns->flash) {
-            status = blk_flush(ns->blkconf.blk) < 0 ? NVME_WRITE_FAULT : status;
-            continue;
+            status = blk_flush(ns->blkconf.blk) < 0 ? NVME_WRITE_FAULT :
+                                                      NVME_SUCCESS;
+        } else {
+            status = nvme_flash_check(ns);
+            if (!status) {
+                nvme_flash_submit(ns->flash,
+                                  nvme_flash_cmd(req, FLASH_CMD_FLUSH, 0));
+                nvme_flash_arm(ns->flash);
+            }
         }
-        status = nvme_flash_check(ns);
-        if (!status) {
-            nvme_flash_submit(ns->flash,
-                              nvme_flash_cmd(req, FLASH_CMD_FLUSH, 0));
-            nvme_flash_arm(ns->flash);
-        }
+        first = first ? first : status;
     }
-    return nvme_flash_end(req, status);
+    return nvme_flash_end(req, first);
 }
 
 static uint16_t nvme_flash_compare(NvmeCtrl *n, NvmeRequest *req,
