@@ -4,7 +4,7 @@
 from pathlib import Path
 
 import pytest
-from bare import APPEND, BAR, DATA, FLUSH, NOWHERE, READ, WRITE, Driver, device, driver
+from bare import APPEND, BAR, DATA, FLUSH, NOWHERE, READ, VERIFY, WRITE, Driver, device, driver
 
 # Zones of 16 MiB on 2 dies, units of 16 KiB: a program of 1 ms, a read of 50 us.
 SMALL = {"flash.size": "1G", "zoned.zone_size": "16M", "zoned.zone_capacity": "12M", "flash.channels": "2",
@@ -39,6 +39,34 @@ def test_completions_into_our_own_registers(emulator_binary: Path, bios: Path, t
         drive.step(2000000)
         assert drive.stats()["commands"]["append"] >= 1
         assert drive.reg(0x1C) & 2                      # the controller gives up
+
+
+def test_faults_are_bounded(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL)) as drive:
+        got = [flash(drive, 0x10, 3, 1, 1) for _ in range(1030)]
+        assert got == [0] * 1024 + [0x81] * 6           # Capacity Exceeded
+        assert "too many" in drive.set("fault", "read-error 3 1")["error"]["desc"]
+        assert drive.read(3) is None                    # one is used up
+        assert flash(drive, 0x10, 3, 1, 1) == 0 and flash(drive, 0x10, 3, 1, 1) == 0x81
+        assert flash(drive, 0x1F) == 0 and flash(drive, 0x10, 3, 1) == 0
+
+
+def test_aborted_commands_are_bounded(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """Commands that were aborted still cost the drive their time: one that gets too many is not ready for more."""
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL)) as drive:
+        assert drive.write(0, fua=1) == 0
+        assert flash(drive, 0x17, 0, 1000000) == 0      # a die that takes half a second for a read
+        for _ in range(120):                            # of half a megabyte each
+            cid = drive.submit(1, VERIFY, nsid=1, cdw10=0, cdw12=127)
+            assert drive.admin(0x08, cdw10=cid << 16 | 1) == (0, 0)
+            assert [x[1] for x in drive.ended(1)] == [0x07]
+        for _ in range(10):
+            cid = drive.submit(1, VERIFY, nsid=1, cdw10=0, cdw12=127)
+            drive.admin(0x08, cdw10=cid << 16 | 1)
+            status = [x[1] for x in drive.ended(1)]
+        assert status == [0x82]                         # Namespace Not Ready
+        drive.step(100_000_000_000)
+        assert drive.read(0) == 0x61
 
 
 def test_failed_transfer_leaves_the_zone_alone(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:

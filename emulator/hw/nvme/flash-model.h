@@ -131,6 +131,7 @@ struct FlashDev {
     FlashTuning tuning;
     FlashStats stats;
     FlashTrouble trouble;
+    bool through;               /* no write cache: as if each write were FUA */
     uint32_t window_blocks;     /* of each random write window */
     uint64_t window_bytes;      /* of the buffer, set aside for all of them */
     void (*done)(FlashDev *dev, FlashCmd *cmd);

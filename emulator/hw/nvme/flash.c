@@ -71,7 +71,9 @@ struct NvmeFlash {
     uint64_t late_ns;
     uint64_t late_max_ns;
 
+    uint64_t orphans;           /* bytes of commands that nobody waits for */
     QTAILQ_HEAD(, NvmeFlashRange) ranges;
+    uint32_t nr_ranges;
     uint32_t read_ppm;          /* commands that fail, of a million */
     uint32_t write_ppm;
     uint32_t drop;              /* completions still to swallow */
@@ -147,6 +149,17 @@ static uint16_t nvme_flash_status(const FlashCmd *cmd)
 
 static uint16_t nvme_flash_copy_write(NvmeRequest *req);
 
+static uint64_t nvme_flash_weight(const NvmeFlash *f, const FlashCmd *cmd)
+{
+    return sizeof(*cmd) + nvme_l2b(f->ns, cmd->nlb);
+}
+
+static void nvme_flash_orphan(NvmeFlash *f, FlashCmd *cmd)
+{
+    cmd->owner = NULL;
+    f->orphans += nvme_flash_weight(f, cmd);
+}
+
 static void nvme_flash_done(FlashDev *dev, FlashCmd *cmd)
 {
     NvmeFlash *f = flash_of(dev);
@@ -161,6 +174,9 @@ static void nvme_flash_done(FlashDev *dev, FlashCmd *cmd)
     }
     trace_nvme_flash_done(f->ns->params.nsid, cmd->kind, cmd->zone, cmd->block,
                           cmd->nlb, cmd->status, dev->time.now);
+    if (!req) {
+        f->orphans -= nvme_flash_weight(f, cmd);
+    }
     g_free(cmd);
     if (!req) {
         return;
@@ -254,7 +270,7 @@ bool nvme_flash_cancel(NvmeRequest *req)
 
         for (; cmd; cmd = cmd->next) {
             if (cmd->owner == req) {
-                cmd->owner = NULL;
+                nvme_flash_orphan(ns->flash, cmd);
             }
         }
     }
@@ -275,6 +291,13 @@ static bool nvme_flash_chance(NvmeFlash *f, uint32_t ppm)
     return (f->random * 0x2545f4914f6cdd1dull >> 32) % 1000000 < ppm;
 }
 
+static void nvme_flash_forget_range(NvmeFlash *f, NvmeFlashRange *r)
+{
+    QTAILQ_REMOVE(&f->ranges, r, entry);
+    f->nr_ranges--;
+    g_free(r);
+}
+
 static bool nvme_flash_faulty(NvmeFlash *f, bool write, uint64_t slba,
                               uint64_t nlb)
 {
@@ -284,8 +307,7 @@ static bool nvme_flash_faulty(NvmeFlash *f, bool write, uint64_t slba,
         if (r->write == write && slba < r->slba + r->nlb &&
             r->slba < slba + nlb) {
             if (r->left && !--r->left) {
-                QTAILQ_REMOVE(&f->ranges, r, entry);
-                g_free(r);
+                nvme_flash_forget_range(f, r);
             }
             return true;
         }
@@ -300,10 +322,13 @@ uint16_t nvme_flash_check(NvmeNamespace *ns)
     NvmeFlash *f = ns->flash;
 
     nvme_flash_run(f);
-    if (f->powered) {
-        return NVME_SUCCESS;
+    f->dev.through = !blk_enable_write_cache(ns->blkconf.blk);
+    if (!f->powered) {
+        return NVME_INTERNAL_DEV_ERROR | NVME_DNR;
     }
-    return NVME_INTERNAL_DEV_ERROR | NVME_DNR;
+    /* a host that submits and aborts without end has to wait */
+    return f->orphans > NVME_FLASH_MAX_ORPHANS ? NVME_NS_NOT_READY :
+                                                 NVME_SUCCESS;
 }
 
 static uint16_t nvme_flash_copy_out(NvmeCtrl *n, NvmeRequest *req,
@@ -878,8 +903,7 @@ static void nvme_flash_clear_faults(NvmeFlash *f)
     NvmeFlashRange *r, *next;
 
     QTAILQ_FOREACH_SAFE(r, &f->ranges, entry, next) {
-        QTAILQ_REMOVE(&f->ranges, r, entry);
-        g_free(r);
+        nvme_flash_forget_range(f, r);
     }
     f->read_ppm = f->write_ppm = f->drop = 0;
     f->dev.trouble.fail_program = 0;
@@ -888,8 +912,8 @@ static void nvme_flash_clear_faults(NvmeFlash *f)
     }
 }
 
-static bool nvme_flash_act(NvmeFlash *f, NvmeFlashAction action, uint64_t a,
-                           uint64_t b, uint32_t c)
+static uint16_t nvme_flash_act(NvmeFlash *f, NvmeFlashAction action,
+                               uint64_t a, uint64_t b, uint32_t c)
 {
     NvmeNamespace *ns = f->ns;
     NvmeFlashRange *r;
@@ -902,7 +926,7 @@ static bool nvme_flash_act(NvmeFlash *f, NvmeFlashAction action, uint64_t a,
         break;
     case NVME_FLASH_CUT:
         if (a > INT64_MAX / 2) {
-            return false;
+            return NVME_INVALID_FIELD;
         }
         flash_dev_cut(&f->dev, f->dev.time.now + a);
         nvme_flash_run(f);
@@ -916,7 +940,10 @@ static bool nvme_flash_act(NvmeFlash *f, NvmeFlashAction action, uint64_t a,
     case NVME_FLASH_READ_ERROR:
     case NVME_FLASH_WRITE_ERROR:
         if (!b || a + b < a) {
-            return false;
+            return NVME_INVALID_FIELD;
+        }
+        if (f->nr_ranges == NVME_FLASH_MAX_RANGES) {
+            return NVME_CAP_EXCEEDED;
         }
         r = g_new0(NvmeFlashRange, 1);
         r->slba = a;
@@ -924,6 +951,7 @@ static bool nvme_flash_act(NvmeFlash *f, NvmeFlashAction action, uint64_t a,
         r->left = c;
         r->write = action == NVME_FLASH_WRITE_ERROR;
         QTAILQ_INSERT_TAIL(&f->ranges, r, entry);
+        f->nr_ranges++;
         break;
     case NVME_FLASH_READ_RATE:
         f->read_ppm = MIN(a, 1000000);
@@ -937,7 +965,7 @@ static bool nvme_flash_act(NvmeFlash *f, NvmeFlashAction action, uint64_t a,
     case NVME_FLASH_READ_ONLY:
     case NVME_FLASH_OFFLINE:
         if (a >= ns->num_zones * ns->zone_size) {
-            return false;
+            return NVME_INVALID_FIELD;
         }
         nvme_flash_fail_zone(ns, a / ns->zone_size,
                              action == NVME_FLASH_OFFLINE ?
@@ -946,7 +974,7 @@ static bool nvme_flash_act(NvmeFlash *f, NvmeFlashAction action, uint64_t a,
         break;
     case NVME_FLASH_SLOW_DIE:
         if (a >= f->dev.time.nr_dies || !b || b > 1000000) {
-            return false;
+            return NVME_INVALID_FIELD;
         }
         f->dev.time.dies[a].slow = b;
         break;
@@ -960,10 +988,10 @@ static bool nvme_flash_act(NvmeFlash *f, NvmeFlashAction action, uint64_t a,
         nvme_flash_clear_faults(f);
         break;
     default:
-        return false;
+        return NVME_INVALID_FIELD;
     }
     nvme_flash_arm(f);
-    return true;
+    return NVME_SUCCESS;
 }
 
 uint16_t nvme_flash_admin(NvmeCtrl *n, NvmeRequest *req)
@@ -973,15 +1001,14 @@ uint16_t nvme_flash_admin(NvmeCtrl *n, NvmeRequest *req)
                  le32_to_cpu(req->cmd.cdw11);
     uint64_t b = (uint64_t)le32_to_cpu(req->cmd.cdw14) << 32 |
                  le32_to_cpu(req->cmd.cdw13);
+    uint16_t status;
 
     if (!ns || !ns->flash) {
         return NVME_INVALID_NSID | NVME_DNR;
     }
-    if (!nvme_flash_act(ns->flash, le32_to_cpu(req->cmd.cdw10), a, b,
-                        le32_to_cpu(req->cmd.cdw15))) {
-        return NVME_INVALID_FIELD | NVME_DNR;
-    }
-    return NVME_SUCCESS;
+    status = nvme_flash_act(ns->flash, le32_to_cpu(req->cmd.cdw10), a, b,
+                            le32_to_cpu(req->cmd.cdw15));
+    return status ? status | NVME_DNR : NVME_SUCCESS;
 }
 
 /* It tells. */
@@ -1398,6 +1425,7 @@ static void nvme_flash_set_fault(Object *obj, const char *value, Error **errp)
     g_auto(GStrv) word = g_strsplit(value, " ", 0);
     guint n = g_strv_length(word);
     uint64_t arg[3] = { 0 };
+    uint16_t status;
 
     if (!ns->flash) {
         error_setg(errp, "flash.fault: the device does not run yet");
@@ -1411,9 +1439,12 @@ static void nvme_flash_set_fault(Object *obj, const char *value, Error **errp)
     }
     for (size_t i = 0; n && i < ARRAY_SIZE(nvme_flash_actions); i++) {
         if (!strcmp(word[0], nvme_flash_actions[i].name)) {
-            if (!nvme_flash_act(ns->flash, nvme_flash_actions[i].action,
-                                arg[0], arg[1], arg[2])) {
-                error_setg(errp, "flash.fault '%s': impossible", value);
+            status = nvme_flash_act(ns->flash, nvme_flash_actions[i].action,
+                                    arg[0], arg[1], arg[2]);
+            if (status) {
+                error_setg(errp, "flash.fault '%s': %s", value,
+                           status == NVME_CAP_EXCEEDED ?
+                           "too many ranges" : "impossible");
             }
             return;
         }
@@ -1666,7 +1697,7 @@ void nvme_flash_close(NvmeNamespace *ns)
     nvme_flash_clear_faults(f);
     for (cmd = f->dev.cmds; cmd; cmd = next) {
         next = cmd->next;
-        cmd->owner = NULL;
+        nvme_flash_orphan(f, cmd);
     }
     flash_dev_close(&f->dev);
     blk_unref(ns->blkconf.blk);
