@@ -15,6 +15,33 @@ def flash(drive: Driver, action: int, a: int = 0, b: int = 0, c: int = 0, nsid: 
     return drive.admin(0xC0, nsid=nsid, cdw10=action, cdw11=a, cdw13=b, cdw15=c)[0]
 
 
+def test_write_cache_off(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """Switching the cache off writes it back, and what comes after it is on flash when it is acknowledged."""
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL)) as drive:
+        assert drive.write(0) == 0
+        assert drive.stats()["buffer_used"] == 4096
+        assert drive.admin(0x09, cdw10=6, cdw11=0)[0] == 0
+        assert drive.stats()["buffer_used"] == 0
+        assert drive.write(1) == 0
+        assert drive.stats()["buffer_used"] == 0
+        assert flash(drive, 1) == 0 and flash(drive, 0) == 0
+        assert (drive.read(0), drive.read(1)) == (0x61, 0x61)
+
+
+def test_write_cache_off_with_writes_in_flight(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """A write that waits for the buffer when the cache is switched off is not acknowledged from it."""
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL | {"flash.buffer": "16K"})) as drive:
+        drive.store(DATA, b"a" * 8192)
+        for lba in range(0, 6, 2):
+            drive.submit(1, WRITE, nsid=1, prp=DATA, prp2=DATA + 4096, cdw10=lba, cdw12=1)
+        cid = drive.submit(0, 0x09, cdw10=6, cdw11=0)
+        assert drive.wait(0, cid)[0] == 0
+        drive.step(5_000_000)
+        assert [status for _, status, _ in drive.ended(1)] == [0, 0, 0]
+        assert flash(drive, 1) == 0 and flash(drive, 0) == 0
+        assert [drive.read(lba) for lba in range(6)] == [0x61] * 6
+
+
 def test_flush_of_all_tells_each_error(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     second = ["-device", "nvme-ns,id=ns1,bus=nvme0,nsid=2,zoned=on,logical_block_size=4096,physical_block_size=4096,"
               f"flash.size=1G,zoned.zone_size=16M,flash.media={tmp_path / 'second'}"]

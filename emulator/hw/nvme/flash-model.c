@@ -422,7 +422,7 @@ static uint64_t unit_room(const FlashDev *dev, uint32_t zone, uint64_t n)
 
 static bool write_through(const FlashDev *dev, const FlashCmd *cmd)
 {
-    return cmd->fua || !dev->tuning.buffer;
+    return cmd->fua || dev->through || !dev->tuning.buffer;
 }
 
 /* Move as much as fits of a write into the buffer; true: all of it. */

@@ -487,8 +487,7 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
     cmd->zone = idx;
     cmd->block = block;
     cmd->nlb = nlb;
-    cmd->fua = le16_to_cpu(rw->control) & NVME_RW_FUA ||
-               !blk_enable_write_cache(ns->blkconf.blk);
+    cmd->fua = le16_to_cpu(rw->control) & NVME_RW_FUA;
     cmd->owner = req;
     req->flash_pending++;
     zone->w_ptr += window ? 0 : nlb;
