@@ -69,7 +69,7 @@ def _files(*patterns: str) -> list[Path]:
 
 
 def _is_user_space(path: Path) -> bool:
-    return "tool" in path.parts or "tests" in path.parts or path.name == "guest-exit.c"
+    return "tool" in path.parts or "tests" in path.parts or path.name == "guest-area.c"
 
 
 def _shell_scripts() -> list[Path]:

@@ -47,6 +47,7 @@ def _guest_options(parser: argparse.ArgumentParser) -> None:
                         help="of the host's clock, from the command's start")
     parser.add_argument("--no-module", dest="module", action="store_false", help="without the target and its tool")
     parser.add_argument("--watch", type=Path, metavar="DIR", help="let `lab top DIR` show what flash and target do")
+    parser.add_argument("--boot", action="store_true", help="from scratch, not from a saved boot state")
     parser.add_argument("--append", default="", metavar="WORDS", help="more of the kernel's command line")
     parser.add_argument("--qemu", action="append", default=[], metavar="ARGS", help="more of QEMU's command line")
 
@@ -61,7 +62,7 @@ def _options(args: argparse.Namespace) -> machine.Options:
     return machine.Options(kernel=args.kernel, clock=args.clock, cpus=args.cpus, memory=args.memory,
                            quantum=args.quantum, speed=args.speed, profile=args.profile, device=device,
                            media=args.media, timeout=args.timeout, module=args.module, append=args.append,
-                           watch=args.watch, qemu=args.qemu)
+                           watch=args.watch, boot=args.boot, qemu=args.qemu)
 
 
 def _accel(options: machine.Options) -> str:
@@ -85,7 +86,7 @@ def _run(args: argparse.Namespace) -> int:
                          on_console=show_console if args.verbose else None)
     machine.write_pulled(result.files, args.out)
     if args.verbose:
-        say(f"{result.accel}, {result.seconds:.1f} s, inputs {result.inputs}")
+        say(f"{result.accel}, start {result.start}, {result.seconds:.1f} s, inputs {result.inputs}")
     if args.console:
         args.console.write_text(result.console)
     if result.failure:
@@ -93,7 +94,8 @@ def _run(args: argparse.Namespace) -> int:
     if args.json:
         args.json.write_text(json.dumps({
             "status": result.status, "failure": result.failure.kind if result.failure else None,
-            "seconds": result.seconds, "inputs": result.inputs, "accel": result.accel}, indent=1) + "\n")
+            "seconds": result.seconds, "inputs": result.inputs, "accel": result.accel,
+            "start": result.start}, indent=1) + "\n")
     return result.status
 
 

@@ -6,6 +6,7 @@ can be concatenated; a later one overrides.
 """
 
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -58,3 +59,13 @@ class Archive:
             out += b"\0" * (-len(out) % 4) + data
             out += b"\0" * (-len(out) % 4)
         return bytes(out)
+
+
+def contents(path: Path) -> Iterator[tuple[str, int, int]]:
+    """What an archive in a file holds: names, and where their data begins and how long it is."""
+    with open(path, "rb") as f:
+        while (header := f.read(110))[:6] == b"070701":
+            size, length = int(header[54:62], 16), int(header[94:102], 16)
+            name = f.read(length + -(110 + length) % 4).rstrip(b"\0").decode()
+            yield name, f.tell(), size
+            f.seek(size + -size % 4, 1)

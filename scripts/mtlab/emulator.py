@@ -51,6 +51,13 @@ if SANITIZE:
 FIRMWARE = ("/usr/share/qemu", "/usr/share/seabios")
 
 
+@functools.cache
+def firmware() -> list[Path]:
+    """The files of it that a guest of ours may execute."""
+    names = ("bios-256k.bin", "kvmvapic.bin", "linuxboot_dma.bin", "pvh.bin")
+    return [found for folder in FIRMWARE for name in names if (found := Path(folder, name)).exists()]
+
+
 def pristine() -> Path:
     """The unpacked source: from QEMU_SRC (a tarball) or Debian's source package."""
     given = os.environ.get("QEMU_SRC")

@@ -186,7 +186,7 @@ def _commit() -> str:
     return commit + ("+changes" if changed else "")
 
 
-def _provenance(runs: Sequence[Run], inputs: Mapping[str, str]) -> dict[str, Any]:
+def _provenance(runs: Sequence[Run], booted: Mapping[str, machine.Result]) -> dict[str, Any]:
     release = {r.options.kernel: kernels.get(r.options.kernel).release for r in runs}
     fio = subprocess.run(["fio", "--version"], capture_output=True, text=True).stdout.strip()
     qemu = output([emulator.build(), "--version"]).splitlines()[0]
@@ -195,7 +195,9 @@ def _provenance(runs: Sequence[Run], inputs: Mapping[str, str]) -> dict[str, Any
                 for r in runs}
     scripts = {r.name: r.script for r in runs}
     return {"commit": _commit(), "emulator": re.sub(r" \(.*", "", qemu), "kernels": release, "fio": fio,
-            "seed": machine.SEED, "settings": settings, "scripts": scripts, "inputs": dict(inputs)}
+            "seed": machine.SEED, "settings": settings, "scripts": scripts,
+            "inputs": {key: result.inputs for key, result in booted.items()},
+            "starts": {key: result.start for key, result in booted.items()}}
 
 
 def _boot(run: Run, seed: int, fresh: bool) -> machine.Result:
@@ -242,9 +244,9 @@ class _Taking:
 
     def results(self) -> Results:
         files = {key: result.files for key, result in self.booted.items()}
-        inputs = {key: self.booted[key].inputs for key in _keys(self.runs)}
+        booted = {key: self.booted[key] for key in _keys(self.runs)}
         return judge(self.experiment, self.quick, by_seed(self.experiment, self.runs, files),
-                     _provenance(self.runs, inputs))
+                     _provenance(self.runs, booted))
 
 
 def run(experiments: Iterable[Experiment], quick: bool, done: Callable[[Experiment, Results], None],

@@ -5,7 +5,9 @@ Tools and modules are cached under BUILD/guest by the hash of their inputs; a ru
 small archive behind them.
 """
 
+import functools
 import lzma
+import os
 import re
 import shlex
 import shutil
@@ -15,7 +17,7 @@ from pathlib import Path
 
 from . import debian
 from .base import BUILD, ROOT, LabError, digest, lock, output, say, write_file
-from .cpio import Archive
+from .cpio import Archive, contents
 from .kernels import Kernel
 
 HERE = ROOT / "scripts/guest"
@@ -34,19 +36,35 @@ def _libraries(binary: Path) -> list[Path]:
     return sorted({Path(x) for x in re.findall(r"(/\S+) \(0x", text)})
 
 
-def _put_binary(archive: Archive, binary: Path, name: str) -> None:
-    """An executable with the libraries that it needs, at the places where it looks for them."""
+def _put_binary(archive: Archive, binary: Path, name: str, below: Path | None = None) -> None:
+    """An executable with the libraries that it needs, at the places where it looks for them.
+
+    Those that the archive below has need not be there twice.
+    """
     archive.file(name, binary.read_bytes(), 0o755)
     for library in _libraries(binary):
-        if str(library) not in archive:
-            archive.file(str(library), library.read_bytes(), 0o755)
+        data = library.read_bytes()
+        if str(library) not in archive and not (below and data == _held(below, str(library))):
+            archive.file(str(library), data, 0o755)
 
 
-def guest_exit() -> Path:
-    """The program that ends a run, compiled for the guest (static: it needs no library)."""
-    source = HERE / "guest-exit.c"
-    binary = BUILD / "guest" / f"guest-exit-{digest(source)}"
-    with lock("guest-exit"):
+@functools.cache
+def _places(archive: Path) -> dict[str, tuple[int, int]]:
+    return {name: (at, size) for name, at, size in contents(archive)}
+
+
+def _held(archive: Path, name: str) -> bytes | None:
+    """What an archive in a file has by that name."""
+    at, size = _places(archive).get(name.strip("/"), (0, 0))
+    with open(archive, "rb") as f:
+        return os.pread(f.fileno(), size, at) if at else None
+
+
+def area_program() -> Path:
+    """The guest's side of what it shares with the host, compiled for the guest (static: it needs no library)."""
+    source = HERE / "guest-area.c"
+    binary = BUILD / "guest" / f"guest-area-{digest(source)}"
+    with lock("guest-area"):
         if not binary.exists():
             binary.parent.mkdir(parents=True, exist_ok=True)
             part = binary.with_suffix(".part")
@@ -60,7 +78,7 @@ def base() -> Path:
     debian.ensure("build", "guest")
     busybox = Path(shutil.which("busybox", path=PATHS) or "")
     parts = [HERE / name for name in ("init", "shell", "watch")]
-    target = BUILD / "guest" / f"base-{digest(*parts, busybox, guest_exit())}.cpio"
+    target = BUILD / "guest" / f"base-{digest(*parts, busybox, area_program(), *FIRST)}.cpio"
     if target.exists():
         return target
     archive = Archive()
@@ -74,13 +92,14 @@ def base() -> Path:
     archive.file("etc/group", "root:x:0:\n")
     archive.link("etc/mtab", "/proc/mounts")
     archive.file("init", (HERE / "init").read_bytes(), 0o755)
+    archive.file("lab/modules", "".join(f"{name}\n" for name in FIRST))
     archive.file("lab/shell", (HERE / "shell").read_bytes())
     archive.file("lab/watch", (HERE / "watch").read_bytes(), 0o755)
     _put_binary(archive, busybox, "usr/bin/busybox")
     for applet in output([busybox, "--list"]).split():
         if applet != "busybox":
             archive.link(f"usr/bin/{applet}", "busybox")
-    _put_binary(archive, guest_exit(), "usr/bin/guest-exit")
+    _put_binary(archive, area_program(), "usr/bin/guest-area")
     write_file(target, archive.bytes())
     return target
 
@@ -151,20 +170,24 @@ def in_host_root(command: str, kernel: Kernel) -> str:
 
 
 def run_archive(command: str, *, pushed: Sequence[Path], pulled: Iterable[str], insmod: Path | None,
-                programs: Sequence[Path], wait_for: str, shell: Mapping[str, str] | None = None) -> bytes:
-    """What one run adds: its settings, its command, pushed files in /root, the target and its tool."""
+                programs: Sequence[Path], wait_for: str, shell: Mapping[str, str] | None = None,
+                below: Path | None = None) -> bytes:
+    """What one run adds: its settings, its command, pushed files in /root, the target and its tool.
+
+    Libraries are those of the archive below, where it has them.
+    """
     archive = Archive()
-    settings = {"LAB_MODULES": " ".join(FIRST), "LAB_PULL": " ".join(pulled), "LAB_WAIT": wait_for,
+    settings = {"LAB_PULL": " ".join(pulled), "LAB_WAIT": wait_for,
                 "LAB_INSMOD": f"/lab/{insmod.name}" if insmod else "", **(shell or {})}
     archive.file("lab/env", "".join(f"{k}={shlex.quote(v)}\n" for k, v in settings.items()))
     archive.file("lab/cmd", command + "\n")
     if insmod:
         archive.file(f"lab/{insmod.name}", insmod.read_bytes())
     for program in programs:
-        _put_binary(archive, program, f"usr/bin/{program.name}")
+        _put_binary(archive, program, f"usr/bin/{program.name}", below)
     for path in pushed:
         if path.is_file() and path.read_bytes()[:4] == b"\x7fELF" and path.suffix != ".ko":
-            _put_binary(archive, path, f"root/{path.name}")
+            _put_binary(archive, path, f"root/{path.name}", below)
         else:
             archive.copy(path.resolve(), f"root/{path.name}")
     return archive.bytes()

@@ -24,18 +24,18 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from . import emulator, failure, guest, kernels, target
-from .base import BUILD, ROOT, LabError, digest, need_space, write_file
+from . import emulator, failure, guest, kernels, states, target
+from .base import BUILD, ROOT, LabError, digest, need_space, say, write_file
 
 PROFILES = ROOT / "emulator/profiles"
 STOCK = "stock"
 NONE = "none"
 NAMESPACE = "/dev/nvme0n1"
 AREA = 256 << 20            # how much a run may bring out; the file is sparse
-PAYLOAD = 4096              # guest-exit.c knows the same number
+PAYLOAD = 4096              # guest-area.c knows the same number
 BOOT = ("console=ttyS0 loglevel=5 panic=-1 oops=panic kasan.fault=panic panic_on_rcu_stall=1"
         " softlockup_panic=1 softlockup_all_cpu_backtrace=1 hung_task_panic=1"
         " sysctl.kernel.hung_task_timeout_secs=120 sysctl.kernel.hung_task_all_cpu_backtrace=1"
@@ -63,6 +63,7 @@ SEED = 42
 WATCH_MS = 500              # between two lines of the flash of a watched guest, on its clock
 STARTED = "lab: run"        # init says so on the console when the command begins
 KEPT = BUILD / "kept"
+BOOTED = "boot"             # the start of a run that is none of a saved state
 _stop = threading.Event()
 
 
@@ -89,6 +90,7 @@ class Options:
     qemu: Sequence[str] = ()
     host_root: bool = False                 # the command sees the host's root folder, under an overlay in memory
     watch: Path | None = None               # a folder where `lab top` finds what flash and target tell
+    boot: bool = False                      # from scratch, where a saved state could be the start
     recall: bool = False                    # virtual time: the same inputs may give what they gave before
 
 
@@ -104,6 +106,7 @@ class Result:
     seconds: float                          # of the host's wall clock
     inputs: str                             # digest of all that the guest saw
     accel: str
+    start: str = BOOTED                     # or the key of the saved state that it began from
 
     @property
     def ok(self) -> bool:
@@ -152,9 +155,12 @@ def _profile_files(options: Options) -> list[Path]:
 
 
 def watch_arguments(options: Options) -> list[str]:
-    """QEMU's arguments for the files that `lab top` follows; their serial port is the guest's next."""
+    """QEMU's arguments for the files that `lab top` follows; their serial port is the guest's next.
+
+    It is there unwatched as well: a saved state fits both.
+    """
     if not options.watch:
-        return []
+        return ["-serial", "null"]
     options.watch.mkdir(parents=True, exist_ok=True)
     for name in ("flash", "ftl"):
         (options.watch / name).write_bytes(b"")
@@ -186,15 +192,19 @@ def _clock(options: Options, accel: str) -> list[str]:
     return ["-accel", "tcg,thread=multi", "-cpu", WALL_CPU]
 
 
-def base_arguments(binary: Path, kernel: kernels.Kernel, place: Path, options: Options, accel: str) -> list[str]:
-    """QEMU's arguments that every guest has; place holds its initrd."""
+def machine_arguments(binary: Path, options: Options, accel: str) -> list[str]:
+    """QEMU's arguments that every guest has."""
     # The kernel ends the emulator when the lab dies, however that happens.
     return ["setpriv", "--pdeathsig", "KILL", str(binary), *(x for f in emulator.FIRMWARE for x in ("-L", f)),
             "-nodefaults", "-no-user-config", "-display", "none", "-name", "mtftl-lab",
             "-machine", "q35,hpet=off,sata=off,usb=off,smbus=off,vmport=off,smm=off", *_clock(options, accel),
             "-smp", str(options.cpus), "-m", options.memory,
-            "-kernel", str(kernel.image), "-initrd", str(place / "initrd"),
             "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-action", "reboot=shutdown,panic=none"]
+
+
+def boot_arguments(kernel: kernels.Kernel, initrd: Path, append: str) -> list[str]:
+    """QEMU's arguments for a guest that boots."""
+    return ["-kernel", str(kernel.image), "-initrd", str(initrd), "-append", append]
 
 
 def write_initrd(path: Path, parts: Sequence[Path], own: bytes) -> None:
@@ -213,10 +223,12 @@ def stop_all() -> None:
 
 
 class _Tail:
-    """Follows a growing file."""
+    """Follows a growing file; before is what was said before it."""
 
-    def __init__(self, path: Path, sink: Callable[[str], None] | None) -> None:
-        self.path, self.sink, self.text, self._at = path, sink, "", 0
+    def __init__(self, path: Path, sink: Callable[[str], None] | None, before: str = "") -> None:
+        self.path, self.sink, self.text, self._at = path, sink, before, 0
+        if before and sink:
+            sink(before)
 
     def poll(self) -> bool:
         """Read what is new; true if there was something."""
@@ -344,16 +356,48 @@ def recall(inputs: str) -> Result | None:
 def _keep(result: Result) -> None:
     files = {name: base64.b64encode(data).decode() for name, data in result.files.items()}
     write_file(KEPT / result.inputs, json.dumps({"status": result.status, "output": result.output, "files": files,
-                                                 "console": result.console, "seconds": result.seconds}))
+                                                 "console": result.console, "seconds": result.seconds,
+                                                 "start": result.start}))
+
+
+def _may_be_saved(options: Options, own: bytes) -> bool:
+    """Can this run begin from a saved state? A user's arguments for QEMU may ask for another machine."""
+    return not (options.boot or options.host_root or options.qemu or options.clock == "wall"
+                or len(own) > AREA - PAYLOAD)
+
+
+def _write_area(path: Path, own: bytes) -> None:
+    """The memory that guest-area.c knows, with the run's archive for a guest that begins from a saved state."""
+    with open(path, "wb") as f:
+        f.truncate(AREA)
+        if own:
+            f.write(struct.pack("<8sQQ", b"MTFTLRUN", 0, len(own)))
+            f.seek(PAYLOAD)
+            f.write(own)
+
+
+def _pulse() -> None:
+    if _stop.is_set():
+        raise KeyboardInterrupt
 
 
 def run(command: str, options: Options, *, accel: str, on_output: Callable[[str], None] | None = None,
         on_console: Callable[[str], None] | None = None) -> Result:
-    """Boot a guest, run a command in it, end it. Builds what is missing first."""
+    """Start a guest, run a command in it, end it. Builds what is missing first."""
     check(options)
+    try:
+        return _run(command, options, accel, on_output, on_console)
+    except states.BootError as e:
+        say(f"no saved boot state: {e}; booting from scratch")
+        return _run(command, replace(options, boot=True), accel, on_output, on_console)
+
+
+def _run(command: str, options: Options, accel: str, on_output: Callable[[str], None] | None,
+         on_console: Callable[[str], None] | None) -> Result:
     kernel = kernels.get(options.kernel)
     binary = emulator.build()
-    parts = [guest.base(), guest.tools(), *filter(None, [guest.modules(kernel)])]
+    tools = guest.tools()
+    parts = [guest.base(), tools, *filter(None, [guest.modules(kernel)])]
     insmod = target.module(kernel) if options.module else None
     tool = target.tool() if options.module else None
     with folder() as place:
@@ -362,53 +406,78 @@ def run(command: str, options: Options, *, accel: str, on_output: Callable[[str]
             command = guest.in_host_root(command, kernel)
         own = guest.run_archive(command, pushed=options.push, pulled=options.pull, insmod=insmod,
                                 programs=[tool] if tool else [], wait_for=NAMESPACE if device else "",
-                                shell=watch_settings(options, 2))
-        write_initrd(place / "initrd", parts, own)
-        with open(place / "area", "wb") as f:
-            f.truncate(AREA)
-        for name in ("console", "output"):
-            (place / name).touch()
+                                shell=watch_settings(options, 2), below=tools)
         append = f"{BOOT}{VIRTUAL_BOOT if options.clock == 'virtual' else WALL_BOOT} {options.append}".strip()
         # The names of binary, kernel and archives hold the hashes of their contents; folders do not count.
+        boot = (binary.parent.name, kernel.key, *(p.name for p in parts), append, str(options.cpus), options.memory)
+        # A saved guest has no mark of how long a CPU's turns were, and may go on with others.
+        making = replace(options, quantum=Options.quantum)
+        key = digest(*boot, *_clock(making, accel), *emulator.firmware()) if _may_be_saved(options, own) else ""
         told = [x.replace(str(place), "").replace(str(PROFILES), "") for x in (*_clock(options, accel), *device)]
-        inputs = digest(binary.parent.name, kernel.key, *(p.name for p in parts), own, append, str(options.cpus),
-                        options.memory, *told, *_profile_files(options))
+        inputs = digest(key, *boot, own, *told, *_profile_files(options))
         if options.recall and (before := recall(inputs)):
             return before
-        ours, theirs = socket.socketpair()
-        args = [*base_arguments(binary, kernel, place, options, accel), "-append", append,
-                "-chardev", f"file,id=console,path={place}/console", "-serial", "chardev:console",
-                "-chardev", f"file,id=output,path={place}/output", "-serial", "chardev:output",
-                "-chardev", f"socket,id=qmp,fd={theirs.fileno()}", "-mon", "chardev=qmp,mode=control",
-                "-object", f"memory-backend-file,id=area,size={AREA},share=on,mem-path={place}/area",
-                "-device", "ivshmem-plain,memdev=area,addr=0x10", *device, *watch_arguments(options),
-                *(root_arguments() if options.host_root else []),
-                *(x for given in options.qemu for x in shlex.split(given))]
-        console, output = _Tail(place / "console", on_console), _Tail(place / "output", on_output)
-        started = time.monotonic()
-        with open(place / "qemu", "wb") as said:
-            child = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
-                                     pass_fds=[theirs.fileno()], start_new_session=True)
-        theirs.close()
+
+        def booting(own: bytes) -> list[str]:
+            write_initrd(place / "initrd", parts, own)
+            return boot_arguments(kernel, place / "initrd", append)
+
+        def make() -> list[str]:
+            return [*machine_arguments(binary, making, accel), *booting(b""),
+                    "-serial", "chardev:console", "-serial", "null", "-serial", "null"]
+
+        saved = states.get(key, make, options.memory, options.boot_timeout, _pulse) if key else contextlib.nullcontext()
+        with saved as state:
+            _write_area(place / "area", own if state else b"")
+            for name in ("console", "output"):
+                (place / name).touch()
+            console = _Tail(place / "console", on_console, state.console if state else "")
+            output = _Tail(place / "output", on_output)
+            args = [*machine_arguments(binary, options, accel), *(state.arguments if state else booting(own)),
+                    "-chardev", f"file,id=console,path={place}/console", "-serial", "chardev:console",
+                    "-chardev", f"file,id=output,path={place}/output", "-serial", "chardev:output",
+                    "-object", f"memory-backend-file,id=area,size={AREA},share=on,mem-path={place}/area",
+                    "-device", "ivshmem-plain,memdev=area,addr=0x10", *device, *watch_arguments(options),
+                    *(root_arguments() if options.host_root else []),
+                    *(x for given in options.qemu for x in shlex.split(given))]
+            started = time.monotonic()
+            wrong, ended = _emulate(args, place / "qemu", state, console, output, options)
+        seconds = time.monotonic() - started
+        left = _parse_area(place / "area")
+        said = (place / "qemu").read_text(errors="replace").strip()
+        if state and states.LOAD_FAILED in said:
+            states.throw_away(key)
+            raise states.BootError(said)
+        wrong = _judge(wrong, left, console.text, said or console.text, ended, options.pull)
+        status, files = left or (0, {})
+        result = Result(wrong.status if wrong else status, wrong, output.text, console.text, files, seconds, inputs,
+                        "virtual time" if options.clock == "virtual" else accel, key or BOOTED)
+        if options.recall and result.ok:
+            _keep(result)
+        return result
+
+
+def _emulate(args: Sequence[str], says: Path, state: states.State | None, console: _Tail, output: _Tail,
+             options: Options) -> tuple[failure.Failure | None, int]:
+    """Run QEMU until it ends: what was wrong with its guest, as far as seen from outside, and its exit status."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        if state:
+            ours.sendall(state.commands)
+        with theirs, open(says, "wb") as said:
+            child = subprocess.Popen(
+                [*args, "-chardev", f"socket,id=qmp,fd={theirs.fileno()}", "-mon", "chardev=qmp,mode=control"],
+                stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
+                pass_fds=[theirs.fileno(), *(state.files if state else [])])
         try:
             wrong = _watch(child, ours, console, output, options)
         finally:
             if child.poll() is None:
                 child.kill()
-            child.wait()
-            ours.close()
-        console.poll()
-        output.poll()
-        seconds = time.monotonic() - started
-        left = _parse_area(place / "area")
-        said_last = (place / "qemu").read_text(errors="replace").strip() or console.text
-        wrong = _judge(wrong, left, console.text, said_last, child.returncode, options.pull)
-        status, files = left or (0, {})
-        result = Result(wrong.status if wrong else status, wrong, output.text, console.text, files, seconds, inputs,
-                        "virtual time" if options.clock == "virtual" else accel)
-        if options.recall and result.ok:
-            _keep(result)
-        return result
+            ended = child.wait()
+    console.poll()
+    output.poll()
+    return wrong, ended
 
 
 def _watch(child: subprocess.Popen[bytes], control: socket.socket, console: _Tail, output: _Tail,
@@ -420,8 +489,7 @@ def _watch(child: subprocess.Popen[bytes], control: socket.socket, console: _Tai
     silent = time.monotonic() + options.silence
     while child.poll() is None:
         busy = [console.poll(), output.poll()]
-        if _stop.is_set():
-            raise KeyboardInterrupt
+        _pulse()
         if not running and STARTED in console.text:
             running, limit = True, options.timeout
             end = time.monotonic() + limit

@@ -37,8 +37,9 @@ def _shell(args: argparse.Namespace) -> int:
                                        **machine.watch_settings(options, 1)})
         machine.write_initrd(folder / "initrd", parts, own)
         command = [
-            *machine.base_arguments(binary, kernel, folder, options, kind),
-            "-append", machine.BOOT.replace("loglevel=5", "loglevel=3") + machine.WALL_BOOT,
+            *machine.machine_arguments(binary, options, kind),
+            *machine.boot_arguments(kernel, folder / "initrd",
+                                    machine.BOOT.replace("loglevel=5", "loglevel=3") + machine.WALL_BOOT),
             "-chardev", "stdio,id=console,mux=on,signal=off", "-serial", "chardev:console", "-mon", "chardev=console",
             *machine.root_arguments(), *device, *machine.watch_arguments(options)]
         print(f"{kind}, {kernel.release}, {BUILD}; the device is {machine.NAMESPACE}. Leave with exit or Ctrl-A X.")

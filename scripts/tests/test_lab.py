@@ -430,7 +430,7 @@ def test_guests_that_start_together_build_once(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(base, "BUILD", tmp_path)
     monkeypatch.setattr(guest, "BUILD", tmp_path)
     with ThreadPoolExecutor(4) as pool:
-        built = set(pool.map(lambda _: guest.guest_exit(), range(4)))
+        built = set(pool.map(lambda _: guest.area_program(), range(4)))
     assert len(built) == 1 and all(path.exists() for path in built)
 
 
@@ -502,7 +502,7 @@ def test_a_kvm_that_runs_nothing_costs_seconds_once(tmp_path: Path, monkeypatch:
 
 def test_a_run_in_virtual_time_is_recalled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "KEPT", tmp_path)
-    result = machine.Result(0, None, "said", "console", {"a.json": b"\0\xff"}, 1.5, "digest", "virtual time")
+    result = machine.Result(0, None, "said", "console", {"a.json": b"\0\xff"}, 1.5, "digest", "virtual time", "state")
     machine._keep(result)
     assert machine.recall("digest") == result
     assert machine.recall("other") is None
