@@ -326,7 +326,8 @@ def guests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(machine, "run", boot)
     monkeypatch.setattr(experiments, "_build_first", lambda _runs: None)
-    monkeypatch.setattr(experiments, "_provenance", lambda _runs, inputs: {"inputs": inputs})
+    monkeypatch.setattr(experiments, "_provenance", lambda _runs, booted: {"inputs": {
+        key: result.inputs for key, result in booted.items()}})
     monkeypatch.setattr(pool, "DURATIONS", tmp_path / "durations")
     return ran
 
