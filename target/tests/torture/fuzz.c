@@ -316,7 +316,7 @@ int fuzz(struct device *dev, struct oracle *oracle, uint64_t seed, unsigned int 
 	}
 	random_state = seed;
 	for (round = 0; round < rounds && !wrong && !crashed; round++) {
-		bool sealed = false;
+		bool sealed = false, anew = false;
 
 		enter("damage");
 		repair(&image, &pristine);
@@ -337,13 +337,14 @@ int fuzz(struct device *dev, struct oracle *oracle, uint64_t seed, unsigned int 
 			crashed += has_crashed(round, dev->ops->rebuild(dev));
 			if (dev->ops->mount(dev, &tuning))
 				continue;
+			anew = true;
 			rebuilt++;
 		}
 		enter("read of damaged media");
 		i = read_all(dev, oracle, data);
 		if (i && !sealed) {
-			printf("VIOLATION round %u: %u blocks of damaged media are not theirs\n",
-			       round, i);
+			printf("VIOLATION round %u: %u blocks of %s media are not theirs\n",
+			       round, i, anew ? "rebuilt" : "damaged");
 			wrong++;
 		}
 		enter("unmount of damaged media");
