@@ -452,6 +452,14 @@ static int step_sort(struct recovery *rec)
 	return 0;
 }
 
+/* Behind a zone's write pointer there may be anything, once somebody writes there. */
+static bool is_written(struct mtftl *ftl, u32 page)
+{
+	const struct mtftl_zone *zone = mtftl_page_zone(ftl, page);
+
+	return (page & ((1u << ftl->zone_shift) - 1)) < zone->wp;
+}
+
 /*
  * Entries whose payload did not make it are dropped: the version before is still there. What
  * cannot be read together is read block by block: only a torn block is dropped.
@@ -475,7 +483,7 @@ static void verify_unit(struct recovery *rec, struct found_unit *unit)
 			u32 crc;
 
 			mtftl_unit_entry(rec->buf, i + k, &lba, &crc);
-			if (!header ||
+			if (!header || !is_written(ftl, page + k) ||
 			    (!together && mtftl_rw_sync(ftl, REQ_OP_READ, page + k, block, 1)) ||
 			    crc != mtftl_payload_crc(ftl->seed, block))
 				unit->lbas[i + k] = MTFTL_NO_LBA;
@@ -618,7 +626,7 @@ static int step_fill(struct recovery *rec)
 	for (i = MTFTL_NR_SB_ZONES; i < ftl->nr_zones; i++) {
 		struct mtftl_zone *zone = &ftl->zones[i];
 
-		if (zone->state != MTFTL_ZONE_PARTIAL)
+		if (zone->state != MTFTL_ZONE_PARTIAL || zone->broken)
 			continue;
 		if (complete_block(rec, zone))
 			zone->broken = true;
@@ -657,12 +665,13 @@ static int step_finish_surplus(struct recovery *rec)
 		return 0;
 	if (left->wp && left->wp < ftl->capacity)
 		mtftl_zone_mgmt(left, REQ_OP_ZONE_FINISH);
-	for (i = MTFTL_NR_SB_ZONES; i < ftl->nr_zones; i++) {
-		struct mtftl_zone *zone = &ftl->zones[i];
+	/* The broken ones last: see step_count_blocks(). */
+	for (i = 0; i < 2 * ftl->nr_zones; i++) {
+		struct mtftl_zone *zone = &ftl->zones[i % ftl->nr_zones];
 
 		if (ftl->zone_count[MTFTL_ZONE_PARTIAL] <= ftl->budget.data_zones)
 			break;
-		if (zone->state != MTFTL_ZONE_PARTIAL)
+		if (zone->state != MTFTL_ZONE_PARTIAL || zone->broken != (i >= ftl->nr_zones))
 			continue;
 		if (mtftl_zone_mgmt(zone, REQ_OP_ZONE_FINISH))
 			zone->failed_lives = MTFTL_ZONE_LIVES;
@@ -675,12 +684,30 @@ static int step_finish_surplus(struct recovery *rec)
 	return 0;
 }
 
-static int step_count(struct recovery *rec)
+/* Map entries know of nothing there: the drive lost it, or somebody else reset the zone. */
+static bool is_gone(struct mtftl *ftl, u32 page)
+{
+	switch (mtftl_page_zone(ftl, page)->state) {
+	case MTFTL_ZONE_BAD:
+		return false;	/* offline: reads say so */
+	case MTFTL_ZONE_SUPER:
+	case MTFTL_ZONE_CKPT:
+		return true;
+	default:
+		return !is_written(ftl, page);
+	}
+}
+
+/*
+ * Before anything is filled up: what comes where an entry points must not be taken for its block. So
+ * a zone that is shorter than it was gets nothing more before a checkpoint says what is
+ * lost: whoever opens it then finishes it.
+ */
+static int step_count_blocks(struct recovery *rec)
 {
 	struct mtftl *ftl = rec->ftl;
 	struct mtftl_zone *zone;
-	u64 lba;
-	u32 i;
+	u64 lba, lost = 0;
 
 	for (lba = 0; lba < ftl->logical_blocks; lba++) {
 		if (!(lba & 0xffff))
@@ -688,12 +715,30 @@ static int step_count(struct recovery *rec)
 		if (!mtftl_is_page(ftl->map[lba]))
 			continue;
 		zone = mtftl_page_zone(ftl, ftl->map[lba]);
-		/* Somebody else reset it: what comes there is another block's. */
-		if (zone->state == MTFTL_ZONE_EMPTY)
+		if (is_gone(ftl, ftl->map[lba])) {
+			if (zone->state == MTFTL_ZONE_PARTIAL)
+				zone->broken = true;
 			ftl->map[lba] = MTFTL_MAP_LOST;
-		else
+			lost++;
+		} else {
 			atomic_inc(&zone->valid);
+		}
 	}
+	if (lost) {
+		mtftl_err(ftl, "%llu blocks are lost: their zones are shorter than they were",
+			  lost);
+		mtftl_count(ftl, lost_blocks, lost);
+		ftl->super.clean = false;
+	}
+	return 0;
+}
+
+static int step_count_zones(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	struct mtftl_zone *zone;
+	u32 i;
+
 	ftl->zones_in_use = ftl->zone_count[MTFTL_ZONE_PARTIAL];
 	for (i = 0; i < ftl->nr_zones; i++) {
 		zone = &ftl->zones[i];
@@ -719,16 +764,18 @@ static const struct step {
 	{ "verify payload",	step_verify,	true },
 	{ "forget resets",	step_forget_reset, true },
 	{ "replay",		step_replay,	true },
+	{ "count",		step_count_blocks },
 	{ "fill",		step_fill,	true },
 	{ "finish surplus",	step_finish_surplus },
-	{ "count",		step_count },
+	{ "count zones",	step_count_zones },
 };
 
 int mtftl_recover(struct mtftl *ftl)
 {
 	struct recovery rec = { .ftl = ftl };
-	u32 i;
+	bool clean = ftl->super.clean;
 	int r = -ENOMEM;
+	u32 i;
 
 	rec.buf = (void *)__get_free_pages(GFP_NOIO, 1);
 	if (!rec.buf)
@@ -736,13 +783,13 @@ int mtftl_recover(struct mtftl *ftl)
 	for (i = 0, r = 0; !r && i < ARRAY_SIZE(steps); i++) {
 		ktime_t start = ktime_get();
 
-		if (steps[i].crash_only && ftl->super.clean)
+		if (steps[i].crash_only && clean)
 			continue;
 		r = steps[i].run(&rec);
 		mtftl_info(ftl, "mount: %s: %lld us%s", steps[i].name,
 			   ktime_us_delta(ktime_get(), start), r ? ", failed" : "");
 	}
-	if (!r && !ftl->super.clean)
+	if (!r && !clean)
 		mtftl_info(ftl, "mount: %u units newer than the checkpoint", rec.nr_units);
 out:
 	for (i = 0; i < rec.nr_units; i++)

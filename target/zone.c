@@ -241,7 +241,7 @@ static u32 stream_room(struct mtftl_stream *stream, u32 least, enum mtftl_right 
 	if (!may_open || !stream_open_zone(stream, right))
 		return 0;
 	zone = stream->zone;
-	if (zone->wp + least > zone->limit) {
+	if (zone->broken || zone->wp + least > zone->limit) {
 		stream_close_zone(stream);
 		return 0;
 	}
