@@ -49,6 +49,14 @@
 #define mtftl_warn(ftl, fmt, ...)	DMWARN("%s: " fmt, (ftl)->dev->name, ##__VA_ARGS__)
 #define mtftl_info(ftl, fmt, ...)	DMINFO("%s: " fmt, (ftl)->dev->name, ##__VA_ARGS__)
 
+/*
+ * BLK_STS_MEDIUM and BLK_STS_PROTECTION: what was there is lost. Any other error may pass.
+ */
+static inline bool mtftl_medium_says(int error)
+{
+	return error == -ENODATA || error == -EILSEQ;
+}
+
 /* Map entries: a block of the device, a slot, or one of MTFTL_MAP_*. */
 #define MTFTL_MAP_SLOTS		(MTFTL_MAP_MAX_PAGE + 1)
 #define MTFTL_MAX_SLOTS		(MTFTL_MAP_LOST - MTFTL_MAP_SLOTS)
@@ -84,6 +92,7 @@ struct mtftl_shard {
 struct mtftl_entry_io {
 	u32 lba;
 	u32 from;		/* map value that it replaces: a slot, or GC's old page */
+	u32 crc;		/* of GC's: as the unit before said */
 	void *data;
 };
 
@@ -180,6 +189,7 @@ struct mtftl_zone {
 	bool append;		/* placed by the device */
 	u32 erase_count;	/* changed while nobody writes to the zone, like the next */
 	u32 failed_lives;	/* in a row, of this mount */
+	unsigned long not_before;	/* jiffies, 0: no victim sooner, it could not be read */
 	u64 first_seq;		/* number of its first unit, 0 if not known yet */
 	u64 ranges_seq;		/* of the newest ranges in it */
 	u64 full_seq;		/* when it became full, for its age */
@@ -438,6 +448,7 @@ void mtftl_zone_set_state(struct mtftl *ftl, struct mtftl_zone *zone,
 			  enum mtftl_zone_state state);
 void mtftl_zones_no_victim(struct mtftl *ftl, bool none);
 int mtftl_zone_mgmt(struct mtftl_zone *zone, enum req_op op);
+bool mtftl_zone_is_offline(struct mtftl_zone *zone);
 void mtftl_zone_finish_broken(struct mtftl_zone *zone);
 bool mtftl_zone_is_worn_out(const struct mtftl_zone *zone);
 void mtftl_zone_reset_done(struct mtftl *ftl, struct mtftl_zone *zone, bool ok);
@@ -472,9 +483,10 @@ void mtftl_gc_free(struct mtftl *ftl);
 void mtftl_gc_force(struct mtftl *ftl);
 u64 mtftl_gc_oldest_seq(struct mtftl *ftl);
 
-/* recover.c */
-void mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf,
-		     void (*block)(void *private, u32 page, u64 lba), void *private);
+/* recover.c; an entry of the unit whose header is page @header */
+typedef void (*mtftl_walk_fn)(void *private, u32 header, u32 index, u64 lba);
+void mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, void *stream,
+		     mtftl_walk_fn block, void *private);
 
 /* super.c */
 int mtftl_super_alloc(struct mtftl *ftl);

@@ -34,10 +34,19 @@
 #define RESETS		8u	/* at once */
 #define WEAR_INTERVAL	32u	/* every so many victims look at the least worn zone */
 #define WEAR_SPREAD	16u	/* erasures apart that are worth moving cold data for */
+#define GIVEN_UP	(2 * MTFTL_LAST_HOPE)	/* a victim that could not be read */
 
+/* A block that is moved, or before the first of its unit the header: that has its checksum. */
 struct gc_item {
-	u32 lba;
+	u32 lba;		/* MTFTL_NO_LBA: a header */
 	u32 page;
+};
+
+/* What came of a block that was read. */
+enum gc_found {
+	GC_WHOLE,
+	GC_LATER,		/* an error that may pass */
+	GC_LOST,		/* the medium says so, or its checksum */
 };
 
 /* Bios or units in flight, and one for who waits for them. */
@@ -62,7 +71,8 @@ struct gc_batch {
 	u32 nr_chunks;
 	struct gc_read *reads;
 	u32 nr_reads;
-	bool *bad;		/* blocks that cannot be read */
+	u8 *found;		/* enum gc_found of each block */
+	u32 *crcs;
 	struct gc_pending pending;
 };
 
@@ -73,6 +83,12 @@ struct gc_worker {
 	u32 nr_items;
 	struct gc_batch batches[BATCHES];
 	void *walk_buf;
+	u32 unit_header;	/* of the unit being listed */
+	bool gave_up;		/* some blocks could not be read now */
+	/* Of the unit under way, for verifying: batches end where they will. */
+	void *header;
+	struct mtftl_unit_info unit;
+	enum gc_found header_found;
 };
 
 struct gc_reset {
@@ -84,9 +100,12 @@ struct mtftl_gc {
 	struct mtftl *ftl;
 	struct gc_worker workers[WORKERS];
 	struct mutex choose_lock;	/* who is at work: victims, active, forced, no_victim */
+	struct mutex walk_lock;		/* who lists a victim: stream */
 	struct mutex move_lock;		/* a victim, from its first block moved to its last; moving */
+	void *stream;			/* of a footer */
 	u32 unit_blocks;
 	u32 batch;			/* blocks moved at once */
+	u32 batch_items;		/* and their headers: what is read at once */
 	u32 payload;			/* blocks that fit into a zone that GC writes */
 	struct mtftl_unit_io *units[BATCH_UNITS];	/* gc_lock, like writes */
 	struct gc_pending writes;
@@ -209,7 +228,7 @@ static u32 worth_moving(struct mtftl_gc *gc)
 				  ftl->nr_zones > used ? ftl->nr_zones - used : 1);
 }
 
-static struct mtftl_zone *pick_victim(struct mtftl_gc *gc)
+static struct mtftl_zone *pick_victim(struct mtftl_gc *gc, bool forced)
 {
 	struct mtftl *ftl = gc->ftl;
 	struct mtftl_zone *zone, *best = NULL, *least = NULL;
@@ -225,6 +244,8 @@ static struct mtftl_zone *pick_victim(struct mtftl_gc *gc)
 			.age = now - zone->full_seq,
 		};
 
+		if (zone->not_before && !forced && time_before(jiffies, zone->not_before))
+			continue;
 		/* It costs a zone, and gives none back: that can wait. */
 		if (mtftl_zone_is_worn_out(zone) && scarce)
 			continue;
@@ -254,18 +275,24 @@ static struct mtftl_zone *pick_victim(struct mtftl_gc *gc)
 
 /* What is in the victim */
 
-static void keep_item(void *private, u32 page, u64 lba)
+static void add_item(struct gc_worker *worker, u32 lba, u32 page)
+{
+	if (worker->nr_items < worker->gc->ftl->capacity)
+		worker->items[worker->nr_items++] = (struct gc_item){ .lba = lba, .page = page };
+}
+
+static void keep_item(void *private, u32 header, u32 index, u64 lba)
 {
 	struct gc_worker *worker = private;
 	struct mtftl *ftl = worker->gc->ftl;
-	struct gc_item *item = &worker->items[worker->nr_items];
+	u32 page = header + 1 + index;
 
-	if (lba >= ftl->logical_blocks || worker->nr_items == ftl->capacity ||
-	    READ_ONCE(ftl->map[lba]) != page)
+	if (lba >= ftl->logical_blocks || READ_ONCE(ftl->map[lba]) != page)
 		return;
-	item->lba = lba;
-	item->page = page;
-	worker->nr_items++;
+	if (worker->unit_header != header)
+		add_item(worker, MTFTL_NO_LBA, header);
+	worker->unit_header = header;
+	add_item(worker, lba, page);
 }
 
 /* Its headers do not tell all: ask the map. Slow, and hardly ever needed. */
@@ -278,7 +305,7 @@ static void find_by_map(struct gc_worker *worker, struct mtftl_zone *victim)
 	for (lba = 0; lba < ftl->logical_blocks && worker->nr_items < ftl->capacity; lba++) {
 		value = READ_ONCE(ftl->map[lba]);
 		if (mtftl_is_page(value) && mtftl_page_zone(ftl, value) == victim)
-			keep_item(worker, value, lba);
+			add_item(worker, lba, value);
 		if (!(lba & 0xffff))
 			cond_resched();
 	}
@@ -320,6 +347,11 @@ static void read_endio(struct bio *bio)
 	pending_put(read->pending);
 }
 
+static bool is_header(const struct gc_item *item)
+{
+	return item->lba == MTFTL_NO_LBA;
+}
+
 static void *batch_block(struct gc_batch *batch, u32 i)
 {
 	return batch->chunks[i >> MTFTL_BUFFER_ORDER] +
@@ -347,12 +379,15 @@ static void start_reading(struct gc_worker *worker, struct gc_batch *batch, u32 
 	const u32 chunk = 1u << MTFTL_BUFFER_ORDER;
 	const struct gc_item *items = worker->items + first;
 	struct blk_plug plug;
-	u32 i, n;
+	u32 i, n, moved = 0;
 
 	batch->items = items;
-	batch->nr = min(worker->nr_items - first, worker->gc->batch);
+	batch->nr = 0;
+	for (n = min(worker->nr_items - first, worker->gc->batch_items);
+	     batch->nr < n && moved < worker->gc->batch; batch->nr++)
+		moved += !is_header(&items[batch->nr]);
 	batch->nr_reads = 0;
-	memset(batch->bad, 0, batch->nr * sizeof(*batch->bad));
+	memset(batch->found, GC_WHOLE, batch->nr * sizeof(*batch->found));
 	pending_begin(&batch->pending);
 	blk_start_plug(&plug);
 	for (i = 0; i < batch->nr; i += n) {
@@ -367,10 +402,76 @@ static void start_reading(struct gc_worker *worker, struct gc_batch *batch, u32 
 	blk_finish_plug(&plug);
 }
 
+/* One block by itself. False: the device does not answer at all. */
+static bool read_again(struct gc_worker *worker, struct gc_batch *batch, u32 i)
+{
+	const struct gc_item *item = &batch->items[i];
+	struct mtftl *ftl = worker->gc->ftl;
+	int r = mtftl_rw_sync(ftl, REQ_OP_READ, item->page, batch_block(batch, i), 1);
+
+	batch->found[i] = GC_WHOLE;
+	if (!r)
+		return true;
+	if (!mtftl_device_answers(ftl, worker->walk_buf))
+		return false;
+	if (mtftl_medium_says(r) || mtftl_zone_is_offline(mtftl_page_zone(ftl, item->page)))
+		batch->found[i] = GC_LOST;
+	else
+		batch->found[i] = GC_LATER;
+	return true;
+}
+
+/* Its blocks come next. */
+static void take_header(struct gc_worker *worker, struct gc_batch *batch, u32 i)
+{
+	struct mtftl *ftl = worker->gc->ftl;
+	u32 page = batch->items[i].page, zone = page >> ftl->zone_shift;
+	const void *block = batch_block(batch, i);
+
+	worker->header_found = batch->found[i];
+	if (batch->found[i] == GC_WHOLE &&
+	    mtftl_unit_parse(block, ftl->seed, zone, page & ((1u << ftl->zone_shift) - 1),
+			     ftl->capacity, &worker->unit))
+		worker->header_found = GC_LOST;
+	worker->unit_header = page;
+	if (worker->header_found == GC_WHOLE)
+		memcpy(worker->header, block, MTFTL_BLOCK_SIZE);
+}
+
+/* What the block's writer said of it. False: there is no header that tells. */
+static bool expected_crc(struct gc_worker *worker, const struct gc_item *item, u32 *crc)
+{
+	u32 index = item->page - worker->unit_header - 1;
+	u64 lba;
+
+	if (worker->header_found != GC_WHOLE || index >= worker->unit.nr_entries)
+		return false;
+	mtftl_unit_entry(worker->header, index, &lba, crc);
+	return lba == item->lba;
+}
+
+/* It is what it was when it was written, or nobody can tell. False: the device does not answer. */
+static bool verify(struct gc_worker *worker, struct gc_batch *batch, u32 i)
+{
+	const struct gc_item *item = &batch->items[i];
+	struct mtftl *ftl = worker->gc->ftl;
+	u32 crc;
+
+	batch->crcs[i] = mtftl_payload_crc(ftl->seed, batch_block(batch, i));
+	if (!expected_crc(worker, item, &crc) || crc == batch->crcs[i])
+		return true;
+	/* On the way here, or on the medium? */
+	if (!read_again(worker, batch, i))
+		return false;
+	batch->crcs[i] = mtftl_payload_crc(ftl->seed, batch_block(batch, i));
+	if (batch->found[i] == GC_WHOLE && crc != batch->crcs[i])
+		batch->found[i] = GC_LOST;
+	return true;
+}
+
 /* False: the device does not answer at all. */
 static bool finish_reading(struct gc_worker *worker, struct gc_batch *batch)
 {
-	struct mtftl *ftl = worker->gc->ftl;
 	u32 i;
 
 	pending_wait(&batch->pending);
@@ -378,12 +479,18 @@ static bool finish_reading(struct gc_worker *worker, struct gc_batch *batch)
 	while (batch->nr_reads--) {
 		const struct gc_read *read = &batch->reads[batch->nr_reads];
 
-		for (i = read->first; read->status && i < read->first + read->nr; i++) {
-			batch->bad[i] = mtftl_rw_sync(ftl, REQ_OP_READ, batch->items[i].page,
-						      batch_block(batch, i), 1);
-			if (batch->bad[i] && !mtftl_device_answers(ftl, worker->walk_buf))
+		for (i = read->first; read->status && i < read->first + read->nr; i++)
+			if (!read_again(worker, batch, i))
 				return false;
-		}
+	}
+	for (i = 0; i < batch->nr; i++) {
+		if (is_header(&batch->items[i]))
+			take_header(worker, batch, i);
+		else if (worker->header_found == GC_LATER)
+			batch->found[i] = GC_LATER;
+		else if (batch->found[i] == GC_WHOLE && !verify(worker, batch, i))
+			return false;
+		worker->gave_up |= batch->found[i] == GC_LATER;
 	}
 	return true;
 }
@@ -473,11 +580,14 @@ static u32 write_unit(struct mtftl_gc *gc, struct mtftl_unit_io *unit, struct gc
 	room = min3(room - 1, gc->unit_blocks, (u32)unit->max);
 	/* The number first, then the look at the map: a write in between has a higher one. */
 	mtftl_unit_start(unit, MTFTL_UNIT_GC, atomic64_inc_return(&ftl->seq));
-	for (n = 0; i + n < batch->nr && unit->nr < room; n++)
-		if (!batch->bad[i + n] &&
-		    mtftl_map_points_to(ftl, items[i + n].lba, items[i + n].page))
-			mtftl_unit_add(unit, items[i + n].lba, items[i + n].page,
-				       batch_block(batch, i + n));
+	for (n = 0; i + n < batch->nr && unit->nr < room; n++) {
+		if (is_header(&items[i + n]) || batch->found[i + n] != GC_WHOLE ||
+		    !mtftl_map_points_to(ftl, items[i + n].lba, items[i + n].page))
+			continue;
+		mtftl_unit_add(unit, items[i + n].lba, items[i + n].page,
+			       batch_block(batch, i + n));
+		unit->entries[unit->nr - 1].crc = batch->crcs[i + n];
+	}
 	if (unit->nr)
 		mtftl_stream_take(stream, unit);
 	mutex_unlock(&stream->lock);
@@ -528,7 +638,7 @@ static bool write_batch(struct gc_worker *worker, struct gc_batch *batch)
 			return false;
 	}
 	for (i = 0; i < batch->nr; i++)
-		if (batch->bad[i])
+		if (batch->found[i] == GC_LOST && !is_header(&batch->items[i]))
 			lose(gc->ftl, &batch->items[i]);
 	return true;
 }
@@ -564,12 +674,13 @@ static bool move_victim(struct gc_worker *worker, struct mtftl_zone *victim)
 		return false;
 	if (!zone_valid(victim))
 		return true;
-	if (!mtftl_device_answers(gc->ftl, worker->walk_buf))
+	if (worker->gave_up || !mtftl_device_answers(gc->ftl, worker->walk_buf))
 		return false;
 	/* A header could not be read, or a footer was wrong. */
 	find_by_map(worker, victim);
 	mtftl_warn(gc->ftl, "zone %u: %u blocks found by the map alone", victim->index,
 		   worker->nr_items);
+	worker->header_found = GC_LOST;
 	start_reading(worker, &worker->batches[0], 0);
 	return move_items(worker) && !zone_valid(victim);
 }
@@ -582,8 +693,14 @@ static bool collect(struct gc_worker *worker, struct mtftl_zone *victim)
 	bool empty;
 
 	worker->nr_items = 0;
-	if (zone_valid(victim))
-		mtftl_zone_walk(ftl, victim, worker->walk_buf, keep_item, worker);
+	worker->unit_header = U32_MAX;
+	worker->header_found = GC_LOST;
+	worker->gave_up = false;
+	if (zone_valid(victim)) {
+		mutex_lock(&gc->walk_lock);
+		mtftl_zone_walk(ftl, victim, worker->walk_buf, gc->stream, keep_item, worker);
+		mutex_unlock(&gc->walk_lock);
+	}
 	start_reading(worker, &worker->batches[0], 0);
 
 	mutex_lock(&gc->move_lock);
@@ -594,7 +711,11 @@ static bool collect(struct gc_worker *worker, struct mtftl_zone *victim)
 	mtftl_zone_set_state(ftl, victim, empty ? MTFTL_ZONE_RESETTING : MTFTL_ZONE_FULL);
 	if (!empty && mtftl_zone_is_worn_out(victim))
 		ftl->worn_out_zones++;
+	victim->not_before = worker->gave_up ? (jiffies + GIVEN_UP) | 1 : 0;
 	spin_unlock(&ftl->zones_lock);
+	if (worker->gave_up)
+		mtftl_warn(ftl, "zone %u cannot be read now, but later perhaps",
+			   victim->index);
 	WRITE_ONCE(gc->moving, 0);
 	WRITE_ONCE(gc->starved, false);
 	update_credit(gc);
@@ -761,13 +882,14 @@ static struct mtftl_zone *choose_victim(struct mtftl_gc *gc)
 {
 	struct mtftl_zone *victim = NULL;
 	struct mtftl *ftl = gc->ftl;
+	bool forced;
 
 	mutex_lock(&gc->choose_lock);
 	/* Another worker may have done so meanwhile. */
 	if (wanted(gc)) {
-		WRITE_ONCE(gc->forced, false);
+		forced = xchg(&gc->forced, false);
 		spin_lock(&ftl->zones_lock);
-		victim = pick_victim(gc);
+		victim = pick_victim(gc, forced);
 		if (victim) {
 			mtftl_zone_set_state(ftl, victim, MTFTL_ZONE_VICTIM);
 			if (mtftl_zone_is_worn_out(victim))
@@ -840,13 +962,14 @@ static int gc_thread(void *data)
 
 static int batch_alloc(struct mtftl_gc *gc, struct gc_batch *batch)
 {
-	u32 chunks = DIV_ROUND_UP(gc->batch, 1u << MTFTL_BUFFER_ORDER);
+	u32 chunks = DIV_ROUND_UP(gc->batch_items, 1u << MTFTL_BUFFER_ORDER);
 
 	init_completion(&batch->pending.done);
-	batch->reads = kvmalloc_array(gc->batch, sizeof(*batch->reads), GFP_KERNEL);
-	batch->bad = kvmalloc_array(gc->batch, sizeof(*batch->bad), GFP_KERNEL);
+	batch->reads = kvmalloc_array(gc->batch_items, sizeof(*batch->reads), GFP_KERNEL);
+	batch->found = kvmalloc_array(gc->batch_items, sizeof(*batch->found), GFP_KERNEL);
+	batch->crcs = kvmalloc_array(gc->batch_items, sizeof(*batch->crcs), GFP_KERNEL);
 	batch->chunks = kcalloc(chunks, sizeof(*batch->chunks), GFP_KERNEL);
-	if (!batch->reads || !batch->bad || !batch->chunks)
+	if (!batch->reads || !batch->found || !batch->crcs || !batch->chunks)
 		return -ENOMEM;
 	while (batch->nr_chunks < chunks) {
 		void *chunk = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
@@ -863,7 +986,8 @@ static void batch_free(struct gc_batch *batch)
 	while (batch->nr_chunks)
 		free_pages((unsigned long)batch->chunks[--batch->nr_chunks], MTFTL_BUFFER_ORDER);
 	kfree(batch->chunks);
-	kvfree(batch->bad);
+	kvfree(batch->crcs);
+	kvfree(batch->found);
 	kvfree(batch->reads);
 }
 
@@ -875,7 +999,8 @@ static int worker_alloc(struct mtftl_gc *gc, struct gc_worker *worker)
 	worker->gc = gc;
 	worker->items = kvmalloc_array(gc->ftl->capacity, sizeof(*worker->items), GFP_KERNEL);
 	worker->walk_buf = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
-	if (!worker->items || !worker->walk_buf)
+	worker->header = (void *)__get_free_page(GFP_KERNEL);
+	if (!worker->items || !worker->walk_buf || !worker->header)
 		return -ENOMEM;
 	for (i = 0; !r && i < BATCHES; i++)
 		r = batch_alloc(gc, &worker->batches[i]);
@@ -888,6 +1013,7 @@ static void worker_free(struct gc_worker *worker)
 
 	for (i = 0; i < BATCHES; i++)
 		batch_free(&worker->batches[i]);
+	free_page((unsigned long)worker->header);
 	free_pages((unsigned long)worker->walk_buf, MTFTL_BUFFER_ORDER);
 	kvfree(worker->items);
 }
@@ -905,15 +1031,18 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 	gc->oldest_seq = U64_MAX;
 	gc->unit_blocks = min(UNIT_BLOCKS, ftl->unit_max);
 	gc->batch = BATCH_UNITS * gc->unit_blocks;
+	gc->batch_items = gc->batch + gc->batch / 4;
 	gc->payload = usable - DIV_ROUND_UP(usable, gc->unit_blocks + 1);
 	mutex_init(&gc->choose_lock);
+	mutex_init(&gc->walk_lock);
 	mutex_init(&gc->move_lock);
 	init_completion(&gc->writes.done);
 	init_completion(&gc->resetting.done);
 	INIT_WORK(&gc->reset_work, reset_work);
 	gc->wq = alloc_ordered_workqueue("mtftl-reset-%s", WQ_MEM_RECLAIM, ftl->dev->name);
 	gc->resets = kcalloc(RESETS, sizeof(*gc->resets), GFP_KERNEL);
-	if (!gc->wq || !gc->resets)
+	gc->stream = kvmalloc(mtftl_footer_reserve(ftl->capacity) * MTFTL_BLOCK_SIZE, GFP_KERNEL);
+	if (!gc->wq || !gc->resets || !gc->stream)
 		return -ENOMEM;
 	for (i = 0; i < BATCH_UNITS; i++) {
 		gc->units[i] = mtftl_unit_alloc(ftl, gc->unit_blocks);
@@ -939,6 +1068,7 @@ void mtftl_gc_free(struct mtftl *ftl)
 		worker_free(&gc->workers[i]);
 	for (i = 0; i < BATCH_UNITS; i++)
 		mtftl_unit_free(gc->units[i]);
+	kvfree(gc->stream);
 	kfree(gc->resets);
 	kfree(gc);
 	ftl->gc_data = NULL;

@@ -243,7 +243,7 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 
 	while (at < zone->wp) {
 		r = mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_page(ftl, zone) + at, rec->buf, 1);
-		if (r && !mtftl_device_answers(ftl, rec->buf))
+		if (r && !mtftl_medium_says(r))
 			return r;
 		if (!r)
 			r = mtftl_unit_parse(rec->buf, ftl->seed, zone->index, at, ftl->capacity,
@@ -281,6 +281,9 @@ static int read_footer_unit(struct mtftl *ftl, struct mtftl_zone *zone, void *bu
 	u64 lba;
 	int r;
 
+	/* The stream is not complete, and the zone is at its end. */
+	if (!max)
+		return -EINVAL;
 	r = mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_page(ftl, zone) + *at, buf, max);
 	r = r ?: mtftl_unit_parse(buf, ftl->seed, zone->index, *at, ftl->capacity, &info);
 	if (r)
@@ -299,29 +302,24 @@ static int read_footer_unit(struct mtftl *ftl, struct mtftl_zone *zone, void *bu
 	return 0;
 }
 
-/* NULL: no footer that verifies. The caller frees it. */
-static void *read_footer(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, u32 *size)
+/* Into @stream, which holds the largest; its size, 0: no footer that verifies. */
+static u32 read_footer(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, void *stream)
 {
 	u32 last = mtftl_zone_page(ftl, zone) + ftl->capacity - 1, at, index = 0;
 	struct mtftl_tail_info tail;
-	void *stream;
 
 	if (zone->wp < ftl->capacity || mtftl_rw_sync(ftl, REQ_OP_READ, last, buf, 1) ||
 	    mtftl_tail_parse(buf, ftl->seed, zone->index, ftl->capacity, &tail) ||
 	    tail.erase_count != zone->erase_count)
-		return NULL;
-	*size = tail.footer_blocks * MTFTL_BLOCK_SIZE;
-	stream = kvmalloc(*size, GFP_NOIO | __GFP_NOWARN);
-	for (at = tail.footer_offset; stream && index < tail.footer_blocks; )
-		if (read_footer_unit(ftl, zone, buf, &at, stream, &index, tail.footer_blocks)) {
-			kvfree(stream);
-			stream = NULL;
-		}
-	return stream;
+		return 0;
+	for (at = tail.footer_offset; index < tail.footer_blocks; )
+		if (read_footer_unit(ftl, zone, buf, &at, stream, &index, tail.footer_blocks))
+			return 0;
+	return tail.footer_blocks * MTFTL_BLOCK_SIZE;
 }
 
 static void walk_footer(struct mtftl *ftl, struct mtftl_zone *zone, const void *stream,
-			u32 size, void (*block)(void *private, u32 page, u64 lba), void *private)
+			u32 size, mtftl_walk_fn block, void *private)
 {
 	u32 pos = 0, offset, i, start = mtftl_zone_page(ftl, zone);
 	enum mtftl_unit_type type;
@@ -331,25 +329,24 @@ static void walk_footer(struct mtftl *ftl, struct mtftl_zone *zone, const void *
 
 	while (mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &nr, &lbas) == 1)
 		for (i = 0; i < nr && offset + 1 + i < ftl->capacity; i++)
-			block(private, start + offset + 1 + i, le64_to_cpu(lbas[i]));
+			block(private, start + offset, i, le64_to_cpu(lbas[i]));
 }
 
 /*
- * Every block that units of a zone hold, for GC: from its footer, or where that does not
- * verify from its headers. What cannot be read is left out.
+ * Every block that units of a zone hold, for GC: from its footer, which is read into @stream, or
+ * where that does not verify from its headers. What cannot be read is left out.
  */
-void mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf,
-		     void (*block)(void *private, u32 page, u64 lba), void *private)
+void mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, void *stream,
+		     mtftl_walk_fn block, void *private)
 {
-	u32 start = mtftl_zone_page(ftl, zone), at = 0, i, crc, size;
-	void *stream = read_footer(ftl, zone, buf, &size);
+	u32 start = mtftl_zone_page(ftl, zone), at = 0, i, crc;
+	u32 size = read_footer(ftl, zone, buf, stream);
 	struct mtftl_unit_info info;
 	u64 lba;
 	int r;
 
-	if (stream) {
+	if (size) {
 		walk_footer(ftl, zone, stream, size, block, private);
-		kvfree(stream);
 		return;
 	}
 	while (at < zone->wp) {
@@ -362,7 +359,7 @@ void mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf,
 		if (info.type == MTFTL_UNIT_DATA || info.type == MTFTL_UNIT_GC)
 			for (i = 0; i < info.nr_entries; i++) {
 				mtftl_unit_entry(buf, i, &lba, &crc);
-				block(private, start + at + 1 + i, lba);
+				block(private, start + at, i, lba);
 			}
 		at += 1 + info.nr_blocks;
 	}
@@ -378,7 +375,7 @@ static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
 	int r;
 
 	r = mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_page(ftl, zone), rec->buf, 1);
-	if (r && !mtftl_device_answers(ftl, rec->buf))
+	if (r && !mtftl_medium_says(r))
 		return r;
 	if (!r)
 		r = mtftl_unit_parse(rec->buf, ftl->seed, zone->index, 0, ftl->capacity, &info);
@@ -460,42 +457,61 @@ static bool is_written(struct mtftl *ftl, u32 page)
 	return (page & ((1u << ftl->zone_shift) - 1)) < zone->wp;
 }
 
+/* One block, if need be by itself. False: it is not what the header says. An error is no answer. */
+static int verify_block(struct mtftl *ftl, u32 page, void *block, bool read, u32 crc, bool *whole)
+{
+	int r = 0;
+
+	*whole = is_written(ftl, page);
+	if (*whole && !read)
+		r = mtftl_rw_sync(ftl, REQ_OP_READ, page, block, 1);
+	*whole = *whole && !r && crc == mtftl_payload_crc(ftl->seed, block);
+	return mtftl_medium_says(r) ? 0 : r;
+}
+
 /*
  * Entries whose payload did not make it are dropped: the version before is still there. What
  * cannot be read together is read block by block: only a torn block is dropped.
  */
-static void verify_unit(struct recovery *rec, struct found_unit *unit)
+static int verify_unit(struct recovery *rec, struct found_unit *unit)
 {
 	struct mtftl *ftl = rec->ftl;
 	void *payload = ftl->super.buf;	/* no checkpoint is read or written now */
-	bool header = !mtftl_rw_sync(ftl, REQ_OP_READ, unit->page, rec->buf, 1);
-	u32 i, n, k;
+	u32 i, n, k, crc;
+	bool whole;
+	u64 lba;
+	int r;
 
-	for (i = 0; i < unit->nr; i += n) {
+	r = mtftl_rw_sync(ftl, REQ_OP_READ, unit->page, rec->buf, 1);
+	if (r && !mtftl_medium_says(r))
+		return r;
+	for (i = 0; r && i < unit->nr; i++)
+		unit->lbas[i] = MTFTL_NO_LBA;
+	for (; i < unit->nr; i += n) {
 		u32 page = unit->page + 1 + i;
 		bool together;
 
 		n = min(unit->nr - i, 1u << MTFTL_BUFFER_ORDER);
-		together = header && !mtftl_rw_sync(ftl, REQ_OP_READ, page, payload, n);
+		together = !mtftl_rw_sync(ftl, REQ_OP_READ, page, payload, n);
 		for (k = 0; k < n; k++) {
-			void *block = payload + k * MTFTL_BLOCK_SIZE;
-			u64 lba;
-			u32 crc;
-
 			mtftl_unit_entry(rec->buf, i + k, &lba, &crc);
-			if (!header || !is_written(ftl, page + k) ||
-			    (!together && mtftl_rw_sync(ftl, REQ_OP_READ, page + k, block, 1)) ||
-			    crc != mtftl_payload_crc(ftl->seed, block))
+			r = verify_block(ftl, page + k, payload + k * MTFTL_BLOCK_SIZE, together,
+					 crc, &whole);
+			if (r)
+				return r;
+			if (!whole)
 				unit->lbas[i + k] = MTFTL_NO_LBA;
 		}
 	}
+	return 0;
 }
 
 static int step_verify(struct recovery *rec)
 {
+	int r = 0;
 	u32 i;
 
-	for (i = 0; i < rec->nr_units; i++) {
+	for (i = 0; !r && i < rec->nr_units; i++) {
 		struct found_unit *unit = &rec->units[i];
 		/* Its write failed once: the same number is in two places. */
 		bool twice = (i && unit[-1].seq == unit->seq) ||
@@ -504,11 +520,11 @@ static int step_verify(struct recovery *rec)
 		if (unit->type == MTFTL_UNIT_RANGES)
 			continue;
 		if (unit->seq > rec->durable_seq)
-			verify_unit(rec, unit);
+			r = verify_unit(rec, unit);
 		else
 			unit->twice = twice;
 	}
-	return 0;
+	return r;
 }
 
 /* One change of the map, in the order of numbers. */
@@ -525,10 +541,11 @@ static int by_change_seq(const void *a, const void *b)
 	return left->seq < right->seq ? -1 : left->seq > right->seq;
 }
 
-static void apply(struct recovery *rec, const struct change *change)
+static int apply(struct recovery *rec, const struct change *change)
 {
 	struct found_unit *unit = &rec->units[change->unit];
 	struct mtftl *ftl = rec->ftl;
+	int r = 0;
 	u32 i;
 
 	if (unit->type == MTFTL_UNIT_RANGES) {
@@ -536,16 +553,20 @@ static void apply(struct recovery *rec, const struct change *change)
 		u64 end = min_t(u64, (u64)range->lba + range->nr_blocks, ftl->logical_blocks);
 		u64 lba;
 
-		for (lba = range->lba; lba < end; lba++)
+		for (lba = range->lba; lba < end; lba++) {
 			ftl->map[lba] = range->kind == MTFTL_RANGE_LOST ? MTFTL_MAP_LOST :
 									  MTFTL_MAP_UNMAPPED;
-		return;
+			if (!(lba & 0xffff))
+				cond_resched();
+		}
+		return 0;
 	}
 	if (unit->twice)
-		verify_unit(rec, unit);
-	for (i = 0; i < unit->nr; i++)
+		r = verify_unit(rec, unit);
+	for (i = 0; !r && i < unit->nr; i++)
 		if (unit->lbas[i] < ftl->logical_blocks)
 			ftl->map[unit->lbas[i]] = unit->page + 1 + i;
+	return r;
 }
 
 /* Until one of its copies turns out whole: older data must not come back. */
@@ -564,6 +585,7 @@ static int step_replay(struct recovery *rec)
 	u64 after = rec->ftl->super.info.ckpt_seq;
 	struct change *changes;
 	u32 i, j, nr = 0;
+	int r = 0;
 
 	for (i = 0; i < rec->nr_units; i++)
 		nr += rec->units[i].type == MTFTL_UNIT_RANGES ? rec->units[i].nr : 1;
@@ -585,14 +607,14 @@ static int step_replay(struct recovery *rec)
 				};
 	}
 	sort(changes, nr, sizeof(*changes), by_change_seq, NULL);
-	for (i = 0; i < nr; i = j) {
+	for (i = 0; !r && i < nr; i = j) {
 		for (j = i; j < nr && changes[j].seq == changes[i].seq; j++)
 			lose(rec, &rec->units[changes[j].unit]);
-		for (j = i; j < nr && changes[j].seq == changes[i].seq; j++)
-			apply(rec, &changes[j]);
+		for (j = i; !r && j < nr && changes[j].seq == changes[i].seq; j++)
+			r = apply(rec, &changes[j]);
 	}
 	kvfree(changes);
-	return 0;
+	return r;
 }
 
 /* A device of smaller blocks than ours may be left with a part of one: zeroes make it whole. */

@@ -67,6 +67,11 @@ int mtftl_super_read(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone, u
 	for (z = 0; z < MTFTL_NR_SB_ZONES; z++) {
 		for (at = zones[z].usable ? zones[z].wp : 0; at-- > 0; ) {
 			r = mtftl_rw_sync(ftl, REQ_OP_READ, z * zone_blocks + at, buf, 1);
+			/* The next try may read it: an older record is no answer yet. */
+			if (r && !mtftl_medium_says(r)) {
+				result = -EIO;
+				goto out;
+			}
 			if (!r)
 				r = mtftl_sb_parse(buf, found);
 			if (r == -EPROTO || r == -EINVAL)

@@ -150,9 +150,14 @@ void mtftl_unit_compose(struct mtftl_unit_io *unit)
 	u32 i;
 
 	mtftl_unit_init(unit->header, &info);
-	for (i = 0; i < unit->nr; i++)
-		mtftl_unit_add_entry(unit->header, unit->entries[i].lba,
-				     mtftl_payload_crc(ftl->seed, unit->entries[i].data));
+	for (i = 0; i < unit->nr; i++) {
+		struct mtftl_entry_io *entry = &unit->entries[i];
+
+		/* GC's was verified: whatever happens to the data from here on, it tells. */
+		if (unit->type != MTFTL_UNIT_GC)
+			entry->crc = mtftl_payload_crc(ftl->seed, entry->data);
+		mtftl_unit_add_entry(unit->header, entry->lba, entry->crc);
+	}
 }
 
 /*

@@ -366,6 +366,22 @@ int mtftl_zone_mgmt(struct mtftl_zone *zone, enum req_op op)
 	return mtftl_compat_zone_mgmt(zone->ftl->bdev, op, zone->index * sectors, sectors);
 }
 
+static int note_condition(struct blk_zone *bz, unsigned int index, void *condition)
+{
+	*(u8 *)condition = bz->cond;
+	return 0;
+}
+
+/* The device says that nothing in it can be read any more. It is asked, which may take memory. */
+bool mtftl_zone_is_offline(struct mtftl_zone *zone)
+{
+	u8 condition = BLK_ZONE_COND_NOT_WP;
+
+	blkdev_report_zones(zone->ftl->bdev, mtftl_page_sector(mtftl_zone_page(zone->ftl, zone)),
+			    1, note_condition, &condition);
+	return condition == BLK_ZONE_COND_OFFLINE;
+}
+
 /* One FOOTER unit at the write pointer: @entries blocks of the stream, then padding. */
 static int write_footer_unit(struct mtftl_zone *zone, void *buf, const void *stream,
 			     u32 index, u32 entries, u32 blocks)

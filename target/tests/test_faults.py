@@ -4,19 +4,21 @@
 import pytest
 from test_target import HELPERS, START
 
-# copy FROM TO [ZONE BLOCKS]: each zone as far as it is written, of ZONE so many blocks less: the device as a cut leaves it
+# copy FROM TO [ZONE BLOCKS]: each zone as far as it is written, of ZONE so many blocks less: the device as a cut leaves it.
+# Or to a file, or from one, as far as $layout is written.
 COPY = """
 copy() {
-	local start written condition number=0 blocks
+	local start written condition number=0 blocks flags=conv=notrunc
+	[ ! -b $1 ] || flags+=" iflag=direct"
+	[ ! -b $2 ] || flags+=" oflag=direct"
 	while read -r start written condition; do
 		blocks=$((written / 8))
 		[ $condition != 14 ] || blocks=1024
 		[ "$number" != "$3" ] || blocks=$((blocks - $4))
 		number=$((number + 1))
 		[ $blocks -gt 0 ] || continue
-		dd if=$1 of=$2 bs=4k skip=$((start / 8)) seek=$((start / 8)) count=$blocks iflag=direct oflag=direct \\
-			status=none
-	done < <(zones $1)
+		dd if=$1 of=$2 bs=4k skip=$((start / 8)) seek=$((start / 8)) count=$blocks $flags status=none
+	done < <(zones ${layout:-$1})
 }
 # numbered FIRST COUNT: each block says which one it is
 numbered() { awk -v first=$1 -v count=$2 'BEGIN { for (i = first; i < first + count; i++) printf "%4096d", i }'; }
@@ -61,4 +63,174 @@ test $(judge /dev/mapper/t 4096 3072) = 0
 dmsetup remove t
 mtftl check /dev/nullb2
 """, profile="none", push=[HELPERS])
+    assert result.ok, result.output
+
+
+# /dev/mapper/flaky on a device of zones of 4 MiB: zone_is ZONE FEATURE...: that zone is flakey, in all or as said; zone_is -: none is
+ZONES = """
+base=/dev/nullb0
+zone_is() {
+	local size=$(($(cat /sys/class/block/${base#/dev/}/size))) zone=$1
+	shift
+	{
+		if [ $zone = - ]; then
+			echo "0 $size linear $base 0"
+		else
+			echo "0 $((zone * 8192)) linear $base 0"
+			echo "$((zone * 8192)) 8192 flakey $base $((zone * 8192)) 0 3600 $# $*"
+			echo "$(((zone + 1) * 8192)) $((size - (zone + 1) * 8192)) linear $base $(((zone + 1) * 8192))"
+		fi
+	} > flaky.table
+	if dmsetup info flaky > /dev/null 2>&1; then
+		dmsetup load flaky flaky.table
+		dmsetup suspend --nolockfs --noflush flaky
+		dmsetup resume flaky
+	else
+		dmsetup create flaky flaky.table
+	fi
+}
+zone_is -
+# until LIMIT COMMAND...: true within so many seconds
+until_true() {
+	local limit=$(($1 * 100)) i
+	shift
+	for i in $(seq $limit); do
+		! "$@" > /dev/null 2>&1 || return 0
+		usleep 10000
+	done
+	dmsetup status t
+	dmesg | tail -5
+	return 1
+}
+says() { dmesg | grep -q "$1"; }
+"""
+
+
+def test_errors_that_pass_lose_nothing(lab_run):
+    """A zone cannot be read for a while: GC leaves it for later, a mount is refused. Then all is there."""
+    result = lab_run(START + COPY + """
+null nullb0 size=64
+mtftl format --op 30% /dev/nullb0 > /dev/null
+""" + ZONES + """
+line=$(table /dev/mapper/flaky lanes 1)
+dmsetup create t --table "$line"
+numbered 0 2048 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
+sync /dev/mapper/t
+zone=$(zones /dev/nullb0 | awk '$3 == 14 && NR > 4 { print NR - 1; exit }')
+# Of that zone little is left: the best victim.
+numbered 0 900 | dd of=/dev/mapper/t bs=4k iflag=fullblock oflag=direct status=none
+sync /dev/mapper/t
+zone_is $zone
+dmsetup message t 0 gc
+until_true 10 says "zone $zone cannot be read now" || test "$(field lost t)" = 0
+echo "GC lost $(field lost t)"
+test "$(field lost t)" = 0
+zone_is -
+test $(judge /dev/mapper/t 0 2048) = 0
+dmsetup message t 0 gc
+gained() { [ "$(field victims t)" -gt 0 ]; }
+until_true 10 gained
+test $(judge /dev/mapper/t 0 2048) = 0
+numbered 0 1024 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
+sync /dev/mapper/t
+
+echo now the mount
+last=$(zones /dev/nullb0 | awk '$3 == 14 && NR > 4 { zone = NR - 1 } END { print zone }')
+null nullb1 size=64
+copy /dev/nullb0 /dev/nullb1
+dmsetup remove t
+dmsetup remove flaky
+base=/dev/nullb1
+zone_is $last
+fails dmsetup create t --table "$line"
+dmsetup remove t 2> /dev/null || true
+zone_is -
+dmsetup create t --table "$line"
+test $(judge /dev/mapper/t 0 2048) = 0
+test "$(field lost t)" = 0
+dmsetup remove t
+mtftl check /dev/nullb1
+""", profile="none", push=[HELPERS], timeout=120)
+    assert result.ok, result.output
+
+
+def test_rot_is_not_moved(lab_run):
+    """One bit of a block flips on the medium: GC sees it, and the block reads as an error; not as what it is now."""
+    result = lab_run(START + COPY + """
+for i in 0 1; do null nullb$i size=64; done
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 1)"
+numbered 0 2048 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
+dmsetup remove t
+layout=/dev/nullb0
+copy /dev/nullb0 image
+# A block's number ends it; of all else not even newlines are left.
+at=$(tr -c '0-9 ' . < image | fold -w 4096 | grep -n ' 950$' | cut -d: -f1)
+printf x | dd of=image bs=1 seek=$((at * 4096 - 2000)) conv=notrunc status=none
+copy image /dev/nullb1
+dmsetup create t --table "$(table /dev/nullb1 lanes 1)"
+numbered 0 900 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
+sync /dev/mapper/t
+dmsetup message t 0 gc
+for i in $(seq 1000); do [ "$(field victims t)" = 0 ] || break; usleep 10000; done
+test "$(field victims t)" -gt 0
+echo "lost $(field lost t)"
+test "$(field lost t)" = 1
+test $(judge /dev/mapper/t 0 2048) = 1
+fails dd if=/dev/mapper/t of=/dev/null bs=4k skip=950 count=1 iflag=direct status=none
+dmsetup remove t
+mtftl check /dev/nullb1
+""", profile="none", push=[HELPERS], timeout=120)
+    assert result.ok, result.output
+
+
+def test_a_read_that_lied_once_loses_nothing(lab_run):
+    """Reads of more than a block come back with a byte changed: GC reads again, block by block, and moves what is there."""
+    result = lab_run(START + COPY + """
+null nullb0 size=64
+mtftl format --op 30% /dev/nullb0 > /dev/null
+""" + ZONES + """
+dmsetup create t --table "$(table /dev/mapper/flaky lanes 1)"
+numbered 0 2048 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
+numbered 0 900 | dd of=/dev/mapper/t bs=4k iflag=fullblock oflag=direct status=none
+sync /dev/mapper/t
+zone=$(zones /dev/nullb0 | awk '$3 == 14 && NR > 4 { print NR - 1; exit }')
+zone_is $zone corrupt_bio_byte 5000 r 7 0
+dmsetup message t 0 gc
+gained() { [ "$(field victims t)" -gt 0 ]; }
+until_true 10 gained
+zone_is -
+test "$(field lost t)" = 0
+test $(judge /dev/mapper/t 0 2048) = 0
+dmsetup remove t
+""", profile="none", push=[HELPERS], timeout=120)
+    assert result.ok, result.output
+
+
+def test_gc_allocates_nothing(lab_run):
+    """No kmalloc and no vmalloc by its threads while it collects zones with footers: under exhaustion these loop for ever."""
+    result = lab_run(START + """
+null nullb0 size=64
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 1)"
+verify /dev/mapper/t --size=32M --io_size=48M --do_verify=0
+sync /dev/mapper/t
+cd /sys/kernel/tracing
+for event in kmalloc kmalloc_node; do
+	[ -d events/kmem/$event ] || continue
+	echo 'comm ~ "mtftl_gc*"' > events/kmem/$event/filter
+	echo 1 > events/kmem/$event/enable
+done
+cd - > /dev/null
+before=$(field victims t)
+for turn in 1 2 3 4; do
+	dmsetup message t 0 gc
+	for i in $(seq 1000); do [ "$(field victims t)" -lt $((before + turn)) ] || break; usleep 10000; done
+done
+test "$(field victims t)" -ge $((before + 4))
+grep -v '^#' /sys/kernel/tracing/trace > allocated || true
+head -3 allocated
+test ! -s allocated
+dmsetup remove t
+""", profile="none", push=[HELPERS], timeout=120)
     assert result.ok, result.output
