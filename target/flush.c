@@ -6,7 +6,11 @@
  * it writes the range records, lets every lane drain up to the head it has now,
  * and flushes the device once. Who comes while it runs shares the next one.
  *
- * flush_lock protects the list of bios and the counts of rounds; ranges.lock the range
+ * A device flush that failed leaves open what the drive has dropped of all that it was given since
+ * the one before. So nothing may be called durable any more, and nothing reset or put into a
+ * checkpoint: only recovery, which looks at what is there, can tell. Unless nothing was given.
+ *
+ * flush_lock protects the list of bios, the counts of rounds and what is flushed; ranges.lock the range
  * records, inside a shard's lock for those of discards. Both with interrupts off.
  */
 #include "ftl.h"
@@ -37,14 +41,21 @@ void mtftl_flush_bio(struct mtftl *ftl, struct bio *bio)
 /* All that was acknowledged before the call is durable when it returns 0. Sleeps. */
 int mtftl_flush_sync(struct mtftl *ftl)
 {
-	u64 mine;
+	u64 mine, failures;
+	int r = 0;
 
 	spin_lock_irq(&ftl->flush_lock);
 	mine = ++ftl->flush_wanted;
+	failures = ftl->flush_failures;
 	spin_unlock_irq(&ftl->flush_lock);
 	wake_flusher(ftl);
 	wait_event(ftl->flush_wait, READ_ONCE(ftl->flush_done) >= mine);
-	return READ_ONCE(ftl->flush_error);
+	spin_lock_irq(&ftl->flush_lock);
+	/* A later round may have succeeded before we looked: that one was not ours. */
+	if (ftl->flush_failures != failures)
+		r = ftl->flush_error;
+	spin_unlock_irq(&ftl->flush_lock);
+	return r;
 }
 
 /* Range records */
@@ -217,14 +228,25 @@ static bool lanes_drained(struct mtftl *ftl)
 	return true;
 }
 
-/* A flush has ended: without an error all units up to @drawn are durable. */
-static int flush_ended(struct mtftl *ftl, u64 drawn, int r)
+/* The device's part of a flush: without an error all units up to @drawn are durable. Sleeps. */
+int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
 {
+	u64 sent = mtftl_sent(ftl);
+	bool unsure;
+	int r;
+
+	r = READ_ONCE(ftl->unsure) ? -EIO : blkdev_issue_flush(ftl->bdev);
 	spin_lock_irq(&ftl->flush_lock);
 	if (!r && drawn > ftl->durable_seq)
 		WRITE_ONCE(ftl->durable_seq, drawn);
+	if (!r && sent > ftl->flushed)
+		ftl->flushed = sent;
+	unsure = r && mtftl_sent(ftl) != ftl->flushed;
+	if (unsure)
+		WRITE_ONCE(ftl->unsure, true);
 	spin_unlock_irq(&ftl->flush_lock);
-	mtftl_count(ftl, flushes, 1);
+	if (unsure)
+		mtftl_set_read_only(ftl, "a flush failed: what the device dropped is not known");
 	trace_mtftl_flush(ftl, ftl->durable_seq, r);
 	return r;
 }
@@ -272,8 +294,9 @@ static int flush_round(struct mtftl *ftl)
 	if (!lanes_drained(ftl))
 		return -EIO;
 	/* A discard that came meanwhile may have killed a slot before it was written. */
-	r = write_listed_ranges(ftl) ?: blkdev_issue_flush(ftl->bdev);
-	return flush_ended(ftl, drawn, r);
+	r = write_listed_ranges(ftl);
+	mtftl_count(ftl, flushes, 1);
+	return r ?: mtftl_flush_device(ftl, drawn);
 }
 
 static bool lanes_settled(struct mtftl *ftl)
@@ -318,7 +341,8 @@ int mtftl_flush_calmly(struct mtftl *ftl, bool (*hurry)(struct mtftl *ftl))
 	wait_event_timeout(ftl->drain_wait, lanes_settled(ftl) || hurry(ftl), CALM);
 	if (!lanes_settled(ftl) || ranges_pending(ftl))
 		return mtftl_flush_sync(ftl);
-	return flush_ended(ftl, drawn, blkdev_issue_flush(ftl->bdev));
+	mtftl_count(ftl, flushes, 1);
+	return mtftl_flush_device(ftl, drawn);
 }
 
 /* Nothing will make room for them any more. */
@@ -371,7 +395,12 @@ static int flusher(void *data)
 			bio->bi_status = errno_to_blk_status(r);
 			bio_endio(bio);
 		}
-		WRITE_ONCE(ftl->flush_error, r);
+		if (r) {
+			spin_lock_irq(&ftl->flush_lock);
+			ftl->flush_failures++;
+			ftl->flush_error = r;
+			spin_unlock_irq(&ftl->flush_lock);
+		}
 		/* Whoever sees the round done sees its error. */
 		smp_store_release(&ftl->flush_done, wanted);
 		wake_up_all(&ftl->flush_wait);

@@ -106,6 +106,7 @@ struct mtftl_unit_io {
 	void *private;
 	u64 seq;
 	enum mtftl_unit_type type;
+	int failures;			/* ftl->failed_zones when it was sent */
 	u16 nr;
 	u16 max;
 	u32 offset;			/* where it is meant to go, or went */
@@ -274,6 +275,7 @@ struct mtftl_options {
 struct mtftl_cpu_stats {
 	u64 user_writes, user_overwrites, user_reads, buffer_reads, user_trims;	/* blocks */
 	u64 data_blocks, gc_blocks, meta_blocks;			/* to flash */
+	u64 sent;							/* writes, of any kind */
 	u64 units, waits, flushes, read_errors, write_errors, lost_blocks, victims, checkpoints;
 };
 
@@ -330,11 +332,14 @@ struct mtftl {
 
 	/* Flush rounds. */
 	struct task_struct *flusher;
-	spinlock_t flush_lock;		/* the two that follow, and durable_seq */
+	spinlock_t flush_lock;		/* what follows, up to flush_error, and durable_seq */
 	struct bio_list flush_bios;
 	u64 flush_wanted;		/* rounds asked for */
-	u64 flush_done;			/* rounds completed */
-	int flush_error;
+	u64 flush_failures;		/* rounds that failed */
+	u64 flushed;			/* of mtftl_sent() */
+	bool unsure;			/* the device may have dropped what it was given */
+	int flush_error;		/* of the last round that failed */
+	u64 flush_done;			/* rounds completed; flusher */
 	wait_queue_head_t flush_wait;	/* the flusher, and who waits for a round */
 	wait_queue_head_t drain_wait;	/* a lane reached drain_to */
 	struct mtftl_ranges ranges;
@@ -466,6 +471,7 @@ int mtftl_flush_start(struct mtftl *ftl);
 void mtftl_flush_stop(struct mtftl *ftl);
 void mtftl_flush_bio(struct mtftl *ftl, struct bio *bio);
 int mtftl_flush_sync(struct mtftl *ftl);
+int mtftl_flush_device(struct mtftl *ftl, u64 drawn);
 int mtftl_flush_calmly(struct mtftl *ftl, bool (*hurry)(struct mtftl *ftl));
 void mtftl_trim(struct mtftl *ftl, struct bio *bio);
 bool mtftl_range_wait(struct mtftl *ftl);
@@ -503,6 +509,7 @@ int mtftl_checkpoint_load(struct mtftl *ftl);
 int mtftl_recover(struct mtftl *ftl);
 
 /* stats.c */
+u64 mtftl_sent(struct mtftl *ftl);
 void mtftl_status(struct mtftl *ftl, char *result, unsigned int maxlen);
 int mtftl_message(struct mtftl *ftl, unsigned int argc, char **argv, char *result,
 		  unsigned int maxlen);

@@ -21,6 +21,17 @@ static void sum_stats(struct mtftl *ftl, struct mtftl_cpu_stats *sum)
 			out[i] += ((u64 *)per_cpu_ptr(ftl->stats, cpu))[i];
 }
 
+/* Writes that the device was given so far: which of them a flush covers. */
+u64 mtftl_sent(struct mtftl *ftl)
+{
+	unsigned int cpu;
+	u64 sent = 0;
+
+	for_each_possible_cpu(cpu)
+		sent += READ_ONCE(per_cpu_ptr(ftl->stats, cpu)->sent);
+	return sent;
+}
+
 static void stats_since_reset(struct mtftl *ftl, struct mtftl_cpu_stats *s)
 {
 	const u64 *origin = (const u64 *)&ftl->stats_origin;

@@ -103,7 +103,7 @@ static int log_write(struct mtftl *ftl, void *buf)
 	u32 page = (super->zone << ftl->zone_shift) + super->wp;
 
 	super->wp++;
-	return mtftl_rw_sync(ftl, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA, page, buf, 1);
+	return mtftl_rw_sync(ftl, REQ_OP_WRITE | REQ_FUA, page, buf, 1);
 }
 
 /*
@@ -156,12 +156,19 @@ static int append_record(struct mtftl *ftl, u16 flags)
 {
 	struct mtftl_super *super = &ftl->super;
 	void *buf = super->log_buf;
-	int r = -ENOSPC;
+	int r;
 
 	lockdep_assert_held(&super->log_lock);
 	/* The other zone may hold the only record that is left. */
 	if (READ_ONCE(ftl->read_only))
 		return -EIO;
+	/* First what it stands for. By itself: of a write that also flushes nobody knows what failed. */
+	r = mtftl_flush_device(ftl, 0);
+	if (r) {
+		mtftl_set_read_only(ftl, "the superblock log cannot be written");
+		return r;
+	}
+	r = -ENOSPC;
 	super->info.flags = flags;
 	super->info.generation++;
 	mtftl_sb_compose(buf, &super->info);

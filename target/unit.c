@@ -299,6 +299,17 @@ int mtftl_sb_parse(const void *block, struct mtftl_sb_info *info)
 
 /* Layout arithmetic */
 
+int mtftl_append_offset(u64 sector, u64 start, u32 capacity, u32 blocks, u32 *offset)
+{
+	const u32 per_block = MTFTL_BLOCK_SIZE >> 9;
+	u64 at = sector - start;
+
+	if (sector < start || at % per_block || at / per_block + blocks > capacity)
+		return -EINVAL;
+	*offset = at / per_block;
+	return 0;
+}
+
 u32 mtftl_ckpt_stream_blocks(u32 nr_zones, u64 logical_blocks)
 {
 	return div_round_up((u64)nr_zones * sizeof(struct mtftl_zone_record), MTFTL_BLOCK_SIZE) +

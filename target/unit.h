@@ -81,6 +81,12 @@ struct mtftl_sb_info {
 void mtftl_sb_compose(void *block, const struct mtftl_sb_info *info);
 int mtftl_sb_parse(const void *block, struct mtftl_sb_info *info);
 
+/*
+ * Where a zone append went, as the device says: the block of the zone that begins at sector
+ * @start. -EINVAL: no place where @blocks could have been put.
+ */
+int mtftl_append_offset(u64 sector, u64 start, u32 capacity, u32 blocks, u32 *offset);
+
 /* Layout arithmetic that the module and the tool must agree on. */
 u32 mtftl_ckpt_stream_blocks(u32 nr_zones, u64 logical_blocks);
 /* Zones that one checkpoint takes; two are kept so that one is always valid. */

@@ -90,9 +90,12 @@ static void unit_endio(struct bio *bio)
 	blk_status_t status = bio->bi_status;
 	unsigned long flags;
 
-	if (unit->zone->append)
-		unit->offset = (bio->bi_iter.bi_sector / MTFTL_BLOCK_SECTORS) -
-			       mtftl_zone_page(ftl, unit->zone);
+	/* A place that cannot be true is an error like any other. */
+	if (!status && unit->zone->append &&
+	    mtftl_append_offset(bio->bi_iter.bi_sector,
+				mtftl_page_sector(mtftl_zone_page(ftl, unit->zone)), ftl->capacity,
+				unit->blocks, &unit->offset))
+		status = BLK_STS_IOERR;
 	bio_uninit(bio);
 	trace_mtftl_unit_completed(unit, blk_status_to_errno(status));
 	if (likely(!status)) {
@@ -116,6 +119,7 @@ void mtftl_unit_submit(struct mtftl_unit_io *unit)
 	struct bio *bio = &unit->bio;
 	u32 i;
 
+	unit->failures = atomic_read(&ftl->failed_zones);
 	mtftl_unit_seal(unit->header, ftl->seed, zone->index,
 			zone->append ? MTFTL_ANY_OFFSET : unit->offset, zone->erase_count,
 			READ_ONCE(ftl->durable_seq));
@@ -134,6 +138,7 @@ void mtftl_unit_submit(struct mtftl_unit_io *unit)
 			WARN_ON_ONCE(1);
 	}
 	trace_mtftl_unit_submitted(unit, 0);
+	mtftl_count(ftl, sent, 1);
 	submit_bio_noacct(bio);
 }
 
@@ -227,6 +232,8 @@ int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *da
 	bio_init(&bio, ftl->bdev, &vec, 1, opf);
 	bio.bi_iter.bi_sector = sector;
 	__bio_add_page(&bio, virt_to_page(data), nr << SECTOR_SHIFT, offset_in_page(data));
+	if (op_is_write(opf))
+		mtftl_count(ftl, sent, 1);
 	r = submit_bio_wait(&bio);
 	bio_uninit(&bio);
 	return r;

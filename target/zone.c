@@ -332,8 +332,9 @@ void mtftl_zone_unit_done(struct mtftl_unit_io *unit, blk_status_t status)
 
 	spin_lock_irqsave(&zone->lock, flags);
 	if (status) {
+		/* What was in flight at once fails at once: that is one failure, until a new try fails. */
 		if (!zone->broken)
-			atomic_inc(&ftl->failed_zones);
+			atomic_cmpxchg(&ftl->failed_zones, unit->failures, unit->failures + 1);
 		zone->broken = true;
 	} else {
 		if (atomic_read(&ftl->failed_zones))

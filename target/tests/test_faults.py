@@ -2,7 +2,7 @@
 """The target on devices that break their word: zones that shrink, reads that lie, errors that pass."""
 
 import pytest
-from test_target import HELPERS, START
+from test_target import FLAKY, HELPERS, START, WAIT
 
 # copy FROM TO [ZONE BLOCKS]: each zone as far as it is written, of ZONE so many blocks less: the device as a cut leaves it.
 # Or to a file, or from one, as far as $layout is written.
@@ -233,4 +233,67 @@ head -3 allocated
 test ! -s allocated
 dmsetup remove t
 """, profile="none", push=[HELPERS], timeout=120)
+    assert result.ok, result.output
+
+
+def test_a_burst_of_failed_writes_is_one_failure(lab_run):
+    """Four open zones fail what is in flight, at once: nothing says yet that writes fail wherever they go."""
+    result = lab_run(START + """
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+size=$(cat /sys/class/block/nvme0n1/size)
+dmsetup create layer --table "0 $size linear /dev/nvme0n1 0"
+dmsetup create t --table "$(table /dev/mapper/layer lanes 4)"
+work="--filename=/dev/mapper/t --direct=1 --ioengine=psync --rw=write --bs=128k --size=1M --offset_increment=1M"
+work+=" --numjobs=4 --cpus_allowed=0-3 --cpus_allowed_policy=split --output=fio.log"
+fio --name=first $work --end_fsync=1
+open=$(zones /dev/nvme0n1 | awk '$3 >= 2 && $3 <= 4 && NR > 4 { print $1 / 8 }')
+test $(echo $open | wc -w) -ge 4
+for zone in $open; do flash 0x11 $zone 512 0; done
+dmsetup suspend --nolockfs --noflush layer
+# More than the buffers take: every lane has units on their way.
+fio --name=burst $work --offset=8M --size=2M &
+usleep 500000
+dmsetup resume layer
+wait $!
+sync /dev/mapper/t
+echo "$(field write_errors t) writes failed"
+test "$(field write_errors t)" -ge 4
+dmsetup status t | grep 'mtftl rw'
+dmsetup remove t
+dmsetup remove layer
+flash 0x1f 0
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=4, push=[HELPERS], timeout=200, device={
+        "flash.size": "128M", "zoned.zone_size": "2M", "zoned.zone_capacity": "2M", "flash.channels": "2",
+        "flash.dies": "2", "flash.planes": "1", "flash.page": "16K", "flash.program_pages": "1",
+        "flash.block_pages": "32"})
+    assert result.ok, result.output
+
+
+def test_a_failed_flush_is_not_forgotten(lab_run):
+    """The device could not flush: what it dropped is not known. No later flush may say that all is well, no zone be reset."""
+    result = lab_run(START + WAIT + COPY + """
+null nullb0 size=64 cache_size=1
+mtftl format --op 30% /dev/nullb0 > /dev/null
+""" + FLAKY + """
+dmsetup create t --table "$(table /dev/mapper/flaky lanes 2)"
+numbered 0 1024 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
+sync /dev/mapper/t
+numbered 0 64 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
+wait_for 'fill 0,0'
+become 3600 error_writes
+fails sync /dev/mapper/t
+become 0
+fails sync /dev/mapper/t
+dmsetup status t | grep 'mtftl read-only'
+dmesg | grep 'read-only: a flush failed'
+test $(judge /dev/mapper/t 0 1024) = 0
+dmsetup remove t
+dmsetup create t --table "$(table /dev/mapper/flaky lanes 2)"
+test $(judge /dev/mapper/t 0 1024) = 0
+dmsetup status t | grep 'mtftl rw'
+sync /dev/mapper/t
+dmsetup remove t flaky
+mtftl check /dev/nullb0
+""", profile="none", push=[HELPERS])
     assert result.ok, result.output

@@ -556,6 +556,25 @@ static void bad_footer_streams_are_refused(void **state)
 	assert_int_equal(first_record(sizeof(stream)), -EINVAL);
 }
 
+static void append_offset_is_checked(void **state)
+{
+	u32 offset = 7;
+
+	(void)state;
+	/* A zone of 100 blocks that begins at sector 8192. */
+	assert_int_equal(mtftl_append_offset(8192, 8192, 100, 5, &offset), 0);
+	assert_int_equal(offset, 0);
+	assert_int_equal(mtftl_append_offset(8192 + 95 * 8, 8192, 100, 5, &offset), 0);
+	assert_int_equal(offset, 95);
+	assert_int_equal(mtftl_append_offset(8192 + 96 * 8, 8192, 100, 5, &offset), -EINVAL);
+	assert_int_equal(mtftl_append_offset(8191, 8192, 100, 5, &offset), -EINVAL);
+	assert_int_equal(mtftl_append_offset(0, 8192, 100, 5, &offset), -EINVAL);
+	assert_int_equal(mtftl_append_offset(8193, 8192, 100, 5, &offset), -EINVAL);
+	assert_int_equal(mtftl_append_offset(~0ull - 7, 8192, 100, 5, &offset), -EINVAL);
+	assert_int_equal(mtftl_append_offset(8192 + (8ull << 32), 8192, 100, 5, &offset), -EINVAL);
+	assert_int_equal(offset, 95);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -574,6 +593,7 @@ int main(void)
 		cmocka_unit_test(newer_superblock_is_refused),
 		cmocka_unit_test(contradictions_in_a_superblock_are_refused),
 		cmocka_unit_test(too_many_ckpt_zones_are_refused),
+		cmocka_unit_test(append_offset_is_checked),
 		cmocka_unit_test(layout_arithmetic),
 		cmocka_unit_test(footer_and_tail_fit_their_reserve),
 		cmocka_unit_test(footer_round_trip),
