@@ -188,6 +188,7 @@ struct mtftl_zone {
 	bool closing;		/* nobody takes place in it any more */
 	bool broken;		/* failed a write: nothing more goes here before a reset */
 	bool append;		/* placed by the device */
+	bool unfinished;	/* found written to its last block, and active still */
 	u32 erase_count;	/* changed while nobody writes to the zone, like the next */
 	u32 failed_lives;	/* in a row, of this mount */
 	unsigned long not_before;	/* jiffies, 0: no victim sooner, it could not be read */
@@ -290,6 +291,7 @@ struct mtftl {
 	u32 nr_zones;
 	u32 zone_shift;
 	u32 capacity;
+	bool ragged;		/* some sectors more, which nobody writes: full zones are finished */
 	u64 logical_blocks;
 	u32 seed;
 	u32 unit_max;			/* payload of the largest unit */

@@ -108,11 +108,32 @@ static int parse_table(struct mtftl *ftl, unsigned int argc, char **argv)
 
 /* What the device allows */
 
+static int check_zone(struct blk_zone *zone, unsigned int index, void *data)
+{
+	struct mtftl *ftl = data;
+
+	/* Of one that is offline no more may be known. */
+	if (zone->cond == BLK_ZONE_COND_OFFLINE)
+		return 0;
+	if (zone->type != BLK_ZONE_TYPE_SEQWRITE_REQ) {
+		ftl->ti->error = "Device has conventional zones, expected sequential ones only";
+		return -EINVAL;
+	}
+	if (ftl->capacity && zone->capacity / MTFTL_BLOCK_SECTORS != ftl->capacity) {
+		ftl->ti->error = "Device has zones of different capacities, expected one";
+		return -EINVAL;
+	}
+	ftl->capacity = zone->capacity / MTFTL_BLOCK_SECTORS;
+	ftl->ragged |= zone->capacity % MTFTL_BLOCK_SECTORS;
+	return 0;
+}
+
 static int check_device(struct mtftl *ftl)
 {
 	struct request_queue *q = bdev_get_queue(ftl->bdev);
 	struct dm_target *ti = ftl->ti;
 	u32 sectors;
+	int r;
 
 	if (!bdev_is_zoned(ftl->bdev)) {
 		ti->error = "Device is not zoned, expected a host-managed zoned device";
@@ -131,6 +152,11 @@ static int check_device(struct mtftl *ftl)
 		ti->error = "Zone size is not a power of two of 4096 bytes";
 		return -EINVAL;
 	}
+	r = blkdev_report_zones(ftl->bdev, 0, BLK_ALL_ZONES, check_zone, ftl);
+	if (r < 0) {
+		ti->error = ti->error ?: "Cannot report zones";
+		return r;
+	}
 	if (!bdev_max_zone_append_sectors(ftl->bdev))
 		ftl->opt.append = false;
 	sectors = queue_max_sectors(q);
@@ -148,18 +174,11 @@ static int check_device(struct mtftl *ftl)
 	return 0;
 }
 
-static int note_capacity(struct blk_zone *zone, unsigned int index, void *capacity)
-{
-	*(u64 *)capacity = zone->capacity / MTFTL_BLOCK_SECTORS;
-	return 0;
-}
-
 static int check_super(struct mtftl *ftl)
 {
 	struct mtftl_sb_info *info = &ftl->super.info;
 	u32 zone_blocks = bdev_zone_sectors(ftl->bdev) / MTFTL_BLOCK_SECTORS;
 	struct dm_target *ti = ftl->ti;
-	u64 capacity = 0;
 	int r;
 
 	r = mtftl_super_read(ftl, info, &ftl->super.zone, &ftl->super.wp);
@@ -179,15 +198,10 @@ static int check_super(struct mtftl *ftl)
 		ti->error = "Cannot read the superblock";
 		return r;
 	}
-	r = blkdev_report_zones(ftl->bdev, 0, 1, note_capacity, &capacity);
-	if (r < 0) {
-		ti->error = "Cannot report zones";
-		return r;
-	}
 	if (info->zone_blocks != zone_blocks || info->nr_zones != bdev_nr_zones(ftl->bdev) ||
-	    info->zone_capacity != capacity) {
-		DMERR("%s: has %u zones of %u blocks that hold %llu, expected %u of %u that hold %u",
-		      ftl->dev->name, bdev_nr_zones(ftl->bdev), zone_blocks, capacity,
+	    info->zone_capacity != ftl->capacity) {
+		DMERR("%s: has %u zones of %u blocks that hold %u, expected %u of %u that hold %u",
+		      ftl->dev->name, bdev_nr_zones(ftl->bdev), zone_blocks, ftl->capacity,
 		      info->nr_zones, info->zone_blocks, info->zone_capacity);
 		ti->error = "Device has other zones than it was formatted with";
 		return -EINVAL;
@@ -241,7 +255,6 @@ static int check_options(struct mtftl *ftl)
 
 	ftl->nr_zones = ftl->super.info.nr_zones;
 	ftl->zone_shift = ilog2(ftl->super.info.zone_blocks);
-	ftl->capacity = ftl->super.info.zone_capacity;
 	ftl->logical_blocks = ftl->super.info.logical_blocks;
 	ftl->seed = mtftl_seed(ftl->super.info.uuid, ftl->super.info.key);
 

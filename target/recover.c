@@ -42,15 +42,17 @@ static int report_zone(struct blk_zone *bz, unsigned int index, void *data)
 	struct mtftl_zone *zone = &ftl->zones[index];
 	enum mtftl_zone_state state = MTFTL_ZONE_PARTIAL;
 
-	zone->wp = (bz->wp - bz->start) / MTFTL_BLOCK_SECTORS;
+	if (index >= ftl->nr_zones || bz->start != mtftl_page_sector(mtftl_zone_page(ftl, zone)))
+		return -EIO;
+	zone->wp = 0;
+	zone->torn_sectors = 0;
+	zone->unfinished = false;
 	switch (bz->cond) {
 	case BLK_ZONE_COND_EMPTY:
 		state = MTFTL_ZONE_EMPTY;
-		zone->wp = 0;
 		break;
 	case BLK_ZONE_COND_OFFLINE:
 		state = MTFTL_ZONE_BAD;
-		zone->wp = 0;
 		break;
 	case BLK_ZONE_COND_READONLY:
 		/* What it holds can be read: GC moves it, then retires the zone. */
@@ -62,9 +64,14 @@ static int report_zone(struct blk_zone *bz, unsigned int index, void *data)
 		zone->wp = ftl->capacity;
 		break;
 	default:
+		if (bz->wp < bz->start || bz->wp - bz->start > bz->capacity)
+			return -EIO;
+		zone->wp = min_t(u64, (bz->wp - bz->start) / MTFTL_BLOCK_SECTORS, ftl->capacity);
 		zone->torn_sectors = (bz->wp - bz->start) % MTFTL_BLOCK_SECTORS;
-		if (zone->wp >= ftl->capacity)
+		if (zone->wp == ftl->capacity) {
 			state = MTFTL_ZONE_FULL;
+			zone->unfinished = true;
+		}
 		break;
 	}
 	zone->quiet_wp = zone->wp;
@@ -663,6 +670,7 @@ static int step_fill(struct recovery *rec)
 		if (zone->broken)
 			mtftl_zone_finish_broken(zone);
 		zone->quiet_wp = zone->wp;
+		zone->unfinished = zone->wp == ftl->capacity;
 		if (zone->broken || zone->wp == ftl->capacity) {
 			spin_lock(&ftl->zones_lock);
 			mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_FULL);
@@ -675,7 +683,8 @@ static int step_fill(struct recovery *rec)
 /*
  * The device counts zones that are written in part. A checkpoint that a cut ended in a zone
  * of its own may be one more than there is room for beside the next one; and so may the
- * zone that the superblock log left when a write to it failed.
+ * zone that the superblock log left when a write to it failed; and those that are written to their
+ * last block, where some sectors are left.
  */
 static int step_finish_surplus(struct recovery *rec)
 {
@@ -687,6 +696,9 @@ static int step_finish_surplus(struct recovery *rec)
 		return 0;
 	if (left->wp && left->wp < ftl->capacity)
 		mtftl_zone_mgmt(left, REQ_OP_ZONE_FINISH);
+	for (i = 0; ftl->ragged && i < ftl->nr_zones; i++)
+		if (ftl->zones[i].unfinished)
+			mtftl_zone_mgmt(&ftl->zones[i], REQ_OP_ZONE_FINISH);
 	/* The broken ones last: see step_count_blocks(). */
 	for (i = 0; i < 2 * ftl->nr_zones; i++) {
 		struct mtftl_zone *zone = &ftl->zones[i % ftl->nr_zones];

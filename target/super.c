@@ -179,6 +179,8 @@ static int append_record(struct mtftl *ftl, u16 flags)
 		/* It must not stay active: the device may have no room for another one then. */
 		if (r)
 			mtftl_zone_mgmt(&ftl->zones[super->zone], REQ_OP_ZONE_FINISH);
+	} else if (ftl->ragged) {
+		mtftl_zone_mgmt(&ftl->zones[super->zone], REQ_OP_ZONE_FINISH);
 	}
 	if (r)
 		r = log_go_round(ftl, buf);
@@ -257,7 +259,7 @@ static int ckpt_write_unit(struct ckpt_stream *stream)
 	/* Too little left for a unit of MTFTL_STREAM_UNIT_BLOCKS: the next zone. */
 	if (ftl->capacity - stream->wp < 1 + MTFTL_STREAM_UNIT_BLOCKS) {
 		/* Not full, it would stay active, and is not counted. One that refuses is not. */
-		if (stream->wp < ftl->capacity)
+		if (stream->wp < ftl->capacity || ftl->ragged)
 			mtftl_zone_mgmt(&ftl->zones[zone], REQ_OP_ZONE_FINISH);
 		stream->zone++;
 		stream->wp = 0;

@@ -448,7 +448,7 @@ static int write_footer(struct mtftl_zone *zone, void *buf)
 			return r;
 		zone->wp++;
 	}
-	return 0;
+	return ftl->ragged ? mtftl_zone_mgmt(zone, REQ_OP_ZONE_FINISH) : 0;
 }
 
 /*

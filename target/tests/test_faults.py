@@ -297,3 +297,49 @@ dmsetup remove t flaky
 mtftl check /dev/nullb0
 """, profile="none", push=[HELPERS])
     assert result.ok, result.output
+
+
+RAGGED = {"logical_block_size": "512", "flash.size": "64M", "zoned.zone_size": "2M", "zoned.zone_capacity": "1574400",
+          "zoned.max_open": "14", "zoned.max_active": "14", "flash.channels": "2", "flash.dies": "2", "flash.planes": "1",
+          "flash.page": "16K", "flash.program_pages": "1", "flash.block_pages": "32"}
+
+
+def test_full_zones_of_a_capacity_that_is_no_multiple_of_blocks_are_finished(lab_run):
+    """They never become full by themselves, and the device counts them: it would have no active zone left for a mount."""
+    result = lab_run(START + """
+active() { zones /dev/nvme0n1 | awk '$3 >= 2 && $3 <= 4' | wc -l; }
+mtftl format --op 25% /dev/nvme0n1 > /dev/null
+line=$(table /dev/nvme0n1 lanes 2)
+dmsetup create t --table "$line"
+for turn in 1 2 3; do
+	verify /dev/mapper/t --size=100% --io_size=50M --randseed=$turn --do_verify=1 --end_fsync=1
+	for i in $(seq 200); do dmsetup message t 0 checkpoint; done
+	echo "$(active) active, $(field write_errors t) writes failed"
+	test "$(field write_errors t)" = 0
+	dmsetup status t | grep 'mtftl rw'
+	flash 0x01 0
+	dmsetup remove t
+	flash 0x00 0
+	echo /dev/nvme0n1 is back
+	dmsetup create t --table "$line"
+	verify /dev/mapper/t --size=100% --io_size=50M --randseed=$turn --verify_only=1
+done
+dmsetup remove t
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=2, push=[HELPERS], timeout=400, device=RAGGED)
+    assert result.ok, result.output
+
+
+def test_conventional_zones_are_refused(lab_run):
+    """Their write pointer means nothing."""
+    result = lab_run(START + """
+null nullb0 size=64
+mtftl format --op 30% /dev/nullb0 > /dev/null
+line=$(table /dev/nullb0)
+dd if=/dev/nullb0 of=record bs=4k count=1 iflag=direct status=none
+null nullb1 size=64 zone_nr_conv=4
+dd if=record of=/dev/nullb1 bs=4k oflag=direct status=none
+fails timeout 20 dmsetup create t --table "${line/nullb0/nullb1}"
+dmesg | grep 'Device has conventional zones, expected sequential ones only'
+""", profile="none", push=[HELPERS])
+    assert result.ok, result.output
