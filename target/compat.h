@@ -6,6 +6,7 @@
 #define MTFTL_COMPAT_H
 
 #include <linux/blkdev.h>
+#include <linux/device-mapper.h>
 #include <linux/sched/mm.h>
 #include <linux/srcu.h>
 #include <linux/timer.h>
@@ -50,6 +51,16 @@ static inline void mtftl_compat_max_discard(struct queue_limits *limits, unsigne
 	limits->max_hw_discard_sectors = sectors;
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
 	limits->max_discard_sectors = sectors;
+#endif
+}
+
+/* Since 6.5 modes are flags of the block layer. */
+static inline bool mtftl_compat_may_write(struct dm_table *table)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+	return dm_table_get_mode(table) & FMODE_WRITE;
+#else
+	return dm_table_get_mode(table) & BLK_OPEN_WRITE;
 #endif
 }
 

@@ -4,6 +4,7 @@
  * that each file offers to the others.
  *
  * Locks, outermost first; none is held across a wait for I/O but those marked *:
+ *	life*		mount, stop and unmount
  *   super.lock*	superblock log and checkpoint
  *   gc_lock*	a batch of GC's units, from number to completion
  *   stream->lock	who takes place in a stream's zone, process context
@@ -285,7 +286,9 @@ struct mtftl {
 	struct block_device *bdev;
 	struct dm_target *ti;
 	struct mtftl_options opt;
-	struct list_head mounts;	/* all that are mounted; mounts_lock in main.c */
+	struct list_head mounts;	/* all that have a device; mounts_lock in main.c */
+	struct mutex life;		/* mounted, stopped, unmounted: one at a time */
+	struct work_struct stop_work;	/* before a reboot */
 
 	/* Geometry, in blocks. */
 	u32 nr_zones;

@@ -6,7 +6,10 @@
  * The constructor only looks: while it runs an older table may be writing to the same
  * device. Mounting happens before the first resume. A stop drains, checkpoints and says
  * clean; it happens after each suspend, before a reboot and at the latest when the
- * target goes. mounts_lock protects the list of all mounted targets.
+ * target goes.
+ *
+ * Locks: ftl->life is held while a target is mounted, stopped or unmounted, and so for as long as its
+ * device may hang; mounts_lock protects the list of those that have a device, never across I/O.
  */
 #include "ftl.h"
 
@@ -17,11 +20,14 @@
 #define DEFAULT_BUFFER_ENTRIES	1024
 #define DEFAULT_WRITE_UNIT	32
 #define MIN_LOG			16384u	/* units between two checkpoints at least */
+#define REBOOT_WAIT	(60 * HZ)	/* for devices that hang */
 #define TIB_SHIFT		28	/* blocks of a TiB */
 #define MAX_DISCARD_BLOCKS	(64u << MTFTL_CHUNK_SHIFT)
 
 static LIST_HEAD(mounts);
 static DEFINE_MUTEX(mounts_lock);
+static atomic_t stops;			/* that a reboot waits for */
+static DECLARE_WAIT_QUEUE_HEAD(stops_wait);
 
 /* Table line */
 
@@ -214,6 +220,8 @@ static int check_super(struct mtftl *ftl)
 	}
 	ftl->super.clean = info->flags & MTFTL_SB_CLEAN;
 	ftl->super.ckpt_seq = info->ckpt_seq;
+	/* Somebody may have formatted it since the constructor. */
+	ftl->seed = mtftl_seed(info->uuid, info->key);
 	return 0;
 }
 
@@ -256,7 +264,6 @@ static int check_options(struct mtftl *ftl)
 	ftl->nr_zones = ftl->super.info.nr_zones;
 	ftl->zone_shift = ilog2(ftl->super.info.zone_blocks);
 	ftl->logical_blocks = ftl->super.info.logical_blocks;
-	ftl->seed = mtftl_seed(ftl->super.info.uuid, ftl->super.info.key);
 
 	set_reserve(ftl);
 	ftl->nr_lanes = ftl->opt.lanes ? ftl->opt.lanes : num_online_cpus();
@@ -322,6 +329,8 @@ static int mount(struct mtftl *ftl)
 	bool was_clean;
 	int r;
 
+	ftl->read_only = ftl->super.info.flags & MTFTL_SB_READONLY ||
+			 !mtftl_compat_may_write(ftl->ti->table);
 	ftl->ckpt_wq = alloc_ordered_workqueue("mtftl-ckpt-%s", WQ_MEM_RECLAIM, ftl->dev->name);
 	r = ftl->ckpt_wq ? mtftl_super_alloc(ftl) : -ENOMEM;
 	r = r ?: mtftl_read_init(ftl);
@@ -331,7 +340,6 @@ static int mount(struct mtftl *ftl)
 	r = r ?: mtftl_gc_alloc(ftl);
 	r = r ?: mtftl_recover(ftl);
 	was_clean = ftl->super.clean;
-	ftl->read_only = ftl->super.info.flags & MTFTL_SB_READONLY;
 	r = r ?: mtftl_flush_start(ftl);
 	r = r ?: mtftl_lanes_start(ftl);
 	if (!r && !was_clean && !ftl->read_only) {
@@ -359,6 +367,7 @@ static int quiesce(struct mtftl *ftl, bool clean)
 	unsigned int flags;
 	int r = 0, said = 0;
 
+	lockdep_assert_held(&ftl->life);
 	if (!ftl->mounted || ftl->handed_over)
 		return 0;
 	flags = memalloc_noio_save();
@@ -377,41 +386,96 @@ static int quiesce(struct mtftl *ftl, bool clean)
 	return r;
 }
 
+/* The device is ours from here on, unless another mtftl device has it. */
+static int claim(struct mtftl *ftl)
+{
+	struct mapped_device *md = dm_table_get_md(ftl->ti->table);
+	struct mtftl *other;
+	int r = 0;
+
+	mutex_lock(&mounts_lock);
+	list_for_each_entry(other, &mounts, mounts)
+		if (other->bdev == ftl->bdev && !READ_ONCE(other->handed_over) &&
+		    dm_table_get_md(other->ti->table) != md)
+			r = -EBUSY;
+	if (!r && list_empty(&ftl->mounts))
+		list_add(&ftl->mounts, &mounts);
+	mutex_unlock(&mounts_lock);
+	if (r)
+		mtftl_err(ftl, "in use by another mtftl device, expected one for each device");
+	return r;
+}
+
+static void disclaim(struct mtftl *ftl)
+{
+	mutex_lock(&mounts_lock);
+	list_del_init(&ftl->mounts);
+	mutex_unlock(&mounts_lock);
+}
+
+/* Of the same name. Device-mapper does one thing at a time to a name: it stays while we look. */
+static struct mtftl *predecessor(struct mtftl *ftl)
+{
+	struct mtftl *other, *found = NULL;
+
+	mutex_lock(&mounts_lock);
+	list_for_each_entry(other, &mounts, mounts)
+		if (other != ftl && other->bdev == ftl->bdev && !READ_ONCE(other->handed_over))
+			found = other;
+	mutex_unlock(&mounts_lock);
+	return found;
+}
+
 /*
  * The table that this one replaces still holds what is not on flash: it stops first, and for
  * good. Device-mapper destroys it only when this one is at work already.
  */
 static int stop_others(struct mtftl *ftl)
 {
-	struct mapped_device *md = dm_table_get_md(ftl->ti->table);
 	struct mtftl *other;
-	int r;
+	int r = claim(ftl);
 
-	lockdep_assert_held(&mounts_lock);
-	list_for_each_entry(other, &mounts, mounts) {
-		if (other == ftl || other->bdev != ftl->bdev || other->handed_over)
-			continue;
-		if (dm_table_get_md(other->ti->table) != md) {
-			mtftl_err(ftl, "in use by another mtftl device, expected one for each device");
-			return -EBUSY;
-		}
+	while (!r && (other = predecessor(ftl))) {
+		mutex_lock(&other->life);
 		r = quiesce(other, true);
-		if (r)
-			return r;
-		other->handed_over = true;
+		if (!r)
+			WRITE_ONCE(other->handed_over, true);
+		mutex_unlock(&other->life);
 	}
-	return 0;
+	return r;
 }
 
+static void stop_ended(void)
+{
+	if (atomic_dec_and_test(&stops))
+		wake_up_all(&stops_wait);
+}
+
+/* Users may go on until the machine stops: what they write must be looked for. */
+static void stop_work(struct work_struct *work)
+{
+	struct mtftl *ftl = container_of(work, struct mtftl, stop_work);
+
+	mutex_lock(&ftl->life);
+	quiesce(ftl, false);
+	mutex_unlock(&ftl->life);
+	stop_ended();
+}
+
+/* All at once: a device that hangs keeps no other from its stop. */
 static int reboot_event(struct notifier_block *nb, unsigned long event, void *data)
 {
 	struct mtftl *ftl;
 
 	mutex_lock(&mounts_lock);
-	/* Users may go on until the machine stops: what they write must be looked for. */
-	list_for_each_entry(ftl, &mounts, mounts)
-		quiesce(ftl, false);
+	list_for_each_entry(ftl, &mounts, mounts) {
+		atomic_inc(&stops);
+		if (!queue_work(system_unbound_wq, &ftl->stop_work))
+			atomic_dec(&stops);
+	}
 	mutex_unlock(&mounts_lock);
+	if (!wait_event_timeout(stops_wait, !atomic_read(&stops), REBOOT_WAIT))
+		DMERR("a device does not stop, the next mount recovers");
 	return NOTIFY_DONE;
 }
 
@@ -425,13 +489,15 @@ static void mtftl_dtr(struct dm_target *ti)
 {
 	struct mtftl *ftl = ti->private;
 
-	mutex_lock(&mounts_lock);
+	disclaim(ftl);
+	if (cancel_work_sync(&ftl->stop_work))
+		stop_ended();
+	mutex_lock(&ftl->life);
 	if (ftl->mounted) {
 		quiesce(ftl, true);
-		list_del(&ftl->mounts);
 		unmount(ftl);
 	}
-	mutex_unlock(&mounts_lock);
+	mutex_unlock(&ftl->life);
 	free_percpu(ftl->stats);
 	if (ftl->dev)
 		dm_put_device(ti, ftl->dev);
@@ -454,6 +520,9 @@ static int mtftl_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	}
 	ti->private = ftl;
 	ftl->ti = ti;
+	mutex_init(&ftl->life);
+	INIT_LIST_HEAD(&ftl->mounts);
+	INIT_WORK(&ftl->stop_work, stop_work);
 	mutex_init(&ftl->super.lock);
 	mutex_init(&ftl->super.log_lock);
 	mutex_init(&ftl->gc_lock);
@@ -539,9 +608,10 @@ static int mtftl_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *err
 static int mtftl_preresume(struct dm_target *ti)
 {
 	struct mtftl *ftl = ti->private;
+	unsigned int flags = memalloc_noio_save();
 	int r;
 
-	mutex_lock(&mounts_lock);
+	mutex_lock(&ftl->life);
 	if (ftl->mounted) {
 		r = mtftl_gc_start(ftl);
 	} else {
@@ -549,10 +619,11 @@ static int mtftl_preresume(struct dm_target *ti)
 		/* What the constructor read may be older than what the others wrote. */
 		r = r ?: check_super(ftl);
 		r = r ?: mount(ftl);
-		if (!r)
-			list_add(&ftl->mounts, &mounts);
+		if (r)
+			disclaim(ftl);
 	}
-	mutex_unlock(&mounts_lock);
+	mutex_unlock(&ftl->life);
+	memalloc_noio_restore(flags);
 	return r;
 }
 
@@ -568,10 +639,10 @@ static void mtftl_postsuspend(struct dm_target *ti)
 {
 	struct mtftl *ftl = ti->private;
 
-	mutex_lock(&mounts_lock);
+	mutex_lock(&ftl->life);
 	if (!ftl->noflush)
 		quiesce(ftl, true);
-	mutex_unlock(&mounts_lock);
+	mutex_unlock(&ftl->life);
 }
 
 static void mtftl_status_line(struct dm_target *ti, status_type_t type, unsigned int flags,

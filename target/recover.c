@@ -649,7 +649,7 @@ static int step_fill(struct recovery *rec)
 	struct mtftl *ftl = rec->ftl;
 	u32 i, n;
 
-	if (ftl->super.info.flags & MTFTL_SB_READONLY)
+	if (ftl->read_only)
 		return 0;
 	memset(rec->buf, 0, FILL_BLOCKS * MTFTL_BLOCK_SIZE);
 	for (i = MTFTL_NR_SB_ZONES; i < ftl->nr_zones; i++) {
@@ -692,7 +692,7 @@ static int step_finish_surplus(struct recovery *rec)
 	struct mtftl_zone *left = &ftl->zones[!ftl->super.zone];
 	u32 i;
 
-	if (ftl->super.info.flags & MTFTL_SB_READONLY)
+	if (ftl->read_only)
 		return 0;
 	if (left->wp && left->wp < ftl->capacity)
 		mtftl_zone_mgmt(left, REQ_OP_ZONE_FINISH);

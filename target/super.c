@@ -422,6 +422,8 @@ int mtftl_checkpoint(struct mtftl *ftl, bool clean)
 	u64 number;
 	int r;
 
+	if (READ_ONCE(ftl->read_only))
+		return -EROFS;
 	mutex_lock(&super->lock);
 	/* As for units: so many zones in a row are not worn out. */
 	do {
