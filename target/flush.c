@@ -409,26 +409,24 @@ static int flusher(void *data)
 	return 0;
 }
 
-int mtftl_flush_start(struct mtftl *ftl)
+int mtftl_flush_alloc(struct mtftl *ftl)
 {
-	struct task_struct *task;
-
 	spin_lock_init(&ftl->flush_lock);
 	spin_lock_init(&ftl->ranges.lock);
 	bio_list_init(&ftl->flush_bios);
 	bio_list_init(&ftl->ranges.waiting);
 	ftl->ranges.nr = 0;
 	ftl->ranges.reserved = 0;
-	init_waitqueue_head(&ftl->flush_wait);
+	ftl->unsure = false;
 	ftl->ranges.recs = kvcalloc(MTFTL_MAX_RANGES, sizeof(*ftl->ranges.recs), GFP_KERNEL);
 	ftl->ranges_unit = mtftl_unit_alloc(ftl, 1);
-	if (!ftl->ranges.recs || !ftl->ranges_unit)
-		return -ENOMEM;
-	task = kthread_run(flusher, ftl, "mtftl_flush");
-	if (IS_ERR(task))
-		return PTR_ERR(task);
-	ftl->flusher = task;
-	return 0;
+	ftl->flusher = mtftl_thread(flusher, ftl, -1, "mtftl_flush");
+	return ftl->ranges.recs && ftl->ranges_unit && ftl->flusher ? 0 : -ENOMEM;
+}
+
+void mtftl_flush_start(struct mtftl *ftl)
+{
+	kthread_unpark(ftl->flusher);
 }
 
 void mtftl_flush_stop(struct mtftl *ftl)

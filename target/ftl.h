@@ -366,6 +366,7 @@ struct mtftl {
 	struct work_struct ckpt_work;
 	struct workqueue_struct *ckpt_wq;
 	bool read_only;			/* nothing can be written any more */
+	bool prepared;			/* all memory and threads are there */
 	bool mounted;
 	bool handed_over;		/* another table has the device: nothing is written any more */
 	bool noflush;			/* the suspend under way */
@@ -402,6 +403,10 @@ static inline sector_t mtftl_page_sector(u32 page)
 {
 	return (sector_t)page * MTFTL_BLOCK_SECTORS;
 }
+
+/* main.c; -1: on any CPU. It is parked. NULL: no memory. */
+struct task_struct *mtftl_thread(int (*run)(void *data), void *data, int cpu, const char *name,
+				 ...) __printf(4, 5);
 
 /* lane.c */
 int mtftl_lanes_init(void);
@@ -472,7 +477,8 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio);
 void mtftl_wait_readers(struct mtftl *ftl);
 
 /* flush.c */
-int mtftl_flush_start(struct mtftl *ftl);
+int mtftl_flush_alloc(struct mtftl *ftl);
+void mtftl_flush_start(struct mtftl *ftl);
 void mtftl_flush_stop(struct mtftl *ftl);
 void mtftl_flush_bio(struct mtftl *ftl, struct bio *bio);
 int mtftl_flush_sync(struct mtftl *ftl);
@@ -483,7 +489,7 @@ bool mtftl_range_wait(struct mtftl *ftl);
 void mtftl_range_log(struct mtftl *ftl, const struct mtftl_range_rec *rec);
 
 /* gc.c */
-int mtftl_gc_start(struct mtftl *ftl);
+void mtftl_gc_start(struct mtftl *ftl);
 void mtftl_gc_stop(struct mtftl *ftl);
 void mtftl_gc_kick(struct mtftl *ftl);
 bool mtftl_gc_active(struct mtftl *ftl);

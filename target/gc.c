@@ -120,6 +120,7 @@ struct mtftl_gc {
 	bool active;		/* free zones are short: users are paced */
 	bool starved;		/* no zone to move into: users are not paced, but empty their buffers */
 	bool forced;		/* by message: collect once even if they are not */
+	bool running;		/* ftl->life, like the next */
 	bool stopping;
 	bool reset_failed;	/* zones wait for a reset that could not be tried */
 	u32 victims;
@@ -944,6 +945,8 @@ static int gc_thread(void *data)
 	u32 gen;
 
 	while (!kthread_should_stop()) {
+		if (kthread_should_park())
+			kthread_parkme();
 		gen = atomic_read(&ftl->space_gen);
 		if (may_work(gc)) {
 			if (gc_step(worker))
@@ -954,7 +957,8 @@ static int gc_thread(void *data)
 			continue;
 		}
 		rest(gc);
-		wait_event_idle(ftl->gc_wait, kthread_should_stop() || may_work(gc));
+		wait_event_idle(ftl->gc_wait, kthread_should_stop() || kthread_should_park() ||
+				may_work(gc));
 	}
 	memalloc_noio_restore(flags);
 	return 0;
@@ -1004,13 +1008,19 @@ static int worker_alloc(struct mtftl_gc *gc, struct gc_worker *worker)
 		return -ENOMEM;
 	for (i = 0; !r && i < BATCHES; i++)
 		r = batch_alloc(gc, &worker->batches[i]);
-	return r;
+	if (r)
+		return r;
+	worker->task = mtftl_thread(gc_thread, worker, -1, "mtftl_gc/%u",
+				    (unsigned int)(worker - gc->workers));
+	return worker->task ? 0 : -ENOMEM;
 }
 
 static void worker_free(struct gc_worker *worker)
 {
 	u32 i;
 
+	if (worker->task)
+		kthread_stop(worker->task);
 	for (i = 0; i < BATCHES; i++)
 		batch_free(&worker->batches[i]);
 	free_page((unsigned long)worker->header);
@@ -1074,24 +1084,17 @@ void mtftl_gc_free(struct mtftl *ftl)
 	ftl->gc_data = NULL;
 }
 
-int mtftl_gc_start(struct mtftl *ftl)
+void mtftl_gc_start(struct mtftl *ftl)
 {
 	struct mtftl_gc *gc = ftl->gc_data;
-	struct task_struct *task;
 	u32 i;
 
-	if (gc->workers[0].task)
-		return 0;
+	if (gc->running)
+		return;
+	gc->running = true;
 	WRITE_ONCE(gc->stopping, false);
-	for (i = 0; i < WORKERS; i++) {
-		task = kthread_run(gc_thread, &gc->workers[i], "mtftl_gc/%u", i);
-		if (IS_ERR(task)) {
-			mtftl_gc_stop(ftl);
-			return PTR_ERR(task);
-		}
-		gc->workers[i].task = task;
-	}
-	return 0;
+	for (i = 0; i < WORKERS; i++)
+		kthread_unpark(gc->workers[i].task);
 }
 
 /* No unit of GC is in flight and no zone is being reset when this returns. */
@@ -1100,18 +1103,15 @@ void mtftl_gc_stop(struct mtftl *ftl)
 	struct mtftl_gc *gc = ftl->gc_data;
 	u32 i;
 
-	if (!gc)
+	if (!gc || !gc->running)
 		return;
 	WRITE_ONCE(gc->stopping, true);
 	wake_up_all(&ftl->gc_wait);
 	wake_up_all(&ftl->drain_wait);
 	for (i = 0; i < WORKERS; i++)
-		if (gc->workers[i].task)
-			kthread_stop(gc->workers[i].task);
-	for (i = 0; i < WORKERS; i++)
-		gc->workers[i].task = NULL;
+		kthread_park(gc->workers[i].task);
+	gc->running = false;
 	set_active(gc, false);
 	mtftl_zones_no_victim(ftl, false);
-	if (gc->wq)
-		flush_workqueue(gc->wq);
+	flush_workqueue(gc->wq);
 }

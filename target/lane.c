@@ -605,17 +605,8 @@ int mtftl_lanes_start(struct mtftl *ftl)
 	unsigned int i;
 	int r;
 
-	for (i = 0; i < ftl->nr_lanes; i++) {
-		struct mtftl_lane *lane = &ftl->lanes[i];
-		struct task_struct *task;
-
-		task = kthread_create_on_node(lane_writer, lane, cpu_to_node(lane->cpu),
-					      "mtftl/%u", lane->index);
-		if (IS_ERR(task))
-			return PTR_ERR(task);
-		lane->writer = task;
-		wake_up_process(task);
-	}
+	for (i = 0; i < ftl->nr_lanes; i++)
+		kthread_unpark(ftl->lanes[i].writer);
 	/* Binds them: the callback runs for each CPU that is online. */
 	r = cpuhp_state_add_instance(cpu_online_state, &ftl->cpu_node);
 	ftl->cpus_watched = !r;
@@ -698,7 +689,8 @@ static int lane_alloc(struct mtftl *ftl, struct mtftl_lane *lane)
 		unit->lane = lane;
 		list_add(&unit->list, &lane->free_units);
 	}
-	return 0;
+	lane->writer = mtftl_thread(lane_writer, lane, lane->cpu, "mtftl/%u", lane->index);
+	return lane->writer ? 0 : -ENOMEM;
 }
 
 int mtftl_lanes_alloc(struct mtftl *ftl)

@@ -291,6 +291,42 @@ static int check_options(struct mtftl *ftl)
 
 /* Mount and stop */
 
+struct task_struct *mtftl_thread(int (*run)(void *data), void *data, int cpu, const char *name, ...)
+{
+	struct task_struct *task;
+	char full[TASK_COMM_LEN];
+	va_list args;
+
+	va_start(args, name);
+	vsnprintf(full, sizeof(full), name, args);
+	va_end(args);
+	task = kthread_create_on_node(run, data, cpu < 0 ? NUMA_NO_NODE : cpu_to_node(cpu), "%s",
+				      full);
+	if (IS_ERR(task))
+		return NULL;
+	kthread_park(task);
+	return task;
+}
+
+/*
+ * All that a mount needs, ahead of it: while a device is suspended, memory may be waiting for it.
+ * Of a mount that failed nothing is left; the next one has to get it then.
+ */
+static int prepare(struct mtftl *ftl)
+{
+	int r;
+
+	ftl->prepared = true;
+	ftl->ckpt_wq = alloc_ordered_workqueue("mtftl-ckpt-%s", WQ_MEM_RECLAIM, ftl->dev->name);
+	r = ftl->ckpt_wq ? mtftl_super_alloc(ftl) : -ENOMEM;
+	r = r ?: mtftl_read_init(ftl);
+	r = r ?: mtftl_map_alloc(ftl);
+	r = r ?: mtftl_zones_alloc(ftl);
+	r = r ?: mtftl_lanes_alloc(ftl);
+	r = r ?: mtftl_gc_alloc(ftl);
+	return r ?: mtftl_flush_alloc(ftl);
+}
+
 static void unmount(struct mtftl *ftl)
 {
 	mtftl_gc_stop(ftl);
@@ -309,6 +345,7 @@ static void unmount(struct mtftl *ftl)
 	mtftl_super_free(ftl);
 	ftl->read_only = false;
 	ftl->mounted = false;
+	ftl->prepared = false;
 }
 
 /* What grows with the device: time to mount, and memory but for the buffers. */
@@ -331,16 +368,11 @@ static int mount(struct mtftl *ftl)
 
 	ftl->read_only = ftl->super.info.flags & MTFTL_SB_READONLY ||
 			 !mtftl_compat_may_write(ftl->ti->table);
-	ftl->ckpt_wq = alloc_ordered_workqueue("mtftl-ckpt-%s", WQ_MEM_RECLAIM, ftl->dev->name);
-	r = ftl->ckpt_wq ? mtftl_super_alloc(ftl) : -ENOMEM;
-	r = r ?: mtftl_read_init(ftl);
-	r = r ?: mtftl_map_alloc(ftl);
-	r = r ?: mtftl_zones_alloc(ftl);
-	r = r ?: mtftl_lanes_alloc(ftl);
-	r = r ?: mtftl_gc_alloc(ftl);
+	r = ftl->prepared ? 0 : prepare(ftl);
 	r = r ?: mtftl_recover(ftl);
 	was_clean = ftl->super.clean;
-	r = r ?: mtftl_flush_start(ftl);
+	if (!r)
+		mtftl_flush_start(ftl);
 	r = r ?: mtftl_lanes_start(ftl);
 	if (!r && !was_clean && !ftl->read_only) {
 		r = mtftl_checkpoint(ftl, false);
@@ -348,11 +380,12 @@ static int mount(struct mtftl *ftl)
 		if (READ_ONCE(ftl->read_only))
 			r = 0;
 	}
-	r = r ?: mtftl_gc_start(ftl);
-	if (r)
+	if (r) {
 		unmount(ftl);
-	else
+	} else {
+		mtftl_gc_start(ftl);
 		tell_cost(ftl, ktime_us_delta(ktime_get(), start));
+	}
 	ftl->mounted = !r;
 	memalloc_noio_restore(flags);
 	return r;
@@ -493,10 +526,10 @@ static void mtftl_dtr(struct dm_target *ti)
 	if (cancel_work_sync(&ftl->stop_work))
 		stop_ended();
 	mutex_lock(&ftl->life);
-	if (ftl->mounted) {
+	if (ftl->mounted)
 		quiesce(ftl, true);
+	if (ftl->prepared)
 		unmount(ftl);
-	}
 	mutex_unlock(&ftl->life);
 	free_percpu(ftl->stats);
 	if (ftl->dev)
@@ -553,6 +586,11 @@ static int mtftl_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	r = r ?: dm_set_target_max_io_len(ti, MAX_DISCARD_BLOCKS * MTFTL_BLOCK_SECTORS);
 	if (r)
 		goto bad;
+	r = prepare(ftl);
+	if (r) {
+		ti->error = "Out of memory";
+		goto bad;
+	}
 
 	ti->per_io_data_size = sizeof(struct mtftl_bio);
 	ti->num_flush_bios = 1;
@@ -613,7 +651,8 @@ static int mtftl_preresume(struct dm_target *ti)
 
 	mutex_lock(&ftl->life);
 	if (ftl->mounted) {
-		r = mtftl_gc_start(ftl);
+		r = 0;
+		mtftl_gc_start(ftl);
 	} else {
 		r = stop_others(ftl);
 		/* What the constructor read may be older than what the others wrote. */
