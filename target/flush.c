@@ -30,12 +30,19 @@ static void wake_flusher(struct mtftl *ftl)
 void mtftl_flush_bio(struct mtftl *ftl, struct bio *bio)
 {
 	unsigned long flags;
+	bool back;
 
 	spin_lock_irqsave(&ftl->flush_lock, flags);
-	bio_list_add(&ftl->flush_bios, bio);
-	ftl->flush_wanted++;
+	back = READ_ONCE(ftl->giving_back);
+	if (!back) {
+		bio_list_add(&ftl->flush_bios, bio);
+		ftl->flush_wanted++;
+	}
 	spin_unlock_irqrestore(&ftl->flush_lock, flags);
-	wake_flusher(ftl);
+	if (back)
+		mtftl_give_back(bio);
+	else
+		wake_flusher(ftl);
 }
 
 /* All that was acknowledged before the call is durable when it returns 0. Sleeps. */
@@ -60,20 +67,26 @@ int mtftl_flush_sync(struct mtftl *ftl)
 
 /* Range records */
 
-/* Room for one record is kept until range_commit(). False: @bio waits, if there is one. */
+/*
+ * Room for one record is kept until range_commit(). False: @bio waits, if there is one, or is
+ * given back.
+ */
 static bool range_reserve(struct mtftl *ftl, struct bio *bio)
 {
 	struct mtftl_ranges *ranges = &ftl->ranges;
+	bool room, back;
 	unsigned long flags;
-	bool room;
 
 	spin_lock_irqsave(&ranges->lock, flags);
+	back = READ_ONCE(ftl->giving_back);
 	room = ranges->nr + ranges->reserved < MTFTL_MAX_RANGES;
 	if (room)
 		ranges->reserved++;
-	else if (bio)
+	else if (bio && !back)
 		bio_list_add(&ranges->waiting, bio);
 	spin_unlock_irqrestore(&ranges->lock, flags);
+	if (!room && bio && back)
+		mtftl_give_back(bio);
 	return room;
 }
 
@@ -163,6 +176,7 @@ static int write_ranges(struct mtftl *ftl)
 	u32 n, i, room, gen;
 	struct bio *bio;
 
+	wait_event(ftl->drain_wait, !READ_ONCE(ftl->paused));
 	if (READ_ONCE(ftl->super.clean) && mtftl_super_dirty(ftl))
 		return -EIO;
 	/* A record counts before all of it is there: only the lock tells that it is. */
@@ -367,6 +381,39 @@ static bool flusher_has_work(struct mtftl *ftl)
 	       kthread_should_stop();
 }
 
+static struct bio_list take_bios(struct mtftl *ftl, struct bio_list *from)
+{
+	struct bio_list bios;
+
+	spin_lock_irq(&ftl->flush_lock);
+	bios = *from;
+	bio_list_init(from);
+	spin_unlock_irq(&ftl->flush_lock);
+	return bios;
+}
+
+static void give_back(struct bio_list bios)
+{
+	struct bio *bio;
+
+	while ((bio = bio_list_pop(&bios)))
+		mtftl_give_back(bio);
+}
+
+/* ftl->giving_back is set: flushes and discards that wait, and none waits afterwards. */
+void mtftl_flush_give_back(struct mtftl *ftl)
+{
+	struct bio_list waiting;
+
+	give_back(take_bios(ftl, &ftl->flush_bios));
+	give_back(take_bios(ftl, &ftl->round_bios));
+	spin_lock_irq(&ftl->ranges.lock);
+	waiting = ftl->ranges.waiting;
+	bio_list_init(&ftl->ranges.waiting);
+	spin_unlock_irq(&ftl->ranges.lock);
+	give_back(waiting);
+}
+
 static int flusher(void *data)
 {
 	unsigned int flags = memalloc_noio_save();
@@ -384,13 +431,14 @@ static int flusher(void *data)
 			write_full_ranges(ftl);
 
 		spin_lock_irq(&ftl->flush_lock);
-		bios = ftl->flush_bios;
+		bio_list_merge(&ftl->round_bios, &ftl->flush_bios);
 		bio_list_init(&ftl->flush_bios);
 		wanted = ftl->flush_wanted;
 		spin_unlock_irq(&ftl->flush_lock);
 		if (wanted == ftl->flush_done)
 			continue;
 		r = flush_round(ftl);
+		bios = take_bios(ftl, &ftl->round_bios);
 		while ((bio = bio_list_pop(&bios))) {
 			bio->bi_status = errno_to_blk_status(r);
 			bio_endio(bio);
@@ -414,6 +462,7 @@ int mtftl_flush_alloc(struct mtftl *ftl)
 	spin_lock_init(&ftl->flush_lock);
 	spin_lock_init(&ftl->ranges.lock);
 	bio_list_init(&ftl->flush_bios);
+	bio_list_init(&ftl->round_bios);
 	bio_list_init(&ftl->ranges.waiting);
 	ftl->ranges.nr = 0;
 	ftl->ranges.reserved = 0;

@@ -277,7 +277,7 @@ struct mtftl_options {
 struct mtftl_cpu_stats {
 	u64 user_writes, user_overwrites, user_reads, buffer_reads, user_trims;	/* blocks */
 	u64 data_blocks, gc_blocks, meta_blocks;			/* to flash */
-	u64 sent;							/* writes, of any kind */
+	u64 sent, landed;						/* writes, of any kind */
 	u64 units, waits, flushes, read_errors, write_errors, lost_blocks, victims, checkpoints;
 };
 
@@ -339,6 +339,7 @@ struct mtftl {
 	struct task_struct *flusher;
 	spinlock_t flush_lock;		/* what follows, up to flush_error, and durable_seq */
 	struct bio_list flush_bios;
+	struct bio_list round_bios;	/* of the round under way */
 	u64 flush_wanted;		/* rounds asked for */
 	u64 flush_failures;		/* rounds that failed */
 	u64 flushed;			/* of mtftl_sent() */
@@ -369,7 +370,9 @@ struct mtftl {
 	bool prepared;			/* all memory and threads are there */
 	bool mounted;
 	bool handed_over;		/* another table has the device: nothing is written any more */
-	bool noflush;			/* the suspend under way */
+	bool noflush;			/* the suspend under way: nobody waits for the device */
+	bool giving_back;		/* bios that would wait go back to device-mapper */
+	bool paused;			/* nothing more is sent to the device */
 
 	struct mtftl_cpu_stats __percpu *stats;
 	struct mtftl_cpu_stats stats_origin;	/* sums at the last reset */
@@ -420,6 +423,7 @@ void mtftl_lanes_stop(struct mtftl *ftl);
 void mtftl_lane_write(struct mtftl *ftl, struct bio *bio);
 void mtftl_lane_unit_done(struct mtftl_unit_io *unit, blk_status_t status);
 void mtftl_lane_kick(struct mtftl_lane *lane);
+void mtftl_lanes_give_back(struct mtftl *ftl);
 void mtftl_lanes_kick(struct mtftl *ftl);
 void mtftl_space_appeared(struct mtftl *ftl);
 struct mtftl_slot *mtftl_slot(struct mtftl *ftl, u32 value, void **data);
@@ -469,6 +473,7 @@ bool mtftl_zone_is_worn_out(const struct mtftl_zone *zone);
 void mtftl_zone_reset_done(struct mtftl *ftl, struct mtftl_zone *zone, bool ok);
 u32 mtftl_zone_replace(struct mtftl *ftl, u32 index);
 u32 mtftl_zones_free_count(struct mtftl *ftl);
+void mtftl_zones_go_on(struct mtftl *ftl);
 
 /* read.c */
 int mtftl_read_init(struct mtftl *ftl);
@@ -485,6 +490,7 @@ int mtftl_flush_sync(struct mtftl *ftl);
 int mtftl_flush_device(struct mtftl *ftl, u64 drawn);
 int mtftl_flush_calmly(struct mtftl *ftl, bool (*hurry)(struct mtftl *ftl));
 void mtftl_trim(struct mtftl *ftl, struct bio *bio);
+void mtftl_flush_give_back(struct mtftl *ftl);
 bool mtftl_range_wait(struct mtftl *ftl);
 void mtftl_range_log(struct mtftl *ftl, const struct mtftl_range_rec *rec);
 
@@ -519,8 +525,16 @@ int mtftl_checkpoint_load(struct mtftl *ftl);
 /* recover.c */
 int mtftl_recover(struct mtftl *ftl);
 
+/* With noflush device-mapper sends it again after the resume. */
+static inline void mtftl_give_back(struct bio *bio)
+{
+	bio->bi_status = BLK_STS_DM_REQUEUE;
+	bio_endio(bio);
+}
+
 /* stats.c */
 u64 mtftl_sent(struct mtftl *ftl);
+bool mtftl_all_landed(struct mtftl *ftl);
 void mtftl_status(struct mtftl *ftl, char *result, unsigned int maxlen);
 int mtftl_message(struct mtftl *ftl, unsigned int argc, char **argv, char *result,
 		  unsigned int maxlen);

@@ -528,7 +528,8 @@ static void gc_unit_done(struct mtftl_unit_io *unit, blk_status_t status)
 
 static bool may_go_on(struct mtftl_gc *gc)
 {
-	return !READ_ONCE(gc->ftl->read_only) && !READ_ONCE(gc->stopping);
+	return !READ_ONCE(gc->ftl->read_only) && !READ_ONCE(gc->ftl->paused) &&
+	       !READ_ONCE(gc->stopping);
 }
 
 /* No zone comes, and no unit is in flight that could change that. */
@@ -575,6 +576,8 @@ static u32 write_unit(struct mtftl_gc *gc, struct mtftl_unit_io *unit, struct gc
 	u32 room, n;
 
 	lockdep_assert_held(&ftl->gc_lock);
+	if (READ_ONCE(ftl->paused))
+		return 0;
 	stream = mtftl_stream_find(ftl, 0, 2, MTFTL_RIGHT_GC, &room);
 	if (!stream)
 		return 0;
@@ -796,7 +799,7 @@ static void reset_work(struct work_struct *work)
 	if (list_empty(&zones))
 		goto out;
 	/* Nothing can be gained any more, only lost. */
-	if (READ_ONCE(ftl->read_only))
+	if (READ_ONCE(ftl->read_only) || READ_ONCE(ftl->paused))
 		goto put_back;
 	/* Resets change what a clean checkpoint stands for, as writes do. */
 	if (READ_ONCE(ftl->super.clean) && mtftl_super_dirty(ftl))

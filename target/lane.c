@@ -96,7 +96,7 @@ static bool has_work(struct mtftl_lane *lane)
 		return !bio_list_empty(&lane->waiting);
 	if (may_admit(lane))
 		return true;
-	if (!next_is_filled(lane))
+	if (!next_is_filled(lane) || READ_ONCE(lane->ftl->paused))
 		return false;
 	if (is_stalled(lane))
 		return false;
@@ -265,7 +265,7 @@ static bool lane_compose(struct mtftl_lane *lane)
 	n = count_filled(lane, ftl->opt.write_unit);
 	if (!n)
 		WRITE_ONCE(lane->overdue, false);
-	if (!n || READ_ONCE(ftl->read_only) ||
+	if (!n || READ_ONCE(ftl->read_only) || READ_ONCE(ftl->paused) ||
 	    !may_compose(lane, READ_ONCE(lane->head) - lane->next, ftl->opt.write_unit))
 		return false;
 	if (is_stalled(lane))
@@ -328,13 +328,14 @@ static bool lane_compose(struct mtftl_lane *lane)
 /* Users: inserting */
 
 /*
- * Up to what the bio needs; 0: it waits now, or still does. Whoever comes while others wait
- * waits behind them; while zones are short all do.
+ * Up to what the bio needs; 0: it waits now, or still does, or is given back. Whoever comes while
+ * others wait waits behind them; while zones are short all do.
  */
 static u32 reserve_slots(struct mtftl_lane *lane, struct bio *bio, bool waited, u64 *pos)
 {
 	u32 want = bio->bi_iter.bi_size >> MTFTL_BLOCK_SHIFT;
 	struct mtftl_bio *io = dm_per_bio_data(bio, sizeof(*io));
+	bool back = false;
 	unsigned long flags;
 	u32 n = 0;
 
@@ -344,13 +345,17 @@ static u32 reserve_slots(struct mtftl_lane *lane, struct bio *bio, bool waited, 
 	*pos = lane->head;
 	if (n)
 		WRITE_ONCE(lane->head, lane->head + n);
+	else if (READ_ONCE(lane->ftl->giving_back))
+		back = true;
 	else if (waited)
 		bio_list_add_head(&lane->waiting, bio);
 	else
 		bio_list_add(&lane->waiting, bio);
-	if (!n && !waited)
+	if (!n && !waited && !back)
 		io->since = ktime_get_ns();
 	spin_unlock_irqrestore(&lane->lock, flags);
+	if (back)
+		mtftl_give_back(bio);
 	return n;
 }
 
@@ -409,17 +414,38 @@ static void write_done(struct mtftl *ftl, struct bio *bio)
 		bio_endio(bio);
 }
 
-static void fail_waiting(struct mtftl_lane *lane)
+static struct bio_list take_waiting(struct mtftl_lane *lane)
 {
 	struct bio_list bios;
-	struct bio *bio;
 
 	spin_lock_irq(&lane->lock);
 	bios = lane->waiting;
 	bio_list_init(&lane->waiting);
 	spin_unlock_irq(&lane->lock);
+	return bios;
+}
+
+static void fail_waiting(struct mtftl_lane *lane)
+{
+	struct bio_list bios = take_waiting(lane);
+	struct bio *bio;
+
 	while ((bio = bio_list_pop(&bios)))
 		bio_io_error(bio);
+}
+
+/* ftl->giving_back is set: those that wait, and nobody waits afterwards. */
+void mtftl_lanes_give_back(struct mtftl *ftl)
+{
+	struct bio_list bios;
+	struct bio *bio;
+	unsigned int i;
+
+	for (i = 0; i < ftl->nr_lanes; i++) {
+		bios = take_waiting(&ftl->lanes[i]);
+		while ((bio = bio_list_pop(&bios)))
+			mtftl_give_back(bio);
+	}
 }
 
 static bool lane_admit(struct mtftl_lane *lane)

@@ -391,6 +391,30 @@ static int mount(struct mtftl *ftl)
 	return r;
 }
 
+/* Nothing is sent from here on; what is under way may take long, or for ever: 5 seconds it gets. */
+static void pause_sending(struct mtftl *ftl)
+{
+	unsigned long end = jiffies + MTFTL_LAST_HOPE;
+
+	lockdep_assert_held(&ftl->life);
+	WRITE_ONCE(ftl->paused, true);
+	wake_up_all(&ftl->drain_wait);
+	while (!mtftl_all_landed(ftl) && time_before(jiffies, end))
+		schedule_timeout_idle(1);
+}
+
+static void go_on(struct mtftl *ftl)
+{
+	lockdep_assert_held(&ftl->life);
+	WRITE_ONCE(ftl->giving_back, false);
+	if (!ftl->paused)
+		return;
+	WRITE_ONCE(ftl->paused, false);
+	mtftl_zones_go_on(ftl);
+	mtftl_space_appeared(ftl);
+	mtftl_gc_kick(ftl);
+}
+
 /*
  * Make everything durable, and with @clean say so: nobody writes meanwhile. Durable is enough:
  * without a checkpoint the next mount takes longer, no more.
@@ -404,6 +428,7 @@ static int quiesce(struct mtftl *ftl, bool clean)
 	if (!ftl->mounted || ftl->handed_over)
 		return 0;
 	flags = memalloc_noio_save();
+	go_on(ftl);
 	mtftl_gc_stop(ftl);
 	if (!READ_ONCE(ftl->read_only))
 		r = mtftl_flush_sync(ftl);
@@ -652,6 +677,7 @@ static int mtftl_preresume(struct dm_target *ti)
 	mutex_lock(&ftl->life);
 	if (ftl->mounted) {
 		r = 0;
+		go_on(ftl);
 		mtftl_gc_start(ftl);
 	} else {
 		r = stop_others(ftl);
@@ -666,14 +692,28 @@ static int mtftl_preresume(struct dm_target *ti)
 	return r;
 }
 
+/* Without flush the device may hang: what waits for it goes back, and comes again. */
 static void mtftl_presuspend(struct dm_target *ti)
 {
 	struct mtftl *ftl = ti->private;
 
 	ftl->noflush = dm_noflush_suspending(ti);
+	if (!ftl->noflush || !ftl->mounted)
+		return;
+	WRITE_ONCE(ftl->giving_back, true);
+	/* Whoever takes a list's lock from here on sees it. */
+	mtftl_lanes_give_back(ftl);
+	mtftl_flush_give_back(ftl);
 }
 
-/* Every bio is answered. Without flush the device may be gone: keep all in memory. */
+static void mtftl_presuspend_undo(struct dm_target *ti)
+{
+	struct mtftl *ftl = ti->private;
+
+	WRITE_ONCE(ftl->giving_back, false);
+}
+
+/* Every bio is answered. Without flush all is kept in memory. */
 static void mtftl_postsuspend(struct dm_target *ti)
 {
 	struct mtftl *ftl = ti->private;
@@ -681,6 +721,8 @@ static void mtftl_postsuspend(struct dm_target *ti)
 	mutex_lock(&ftl->life);
 	if (!ftl->noflush)
 		quiesce(ftl, true);
+	else if (ftl->mounted)
+		pause_sending(ftl);
 	mutex_unlock(&ftl->life);
 }
 
@@ -752,6 +794,7 @@ static struct target_type mtftl_target = {
 	.end_io = mtftl_end_io,
 	.preresume = mtftl_preresume,
 	.presuspend = mtftl_presuspend,
+	.presuspend_undo = mtftl_presuspend_undo,
 	.postsuspend = mtftl_postsuspend,
 	.status = mtftl_status_line,
 	.message = mtftl_target_message,

@@ -32,6 +32,17 @@ u64 mtftl_sent(struct mtftl *ftl)
 	return sent;
 }
 
+/* None of them is under way. Who sends may be about to, unless it was told not to. */
+bool mtftl_all_landed(struct mtftl *ftl)
+{
+	u64 sent = mtftl_sent(ftl), landed = 0;
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu)
+		landed += READ_ONCE(per_cpu_ptr(ftl->stats, cpu)->landed);
+	return sent == landed;
+}
+
 static void stats_since_reset(struct mtftl *ftl, struct mtftl_cpu_stats *s)
 {
 	const u64 *origin = (const u64 *)&ftl->stats_origin;

@@ -238,6 +238,8 @@ static int ckpt_write_unit(struct ckpt_stream *stream)
 	u32 zone, i;
 	int r;
 
+	if (READ_ONCE(ftl->paused))
+		return -EAGAIN;
 	zone = stream->zones[stream->zone];
 	mtftl_unit_init(stream->buf, &info);
 	for (i = 0; i < stream->fill; i++)
@@ -386,6 +388,8 @@ static int write_checkpoint(struct mtftl *ftl, u64 *number)
 	int r;
 
 	lockdep_assert_held(&super->lock);
+	if (READ_ONCE(ftl->paused))
+		return -EAGAIN;
 	for (i = 0; i < super->set_zones; i++) {
 		r = ckpt_reset_zone(ftl, stream.zones[i]);
 		if (r) {
@@ -428,7 +432,7 @@ int mtftl_checkpoint(struct mtftl *ftl, bool clean)
 	/* As for units: so many zones in a row are not worn out. */
 	do {
 		r = write_checkpoint(ftl, &number);
-	} while (r && ++tries < MTFTL_MAX_FAILURES && replace_failed(ftl));
+	} while (r && r != -EAGAIN && ++tries < MTFTL_MAX_FAILURES && replace_failed(ftl));
 	if (!r) {
 		/* The record that points to it flushes before it is written. */
 		mutex_lock(&super->log_lock);

@@ -90,6 +90,7 @@ static void unit_endio(struct bio *bio)
 	blk_status_t status = bio->bi_status;
 	unsigned long flags;
 
+	mtftl_count(ftl, landed, 1);
 	/* A place that cannot be true is an error like any other. */
 	if (!status && unit->zone->append &&
 	    mtftl_append_offset(bio->bi_iter.bi_sector,
@@ -177,7 +178,8 @@ void mtftl_redo_work(struct work_struct *work)
 	struct mtftl_unit_io *unit;
 	u32 room, gen;
 
-	for (;;) {
+	/* mtftl_space_appeared() starts this work again. */
+	while (!READ_ONCE(ftl->paused)) {
 		spin_lock_irq(&ftl->redo_lock);
 		unit = list_first_entry_or_null(&ftl->redo, struct mtftl_unit_io, list);
 		if (unit)
@@ -235,6 +237,8 @@ int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *da
 	if (op_is_write(opf))
 		mtftl_count(ftl, sent, 1);
 	r = submit_bio_wait(&bio);
+	if (op_is_write(opf))
+		mtftl_count(ftl, landed, 1);
 	bio_uninit(&bio);
 	return r;
 }

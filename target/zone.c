@@ -70,7 +70,7 @@ bool mtftl_hope_is_lost(struct mtftl *ftl, struct mtftl_hope *hope)
 {
 	u64 moved = atomic64_read(&ftl->seq) + atomic_read(&ftl->space_gen);
 
-	if (moved != hope->moved || something_moves(ftl)) {
+	if (moved != hope->moved || something_moves(ftl) || READ_ONCE(ftl->paused)) {
 		hope->moved = moved;
 		hope->since = jiffies;
 	} else if (time_after_eq(jiffies, hope->since + MTFTL_LAST_HOPE)) {
@@ -468,6 +468,9 @@ static void zone_close_work(struct work_struct *work)
 	struct mtftl_zone *zone = container_of(work, struct mtftl_zone, close_work);
 	struct mtftl *ftl = zone->ftl;
 
+	/* mtftl_zones_go_on() starts this work again. */
+	if (READ_ONCE(ftl->paused))
+		return;
 	if (!zone->broken && write_footer(zone, ftl->close_buf)) {
 		mtftl_count(ftl, write_errors, 1);
 		zone->broken = true;
@@ -490,6 +493,23 @@ static void zone_close_work(struct work_struct *work)
 	if (mtftl_zone_is_worn_out(zone))
 		mtftl_gc_kick(ftl);
 	mtftl_space_appeared(ftl);
+}
+
+/* After a pause: those that were to be closed meanwhile. */
+void mtftl_zones_go_on(struct mtftl *ftl)
+{
+	struct mtftl_zone *zone;
+	bool idle;
+
+	spin_lock(&ftl->zones_lock);
+	list_for_each_entry(zone, &ftl->zone_list[MTFTL_ZONE_CLOSING], list) {
+		spin_lock_irq(&zone->lock);
+		idle = zone->closing && !zone->in_flight;
+		spin_unlock_irq(&zone->lock);
+		if (idle)
+			queue_work(ftl->wq, &zone->close_work);
+	}
+	spin_unlock(&ftl->zones_lock);
 }
 
 /* It was reset: see gc.c. One that cannot be, or must not be written any more, retires. */

@@ -343,3 +343,149 @@ fails timeout 20 dmsetup create t --table "${line/nullb0/nullb1}"
 dmesg | grep 'Device has conventional zones, expected sequential ones only'
 """, profile="none", push=[HELPERS])
     assert result.ok, result.output
+
+
+def test_a_resume_allocates_little(lab_run):
+    """While the device is suspended memory may be waiting for it: map, buffers and threads are there before, from the load on."""
+    result = lab_run(START + """
+null nullb0 size=64
+mtftl format --op 30% /dev/nullb0 > /dev/null
+line=$(table /dev/nullb0 lanes 2)
+dmsetup create t --table "$line"
+verify /dev/mapper/t --size=16M --do_verify=1
+dmsetup load t --table "$line"
+cd /sys/kernel/tracing
+echo 'order >= 3 && comm ~ "dmsetup*"' > events/kmem/mm_page_alloc/filter
+echo 'parent_comm ~ "kthreadd*"' > events/sched/sched_process_fork/filter
+for event in kmem/mm_page_alloc sched/sched_process_fork; do echo 1 > events/$event/enable; done
+dmsetup suspend t
+dmsetup resume t
+echo 0 > events/enable
+cd - > /dev/null
+grep -v '^#' /sys/kernel/tracing/trace > allocated || true
+grep -v 'child_comm=kworker\\|kworker' allocated > ours || true
+head -3 ours
+test ! -s ours
+verify /dev/mapper/t --size=16M --verify_only=1
+dmsetup remove t
+""", profile="none", cpus=2, push=[HELPERS])
+    assert result.ok, result.output
+
+
+def test_read_only_tables_write_nothing(lab_run):
+    """After a crash: what is there can be read, and the device stays as it is, byte for byte and zone for zone."""
+    result = lab_run(START + COPY + """
+for i in 0 1; do null nullb$i size=64; done
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 1)"
+numbered 0 2048 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
+sync /dev/mapper/t
+copy /dev/nullb0 /dev/nullb1
+dmsetup remove t
+sum() { dd if=/dev/nullb1 bs=1M status=none | md5sum; blkzone report /dev/nullb1 | md5sum; }
+sum > before
+dmsetup create t --readonly --table "$(table /dev/nullb1 lanes 1)"
+dmsetup status t | grep 'mtftl read-only'
+test $(judge /dev/mapper/t 0 2048) = 0
+fails dmsetup message t 0 checkpoint
+dmsetup message t 0 gc
+dmsetup suspend t
+dmsetup resume t
+test $(judge /dev/mapper/t 0 2048) = 0
+dmsetup remove t
+sum | cmp - before
+dmsetup create t --table "$(table /dev/nullb1 lanes 1)"
+dmsetup status t | grep 'mtftl rw'
+test $(judge /dev/mapper/t 0 2048) = 0
+dmsetup remove t
+mtftl check /dev/nullb1
+""", profile="none", push=[HELPERS])
+    assert result.ok, result.output
+
+
+def test_a_device_that_hangs_blocks_no_other(lab_run):
+    """One table's drive does not answer, and it is being stopped: others are mounted, suspended, removed and stopped for a reboot."""
+    result = lab_run(START + """
+for i in 0 1; do null nullb$i size=64; mtftl format --op 30% /dev/nullb$i > /dev/null; done
+dmsetup create layer --table "0 $(cat /sys/class/block/nullb0/size) linear /dev/nullb0 0"
+dmsetup create t --table "$(table /dev/mapper/layer lanes 1)"
+dd if=/dev/zero of=/dev/mapper/t bs=64k count=4 oflag=direct status=none
+dmsetup suspend --nolockfs --noflush layer
+dmsetup remove t &
+job=$!
+until grep -q '^State:.*D' /proc/$job/status; do usleep 1000; done
+timeout 20 dmsetup create u --table "$(table /dev/nullb1 lanes 1)"
+dd if=/dev/zero of=/dev/mapper/u bs=64k count=4 oflag=direct status=none
+timeout 20 dmsetup suspend u
+timeout 20 dmsetup resume u
+timeout 20 dmsetup remove u
+dmsetup resume layer
+wait $job
+""", profile="none", cpus=2, push=[HELPERS], timeout=150)
+    assert result.ok, result.output
+
+
+def test_a_suspend_without_flush_waits_for_no_device(lab_run):
+    """The drive hangs: writes, flushes and discards that wait go back to device-mapper, and are done after the resume."""
+    result = lab_run(START + """
+null nullb0 size=160
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create layer --table "0 $(cat /sys/class/block/nullb0/size) linear /dev/nullb0 0"
+dmsetup create t --table "$(table /dev/mapper/layer lanes 2)"
+for turn in 1 2 3; do
+	verify /dev/mapper/t --size=32M --io_size=48M --randseed=$turn --do_verify=0 --fsync=100 --rate_iops=500 &
+	job=$!
+	fio --name=discards --filename=/dev/mapper/t --offset=40M --size=8M --rw=randtrim --bs=4k --direct=1 --io_size=32M \\
+		--output=discards.log --eta=never &
+	discards=$!
+	usleep 700000
+	dmsetup suspend --nolockfs --noflush layer
+	dd if=/dev/zero of=/dev/mapper/t bs=64k count=100 seek=800 oflag=direct conv=fsync status=none &
+	writer=$!
+	# Until the buffers are full, and the flush and both jobs wait.
+	for i in $(seq 100); do usleep 20000; done
+	echo suspend $turn
+	timeout 20 dmsetup suspend --nolockfs --noflush t
+	echo done $turn
+	dmsetup resume layer
+	dmsetup resume t
+	wait $writer
+	wait $discards
+	wait $job
+	verify /dev/mapper/t --size=32M --io_size=48M --randseed=$turn --verify_only=1
+	test "$(field write_errors t)" = 0
+done
+dmsetup remove t
+mtftl check /dev/mapper/layer
+""", profile="none", cpus=2, push=[HELPERS], timeout=200)
+    assert result.ok, result.output
+
+
+def test_nothing_is_written_while_suspended(lab_run):
+    """Also without a flush: lanes, GC and checkpoints stop until the resume."""
+    result = lab_run(START + """
+null nullb0 size=96
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 2)"
+verify /dev/mapper/t --size=100% --io_size=60M --do_verify=0
+sent() { read -r _ _ _ _ writes rest < /sys/class/block/nullb0/stat; echo $writes; }
+for turn in $(seq 12); do
+	fio --name=job --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --ioengine=io_uring --iodepth=16 \\
+		--io_size=12M --randseed=$turn --output=fio.log --eta=never &
+	usleep $((turn * 60000))
+	dmsetup message t 0 gc
+	[ $((turn % 3)) != 0 ] || dmsetup message t 0 checkpoint &
+	dmsetup suspend --nolockfs --noflush t
+	before=$(sent)
+	usleep 300000
+	after=$(sent)
+	echo "$before $after"
+	test $before = $after
+	dmsetup resume t
+	wait
+done
+test "$(field victims t)" -gt 0
+dmsetup remove t
+mtftl check /dev/nullb0
+""", profile="none", cpus=2, push=[HELPERS], timeout=200)
+    assert result.ok, result.output
