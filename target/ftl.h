@@ -506,9 +506,10 @@ void mtftl_gc_free(struct mtftl *ftl);
 void mtftl_gc_force(struct mtftl *ftl);
 u64 mtftl_gc_oldest_seq(struct mtftl *ftl);
 
-/* recover.c; an entry of the unit whose header is page @header */
-typedef void (*mtftl_walk_fn)(void *private, u32 header, u32 index, u64 lba);
-void mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, void *stream,
+/* recover.c; an entry of the unit whose header is page @header, or a unit of ranges */
+typedef void (*mtftl_walk_fn)(void *private, enum mtftl_unit_type type, u32 header, u32 index,
+			      u64 lba);
+bool mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, void *stream,
 		     mtftl_walk_fn block, void *private);
 
 /* super.c */

@@ -84,6 +84,7 @@ struct gc_worker {
 	struct gc_batch batches[BATCHES];
 	void *walk_buf;
 	u32 unit_header;	/* of the unit being listed */
+	bool ranges_left;	/* a checkpoint is needed for them */
 	bool gave_up;		/* some blocks could not be read now */
 	/* Of the unit under way, for verifying: batches end where they will. */
 	void *header;
@@ -111,6 +112,8 @@ struct mtftl_gc {
 	struct gc_pending writes;
 	struct bio_set bios;	/* reads */
 	u64 oldest_seq;		/* no unit in flight has a lower number */
+	u64 logged_after;	/* move_lock, like the next: the checkpoint's number */
+	u32 logged_again;	/* ranges out of victims since */
 	u32 moving;		/* blocks found in the victim under way */
 	atomic_t moved;		/* of these, by now */
 	struct work_struct reset_work;
@@ -276,18 +279,29 @@ static struct mtftl_zone *pick_victim(struct mtftl_gc *gc, bool forced)
 
 /* What is in the victim */
 
+/* A mount would need them: no checkpoint has what they say. */
+static bool has_new_ranges(const struct mtftl_zone *zone)
+{
+	return zone->ranges_seq > READ_ONCE(zone->ftl->super.ckpt_seq);
+}
+
 static void add_item(struct gc_worker *worker, u32 lba, u32 page)
 {
 	if (worker->nr_items < worker->gc->ftl->capacity)
 		worker->items[worker->nr_items++] = (struct gc_item){ .lba = lba, .page = page };
 }
 
-static void keep_item(void *private, u32 header, u32 index, u64 lba)
+static void keep_item(void *private, enum mtftl_unit_type type, u32 header, u32 index, u64 lba)
 {
 	struct gc_worker *worker = private;
 	struct mtftl *ftl = worker->gc->ftl;
 	u32 page = header + 1 + index;
 
+	if (type == MTFTL_UNIT_RANGES) {
+		if (has_new_ranges(mtftl_page_zone(ftl, header)))
+			add_item(worker, MTFTL_NO_LBA, header);
+		return;
+	}
 	if (lba >= ftl->logical_blocks || READ_ONCE(ftl->map[lba]) != page)
 		return;
 	if (worker->unit_header != header)
@@ -422,6 +436,39 @@ static bool read_again(struct gc_worker *worker, struct gc_batch *batch, u32 i)
 	return true;
 }
 
+/*
+ * Ranges that no checkpoint has go to another zone, with the numbers that they have: what matters is
+ * theirs, not the unit's. To take a checkpoint for each victim that holds some would write the
+ * map over and over. But in all no more is written than a checkpoint would: then one it is.
+ */
+static bool log_again(struct gc_worker *worker)
+{
+	struct mtftl_gc *gc = worker->gc;
+	struct mtftl *ftl = gc->ftl;
+	u64 after = READ_ONCE(ftl->super.ckpt_seq), lba;
+	u32 most = MTFTL_UNIT_MAX_RANGES *
+		   mtftl_ckpt_stream_blocks(ftl->nr_zones, ftl->logical_blocks);
+	struct mtftl_range_rec rec;
+	u32 i;
+
+	lockdep_assert_held(&gc->move_lock);
+	if (gc->logged_after != after)
+		gc->logged_again = 0;
+	gc->logged_after = after;
+	for (i = 0; i < worker->unit.nr_entries; i++) {
+		mtftl_unit_range(worker->header, i, &lba, &rec.nr_blocks, &rec.seq, &rec.kind);
+		if (rec.seq <= after)
+			continue;
+		if (gc->logged_again >= most || lba >= ftl->logical_blocks ||
+		    !mtftl_range_wait(ftl))
+			return false;
+		rec.lba = lba;
+		mtftl_range_log(ftl, &rec);
+		gc->logged_again++;
+	}
+	return true;
+}
+
 /* Its blocks come next. */
 static void take_header(struct gc_worker *worker, struct gc_batch *batch, u32 i)
 {
@@ -437,6 +484,10 @@ static void take_header(struct gc_worker *worker, struct gc_batch *batch, u32 i)
 	worker->unit_header = page;
 	if (worker->header_found == GC_WHOLE)
 		memcpy(worker->header, block, MTFTL_BLOCK_SIZE);
+	if (worker->header_found == GC_WHOLE && worker->unit.type == MTFTL_UNIT_RANGES)
+		worker->ranges_left |= !log_again(worker);
+	else
+		worker->ranges_left |= worker->header_found != GC_WHOLE;
 }
 
 /* What the block's writer said of it. False: there is no header that tells. */
@@ -700,9 +751,11 @@ static bool collect(struct gc_worker *worker, struct mtftl_zone *victim)
 	worker->unit_header = U32_MAX;
 	worker->header_found = GC_LOST;
 	worker->gave_up = false;
-	if (zone_valid(victim)) {
+	worker->ranges_left = false;
+	if (zone_valid(victim) || has_new_ranges(victim)) {
 		mutex_lock(&gc->walk_lock);
-		mtftl_zone_walk(ftl, victim, worker->walk_buf, gc->stream, keep_item, worker);
+		worker->ranges_left = !mtftl_zone_walk(ftl, victim, worker->walk_buf, gc->stream,
+						       keep_item, worker);
 		mutex_unlock(&gc->walk_lock);
 	}
 	start_reading(worker, &worker->batches[0], 0);
@@ -715,6 +768,8 @@ static bool collect(struct gc_worker *worker, struct mtftl_zone *victim)
 	mtftl_zone_set_state(ftl, victim, empty ? MTFTL_ZONE_RESETTING : MTFTL_ZONE_FULL);
 	if (!empty && mtftl_zone_is_worn_out(victim))
 		ftl->worn_out_zones++;
+	if (empty && !worker->ranges_left)
+		victim->ranges_seq = 0;
 	victim->not_before = worker->gave_up ? (jiffies + GIVEN_UP) | 1 : 0;
 	spin_unlock(&ftl->zones_lock);
 	if (worker->gave_up)

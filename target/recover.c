@@ -334,42 +334,50 @@ static void walk_footer(struct mtftl *ftl, struct mtftl_zone *zone, const void *
 	u16 nr;
 	u64 seq;
 
-	while (mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &nr, &lbas) == 1)
+	while (mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &nr, &lbas) == 1) {
+		if (type == MTFTL_UNIT_RANGES && offset < ftl->capacity)
+			block(private, type, start + offset, 0, 0);
 		for (i = 0; i < nr && offset + 1 + i < ftl->capacity; i++)
-			block(private, start + offset, i, le64_to_cpu(lbas[i]));
+			block(private, type, start + offset, i, le64_to_cpu(lbas[i]));
+	}
 }
 
 /*
  * Every block that units of a zone hold, for GC: from its footer, which is read into @stream, or
- * where that does not verify from its headers. What cannot be read is left out.
+ * where that does not verify from its headers. False: what cannot be read is left out.
  */
-void mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, void *stream,
+bool mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, void *stream,
 		     mtftl_walk_fn block, void *private)
 {
 	u32 start = mtftl_zone_page(ftl, zone), at = 0, i, crc;
 	u32 size = read_footer(ftl, zone, buf, stream);
 	struct mtftl_unit_info info;
+	bool all = true;
 	u64 lba;
 	int r;
 
 	if (size) {
 		walk_footer(ftl, zone, stream, size, block, private);
-		return;
+		return true;
 	}
 	while (at < zone->wp) {
 		r = mtftl_rw_sync(ftl, REQ_OP_READ, start + at, buf, 1);
 		r = r ?: mtftl_unit_parse(buf, ftl->seed, zone->index, at, ftl->capacity, &info);
 		if (r) {
+			all = false;
 			at++;
 			continue;
 		}
 		if (info.type == MTFTL_UNIT_DATA || info.type == MTFTL_UNIT_GC)
 			for (i = 0; i < info.nr_entries; i++) {
 				mtftl_unit_entry(buf, i, &lba, &crc);
-				block(private, start + at, i, lba);
+				block(private, info.type, start + at, i, lba);
 			}
+		if (info.type == MTFTL_UNIT_RANGES)
+			block(private, info.type, start + at, 0, 0);
 		at += 1 + info.nr_blocks;
 	}
+	return all;
 }
 
 static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
