@@ -64,6 +64,19 @@ static inline bool mtftl_compat_may_write(struct dm_table *table)
 #endif
 }
 
+/* A real-time kernel's spinlocks sleep, and lend their priority instead. */
+static inline void mtftl_compat_preempt_disable(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_disable();
+}
+
+static inline void mtftl_compat_preempt_enable(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_enable();
+}
+
 /* Zeroes take no space: since 6.17 that is said apart, and must be as much as is taken at all. */
 static inline void mtftl_compat_max_write_zeroes(struct queue_limits *limits, unsigned int sectors)
 {

@@ -20,6 +20,7 @@
 #include <linux/slab.h>
 
 #define CALM	(HZ / 20)	/* lanes that nobody hurries have this long */
+#define STARVED	(HZ / 20)	/* a lane that does not drain: does its writer run at all? */
 
 static void wake_flusher(struct mtftl *ftl)
 {
@@ -304,7 +305,10 @@ static int flush_round(struct mtftl *ftl)
 	if (r)
 		return r;
 	drawn = min(drawn, mtftl_gc_oldest_seq(ftl) - 1);
-	wait_event(ftl->drain_wait, lanes_drained(ftl) || READ_ONCE(ftl->read_only));
+	mtftl_lanes_bind_writers(ftl);
+	while (!wait_event_timeout(ftl->drain_wait, lanes_drained(ftl) ||
+				   READ_ONCE(ftl->read_only), STARVED))
+		mtftl_lanes_free_writers(ftl);
 	if (!lanes_drained(ftl))
 		return -EIO;
 	/* A discard that came meanwhile may have killed a slot before it was written. */

@@ -139,6 +139,7 @@ struct mtftl_lane {
 	unsigned int units_in_flight;
 
 	u64 next;			/* next position to be composed; writer only */
+	unsigned long away;		/* jiffies, 0: on its CPU; flusher */
 	u64 drain_to;			/* compose up to here without waiting; flusher */
 	u64 settle_to;			/* a reset waits until this is written; GC's reset work */
 	u64 latency[MTFTL_LATENCIES];	/* writes that waited, by log2 of microseconds; writer */
@@ -311,6 +312,7 @@ struct mtftl {
 	struct hlist_node cpu_node;	/* tells when CPUs come back */
 	bool cpus_watched;
 	struct mtftl_cpu __percpu *cpus;
+	cpumask_var_t elsewhere;	/* flusher */
 	atomic_t space_gen;		/* one more whenever place may have appeared */
 	struct mtftl_stream *streams;	/* budget.user_streams, then GC's */
 	struct mtftl_stream *gc_stream;
@@ -417,6 +419,8 @@ void mtftl_lanes_exit(void);
 int mtftl_lanes_alloc(struct mtftl *ftl);
 void mtftl_lanes_free(struct mtftl *ftl);
 int mtftl_lanes_start(struct mtftl *ftl);
+void mtftl_lanes_free_writers(struct mtftl *ftl);
+void mtftl_lanes_bind_writers(struct mtftl *ftl);
 bool mtftl_lanes_landed(struct mtftl *ftl);
 bool mtftl_lanes_stuck(struct mtftl *ftl);
 void mtftl_lanes_stop(struct mtftl *ftl);

@@ -21,6 +21,8 @@
 #define UNITS_MIN	4u
 #define UNITS_MAX	32u
 #define BATCH_MIN	32u	/* blocks that are worth waking the writer for */
+#define RESERVE_MAX	32u	/* blocks that are copied without being preempted */
+#define AWAY		(2 * HZ)	/* a writer keeps off a CPU that it did not get */
 #define SPARE_AFTER	2	/* jiffies without a user of its own */
 
 struct mtftl_slot *mtftl_slot(struct mtftl *ftl, u32 value, void **data)
@@ -333,7 +335,7 @@ static bool lane_compose(struct mtftl_lane *lane)
  */
 static u32 reserve_slots(struct mtftl_lane *lane, struct bio *bio, bool waited, u64 *pos)
 {
-	u32 want = bio->bi_iter.bi_size >> MTFTL_BLOCK_SHIFT;
+	u32 want = min(bio->bi_iter.bi_size >> MTFTL_BLOCK_SHIFT, RESERVE_MAX);
 	struct mtftl_bio *io = dm_per_bio_data(bio, sizeof(*io));
 	bool back = false;
 	unsigned long flags;
@@ -359,7 +361,11 @@ static u32 reserve_slots(struct mtftl_lane *lane, struct bio *bio, bool waited, 
 	return n;
 }
 
-/* False: the bio waits in lane->waiting, and may be gone already. */
+/*
+ * False: the bio waits in lane->waiting, and may be gone already. Nobody who has reserved slots is
+ * preempted before they are filled: the lane, and with it flushes, resets and checkpoints, would
+ * wait for him, whoever has his CPU.
+ */
 static bool insert_bio(struct mtftl_lane *lane, struct bio *bio, bool waited)
 {
 	struct mtftl *ftl = lane->ftl;
@@ -378,8 +384,10 @@ static bool insert_bio(struct mtftl_lane *lane, struct bio *bio, bool waited)
 				written++;
 				continue;
 			}
+			mtftl_compat_preempt_disable();
 			n = reserve_slots(lane, bio, waited, &pos);
 			if (!n) {
+				mtftl_compat_preempt_enable();
 				mtftl_count(ftl, user_writes, written);
 				return false;
 			}
@@ -392,7 +400,8 @@ static bool insert_bio(struct mtftl_lane *lane, struct bio *bio, bool waited)
 		mtftl_map_publish(ftl, lba, slot, value);
 		written++;
 		pos++;
-		n--;
+		if (!--n)
+			mtftl_compat_preempt_enable();
 	}
 	mtftl_count(ftl, user_writes, written);
 	return true;
@@ -639,6 +648,44 @@ int mtftl_lanes_start(struct mtftl *ftl)
 	return r;
 }
 
+/*
+ * Flushes wait for writers. One whose CPU is taken by somebody of a higher class, as long as that
+ * likes, goes to another CPU. Flusher only, like the next.
+ */
+void mtftl_lanes_free_writers(struct mtftl *ftl)
+{
+	unsigned int i;
+
+	for (i = 0; i < ftl->nr_lanes; i++) {
+		struct mtftl_lane *lane = &ftl->lanes[i];
+
+		if (READ_ONCE(lane->tail) >= lane->drain_to || !task_is_running(lane->writer) ||
+		    READ_ONCE(lane->writer->on_cpu))
+			continue;
+		cpumask_andnot(ftl->elsewhere, cpu_online_mask, cpumask_of(lane->cpu));
+		if (cpumask_empty(ftl->elsewhere))
+			continue;
+		set_cpus_allowed_ptr(lane->writer, ftl->elsewhere);
+		lane->away = jiffies | 1;
+	}
+}
+
+/* After a while they try their own CPU again. */
+void mtftl_lanes_bind_writers(struct mtftl *ftl)
+{
+	unsigned int i;
+
+	for (i = 0; i < ftl->nr_lanes; i++) {
+		struct mtftl_lane *lane = &ftl->lanes[i];
+
+		if (!lane->away || time_before(jiffies, lane->away + AWAY))
+			continue;
+		lane->away = 0;
+		if (cpu_online(lane->cpu))
+			set_cpus_allowed_ptr(lane->writer, cpumask_of(lane->cpu));
+	}
+}
+
 /* No unit of theirs is in flight. */
 bool mtftl_lanes_landed(struct mtftl *ftl)
 {
@@ -725,7 +772,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 
 	ftl->cpus = alloc_percpu(struct mtftl_cpu);
 	ftl->lanes = kvcalloc(ftl->nr_lanes, sizeof(*ftl->lanes), GFP_KERNEL);
-	if (!ftl->cpus || !ftl->lanes)
+	if (!ftl->cpus || !ftl->lanes || !zalloc_cpumask_var(&ftl->elsewhere, GFP_KERNEL))
 		return -ENOMEM;
 	for_each_possible_cpu(cpu)
 		per_cpu_ptr(ftl->cpus, cpu)->seen = jiffies - SPARE_AFTER;
@@ -777,4 +824,6 @@ void mtftl_lanes_free(struct mtftl *ftl)
 	ftl->lanes = NULL;
 	free_percpu(ftl->cpus);
 	ftl->cpus = NULL;
+	free_cpumask_var(ftl->elsewhere);
+	memset(&ftl->elsewhere, 0, sizeof(ftl->elsewhere));
 }

@@ -2,7 +2,7 @@
 """The target on devices that break their word: zones that shrink, reads that lie, errors that pass."""
 
 import pytest
-from test_target import FLAKY, HELPERS, START, WAIT
+from test_target import FLAKY, HELPERS, SMALL, START, WAIT
 
 # copy FROM TO [ZONE BLOCKS]: each zone as far as it is written, of ZONE so many blocks less: the device as a cut leaves it.
 # Or to a file, or from one, as far as $layout is written.
@@ -510,4 +510,33 @@ dd if=/dev/mapper/t bs=64k iflag=direct status=none | md5sum | cmp - before
 dmsetup remove t
 mtftl check /dev/nullb0
 """, profile="none", cpus=2, push=[HELPERS], timeout=300)
+    assert result.ok, result.output
+
+
+def test_a_cpu_that_is_taken_stops_no_flush(lab_run):
+    """A real-time task takes CPU 1 for itself: lane 1's writer works elsewhere, and flushes end."""
+    result = lab_run(START + """
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
+for cpu in 1 2; do taskset $cpu dd if=/dev/zero of=/dev/mapper/t bs=4k count=300 oflag=direct status=none; done
+sync /dev/mapper/t
+echo -1 > /proc/sys/kernel/sched_rt_runtime_us
+taskset 1 chrt -f 60 bash -c '
+	taskset 2 chrt -f 50 bash -c "while :; do :; done" &
+	hog=$!
+	usleep 20000000
+	kill -9 $hog' &
+guard=$!
+usleep 100000
+read -r before rest < /proc/uptime
+for i in 1 2 3 4 5 6 7 8 9 10; do
+	taskset 1 dd if=/dev/zero of=/dev/mapper/t bs=4k seek=$((i * 300)) count=200 oflag=direct conv=fsync status=none
+done
+read -r after rest < /proc/uptime
+echo "ten flushes took $before to $after"
+wait $guard
+echo 950000 > /proc/sys/kernel/sched_rt_runtime_us
+test $((${after%.*} - ${before%.*})) -le 5
+dmsetup remove t
+""", clock="virtual", profile="tlc", cpus=2, push=[HELPERS], timeout=200, device=SMALL)
     assert result.ok, result.output
