@@ -289,7 +289,7 @@ struct mtftl {
 	struct mtftl_options opt;
 	struct list_head mounts;	/* all that have a device; mounts_lock in main.c */
 	struct mutex life;		/* mounted, stopped, unmounted: one at a time */
-	struct work_struct stop_work;	/* before a reboot */
+	struct work_struct machine_work;	/* the machine reboots, hibernates, woke up */
 
 	/* Geometry, in blocks. */
 	u32 nr_zones;
@@ -373,6 +373,7 @@ struct mtftl {
 	bool mounted;
 	bool handed_over;		/* another table has the device: nothing is written any more */
 	bool noflush;			/* the suspend under way: nobody waits for the device */
+	bool suspended;			/* by device-mapper */
 	bool giving_back;		/* bios that would wait go back to device-mapper */
 	bool paused;			/* nothing more is sent to the device */
 

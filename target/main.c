@@ -14,20 +14,22 @@
 #include "ftl.h"
 
 #include <linux/module.h>
+#include <linux/platform_device.h>
 #include <linux/reboot.h>
 #include <linux/slab.h>
+#include <linux/suspend.h>
 
 #define DEFAULT_BUFFER_ENTRIES	1024
 #define DEFAULT_WRITE_UNIT	32
 #define MIN_LOG			16384u	/* units between two checkpoints at least */
-#define REBOOT_WAIT	(60 * HZ)	/* for devices that hang */
+#define WORKS_WAIT	(60 * HZ)	/* for devices that hang */
 #define TIB_SHIFT		28	/* blocks of a TiB */
 #define MAX_DISCARD_BLOCKS	(64u << MTFTL_CHUNK_SHIFT)
 
 static LIST_HEAD(mounts);
 static DEFINE_MUTEX(mounts_lock);
-static atomic_t stops;			/* that a reboot waits for */
-static DECLARE_WAIT_QUEUE_HEAD(stops_wait);
+static atomic_t works;			/* that tell_all() waits for */
+static DECLARE_WAIT_QUEUE_HEAD(works_wait);
 
 /* Table line */
 
@@ -503,43 +505,151 @@ static int stop_others(struct mtftl *ftl)
 	return r;
 }
 
-static void stop_ended(void)
+static void work_ended(void)
 {
-	if (atomic_dec_and_test(&stops))
-		wake_up_all(&stops_wait);
+	if (atomic_dec_and_test(&works))
+		wake_up_all(&works_wait);
 }
 
-/* Users may go on until the machine stops: what they write must be looked for. */
-static void stop_work(struct work_struct *work)
+/*
+ * What happens to the machine. Before a reboot users may go on until it stops: what they write must
+ * be looked for. What wakes up from hibernation has the map of when the image was taken, so nothing
+ * may be written from then on, also not while the image is. The time to stop is when users are
+ * frozen and devices are not yet: that is when drivers prepare.
+ */
+static enum {
+	MACHINE_REBOOTS,
+	MACHINE_HIBERNATES,
+	MACHINE_WOKE_UP,
+} machine;			/* what works do: one thing at a time */
+static bool hibernating;	/* from before users are frozen to after they are thawed */
+
+/* Somebody may have mounted the device while the machine slept. */
+static bool log_is_ours(struct mtftl *ftl)
 {
-	struct mtftl *ftl = container_of(work, struct mtftl, stop_work);
+	struct mtftl_sb_info *info = kzalloc(sizeof(*info), GFP_NOIO);
+	u32 zone, wp;
+	bool ours;
+
+	ours = info && !mtftl_super_read(ftl, info, &zone, &wp) &&
+	       info->generation == ftl->super.info.generation;
+	kfree(info);
+	return ours;
+}
+
+static void woke_up(struct mtftl *ftl)
+{
+	unsigned int flags = memalloc_noio_save();
+
+	if (!READ_ONCE(ftl->read_only) && !log_is_ours(ftl))
+		mtftl_set_read_only(ftl, "the device was written to while the machine slept");
+	if (!ftl->suspended) {
+		go_on(ftl);
+		mtftl_gc_start(ftl);
+	}
+	memalloc_noio_restore(flags);
+}
+
+static void machine_work(struct work_struct *work)
+{
+	struct mtftl *ftl = container_of(work, struct mtftl, machine_work);
 
 	mutex_lock(&ftl->life);
-	quiesce(ftl, false);
+	if (ftl->mounted && !ftl->handed_over) {
+		if (machine == MACHINE_WOKE_UP) {
+			woke_up(ftl);
+		} else if (!ftl->paused) {
+			quiesce(ftl, machine == MACHINE_HIBERNATES);
+			if (machine == MACHINE_HIBERNATES)
+				pause_sending(ftl);
+		}
+	}
 	mutex_unlock(&ftl->life);
-	stop_ended();
+	work_ended();
 }
 
-/* All at once: a device that hangs keeps no other from its stop. */
-static int reboot_event(struct notifier_block *nb, unsigned long event, void *data)
+/* All at once: a device that hangs keeps no other waiting. */
+static int tell_all(int what)
 {
 	struct mtftl *ftl;
 
 	mutex_lock(&mounts_lock);
+	machine = what;
 	list_for_each_entry(ftl, &mounts, mounts) {
-		atomic_inc(&stops);
-		if (!queue_work(system_unbound_wq, &ftl->stop_work))
-			atomic_dec(&stops);
+		atomic_inc(&works);
+		if (!queue_work(system_unbound_wq, &ftl->machine_work))
+			atomic_dec(&works);
 	}
 	mutex_unlock(&mounts_lock);
-	if (!wait_event_timeout(stops_wait, !atomic_read(&stops), REBOOT_WAIT))
-		DMERR("a device does not stop, the next mount recovers");
+	if (wait_event_timeout(works_wait, !atomic_read(&works), WORKS_WAIT))
+		return 0;
+	DMERR("a device does not answer");
+	return -EBUSY;
+}
+
+static int reboot_event(struct notifier_block *nb, unsigned long event, void *data)
+{
+	tell_all(MACHINE_REBOOTS);
 	return NOTIFY_DONE;
+}
+
+static int pm_event(struct notifier_block *nb, unsigned long event, void *data)
+{
+	if (event == PM_HIBERNATION_PREPARE)
+		hibernating = true;
+	if (event == PM_POST_HIBERNATION) {
+		hibernating = false;
+		tell_all(MACHINE_WOKE_UP);
+	}
+	return NOTIFY_DONE;
+}
+
+static int pm_prepare(struct device *dev)
+{
+	return hibernating ? tell_all(MACHINE_HIBERNATES) : 0;
 }
 
 static struct notifier_block reboot_notifier = {
 	.notifier_call = reboot_event,
 };
+
+static struct notifier_block pm_notifier = {
+	.notifier_call = pm_event,
+};
+
+static const struct dev_pm_ops pm_ops = {
+	.prepare = pm_prepare,
+};
+
+static struct platform_driver pm_driver = {
+	.driver = {
+		.name = "dm-mtftl",
+		.pm = &pm_ops,
+	},
+};
+
+static struct platform_device *pm_device;
+
+static int __init pm_init(void)
+{
+	int r = platform_driver_register(&pm_driver);
+
+	if (r)
+		return r;
+	pm_device = platform_device_register_simple("dm-mtftl", PLATFORM_DEVID_NONE, NULL, 0);
+	if (IS_ERR(pm_device)) {
+		platform_driver_unregister(&pm_driver);
+		return PTR_ERR(pm_device);
+	}
+	return register_pm_notifier(&pm_notifier);
+}
+
+static void pm_exit(void)
+{
+	unregister_pm_notifier(&pm_notifier);
+	platform_device_unregister(pm_device);
+	platform_driver_unregister(&pm_driver);
+}
 
 /* Target */
 
@@ -548,8 +658,8 @@ static void mtftl_dtr(struct dm_target *ti)
 	struct mtftl *ftl = ti->private;
 
 	disclaim(ftl);
-	if (cancel_work_sync(&ftl->stop_work))
-		stop_ended();
+	if (cancel_work_sync(&ftl->machine_work))
+		work_ended();
 	mutex_lock(&ftl->life);
 	if (ftl->mounted)
 		quiesce(ftl, true);
@@ -580,7 +690,7 @@ static int mtftl_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	ftl->ti = ti;
 	mutex_init(&ftl->life);
 	INIT_LIST_HEAD(&ftl->mounts);
-	INIT_WORK(&ftl->stop_work, stop_work);
+	INIT_WORK(&ftl->machine_work, machine_work);
 	mutex_init(&ftl->super.lock);
 	mutex_init(&ftl->super.log_lock);
 	mutex_init(&ftl->gc_lock);
@@ -675,6 +785,7 @@ static int mtftl_preresume(struct dm_target *ti)
 	int r;
 
 	mutex_lock(&ftl->life);
+	ftl->suspended = false;
 	if (ftl->mounted) {
 		r = 0;
 		go_on(ftl);
@@ -719,6 +830,7 @@ static void mtftl_postsuspend(struct dm_target *ti)
 	struct mtftl *ftl = ti->private;
 
 	mutex_lock(&ftl->life);
+	ftl->suspended = true;
 	if (!ftl->noflush)
 		quiesce(ftl, true);
 	else if (ftl->mounted)
@@ -808,6 +920,9 @@ static int __init mtftl_init(void)
 
 	if (r)
 		return r;
+	r = pm_init();
+	if (r)
+		goto no_pm;
 	r = register_reboot_notifier(&reboot_notifier);
 	if (r)
 		goto no_notifier;
@@ -818,6 +933,8 @@ static int __init mtftl_init(void)
 no_target:
 	unregister_reboot_notifier(&reboot_notifier);
 no_notifier:
+	pm_exit();
+no_pm:
 	mtftl_lanes_exit();
 	return r;
 }
@@ -826,6 +943,7 @@ static void __exit mtftl_exit(void)
 {
 	dm_unregister_target(&mtftl_target);
 	unregister_reboot_notifier(&reboot_notifier);
+	pm_exit();
 	mtftl_lanes_exit();
 }
 

@@ -540,3 +540,36 @@ test $((${after%.*} - ${before%.*})) -le 5
 dmsetup remove t
 """, clock="virtual", profile="tlc", cpus=2, push=[HELPERS], timeout=200, device=SMALL)
     assert result.ok, result.output
+
+
+def test_hibernation_takes_everything_along(lab_run):
+    """Under load, with GC at work: nothing is written after the image is taken, and what wakes up goes on with what it knew."""
+    result = lab_run(START + """
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
+verify /dev/mapper/t --size=100% --io_size=200M --do_verify=0
+# Where the image goes; it is read as a whole before anything is restored.
+null nullb0 zoned=0 size=900
+mkswap /dev/nullb0 > /dev/null
+swapon /dev/nullb0
+echo 0 > /sys/power/image_size
+echo $(cat /sys/class/block/nullb0/dev) > /sys/power/resume
+echo test_resume > /sys/power/disk
+for turn in 1 2 3; do
+	fio --name=load --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --ioengine=io_uring --iodepth=16 \
+		--offset=64M --size=32M --time_based --runtime=100 --output=load.log --eta=never &
+	load=$!
+	verify /dev/mapper/t --size=32M --io_size=48M --randseed=$turn --do_verify=0
+	dmsetup message t 0 gc
+	echo disk > /sys/power/state
+	verify /dev/mapper/t --size=32M --io_size=48M --randseed=$turn --verify_only=1
+	kill -INT $load
+	wait $load || true
+	dmsetup status t | grep -o 'mtftl rw'
+done
+dmesg | grep -c 'PM: hibernation: Image restored successfully\\|hibernation: hibernation exit'
+swapoff /dev/nullb0
+dmsetup remove t
+mtftl check /dev/nvme0n1
+""", profile="tlc", cpus=2, push=[HELPERS], timeout=250, device=SMALL)
+    assert result.ok, result.output
