@@ -10,8 +10,8 @@
  * the one before. So nothing may be called durable any more, and nothing reset or put into a
  * checkpoint: only recovery, which looks at what is there, can tell. Unless nothing was given.
  *
- * flush_lock protects the list of bios, the counts of rounds and what is flushed; ranges.lock the range
- * records, inside a shard's lock for those of discards. Both with interrupts off.
+ * flush_lock protects the lists of bios, the counts of rounds and what is flushed; ranges.lock the
+ * range records, inside a shard's lock for those of discards. Both with interrupts off.
  */
 #include "ftl.h"
 #include "trace.h"

@@ -295,7 +295,7 @@ struct mtftl {
 	u32 nr_zones;
 	u32 zone_shift;
 	u32 capacity;
-	bool ragged;		/* some sectors more, which nobody writes: full zones are finished */
+	bool ragged;		/* and some sectors, which nobody writes: full zones are finished */
 	u64 logical_blocks;
 	u32 seed;
 	u32 unit_max;			/* payload of the largest unit */

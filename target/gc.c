@@ -437,9 +437,9 @@ static bool read_again(struct gc_worker *worker, struct gc_batch *batch, u32 i)
 }
 
 /*
- * Ranges that no checkpoint has go to another zone, with the numbers that they have: what matters is
- * theirs, not the unit's. To take a checkpoint for each victim that holds some would write the
- * map over and over. But in all no more is written than a checkpoint would: then one it is.
+ * Ranges that no checkpoint has go to another zone, with the numbers that they have: theirs
+ * counts, not the unit's. A checkpoint for each victim that holds some would write the map over
+ * and over. But where this writes as much as a checkpoint would, one is taken instead.
  */
 static bool log_again(struct gc_worker *worker)
 {

@@ -8,8 +8,8 @@
  * clean; it happens after each suspend, before a reboot and at the latest when the
  * target goes.
  *
- * Locks: ftl->life is held while a target is mounted, stopped or unmounted, and so for as long as its
- * device may hang; mounts_lock protects the list of those that have a device, never across I/O.
+ * Locks: ftl->life is held while a target is mounted, stopped or unmounted, for as long as its
+ * device may hang; mounts_lock protects the list of those that have a device, not across I/O.
  */
 #include "ftl.h"
 

@@ -741,8 +741,8 @@ static bool is_gone(struct mtftl *ftl, u32 page)
 }
 
 /*
- * Before anything is filled up: what comes where an entry points must not be taken for its block. So
- * a zone that is shorter than it was gets nothing more before a checkpoint says what is
+ * Before anything is filled up: what comes where an entry points must not be taken for its block.
+ * So a zone that is shorter than it was gets nothing more before a checkpoint says what is
  * lost: whoever opens it then finishes it.
  */
 static int step_count_blocks(struct recovery *rec)

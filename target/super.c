@@ -162,7 +162,7 @@ static int append_record(struct mtftl *ftl, u16 flags)
 	/* The other zone may hold the only record that is left. */
 	if (READ_ONCE(ftl->read_only))
 		return -EIO;
-	/* First what it stands for. By itself: of a write that also flushes nobody knows what failed. */
+	/* First what it stands for; apart, or nobody knows whether it was the flush that failed. */
 	r = mtftl_flush_device(ftl, 0);
 	if (r) {
 		mtftl_set_read_only(ftl, "the superblock log cannot be written");

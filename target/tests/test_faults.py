@@ -4,7 +4,7 @@
 import pytest
 from test_target import FLAKY, HELPERS, SMALL, START, WAIT
 
-# copy FROM TO [ZONE BLOCKS]: each zone as far as it is written, of ZONE so many blocks less: the device as a cut leaves it.
+# copy FROM TO [ZONE BLOCKS]: each zone as far as it is written, of ZONE so many blocks less: as a cut leaves it.
 # Or to a file, or from one, as far as $layout is written.
 COPY = """
 copy() {
@@ -66,7 +66,8 @@ mtftl check /dev/nullb2
     assert result.ok, result.output
 
 
-# /dev/mapper/flaky on a device of zones of 4 MiB: zone_is ZONE FEATURE...: that zone is flakey, in all or as said; zone_is -: none is
+# /dev/mapper/flaky on a device of zones of 4 MiB. zone_is ZONE FEATURE...: that zone is flakey, in all or as said;
+# zone_is -: none is
 ZONES = """
 base=/dev/nullb0
 zone_is() {
@@ -185,7 +186,7 @@ mtftl check /dev/nullb1
 
 
 def test_a_read_that_lied_once_loses_nothing(lab_run):
-    """Reads of more than a block come back with a byte changed: GC reads again, block by block, and moves what is there."""
+    """Reads of more than a block come back with a byte changed: GC reads those blocks again, one by one."""
     result = lab_run(START + COPY + """
 null nullb0 size=64
 mtftl format --op 30% /dev/nullb0 > /dev/null
@@ -208,7 +209,7 @@ dmsetup remove t
 
 
 def test_gc_allocates_nothing(lab_run):
-    """No kmalloc and no vmalloc by its threads while it collects zones with footers: under exhaustion these loop for ever."""
+    """No kmalloc by its threads while it collects zones with footers: under exhaustion that loops for ever."""
     result = lab_run(START + """
 null nullb0 size=64
 mtftl format --op 30% /dev/nullb0 > /dev/null
@@ -267,7 +268,7 @@ mtftl check /dev/nvme0n1
 
 
 def test_a_failed_flush_is_not_forgotten(lab_run):
-    """The device could not flush: what it dropped is not known. No later flush may say that all is well, no zone be reset."""
+    """The device could not flush, and what it dropped is not known: no later flush may say that all is well."""
     result = lab_run(START + WAIT + COPY + """
 null nullb0 size=64 cache_size=1
 mtftl format --op 30% /dev/nullb0 > /dev/null
@@ -296,12 +297,12 @@ mtftl check /dev/nullb0
 
 
 RAGGED = {"logical_block_size": "512", "flash.size": "64M", "zoned.zone_size": "2M", "zoned.zone_capacity": "1574400",
-          "zoned.max_open": "14", "zoned.max_active": "14", "flash.channels": "2", "flash.dies": "2", "flash.planes": "1",
-          "flash.page": "16K", "flash.program_pages": "1", "flash.block_pages": "32"}
+          "zoned.max_open": "14", "zoned.max_active": "14", "flash.channels": "2", "flash.dies": "2",
+          "flash.planes": "1", "flash.page": "16K", "flash.program_pages": "1", "flash.block_pages": "32"}
 
 
 def test_full_zones_of_a_capacity_that_is_no_multiple_of_blocks_are_finished(lab_run):
-    """They never become full by themselves, and the device counts them: it would have no active zone left for a mount."""
+    """They never become full by themselves, and the device counts them: none would be left for a mount."""
     result = lab_run(START + """
 active() { zones /dev/nvme0n1 | awk '$3 >= 2 && $3 <= 4' | wc -l; }
 mtftl format --op 25% /dev/nvme0n1 > /dev/null
@@ -342,7 +343,7 @@ dmesg | grep 'Device has conventional zones, expected sequential ones only'
 
 
 def test_a_resume_allocates_little(lab_run):
-    """While the device is suspended memory may be waiting for it: map, buffers and threads are there before, from the load on."""
+    """While the device is suspended memory may wait for it: map, buffers and threads come with the load."""
     result = lab_run(START + """
 null nullb0 size=64
 mtftl format --op 30% /dev/nullb0 > /dev/null
@@ -400,7 +401,7 @@ mtftl check /dev/nullb1
 
 
 def test_a_device_that_hangs_blocks_no_other(lab_run):
-    """One table's drive does not answer, and it is being stopped: others are mounted, suspended, removed and stopped for a reboot."""
+    """One drive does not answer, and its table is being removed: another is mounted, suspended and removed."""
     result = lab_run(START + """
 for i in 0 1; do null nullb$i size=64; mtftl format --op 30% /dev/nullb$i > /dev/null; done
 dmsetup create layer --table "0 $(cat /sys/class/block/nullb0/size) linear /dev/nullb0 0"
@@ -422,7 +423,7 @@ wait $job
 
 
 def test_a_suspend_without_flush_waits_for_no_device(lab_run):
-    """The drive hangs: writes, flushes and discards that wait go back to device-mapper, and are done after the resume."""
+    """The drive hangs: writes, flushes and discards that wait go back to device-mapper, until the resume."""
     result = lab_run(START + """
 null nullb0 size=160
 mtftl format --op 30% /dev/nullb0 > /dev/null
@@ -497,7 +498,8 @@ dmsetup create t --table "$line"
 fio --name=fill --filename=/dev/mapper/t --direct=1 --rw=write --bs=64k --output=fio.log --eta=never
 dmsetup message t 0 reset_stats
 fio --filename=/dev/mapper/t --direct=1 --bs=4k --output=fio.log --eta=never --randseed=7 \\
-	--name=write --rw=randwrite --io_size=96M --ioengine=psync --name=discard --rw=randtrim --number_ios=2500 --thinktime=2ms
+	--name=write --rw=randwrite --io_size=96M --ioengine=psync \\
+	--name=discard --rw=randtrim --number_ios=2500 --thinktime=2ms
 sync /dev/mapper/t
 echo "$(field victims t) victims, $(field checkpoints t) checkpoints, trimmed $(field trimmed t)"
 test "$(field victims t)" -ge 10
@@ -543,7 +545,7 @@ dmsetup remove t
 
 
 def test_hibernation_takes_everything_along(lab_run):
-    """Under load, with GC at work: nothing is written after the image is taken, and what wakes up goes on with what it knew."""
+    """Under load, with GC at work: nothing is written after the image is taken, nor before what wakes up goes on."""
     result = lab_run(START + """
 mtftl format --op 30% /dev/nvme0n1 > /dev/null
 dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
