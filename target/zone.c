@@ -332,7 +332,7 @@ void mtftl_zone_unit_done(struct mtftl_unit_io *unit, blk_status_t status)
 
 	spin_lock_irqsave(&zone->lock, flags);
 	if (status) {
-		/* All that is in flight may fail at once: that is one failure, until a new try fails. */
+		/* All in flight may fail at once: that is one failure, until a new try fails. */
 		if (!zone->broken)
 			atomic_cmpxchg(&ftl->failed_zones, unit->failures, unit->failures + 1);
 		zone->broken = true;
