@@ -516,8 +516,10 @@ static bool verify(struct gc_worker *worker, struct gc_batch *batch, u32 i)
 	if (!read_again(worker, batch, i))
 		return false;
 	batch->crcs[i] = mtftl_payload_crc(ftl->seed, batch_block(batch, i));
-	if (batch->found[i] == GC_WHOLE && crc != batch->crcs[i])
+	if (batch->found[i] == GC_WHOLE && crc != batch->crcs[i]) {
 		batch->found[i] = GC_LOST;
+		DMWARN_LIMIT("%s: block %u is not what was written", ftl->dev->name, item->lba);
+	}
 	return true;
 }
 
