@@ -40,9 +40,10 @@ static void save_block(const char *folder, const char *fuzzer, const char *name,
 	fclose(file);
 }
 
-static void save_image(const char *folder, const char *name, struct image *image)
+static void save_image_for(const char *folder, const char *fuzzer, const char *name,
+			   struct image *image)
 {
-	FILE *file = create(folder, "image", name);
+	FILE *file = create(folder, fuzzer, name);
 	u32 zone, offset;
 
 	for (zone = 0; zone < IMAGE_ZONES; zone++) {
@@ -64,6 +65,29 @@ static void save_image(const char *folder, const char *name, struct image *image
 		}
 	}
 	fclose(file);
+}
+
+/* Two fuzzers read images: the tool's recovery and the module's. */
+static void save_image(const char *folder, const char *name, struct image *image)
+{
+	save_image_for(folder, "image", name, image);
+	save_image_for(folder, "recover", name, image);
+}
+
+/* The stream's only unit ends with the zone, and not all of the stream was in it. */
+static void short_footer(const char *folder, struct image *image)
+{
+	const u32 at = IMAGE_CAPACITY - 10;
+	struct mtftl_unit *unit = (struct mtftl_unit *)image_block(image, 5, at);
+	struct mtftl_tail *tail = (struct mtftl_tail *)image_block(image, 5, IMAGE_CAPACITY - 1);
+
+	image_write_footer(image, 5, 0);
+	memcpy(unit, image_block(image, 5, le32_to_cpu(tail->footer_offset)), MTFTL_BLOCK_SIZE);
+	unit->nr_blocks = cpu_to_le16(9);
+	unit->offset = cpu_to_le32(MTFTL_ANY_OFFSET);
+	tail->footer_offset = cpu_to_le32(at);
+	tail->footer_blocks = cpu_to_le32(2);
+	save_image(folder, "footer-short", image);
 }
 
 int main(int argc, char **argv)
@@ -112,6 +136,7 @@ int main(int argc, char **argv)
 	image_write_unit(image, 6, MTFTL_UNIT_DATA, 12, 1, lbas, contents);
 	save_image(folder, "checkpoint", image);
 	save_block(folder, "super", "checkpoint", image_block(image, 0, 2));
+	short_footer(folder, image);
 	image_free(image);
 	return 0;
 }

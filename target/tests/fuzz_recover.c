@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The module's own recovery on any image, and GC's walk of each zone: what the target does before it has
+ * seen that anything verifies. No read may leave its zone or ask for nothing; and where recovery
+ * succeeds, no map entry may point where nothing was written.
+ */
+#include "ftl.h"
+#include "fuzz.h"
+#include "image.h"
+#include "sparse.h"
+
+static struct sparse_image image;
+
+/* The device */
+
+sector_t bdev_zone_sectors(struct block_device *bdev)
+{
+	(void)bdev;
+	return IMAGE_ZONE_BLOCKS * MTFTL_BLOCK_SECTORS;
+}
+
+int blkdev_report_zones(struct block_device *bdev, sector_t sector, unsigned int nr,
+			int (*report)(struct blk_zone *zone, unsigned int index, void *data),
+			void *data)
+{
+	static const u8 conditions[] = {
+		[FLASH_EMPTY] = BLK_ZONE_COND_EMPTY, [FLASH_OPEN] = BLK_ZONE_COND_IMP_OPEN,
+		[FLASH_FULL] = BLK_ZONE_COND_FULL, [FLASH_READONLY] = BLK_ZONE_COND_READONLY,
+		[FLASH_OFFLINE] = BLK_ZONE_COND_OFFLINE,
+	};
+	u32 i;
+	int r;
+
+	(void)bdev;
+	(void)sector;
+	for (i = 0; i < nr && i < IMAGE_ZONES; i++) {
+		struct blk_zone zone = {
+			.start = i * bdev_zone_sectors(bdev),
+			.wp = i * bdev_zone_sectors(bdev) + image.zones[i].wp * MTFTL_BLOCK_SECTORS,
+			.capacity = IMAGE_CAPACITY * MTFTL_BLOCK_SECTORS,
+			.cond = conditions[image.zones[i].cond],
+		};
+
+		r = report(&zone, i, data);
+		if (r)
+			return r;
+	}
+	return i;
+}
+
+int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr)
+{
+	u32 zone = page / IMAGE_ZONE_BLOCKS, offset = page % IMAGE_ZONE_BLOCKS, i;
+
+	(void)ftl;
+	fuzz_assert(zone < IMAGE_ZONES && nr > 0 && offset + nr <= IMAGE_CAPACITY);
+	if ((opf & 0xff) == REQ_OP_WRITE)
+		return 0;
+	if (image.zones[zone].cond == FLASH_OFFLINE)
+		return -EIO;
+	memset(data, 0, nr * MTFTL_BLOCK_SIZE);
+	for (i = 0; i < nr && offset + i < image.zones[zone].wp; i++)
+		sparse_block(&image, page + i, (u8 *)data + i * MTFTL_BLOCK_SIZE);
+	return 0;
+}
+
+int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr)
+{
+	(void)ftl;
+	(void)opf;
+	(void)sector;
+	(void)data;
+	(void)nr;
+	return 0;
+}
+
+/* What the rest of the module does for recovery */
+
+void mtftl_zone_set_state(struct mtftl *ftl, struct mtftl_zone *zone, enum mtftl_zone_state state)
+{
+	ftl->zone_count[zone->state]--;
+	zone->state = state;
+	ftl->zone_count[state]++;
+}
+
+int mtftl_zone_mgmt(struct mtftl_zone *zone, enum req_op op)
+{
+	(void)zone;
+	(void)op;
+	return 0;
+}
+
+void mtftl_zone_finish_broken(struct mtftl_zone *zone)
+{
+	zone->broken = true;
+}
+
+bool mtftl_zone_is_worn_out(const struct mtftl_zone *zone)
+{
+	return zone->failed_lives >= MTFTL_ZONE_LIVES;
+}
+
+u32 mtftl_zone_replace(struct mtftl *ftl, u32 index)
+{
+	(void)ftl;
+	(void)index;
+	return U32_MAX;
+}
+
+void mtftl_set_read_only(struct mtftl *ftl, const char *why)
+{
+	(void)why;
+	ftl->read_only = true;
+}
+
+int mtftl_flush_sync(struct mtftl *ftl)
+{
+	(void)ftl;
+	return 0;
+}
+
+int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
+{
+	(void)ftl;
+	(void)drawn;
+	return 0;
+}
+
+u32 mtftl_map_durable(struct mtftl *ftl, u32 lba)
+{
+	return ftl->map[lba];
+}
+
+/* The test */
+
+static void seen(void *private, enum mtftl_unit_type type, u32 header, u32 index, u64 lba)
+{
+	u32 zone = *(u32 *)private;
+
+	(void)type;
+	(void)lba;
+	fuzz_assert(header / IMAGE_ZONE_BLOCKS == zone);
+	fuzz_assert(header % IMAGE_ZONE_BLOCKS + index < IMAGE_CAPACITY);
+}
+
+static void check_map(const struct mtftl *ftl)
+{
+	u64 i;
+
+	for (i = 0; i < ftl->logical_blocks; i++) {
+		const struct flash_zone *zone;
+		u32 page = ftl->map[i];
+
+		if (page == MTFTL_MAP_UNMAPPED || page == MTFTL_MAP_LOST)
+			continue;
+		fuzz_assert(page / IMAGE_ZONE_BLOCKS < IMAGE_ZONES);
+		zone = &image.zones[page / IMAGE_ZONE_BLOCKS];
+		fuzz_assert(zone->cond == FLASH_OFFLINE ||
+			    ftl->zones[page / IMAGE_ZONE_BLOCKS].state == MTFTL_ZONE_BAD ||
+			    page % IMAGE_ZONE_BLOCKS < zone->wp);
+	}
+}
+
+static void walk(struct mtftl *ftl)
+{
+	void *buf = malloc(MTFTL_BLOCK_SIZE << MTFTL_BUFFER_ORDER);
+	void *stream = malloc(mtftl_footer_reserve(IMAGE_CAPACITY) * MTFTL_BLOCK_SIZE);
+	u32 i;
+
+	for (i = MTFTL_NR_SB_ZONES; i < IMAGE_ZONES; i++)
+		if (ftl->zones[i].state == MTFTL_ZONE_FULL)
+			mtftl_zone_walk(ftl, &ftl->zones[i], buf, stream, seen, &i);
+	free(stream);
+	free(buf);
+}
+
+static bool geometry_is_ours(const struct mtftl_sb_info *info)
+{
+	return info->nr_zones == IMAGE_ZONES && info->zone_blocks == IMAGE_ZONE_BLOCKS &&
+	       info->zone_capacity == IMAGE_CAPACITY;
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	static struct mtftl_cpu_stats stats;
+	static struct dm_dev dev;
+	struct mtftl ftl = {
+		.dev = &dev, .stats = &stats, .nr_zones = IMAGE_ZONES, .capacity = IMAGE_CAPACITY,
+		.zone_shift = 7, .budget.data_zones = 2,
+	};
+	struct mtftl_sb_info *info = &ftl.super.info;
+	u32 i;
+
+	_Static_assert(IMAGE_ZONE_BLOCKS == 1u << 7, "zone_shift");
+	if (size < 2 * IMAGE_ZONES)
+		return 0;
+	sparse_load(&image, data, size);
+	if (mtftl_super_read(&ftl, info, &ftl.super.zone, &ftl.super.wp) || !geometry_is_ours(info))
+		return 0;
+	ftl.seed = mtftl_seed(info->uuid, info->key);
+	ftl.logical_blocks = info->logical_blocks;
+	ftl.super.clean = info->flags & MTFTL_SB_CLEAN;
+	ftl.super.ckpt_seq = info->ckpt_seq;
+	ftl.map = malloc(ftl.logical_blocks * sizeof(*ftl.map));
+	memset(ftl.map, 0xff, ftl.logical_blocks * sizeof(*ftl.map));
+	ftl.zones = calloc(IMAGE_ZONES, sizeof(*ftl.zones));
+	ftl.zone_count[MTFTL_ZONE_EMPTY] = IMAGE_ZONES;
+	for (i = 0; i < IMAGE_ZONES; i++) {
+		ftl.zones[i].ftl = &ftl;
+		ftl.zones[i].index = i;
+	}
+	fuzz_assert(!mtftl_super_alloc(&ftl));
+	if (!mtftl_recover(&ftl)) {
+		check_map(&ftl);
+		walk(&ftl);
+	}
+	mtftl_super_free(&ftl);
+	free(ftl.zones);
+	free(ftl.map);
+	return 0;
+}

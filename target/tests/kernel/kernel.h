@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * As much of the kernel as recover.c and super.c need, for a single thread on the host: no locks,
+ * no waiting, memory from malloc. The device is up to who includes this: see fuzz_recover.c.
+ */
+#ifndef MTFTL_TESTS_KERNEL_H
+#define MTFTL_TESTS_KERNEL_H
+
+/* Versions do not matter here. */
+#define MTFTL_COMPAT_H
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "pure.h"
+
+typedef u64 sector_t;
+typedef u8 blk_status_t;
+typedef u32 blk_opf_t;
+typedef s64 ktime_t;
+typedef unsigned int gfp_t;
+typedef struct { int counter; } atomic_t;
+typedef struct { s64 counter; } atomic64_t;
+typedef struct { int unused; } spinlock_t, wait_queue_head_t;
+typedef u32 cpumask_var_t[1];
+struct mutex { int unused; };
+struct list_head { struct list_head *next, *prev; };
+struct hlist_node { void *unused; };
+struct bio_list { void *head, *tail; };
+struct bio_vec { void *unused; };
+struct bvec_iter { sector_t bi_sector; unsigned int bi_size; };
+struct bio { struct bvec_iter bi_iter; blk_status_t bi_status; };
+struct work_struct { int unused; };
+struct workqueue_struct;
+struct delayed_work { struct work_struct work; };
+struct timer_list { int unused; };
+struct srcu_struct { int unused; };
+struct block_device { void *unused; };
+struct dm_dev { char name[16]; };
+enum req_op { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_ZONE_RESET, REQ_OP_ZONE_FINISH };
+
+#define REQ_FUA			0x100u
+#define REQ_PREFLUSH		0x200u
+#define BLK_STS_DM_REQUEUE	11
+#define GFP_KERNEL		0u
+#define GFP_NOIO		0u
+#define __GFP_ZERO		1u
+#define HZ			250
+#define PAGE_SHIFT		12
+#define SECTOR_SHIFT		9
+#define U16_MAX			0xffffu
+#define U32_MAX			0xffffffffu
+#define U64_MAX			0xffffffffffffffffull
+
+#define __percpu
+#define __printf(at, first)	__attribute__((format(printf, at, first)))
+#define ____cacheline_aligned_in_smp
+#define fallthrough		__attribute__((fallthrough))
+#define unlikely(x)		(x)
+#define READ_ONCE(x)		(x)
+#define WRITE_ONCE(x, value)	((x) = (value))
+#define BUILD_BUG_ON(condition)	_Static_assert(!(condition), #condition)
+#define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
+#define container_of(ptr, type, member)	((type *)((char *)(ptr) - offsetof(type, member)))
+#define min(a, b)		((a) < (b) ? (a) : (b))
+#define max(a, b)		((a) > (b) ? (a) : (b))
+#define min_t(type, a, b)	min((type)(a), (type)(b))
+#define max_t(type, a, b)	max((type)(a), (type)(b))
+#define this_cpu_add(x, n)	((x) += (n))
+#define DMERR			told
+#define DMWARN			told
+#define DMINFO			told
+
+#define lockdep_assert_held(lock)	((void)(lock))
+#define spin_lock(lock)			((void)(lock))
+#define spin_unlock(lock)		((void)(lock))
+#define spin_lock_irq(lock)		((void)(lock))
+#define spin_unlock_irq(lock)		((void)(lock))
+#define mutex_lock(lock)		((void)(lock))
+#define mutex_unlock(lock)		((void)(lock))
+#define cond_resched()			((void)0)
+#define memalloc_noio_save()		0u
+#define memalloc_noio_restore(flags)	((void)(flags))
+
+#define atomic_read(v)			((v)->counter)
+#define atomic_set(v, n)		((v)->counter = (n))
+#define atomic_inc(v)			((void)(v)->counter++)
+#define atomic64_read(v)		((v)->counter)
+#define atomic64_set(v, n)		((v)->counter = (s64)(n))
+#define atomic64_inc_return(v)		(++(v)->counter)
+
+#define kvmalloc_array(n, size, gfp)	calloc(n, size)
+#define kmalloc_array(n, size, gfp)	calloc((n) ? (n) : 1, size)
+#define kvcalloc(n, size, gfp)		calloc(n, size)
+#define kzalloc(size, gfp)		calloc(1, size)
+#define kfree(p)			free(p)
+#define kvfree(p)			free(p)
+#define __get_free_pages(gfp, order)	((unsigned long)calloc(1u << (order), 4096))
+#define __get_free_page(gfp)		__get_free_pages(gfp, 0)
+#define free_pages(p, order)		free((void *)(p))
+#define free_page(p)			free((void *)(p))
+
+static inline ktime_t ktime_get(void)
+{
+	return 0;
+}
+
+static inline s64 ktime_us_delta(ktime_t after, ktime_t before)
+{
+	return after - before;
+}
+
+/* So that what is only told counts as used. */
+static inline void told(const char *format, ...)
+{
+	(void)format;
+}
+
+
+static inline void sort(void *base, size_t n, size_t size, int (*cmp)(const void *, const void *),
+			void *swap)
+{
+	(void)swap;
+	if (n)
+		qsort(base, n, size, cmp);
+}
+
+/* Zones, as the block layer reports them. */
+enum {
+	BLK_ZONE_COND_NOT_WP, BLK_ZONE_COND_EMPTY, BLK_ZONE_COND_IMP_OPEN,
+	BLK_ZONE_COND_READONLY = 13, BLK_ZONE_COND_FULL, BLK_ZONE_COND_OFFLINE,
+};
+
+struct blk_zone {
+	sector_t start, wp, len, capacity;
+	u8 cond, type;
+};
+
+int blkdev_report_zones(struct block_device *bdev, sector_t sector, unsigned int nr,
+			int (*report)(struct blk_zone *zone, unsigned int index, void *data),
+			void *data);
+sector_t bdev_zone_sectors(struct block_device *bdev);
+
+static inline bool queue_work(struct workqueue_struct *wq, struct work_struct *work)
+{
+	(void)wq;
+	(void)work;
+	return true;
+}
+
+static inline void bio_endio(struct bio *bio)
+{
+	(void)bio;
+}
+
+#endif
