@@ -558,7 +558,7 @@ static void machine_work(struct work_struct *work)
 	if (ftl->mounted && !ftl->handed_over) {
 		if (machine == MACHINE_WOKE_UP) {
 			woke_up(ftl);
-		} else if (!ftl->paused) {
+		} else if (machine == MACHINE_REBOOTS || !ftl->paused) {
 			quiesce(ftl, machine == MACHINE_HIBERNATES);
 			if (machine == MACHINE_HIBERNATES)
 				pause_sending(ftl);
