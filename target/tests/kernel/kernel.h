@@ -19,12 +19,11 @@ typedef u64 sector_t;
 typedef u8 blk_status_t;
 typedef u32 blk_opf_t;
 typedef s64 ktime_t;
-typedef unsigned int gfp_t;
+typedef u32 gfp_t;
 typedef struct { int counter; } atomic_t;
 typedef struct { s64 counter; } atomic64_t;
-typedef struct { int unused; } spinlock_t, wait_queue_head_t;
-typedef u32 cpumask_var_t[1];
 struct mutex { int unused; };
+struct wait_queue_head { int unused; };
 struct list_head { struct list_head *next, *prev; };
 struct hlist_node { void *unused; };
 struct bio_list { void *head, *tail; };
@@ -39,6 +38,10 @@ struct srcu_struct { int unused; };
 struct block_device { void *unused; };
 struct dm_dev { char name[16]; };
 enum req_op { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_ZONE_RESET, REQ_OP_ZONE_FINISH };
+
+#define spinlock_t		struct mutex
+#define wait_queue_head_t	struct wait_queue_head
+#define cpumask_var_t		u32
 
 #define REQ_FUA			0x100u
 #define REQ_PREFLUSH		0x200u
@@ -90,16 +93,50 @@ enum req_op { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_ZONE_RESET, REQ_OP_ZONE_FINISH }
 #define atomic64_set(v, n)		((v)->counter = (s64)(n))
 #define atomic64_inc_return(v)		(++(v)->counter)
 
-#define kvmalloc_array(n, size, gfp)	calloc(n, size)
-#define kmalloc_array(n, size, gfp)	calloc((n) ? (n) : 1, size)
-#define kvcalloc(n, size, gfp)		calloc(n, size)
-#define kzalloc(size, gfp)		calloc(1, size)
 #define kfree(p)			free(p)
 #define kvfree(p)			free(p)
-#define __get_free_pages(gfp, order)	((unsigned long)calloc(1u << (order), 4096))
-#define __get_free_page(gfp)		__get_free_pages(gfp, 0)
-#define free_pages(p, order)		free((void *)(p))
-#define free_page(p)			free((void *)(p))
+
+static inline void *kvcalloc(size_t n, size_t size, gfp_t gfp)
+{
+	(void)gfp;
+	return calloc(n ? n : 1, size);
+}
+
+static inline void *kvmalloc_array(size_t n, size_t size, gfp_t gfp)
+{
+	return kvcalloc(n, size, gfp);
+}
+
+static inline void *kmalloc_array(size_t n, size_t size, gfp_t gfp)
+{
+	return kvcalloc(n, size, gfp);
+}
+
+static inline void *kzalloc(size_t size, gfp_t gfp)
+{
+	return kvcalloc(1, size, gfp);
+}
+
+static inline unsigned long __get_free_pages(gfp_t gfp, unsigned int order)
+{
+	return (unsigned long)kvcalloc(1u << order, 1u << PAGE_SHIFT, gfp);
+}
+
+static inline unsigned long __get_free_page(gfp_t gfp)
+{
+	return __get_free_pages(gfp, 0);
+}
+
+static inline void free_pages(unsigned long pages, unsigned int order)
+{
+	(void)order;
+	free((void *)pages);
+}
+
+static inline void free_page(unsigned long page)
+{
+	free_pages(page, 0);
+}
 
 static inline ktime_t ktime_get(void)
 {
