@@ -544,3 +544,46 @@ test $((${after%.*} - ${before%.*})) -le 5
 dmsetup remove t
 """, clock="virtual", profile="tlc", cpus=2, push=[HELPERS], timeout=200, device=SMALL)
     assert result.ok, result.output
+
+
+def test_hibernation_takes_everything_along(lab_run, tmp_path):
+    """Under load, with GC at work: nothing is written after the image is taken, nor before what wakes up goes on."""
+    with (tmp_path / "swap").open("wb") as swap:
+        swap.truncate(2 << 30)
+    result = lab_run(START + """
+for drive in /dev/nvme0n1 /dev/nvme1n1; do
+	until [ -b $drive ]; do usleep 10000; done
+	case $(cat /sys/class/block/${drive#/dev/}/queue/zoned) in
+	none) other=$drive;;
+	*) zoned=$drive;;
+	esac
+done
+mtftl format --op 30% $zoned > /dev/null
+dmsetup create t --table "$(table $zoned lanes 2)"
+verify /dev/mapper/t --size=100% --rw=write --bs=128k --do_verify=0 --eta=never
+# Where the image goes: another drive.
+mkswap $other > /dev/null
+swapon $other
+echo 0 > /sys/power/image_size
+cat /sys/class/block/${other#/dev/}/dev > /sys/power/resume
+echo test_resume > /sys/power/disk
+for turn in 1 2; do
+	fio --name=load --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --ioengine=io_uring --iodepth=16 \
+		--offset=32M --size=32M --time_based --runtime=100 --output=load.log --eta=never &
+	load=$!
+	verify /dev/mapper/t --size=16M --io_size=24M --randseed=$turn --do_verify=0 --eta=never
+	dmsetup message t 0 gc
+	echo disk > /sys/power/state
+	echo woke up
+	verify /dev/mapper/t --size=16M --io_size=24M --randseed=$turn --verify_only=1 --eta=never
+	kill -INT $load
+	wait $load || true
+	dmsetup status t | grep -o 'mtftl rw'
+done
+dmesg | grep -c 'PM: hibernation: Image restored successfully\\|hibernation: hibernation exit'
+swapoff $other
+dmsetup remove t
+mtftl check $zoned
+""", profile="tlc", cpus=2, push=[HELPERS], timeout=400, device=SMALL, qemu=[
+        "-drive", f"file={tmp_path / 'swap'},if=none,id=swap,format=raw", "-device", "nvme,serial=swap,drive=swap"])
+    assert result.ok, result.output
