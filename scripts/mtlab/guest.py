@@ -6,6 +6,7 @@ small archive behind them.
 """
 
 import functools
+import hashlib
 import lzma
 import os
 import re
@@ -60,11 +61,11 @@ def _held(archive: Path, name: str) -> bytes | None:
         return os.pread(f.fileno(), size, at) if at else None
 
 
-def area_program() -> Path:
-    """The guest's side of what it shares with the host, compiled for the guest (static: it needs no library)."""
-    source = HERE / "guest-area.c"
-    binary = BUILD / "guest" / f"guest-area-{digest(source)}"
-    with lock("guest-area"):
+def program(name: str) -> Path:
+    """A program of ours, compiled for the guest (static: it needs no library)."""
+    source = HERE / f"{name}.c"
+    binary = BUILD / "guest" / digest(source) / name
+    with lock(name):
         if not binary.exists():
             binary.parent.mkdir(parents=True, exist_ok=True)
             part = binary.with_suffix(".part")
@@ -78,7 +79,8 @@ def base() -> Path:
     debian.ensure("build", "guest")
     busybox = Path(shutil.which("busybox", path=PATHS) or "")
     parts = [HERE / name for name in ("init", "shell", "watch")]
-    target = BUILD / "guest" / f"base-{digest(*parts, busybox, area_program(), *FIRST)}.cpio"
+    ours = [program(name) for name in ("guest-area", "guest-seed")]
+    target = BUILD / "guest" / f"base-{digest(*parts, busybox, *ours, *FIRST)}.cpio"
     if target.exists():
         return target
     archive = Archive()
@@ -93,13 +95,15 @@ def base() -> Path:
     archive.link("etc/mtab", "/proc/mounts")
     archive.file("init", (HERE / "init").read_bytes(), 0o755)
     archive.file("lab/modules", "".join(f"{name}\n" for name in FIRST))
+    archive.file("lab/seed", hashlib.sha512(b"dm-mtftl").digest())     # all that random numbers come from
     archive.file("lab/shell", (HERE / "shell").read_bytes())
     archive.file("lab/watch", (HERE / "watch").read_bytes(), 0o755)
     _put_binary(archive, busybox, "usr/bin/busybox")
     for applet in output([busybox, "--list"]).split():
         if applet != "busybox":
             archive.link(f"usr/bin/{applet}", "busybox")
-    _put_binary(archive, area_program(), "usr/bin/guest-area")
+    for binary in ours:
+        _put_binary(archive, binary, f"usr/bin/{binary.name}")
     write_file(target, archive.bytes())
     return target
 

@@ -47,6 +47,14 @@ def test_status_output_and_files(lab_run: LabRun, tmp_path: Path, kernel: str) -
     assert result.files["big"] == bytes(big)
 
 
+def test_random_numbers_are_there_at_once(lab_run: LabRun) -> None:
+    """No program waits for the kernel to have gathered randomness, which takes more instructions than a boot."""
+    result = lab_run("cut -d' ' -f1 /proc/uptime; head -c 8 /dev/random | md5sum; cut -d' ' -f1 /proc/uptime",
+                     clock="virtual", module=False, profile="none")
+    before, _, after = result.output.splitlines()
+    assert float(after) - float(before) < 0.1
+
+
 def test_high_status(lab_run: LabRun) -> None:
     assert lab_run("exit 255", module=False, profile="none").status == 255
 

@@ -431,7 +431,7 @@ def test_guests_that_start_together_build_once(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(base, "BUILD", tmp_path)
     monkeypatch.setattr(guest, "BUILD", tmp_path)
     with ThreadPoolExecutor(4) as pool:
-        built = set(pool.map(lambda _: guest.area_program(), range(4)))
+        built = set(pool.map(lambda _: guest.program("guest-area"), range(4)))
     assert len(built) == 1 and all(path.exists() for path in built)
 
 
