@@ -33,7 +33,7 @@ def main() -> None:
                 icounts = [test_vtime.LOCKSTEP.format(q) + ("" if spin else f",spin={q}") for q in QUANTA]
                 taken = [test_vtime.throughput(image, icount, console, CPUS) for icount in icounts]
                 errors = [100 * (count / taken[0] - 1) for count in taken]
-                print(f"| {hold} / {rest} | {'10' if spin else 'Q'} | {taken[0]} | "
+                print(f"| {hold} / {rest} | {'4' if spin else 'Q'} | {taken[0]} | "
                       + " | ".join(f"{error:+.1f}%" for error in errors[1:]) + " |")
                 panel.plot(QUANTA, errors, marker="o", markersize=3, label=f"{hold} held, {rest} not")
             panel.set_xscale("log")

@@ -20,6 +20,12 @@ int64_t lockstep_get_clock(void);
 /* The same in units of 1/speed ns. */
 int64_t lockstep_get_raw(void);
 
+/*
+ * The next block of code has @size instructions, more than are left of @cpu's
+ * slice, but some are left.  Returns true if it may run whole nevertheless.
+ */
+bool lockstep_lend(CPUState *cpu, int size);
+
 /* The thread that serves every vCPU, and its AccelOpsClass methods. */
 void *lockstep_cpu_thread_fn(void *arg);
 void lockstep_kick_vcpu_thread(CPUState *cpu);
