@@ -246,7 +246,7 @@ static bool lanes_drained(struct mtftl *ftl)
 /* The device's part of a flush: without an error all units up to @drawn are durable. Sleeps. */
 int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
 {
-	u64 sent = mtftl_sent(ftl);
+	u64 taken = mtftl_taken(ftl);
 	bool unsure;
 	int r;
 
@@ -254,9 +254,9 @@ int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
 	spin_lock_irq(&ftl->flush_lock);
 	if (!r && drawn > ftl->durable_seq)
 		WRITE_ONCE(ftl->durable_seq, drawn);
-	if (!r && sent > ftl->flushed)
-		ftl->flushed = sent;
-	unsure = r && mtftl_sent(ftl) != ftl->flushed;
+	if (!r && taken > ftl->flushed)
+		ftl->flushed = taken;
+	unsure = r && mtftl_taken(ftl) != ftl->flushed;
 	if (unsure)
 		WRITE_ONCE(ftl->unsure, true);
 	spin_unlock_irq(&ftl->flush_lock);

@@ -278,7 +278,7 @@ struct mtftl_options {
 struct mtftl_cpu_stats {
 	u64 user_writes, user_overwrites, user_reads, buffer_reads, user_trims;	/* blocks */
 	u64 data_blocks, gc_blocks, meta_blocks;			/* to flash */
-	u64 sent, landed;						/* writes, of any kind */
+	u64 sent, landed, taken;	/* writes, of any kind; taken: landed without an error */
 	u64 units, waits, flushes, read_errors, write_errors, lost_blocks, victims, checkpoints;
 };
 
@@ -344,7 +344,7 @@ struct mtftl {
 	struct bio_list round_bios;	/* of the round under way */
 	u64 flush_wanted;		/* rounds asked for */
 	u64 flush_failures;		/* rounds that failed */
-	u64 flushed;			/* of mtftl_sent() */
+	u64 flushed;			/* of mtftl_taken() */
 	bool unsure;			/* the device may have dropped what it was given */
 	int flush_error;		/* of the last round that failed */
 	u64 flush_done;			/* rounds completed; flusher */
@@ -539,7 +539,7 @@ static inline void mtftl_give_back(struct bio *bio)
 }
 
 /* stats.c */
-u64 mtftl_sent(struct mtftl *ftl);
+u64 mtftl_taken(struct mtftl *ftl);
 bool mtftl_all_landed(struct mtftl *ftl);
 void mtftl_status(struct mtftl *ftl, char *result, unsigned int maxlen);
 int mtftl_message(struct mtftl *ftl, unsigned int argc, char **argv, char *result,

@@ -21,23 +21,25 @@ static void sum_stats(struct mtftl *ftl, struct mtftl_cpu_stats *sum)
 			out[i] += ((u64 *)per_cpu_ptr(ftl->stats, cpu))[i];
 }
 
-/* Writes that the device was given so far: which of them a flush covers. */
-u64 mtftl_sent(struct mtftl *ftl)
+/* Writes that the device says it has: those before a flush are what that covers. */
+u64 mtftl_taken(struct mtftl *ftl)
 {
 	unsigned int cpu;
-	u64 sent = 0;
+	u64 taken = 0;
 
 	for_each_possible_cpu(cpu)
-		sent += READ_ONCE(per_cpu_ptr(ftl->stats, cpu)->sent);
-	return sent;
+		taken += READ_ONCE(per_cpu_ptr(ftl->stats, cpu)->taken);
+	return taken;
 }
 
 /* None of them is under way. Who sends may be about to, unless it was told not to. */
 bool mtftl_all_landed(struct mtftl *ftl)
 {
-	u64 sent = mtftl_sent(ftl), landed = 0;
+	u64 sent = 0, landed = 0;
 	unsigned int cpu;
 
+	for_each_possible_cpu(cpu)
+		sent += READ_ONCE(per_cpu_ptr(ftl->stats, cpu)->sent);
 	for_each_possible_cpu(cpu)
 		landed += READ_ONCE(per_cpu_ptr(ftl->stats, cpu)->landed);
 	return sent == landed;

@@ -90,6 +90,8 @@ static void unit_endio(struct bio *bio)
 	blk_status_t status = bio->bi_status;
 	unsigned long flags;
 
+	if (!status)
+		mtftl_count(ftl, taken, 1);
 	mtftl_count(ftl, landed, 1);
 	/* A place that cannot be true is an error like any other. */
 	if (!status && unit->zone->append &&
@@ -237,6 +239,8 @@ int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *da
 	if (op_is_write(opf))
 		mtftl_count(ftl, sent, 1);
 	r = submit_bio_wait(&bio);
+	if (op_is_write(opf) && !r)
+		mtftl_count(ftl, taken, 1);
 	if (op_is_write(opf))
 		mtftl_count(ftl, landed, 1);
 	bio_uninit(&bio);
