@@ -198,6 +198,16 @@ def test_timers_are_exact(program, tmp_path, halted, quantum):
     assert lines["shortest"] == lines["longest"] == [11] * 8
 
 
+@pytest.mark.parametrize("quantum", [1, 7, 100, 1000, 100000])
+def test_repeated_string_instructions_take_a_tick_an_element(program, tmp_path, quantum):
+    """And one more, when nothing is left to do; a timer interrupts them as exactly as a loop."""
+    lines = parsed(run(program("strings"), LOCKSTEP.format(quantum), 8, tmp_path / "out"))
+    assert lines["wrong"] == [0] * 8
+    assert [t - lines["copied"][0] for t in lines["copied"]] == [0, 1, 10, 999, 3000]
+    assert [t - lines["searched"][0] for t in lines["searched"]] == [0, 0, 9, 998, 2999]
+    assert lines["late"] == [11] * 8
+
+
 def test_interrupts_between_idle_cpus_do_not_wait_for_a_quantum(program, tmp_path):
     image = program("ipi", BUSY=0)
     for quantum in (1, 1000, 100000):
