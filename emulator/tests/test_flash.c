@@ -1016,6 +1016,187 @@ static void test_shutdown(void **state)
     }
 }
 
+/*
+ * Erases that the power interrupts: of 500 blocks on 4 dies, 2 in a unit, 16
+ * units in an erase block.  Die 0 is late: it programs a block of another zone.
+ */
+
+#define TORN_BLOCKS 500u
+#define TORN_LATE (5 * MS)
+#define TORN_AFTER (12 * US)    /* when the reset comes */
+
+typedef enum Remains {
+    REMAINS_BAD,
+    REMAINS_ZEROES,
+    REMAINS_OLD,
+    REMAINS_BEYOND,             /* the write pointer */
+    REMAINS_WRONG,
+} Remains;
+
+static Rig *torn_rig(bool fresh)
+{
+    FlashShape s = shape_of(2, 2, 1, 4096, 2);
+    FlashTuning t = tuning_of(0, TORN_LATE, 3 * MS);
+
+    s.zone_blocks = s.zone_cap = 512;
+    s.meta_size = 8;
+    return fresh ? rig_new(s, t) : rig_open(&s, &t);
+}
+
+static void torn_reset(Rig *rig, uint64_t reset_ns)
+{
+    fill(rig, 0, 0, TORN_BLOCKS);
+    submit(rig, FLASH_CMD_FINISH, 0, 0, 0);
+    submit(rig, FLASH_CMD_FLUSH, 0, 0, 0);
+    drain(rig);
+    flash_time_run(&rig->dev.time, rig->dev.time.now + reset_ns);
+    put_write(rig, 4, 0, 2, 1, false);
+    flash_time_run(&rig->dev.time, rig->dev.time.now + TORN_AFTER);
+    submit(rig, FLASH_CMD_RESET, 0, 0, 0);
+}
+
+static Remains remains(Rig *rig, uint64_t block)
+{
+    const uint64_t *p = (uint64_t *)flash_media_data(&rig->dev.media, block);
+
+    if (block >= rig->dev.zones[0].accepted) {
+        return !p[1] && !p[2] && !p[511] &&
+               !flash_media_bad(&rig->dev.media, block, 1) ? REMAINS_BEYOND :
+                                                             REMAINS_WRONG;
+    }
+    if (flash_dev_bad(&rig->dev, 0, block, 1)) {
+        return REMAINS_BAD;
+    }
+    if (!p[1] && !p[2] && !p[511]) {
+        return REMAINS_ZEROES;
+    }
+    return p[1] == block && p[2] == 1 && p[511] == 1 ? REMAINS_OLD :
+                                                       REMAINS_WRONG;
+}
+
+/* Has the erase of that block begun so long after the reset? */
+static bool torn_begun(uint64_t block, uint64_t ns)
+{
+    uint64_t unit = block / 2;
+    uint64_t begin = unit / 4 / 16 * 3 * MS;
+
+    return ns >= begin + (unit % 4 ? 0 : TORN_LATE - TORN_AFTER);
+}
+
+static void test_cut_in_a_reset(void **state)
+{
+    unsigned seen[REMAINS_WRONG] = { 0 }, empty = 0, cut_short = 0, kept = 0;
+
+    (void)state;
+    srandom(3);
+    for (int round = 0; round < 150; round++) {
+        uint64_t reset_ns = random() % MS, cut_ns = random() % (14 * MS);
+        Remains after_cut[512];
+        uint64_t have, first = TORN_BLOCKS;
+        int status;
+        Rig *rig;
+        pid_t pid;
+
+        rig = torn_rig(true);
+        torn_reset(rig, reset_ns);
+        flash_dev_cut(&rig->dev, rig->dev.time.now + cut_ns);
+        drain(rig);
+        flash_dev_power_on(&rig->dev);
+        have = rig->dev.zones[0].accepted;
+        for (uint32_t i = 0; i < 512; i++) {
+            after_cut[i] = remains(rig, i);
+            assert_int_not_equal(after_cut[i], REMAINS_WRONG);
+            if (i < have && !torn_begun(i, cut_ns)) {
+                assert_int_equal(after_cut[i], REMAINS_OLD);
+            }
+            if (i < have && i % 2) {            /* a unit is of one kind */
+                assert_int_equal(after_cut[i], after_cut[i - 1]);
+            }
+            if (i < TORN_BLOCKS && torn_begun(i, cut_ns) && first > i) {
+                first = i;
+            }
+            seen[after_cut[i]] += i < have && torn_begun(i, cut_ns);
+        }
+        if (!have) {
+            empty++;
+        } else if (have == TORN_BLOCKS) {
+            assert_true(rig->dev.zones[0].finished);
+            kept++;
+        } else {
+            assert_int_equal(have, first);
+            assert_false(rig->dev.zones[0].finished);
+            cut_short++;
+        }
+        /* what was erased in part is erased in full the next time */
+        if (have) {
+            uint64_t erases = rig->dev.stats.erases;
+
+            submit(rig, FLASH_CMD_RESET, 0, 0, 0);
+            drain(rig);
+            assert_int_equal(rig->dev.stats.erases - erases, 16);
+            assert_int_equal(remains(rig, 499), REMAINS_BEYOND);
+        }
+        rig_free(rig);
+
+        /* a kill at the same instant leaves the same */
+        unlink(path);
+        pid = fork();
+        if (!pid) {
+            rig = torn_rig(false);
+            torn_reset(rig, reset_ns);
+            flash_time_run(&rig->dev.time, rig->dev.time.now + cut_ns);
+            kill(getpid(), SIGKILL);
+        }
+        waitpid(pid, &status, 0);
+        assert_true(WIFSIGNALED(status));
+        rig = torn_rig(false);
+        assert_int_equal(rig->dev.zones[0].accepted, have);
+        for (uint32_t i = 0; i < 512; i++) {
+            assert_int_equal(remains(rig, i), after_cut[i]);
+        }
+        rig_free(rig);
+    }
+    assert_true(empty > 20 && kept > 20 && cut_short > 5);
+    assert_true(seen[REMAINS_BAD] && seen[REMAINS_ZEROES] && seen[REMAINS_OLD]);
+}
+
+/* What is in the zone again, or was answered, is not undone by a cut. */
+static void test_cut_after_a_reset(void **state)
+{
+    enum { ANSWERED, RESET_AGAIN, FINISHED, WRITTEN, SHUT_DOWN, WAYS };
+
+    (void)state;
+    for (int round = 0; round < 12 * WAYS; round++) {
+        int way = round % WAYS;
+        Rig *rig = torn_rig(true);
+
+        torn_reset(rig, round * US);
+        if (way == ANSWERED) {
+            drain(rig);
+        } else if (way == RESET_AGAIN) {
+            submit(rig, FLASH_CMD_RESET, 0, 0, 0);
+        } else if (way == FINISHED) {
+            submit(rig, FLASH_CMD_FINISH, 0, 0, 0);
+        } else if (way == WRITTEN) {
+            put_write(rig, 0, 0, 2, 9, true);
+            run(rig, 1);
+            assert_non_null(rig->dev.jobs);     /* erases go on elsewhere */
+        } else {
+            flash_dev_sync(&rig->dev);
+        }
+        flash_dev_cut(&rig->dev, rig->dev.time.now + US);
+        drain(rig);
+        flash_dev_power_on(&rig->dev);
+        assert_int_equal(rig->dev.zones[0].accepted, way == WRITTEN ? 2 : 0);
+        assert_int_equal(rig->dev.zones[0].finished, way == FINISHED);
+        assert_false(flash_dev_bad(&rig->dev, 0, 0, 2));
+        for (uint32_t i = way == WRITTEN ? 2 : 0; i < 512; i++) {
+            assert_int_equal(remains(rig, i), REMAINS_BEYOND);
+        }
+        rig_free(rig);
+    }
+}
+
 /* A write of an instant device: counted as what it was, or undone. */
 static void test_instant_write(void **state)
 {
@@ -1307,6 +1488,7 @@ static void test_random_windows(void **state)
                    0);
             drain(rig);
             submit(rig, FLASH_CMD_RESET, zone, 0, 0);
+            drain(rig);
             memset(salt[zone], 0, sizeof(salt[zone]));
             wp[zone] = 0;
         } else if (kind < 3) {
@@ -1402,6 +1584,9 @@ static void test_damaged_image(void **state)
         { offsetof(FlashImageZone, padded), 8, 1ull << 40, "padding" },
         { offsetof(FlashImageZone, ahead), 8, 5000, "window" },
         { offsetof(FlashImageZone, flags), 4, 1 << 31, "flags" },
+        { offsetof(FlashImageZone, was), 8, 4097, "erase" },
+        { offsetof(FlashImageZone, was_padded), 8, UINT64_MAX, "erase" },
+        { offsetof(FlashImageZone, was_flags), 4, 2, "flags" },
     };
 
     (void)state;
@@ -1432,13 +1617,15 @@ static void test_image_in_use(void **state)
 /*
  * Random commands with random cuts against a record of what must hold: a
  * block that was flushed is there; one that was not is there, or an error, or
- * beyond the write pointer; never other data.
+ * beyond the write pointer; never other data.  A zone that was being reset may
+ * have zeroes too.
  */
 static void test_random_cuts(void **state)
 {
     FlashShape s = shape_of(2, 2, 1, 8192, 2);
     FlashTuning t = tuning_of(20 * US, 300 * US, 1 * MS);
     uint64_t salt[8][512] = { 0 }, flushed[8] = { 0 }, wp[8] = { 0 };
+    bool reset[8] = { false };  /* when the power went */
     uint64_t next = 1;
     Rig *rig;
 
@@ -1460,8 +1647,10 @@ static void test_random_cuts(void **state)
             break;
         case 0:
             submit(rig, FLASH_CMD_RESET, zone, 0, 0);
-            wp[zone] = flushed[zone] = 0;
+            flushed[zone] = 0;
             drain(rig);
+            reset[zone] = !rig->dev.powered;
+            wp[zone] = reset[zone] ? wp[zone] : 0;
             break;
         case 1:
             drain(rig);         /* a flush covers what was acknowledged */
@@ -1515,11 +1704,15 @@ static void test_random_cuts(void **state)
                 }
                 p = (const uint64_t *)flash_dev_peek(&rig->dev, zone, b, 1);
                 assert_non_null(p);
+                if (reset[zone] && !p[2] && !p[511]) {
+                    continue;
+                }
                 assert_int_equal(p[0], zone);
                 assert_int_equal(p[1], b);
                 assert_int_equal(p[2], salt[zone][b]);
                 assert_int_equal(p[511], salt[zone][b]);
             }
+            reset[zone] = false;
             /* holes are no longer promised anything */
             wp[zone] = have;
             if (have) {
@@ -1574,6 +1767,8 @@ int main(void)
         cmocka_unit_test(test_kill),
         cmocka_unit_test(test_orderly_close),
         cmocka_unit_test(test_shutdown),
+        cmocka_unit_test(test_cut_in_a_reset),
+        cmocka_unit_test(test_cut_after_a_reset),
         cmocka_unit_test(test_instant_write),
         cmocka_unit_test(test_window_overwrites),
         cmocka_unit_test(test_window_slides),

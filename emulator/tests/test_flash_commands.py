@@ -1,10 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The flash device's front end, command by command, without a guest: also what no orderly driver sends."""
 
+import struct
 from pathlib import Path
 
 import pytest
-from bare import APPEND, BAR, DATA, FLUSH, NOWHERE, READ, VERIFY, WRITE, Driver, device, driver
+from bare import (
+    APPEND,
+    BAR,
+    COMPARE,
+    COPY,
+    DATA,
+    FLUSH,
+    NOWHERE,
+    READ,
+    VERIFY,
+    WRITE,
+    ZONE_SEND,
+    Driver,
+    device,
+    driver,
+)
 
 # Zones of 16 MiB on 2 dies, units of 16 KiB: a program of 1 ms, a read of 50 us.
 SMALL = {"flash.size": "1G", "zoned.zone_size": "16M", "zoned.zone_capacity": "12M", "flash.channels": "2",
@@ -124,6 +140,53 @@ def test_fua_read(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
         assert drive.read(4096) == 0x61
         assert flash(drive, 1) == 0 and flash(drive, 0) == 0
         assert (drive.read(0), drive.read(4096)) == (0x61, 0)
+
+
+def test_read_behind_a_reset(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """A read takes its data when it ends: the zone is empty from the submission of its reset on."""
+    there = DATA + 0x10000
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL | {"flash.service_ns": "100000"})) as drive:
+        assert drive.write(0, fua=1) == 0 and drive.write(4096, fua=1) == 0
+        drive.store(there, b"a" * 4096)
+        drive.store(there + 4096, struct.pack("<QQHHIII", 0, 0, 0, 0, 0, 0, 0))
+        before = drive.submit(1, COMPARE, nsid=1, prp=there, cdw10=0)
+        drive.submit(1, ZONE_SEND, nsid=1, cdw10=0, cdw13=4)
+        drive.submit(1, READ, nsid=1, prp=DATA, cdw10=0)
+        after = drive.submit(1, COMPARE, nsid=1, prp=there, cdw10=0)
+        drive.submit(1, COPY, nsid=1, prp=there + 4096, cdw10=4097)
+        drive.step(10_000_000)
+        status = {cid: status for cid, status, _ in drive.ended(1)}
+        assert len(status) == 5 and sum(status.values()) == status[after] + status[before]
+        assert drive.load(DATA, 4096) == bytes(4096)
+        assert status[after] == 0x285                   # Compare Failure
+        assert drive.read(4096) == 0x61 and drive.read(4097) == 0
+
+
+def test_reset_under_a_read(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """A reset that comes while a slow die reads is what the read finds; one after its end is not."""
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL)) as drive:
+        for found in (0, 0x61):
+            assert drive.write(0, fua=1) == 0
+            drive.submit(1, READ, nsid=1, prp=DATA, cdw10=0)
+            drive.step(60_000 if found else 40_000)
+            drive.submit(1, ZONE_SEND, nsid=1, cdw10=0, cdw13=4)
+            drive.step(10_000_000)
+            assert [status for _, status, _ in drive.ended(1)] == [0, 0]
+            assert drive.load(DATA, 1)[0] == found
+
+
+def test_read_into_our_own_registers(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """What a read found rings no doorbell, and an aborted read goes nowhere."""
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL)) as drive:
+        assert drive.write(0, byte=1, fua=1) == 0
+        assert drive.io(READ, prp=BAR + 0x1000, cdw10=0)[0] == 0x04
+        drive.store(DATA, bytes(4096))
+        cid = drive.submit(1, READ, nsid=1, prp=DATA, cdw10=0)
+        assert drive.admin(0x08, cdw10=cid << 16 | 1) == (0, 0)
+        drive.step(10_000_000)
+        assert [status for _, status, _ in drive.ended(1)] == [0x07]
+        assert drive.load(DATA, 4096) == bytes(4096)
+        assert drive.read(0) == 1
 
 
 def test_long_stream_interval(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:

@@ -92,8 +92,11 @@ static char *check_zones(const FlashMedia *m, const char *path)
         const FlashImageZone *z = &m->zones[i];
         const char *what = z->wp > cap ? "write pointer" :
                            z->padded > cap ? "padding" :
+                           z->was > cap || z->was_padded > cap ? "erase" :
                            z->ahead > cap ? "window" :
-                           z->flags & ~FLASH_ZONE_FLAGS ? "flags" : NULL;
+                           z->flags & ~FLASH_ZONE_FLAGS ||
+                           z->was_flags & ~FLASH_ZONE_WAS_FLAGS ? "flags" :
+                           NULL;
 
         if (what) {
             return asprintf(&s, "flash.media '%s': damaged flash image: zone "
@@ -297,23 +300,10 @@ static void discard(uint8_t *from, uint64_t len)
     }
 }
 
-void flash_media_reset(FlashMedia *m, uint32_t zone)
+void flash_media_wipe(FlashMedia *m, uint64_t lba, uint64_t nlb)
 {
-    FlashImageZone *z = &m->zones[zone];
-    uint64_t lba = zone * m->shape.zone_blocks;
-    uint64_t used = z->wp > z->ahead ? z->wp : z->ahead;
-
-    z->wp = 0;
-    z->padded = 0;
-    z->ahead = 0;
-    z->flags &= ~(FLASH_ZONE_FINISHED | FLASH_ZONE_EXT_VALID |
-                  FLASH_ZONE_WINDOW);
-    z->erases++;
-    flash_media_mark(m, lba, used, false);
-    if (used) {
-        discard(flash_media_data(m, lba), used * m->shape.block_size);
-        if (m->shape.meta_size) {
-            discard(flash_media_oob(m, lba), used * m->shape.meta_size);
-        }
+    if (nlb) {
+        discard(flash_media_data(m, lba), nlb * m->shape.block_size);
+        discard(flash_media_oob(m, lba), nlb * m->shape.meta_size);
     }
 }

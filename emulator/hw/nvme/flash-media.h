@@ -17,7 +17,8 @@
  * zone's write pointer either holds its data or has its bad bit set.
  * flash_media_begin() is called when a program reaches the cell array and
  * flash_media_commit() when it ends, so a kill of the process between the two
- * leaves exactly what a power loss leaves.  A random write window (ZRWA)
+ * leaves exactly what a power loss leaves.  Erases have a rule of their own
+ * (flash-erase.h).  A random write window (ZRWA)
  * begins at the write pointer.  Its blocks lie here too, at their own place:
  * the drive keeps them through a power loss.  Pure C; the owner serialises.
  */
@@ -62,6 +63,7 @@ enum {
     FLASH_ZONE_EXT_VALID = 1 << 3,  /* descriptor extension is set */
     FLASH_ZONE_WINDOW = 1 << 4,     /* has a random write window */
     FLASH_ZONE_FLAGS = (1 << 5) - 1,
+    FLASH_ZONE_WAS_FLAGS = FLASH_ZONE_FINISHED | FLASH_ZONE_EXT_VALID,
 };
 
 typedef struct FlashImageZone {
@@ -70,7 +72,11 @@ typedef struct FlashImageZone {
     uint32_t flags;
     uint32_t erases;
     uint64_t ahead;             /* end of what its window ever held */
-    uint64_t reserved[4];
+    uint64_t was;               /* wp before erases that go on; 0: none do */
+    uint64_t was_padded;
+    uint32_t was_flags;
+    uint32_t seed;              /* what is left if they are interrupted */
+    uint64_t reserved;
 } FlashImageZone;
 
 typedef struct FlashMedia {
@@ -117,7 +123,7 @@ void flash_media_commit(FlashMedia *m, uint32_t zone, uint64_t block,
 void flash_media_undo(FlashMedia *m, uint32_t zone, uint64_t block,
                       uint32_t nlb);
 
-/* The zone is empty again; its memory goes back to the host. */
-void flash_media_reset(FlashMedia *m, uint32_t zone);
+/* Zeroes; their memory goes back to the host. */
+void flash_media_wipe(FlashMedia *m, uint64_t lba, uint64_t nlb);
 
 #endif

@@ -1,0 +1,33 @@
+/*
+ * What the flash device tells: a vendor log page, counters as JSON, and a
+ * stream of these.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Runs under the big QEMU lock.
+ */
+
+#ifndef HW_NVME_FLASH_LOG_H
+#define HW_NVME_FLASH_LOG_H
+
+#include "nvme.h"
+
+#define NVME_LOG_FLASH      0xd0    /* vendor: counters */
+
+/* ctrl.c: len bytes of the log page, from that offset on.  A status. */
+uint16_t nvme_flash_log(NvmeCtrl *n, NvmeRequest *req, uint32_t len,
+                        uint64_t off);
+
+/* flash.c: the same as JSON, in one line (to be freed). */
+char *nvme_flash_json(struct NvmeFlash *f);
+
+/*
+ * flash.c: a line to that character device at each interval.  open refuses
+ * what cannot be one; start: the device is open.
+ */
+bool nvme_flash_stream_open(struct NvmeFlash *f, const char *chardev,
+                            uint32_t interval_ms, Error **errp);
+void nvme_flash_stream_start(struct NvmeFlash *f);
+void nvme_flash_stream_stop(struct NvmeFlash *f);
+
+#endif

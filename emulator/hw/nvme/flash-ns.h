@@ -1,0 +1,42 @@
+/*
+ * The flash device of a namespace, for the rooms that it consists of.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Only flash*.c includes this.  Each part belongs to the room named, which
+ * alone changes it unless something else is said; all under the big QEMU lock.
+ */
+
+#ifndef HW_NVME_FLASH_NS_H
+#define HW_NVME_FLASH_NS_H
+
+#include "qemu/timer.h"
+
+#include "flash-model.h"
+#include "flash-personality.h"
+
+typedef struct NvmeFlash NvmeFlash;
+
+struct NvmeFlash {
+    NvmeNamespace *ns;
+    FlashDev dev;               /* flash-model.h says who may do what */
+    const NvmeFlashPersonality *personality;
+
+    /* flash-io.c */
+    QEMUTimer *timer;
+    uint64_t armed;             /* what the timer is set to */
+    uint64_t orphans;           /* bytes of commands that nobody waits for */
+    uint64_t late;              /* completions after their time, and how much */
+    uint64_t late_ns;
+    uint64_t late_max_ns;
+    uint32_t drop;              /* completions to swallow, from flash-fault.c */
+
+    /* flash-fault.c */
+    struct NvmeFlashFaults *faults;
+    bool powered;
+
+    /* flash-log.c */
+    struct NvmeFlashStream *stream;     /* NULL: none is wanted */
+};
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * What kind of drive the host sees on the flash: the struct of functions that
+ * a personality is.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * A personality gives commands their meaning: it makes commands of the model
+ * (flash-model.h) from the controller's requests, and says what those give
+ * back.  All below is the same for all of them: model, buffer, clock
+ * (flash-io.h), faults and power (flash-fault.h), counters (flash-log.h).  One
+ * file each; flash.c lists them and takes the first that fits.  All functions
+ * are called under the big QEMU lock, with the clock set to now.
+ */
+
+#ifndef HW_NVME_FLASH_PERSONALITY_H
+#define HW_NVME_FLASH_PERSONALITY_H
+
+#include "flash-model.h"
+#include "nvme.h"
+
+typedef struct NvmeFlashPersonality {
+    /* Is it what these properties ask for? */
+    bool (*fits)(const NvmeNamespace *ns);
+
+    /*
+     * Refuse properties that do not go with it: at start, and when one has
+     * changed on a running device, which goes back then.
+     */
+    bool (*check)(const NvmeNamespace *ns, Error **errp);
+
+    /*
+     * At start: its part of the shape (zones, their size and capacity,
+     * extensions), and of the device what is fixed.
+     */
+    void (*shape)(const NvmeNamespace *ns, FlashShape *shape, FlashDev *dev);
+
+    /* What is on flash becomes what the host sees: at power on. */
+    void (*load)(NvmeNamespace *ns);
+
+    /* What holds this block fails for good, or turns read-only.  A status. */
+    uint16_t (*fail)(NvmeNamespace *ns, uint64_t lba, bool offline);
+
+    /* A read of the NVM command set, checked and mapped by the controller. */
+    uint16_t (*read)(NvmeCtrl *n, NvmeRequest *req);
+
+    /*
+     * Any I/O command, before the controller looks at it; false: it goes on
+     * with it, which for a read means the function above.
+     */
+    bool (*other)(NvmeCtrl *n, NvmeRequest *req, uint16_t *status);
+
+    /* A read of the request ends: it takes what the blocks hold.  A status. */
+    uint16_t (*read_ended)(NvmeRequest *req, const FlashCmd *cmd);
+
+    /*
+     * All commands of a request that has req->opaque have ended; a status, or
+     * NVME_NO_COMPLETE when others are under way.  req->opaque is memory of
+     * the personality, which a cancelled request gives back by g_free().
+     */
+    uint16_t (*go_on)(NvmeRequest *req);
+} NvmeFlashPersonality;
+
+#endif
