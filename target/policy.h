@@ -47,11 +47,12 @@ const struct mtftl_victim_policy *mtftl_victim_policy(const char *name);
 u32 mtftl_victim_limit(u32 payload, u64 logical_blocks, u32 zones);
 
 /* Space as pacing sees it: in blocks, and none of it in steps of a zone. */
-struct mtftl_space {
+struct mtftl_space_seen {
 	u32 zones;		/* empty, or about to be */
 	u32 capacity;		/* of each */
 	u64 room;		/* left in open zones */
-	u32 moving;		/* blocks found in the victim under way, 0: there is none */
+	u32 victims;		/* under way */
+	u32 moving;		/* blocks found in them */
 	u32 moved;		/* of these, by now */
 };
 
@@ -60,6 +61,6 @@ struct mtftl_space {
  * @low_water, where GC would rest. A victim becomes free with each block that is moved, by its
  * share, so users go on at the pace of GC, and opening or freeing a zone changes nothing.
  */
-s64 mtftl_rate_credit(const struct mtftl_space *space, u32 low_water);
+s64 mtftl_rate_credit(const struct mtftl_space_seen *space, u32 low_water);
 
 #endif

@@ -7,35 +7,16 @@
  * for those who entered before: later readers cannot have seen an entry that was dropped
  * before. The counts are per CPU: readers share nothing.
  */
-#include "ftl.h"
+#include "read.h"
 
-int mtftl_read_init(struct mtftl *ftl)
-{
-	int r = init_srcu_struct(&ftl->readers);
-
-	ftl->readers_counted = !r;
-	return r;
-}
-
-void mtftl_read_exit(struct mtftl *ftl)
-{
-	if (ftl->readers_counted)
-		cleanup_srcu_struct(&ftl->readers);
-	ftl->readers_counted = false;
-}
-
-/* Everybody who looked the map up before this call has got his answer. Sleeps. */
-void mtftl_wait_readers(struct mtftl *ftl)
-{
-	/* Not the other kind: that takes several ticks, for a few microseconds of CPU. */
-	synchronize_srcu_expedited(&ftl->readers);
-}
+#include "device.h"
+#include "map.h"
 
 static u32 run_length(struct mtftl *ftl, u32 lba, u32 max, u32 value, u32 step)
 {
 	u32 n = 1;
 
-	while (n < max && READ_ONCE(ftl->map[lba + n]) == value + n * step)
+	while (n < max && mtftl_map_look(ftl, lba + n) == value + n * step)
 		n++;
 	return n;
 }
@@ -50,21 +31,20 @@ static void accept(struct bio *bio, u32 n, u32 of)
 		dm_accept_partial_bio(bio, n * MTFTL_BLOCK_SECTORS);
 }
 
-/* From .map: never sleeps. */
 int mtftl_read(struct mtftl *ftl, struct bio *bio)
 {
-	struct mtftl_bio *io = dm_per_bio_data(bio, sizeof(*io));
+	struct mtftl_bio *io = mtftl_bio(bio);
 	u32 lba = bio->bi_iter.bi_sector / MTFTL_BLOCK_SECTORS;
 	u32 n = bio->bi_iter.bi_size >> MTFTL_BLOCK_SHIFT;
 	u32 value, run;
-	int reader;
 
+	io->reads = false;
 	for (;;) {
-		reader = mtftl_compat_reader_enter(&ftl->readers);
-		value = READ_ONCE(ftl->map[lba]);
+		io->reader = mtftl_compat_reader_enter(&ftl->device->readers);
+		value = mtftl_map_look(ftl, lba);
 		if (mtftl_is_page(value))
 			break;
-		mtftl_compat_reader_leave(&ftl->readers, reader);
+		mtftl_compat_reader_leave(&ftl->device->readers, io->reader);
 
 		if (mtftl_is_slot(value)) {
 			accept(bio, 1, n);
@@ -86,13 +66,23 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 		return DM_MAPIO_SUBMITTED;
 	}
 	/* Not across a border of zones: the device may refuse that. */
-	run = (1u << ftl->zone_shift) - (value & ((1u << ftl->zone_shift) - 1));
+	run = (1u << ftl->config.zone_shift) - mtftl_page_offset(ftl, value);
 	run = run_length(ftl, lba, min(n, run), value, 1);
 	accept(bio, run, n);
 	mtftl_count(ftl, user_reads, run);
-	io->reader = reader;
 	io->reads = true;
-	bio_set_dev(bio, ftl->bdev);
+	bio_set_dev(bio, ftl->device->bdev);
 	bio->bi_iter.bi_sector = mtftl_page_sector(value);
 	return DM_MAPIO_REMAPPED;
+}
+
+void mtftl_read_end(struct mtftl *ftl, struct bio *bio, blk_status_t status)
+{
+	const struct mtftl_bio *io = mtftl_bio(bio);
+
+	if (!io->reads)
+		return;
+	mtftl_compat_reader_leave(&ftl->device->readers, io->reader);
+	if (unlikely(status))
+		mtftl_count(ftl, read_errors, 1);
 }

@@ -5,11 +5,18 @@
  * succeeded, and the zeroes behind a torn unit say nothing, so a crash in between is
  * harmless.
  */
-#include "ftl.h"
+#include "recover.h"
 
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/vmalloc.h>
+
+#include "checkpoint.h"
+#include "device.h"
+#include "log.h"
+#include "map.h"
+#include "seq.h"
+#include "zone.h"
 
 #define FILL_BLOCKS	2u	/* that fit into the buffer */
 
@@ -33,16 +40,18 @@ struct recovery {
 	u32 max_units;
 	u64 durable_seq;
 	u64 newest_seq;
+	bool clean;		/* the checkpoint is all that there is */
 	void *buf;
 };
 
 static int report_zone(struct blk_zone *bz, unsigned int index, void *data)
 {
 	struct mtftl *ftl = ((struct recovery *)data)->ftl;
-	struct mtftl_zone *zone = &ftl->zones[index];
+	struct mtftl_zone *zone = mtftl_zone(ftl, index);
 	enum mtftl_zone_state state = MTFTL_ZONE_PARTIAL;
 
-	if (index >= ftl->nr_zones || bz->start != mtftl_page_sector(mtftl_zone_page(ftl, zone)))
+	if (index >= ftl->config.nr_zones ||
+	    bz->start != mtftl_page_sector(mtftl_zone_start(zone)))
 		return -EIO;
 	zone->wp = 0;
 	zone->torn_sectors = 0;
@@ -61,29 +70,31 @@ static int report_zone(struct blk_zone *bz, unsigned int index, void *data)
 		fallthrough;
 	case BLK_ZONE_COND_FULL:
 		state = MTFTL_ZONE_FULL;
-		zone->wp = ftl->capacity;
+		zone->wp = ftl->config.capacity;
 		break;
 	default:
 		if (bz->wp < bz->start || bz->wp - bz->start > bz->capacity)
 			return -EIO;
-		zone->wp = min_t(u64, (bz->wp - bz->start) / MTFTL_BLOCK_SECTORS, ftl->capacity);
+		zone->wp = min_t(u64, (bz->wp - bz->start) / MTFTL_BLOCK_SECTORS,
+				 ftl->config.capacity);
 		zone->torn_sectors = (bz->wp - bz->start) % MTFTL_BLOCK_SECTORS;
-		if (zone->wp == ftl->capacity) {
+		if (zone->wp == ftl->config.capacity) {
 			state = MTFTL_ZONE_FULL;
 			zone->unfinished = true;
 		}
 		break;
 	}
 	zone->quiet_wp = zone->wp;
-	spin_lock(&ftl->zones_lock);
-	mtftl_zone_set_state(ftl, zone, state);
-	spin_unlock(&ftl->zones_lock);
+	spin_lock(&ftl->zones->lock);
+	mtftl_zone_set_state(zone, state);
+	spin_unlock(&ftl->zones->lock);
 	return 0;
 }
 
 static int step_report_zones(struct recovery *rec)
 {
-	int r = blkdev_report_zones(rec->ftl->bdev, 0, rec->ftl->nr_zones, report_zone, rec);
+	struct mtftl *ftl = rec->ftl;
+	int r = blkdev_report_zones(ftl->device->bdev, 0, ftl->config.nr_zones, report_zone, rec);
 
 	return r < 0 ? r : 0;
 }
@@ -94,69 +105,64 @@ static int step_load_checkpoint(struct recovery *rec)
 	int r = 0;
 	u32 i;
 
-	if (ftl->super.info.ckpt_blocks)
+	if (ftl->log->info.ckpt_blocks)
 		r = mtftl_checkpoint_load(ftl);
 	if (r) {
 		mtftl_err(ftl, "checkpoint is damaged (%d), expected %llu blocks that verify", r,
-			  ftl->super.info.ckpt_blocks);
+			  ftl->log->info.ckpt_blocks);
 		return r;
 	}
-	rec->newest_seq = atomic64_read(&ftl->seq);
-	for (i = 0; i < ftl->nr_zones; i++) {
-		const struct mtftl_zone_record *record = &ftl->super.records[i];
-		struct mtftl_zone *zone = &ftl->zones[i];
+	rec->newest_seq = mtftl_seq_last(ftl);
+	for (i = 0; i < ftl->config.nr_zones; i++) {
+		const struct mtftl_zone_record *record = mtftl_checkpoint_record(ftl, i);
+		struct mtftl_zone *zone = mtftl_zone(ftl, i);
 
 		zone->erase_count = le32_to_cpu(record->erase_count);
 		zone->first_seq = le64_to_cpu(record->first_seq);
 		if (le16_to_cpu(record->flags) & MTFTL_ZONE_RETIRED) {
-			spin_lock(&ftl->zones_lock);
-			mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_BAD);
-			spin_unlock(&ftl->zones_lock);
+			spin_lock(&ftl->zones->lock);
+			mtftl_zone_set_state(zone, MTFTL_ZONE_BAD);
+			spin_unlock(&ftl->zones->lock);
 		}
 	}
 	return 0;
+}
+
+/*
+ * Is the clean checkpoint not the newest? What came after it began where a zone ended, or in an
+ * empty one. A full zone may have been finished there. From @first on zones hold data.
+ */
+static bool written_since(struct mtftl *ftl, u32 first)
+{
+	u32 i;
+
+	for (i = first; i < ftl->config.nr_zones; i++) {
+		struct mtftl_zone *zone = mtftl_zone(ftl, i);
+		u32 wp = le32_to_cpu(mtftl_checkpoint_record(ftl, i)->wp);
+
+		if ((zone->state == MTFTL_ZONE_PARTIAL && zone->wp > wp) ||
+		    (zone->state == MTFTL_ZONE_FULL && !wp))
+			return true;
+	}
+	return false;
 }
 
 /* Superblock log, the durable checkpoint, and as many zones for the next one. */
 static int step_set_aside(struct recovery *rec)
 {
 	struct mtftl *ftl = rec->ftl;
-	struct mtftl_super *super = &ftl->super;
-	u32 i, n = super->info.ckpt_nr_zones, other, first, fixed;
-	int r = 0;
+	u32 i, first;
+	int r;
 
-	super->set_zones = mtftl_ckpt_zones(ftl->nr_zones, ftl->capacity, ftl->logical_blocks);
-	if (n && n != super->set_zones)
-		return -EINVAL;
-	fixed = MTFTL_NR_SB_ZONES + 2 * super->set_zones;
-
-	spin_lock(&ftl->zones_lock);
+	spin_lock(&ftl->zones->lock);
 	for (i = 0; i < MTFTL_NR_SB_ZONES; i++)
-		mtftl_zone_set_state(ftl, &ftl->zones[i], MTFTL_ZONE_SUPER);
-	super->durable_set = 0;
-	memcpy(super->set[0], super->info.ckpt_zones, n * sizeof(u32));
-	for (i = 0; i < n; i++)
-		mtftl_zone_set_state(ftl, &ftl->zones[super->set[0][i]], MTFTL_ZONE_CKPT);
-
-	/* Low zones never hold data; where some of them went bad, an empty one serves. */
-	for (i = MTFTL_NR_SB_ZONES, first = n, other = 0; i < ftl->nr_zones; i++) {
-		struct mtftl_zone *zone = &ftl->zones[i];
-
-		if (first == super->set_zones && other == super->set_zones)
-			break;
-		if (zone->state == MTFTL_ZONE_CKPT || zone->state == MTFTL_ZONE_BAD ||
-		    zone->broken || (i >= fixed && zone->state != MTFTL_ZONE_EMPTY))
-			continue;
-		mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_CKPT);
-		if (first < super->set_zones)
-			super->set[0][first++] = i;
-		else
-			super->set[1][other++] = i;
-	}
-	spin_unlock(&ftl->zones_lock);
-	if (first < super->set_zones || other < super->set_zones) {
-		mtftl_err(ftl, "no zones left for a checkpoint, expected 2 * %u", super->set_zones);
-		r = -ENOSPC;
+		mtftl_zone_set_state(mtftl_zone(ftl, i), MTFTL_ZONE_SUPER);
+	spin_unlock(&ftl->zones->lock);
+	r = mtftl_checkpoint_set_aside(ftl, &first);
+	if (!r && rec->clean && written_since(ftl, first)) {
+		mtftl_err(ftl, "zones hold more than the clean checkpoint says: newer records are missing");
+		mtftl_log_distrust(ftl);
+		rec->clean = false;
 	}
 	return r;
 }
@@ -184,7 +190,7 @@ static int keep_unit(struct recovery *rec, const void *header,
 	}
 	unit = &rec->units[rec->nr_units];
 	unit->seq = info->seq;
-	unit->page = (info->zone << rec->ftl->zone_shift) + info->offset;
+	unit->page = (info->zone << rec->ftl->config.zone_shift) + info->offset;
 	unit->nr = info->nr_entries;
 	unit->type = info->type;
 	unit->twice = false;
@@ -249,14 +255,14 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 	int r;
 
 	while (at < zone->wp) {
-		r = mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_page(ftl, zone) + at, rec->buf, 1);
+		r = mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_start(zone) + at, rec->buf, 1);
 		if (r && !mtftl_medium_says(r))
 			return r;
 		if (!r)
-			r = mtftl_unit_parse(rec->buf, ftl->seed, zone->index, at, ftl->capacity,
-					     &info);
+			r = mtftl_unit_parse(rec->buf, ftl->config.seed, zone->index, at,
+					     ftl->config.capacity, &info);
 		if (r || (found && info.erase_count != zone->erase_count) ||
-		    (!in_step && (info.seq <= ftl->super.info.ckpt_seq ||
+		    (!in_step && (info.seq <= ftl->log->info.ckpt_seq ||
 				  is_kept(rec, first, info.seq)))) {
 			in_step = false;
 			at++;
@@ -265,7 +271,7 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 		in_step = true;
 		found = true;
 		saw_unit(rec, zone, &info);
-		if (info.seq > ftl->super.info.ckpt_seq &&
+		if (info.seq > ftl->log->info.ckpt_seq &&
 		    (info.type == MTFTL_UNIT_DATA || info.type == MTFTL_UNIT_GC ||
 		     info.type == MTFTL_UNIT_RANGES)) {
 			r = keep_unit(rec, rec->buf, &info);
@@ -279,121 +285,21 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 	return 0;
 }
 
-/* One FOOTER unit at *@at: its blocks of the stream, which begin at *@index. */
-static int read_footer_unit(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, u32 *at,
-			    void *stream, u32 *index, u32 blocks)
-{
-	u32 max = min(ftl->capacity - *at, 1u << MTFTL_BUFFER_ORDER), i, crc;
-	struct mtftl_unit_info info;
-	u64 lba;
-	int r;
-
-	/* The stream is not complete, and the zone is at its end. */
-	if (!max)
-		return -EINVAL;
-	r = mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_page(ftl, zone) + *at, buf, max);
-	r = r ?: mtftl_unit_parse(buf, ftl->seed, zone->index, *at, ftl->capacity, &info);
-	if (r)
-		return r;
-	if (info.type != MTFTL_UNIT_FOOTER || !info.nr_entries || info.nr_blocks >= max)
-		return -EINVAL;
-	for (i = 0; i < info.nr_entries && *index < blocks; i++, (*index)++) {
-		void *block = buf + (1 + i) * MTFTL_BLOCK_SIZE;
-
-		mtftl_unit_entry(buf, i, &lba, &crc);
-		if (lba != *index || crc != mtftl_payload_crc(ftl->seed, block))
-			return -EBADMSG;
-		memcpy(stream + *index * MTFTL_BLOCK_SIZE, block, MTFTL_BLOCK_SIZE);
-	}
-	*at += 1 + info.nr_blocks;
-	return 0;
-}
-
-/* Into @stream, which holds the largest; its size, 0: no footer that verifies. */
-static u32 read_footer(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, void *stream)
-{
-	u32 last = mtftl_zone_page(ftl, zone) + ftl->capacity - 1, at, index = 0;
-	struct mtftl_tail_info tail;
-
-	if (zone->wp < ftl->capacity || mtftl_rw_sync(ftl, REQ_OP_READ, last, buf, 1) ||
-	    mtftl_tail_parse(buf, ftl->seed, zone->index, ftl->capacity, &tail) ||
-	    tail.erase_count != zone->erase_count)
-		return 0;
-	for (at = tail.footer_offset; index < tail.footer_blocks; )
-		if (read_footer_unit(ftl, zone, buf, &at, stream, &index, tail.footer_blocks))
-			return 0;
-	return tail.footer_blocks * MTFTL_BLOCK_SIZE;
-}
-
-static void walk_footer(struct mtftl *ftl, struct mtftl_zone *zone, const void *stream,
-			u32 size, mtftl_walk_fn block, void *private)
-{
-	u32 pos = 0, offset, i, start = mtftl_zone_page(ftl, zone);
-	enum mtftl_unit_type type;
-	const __le64 *lbas;
-	u16 nr;
-	u64 seq;
-
-	while (mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &nr, &lbas) == 1) {
-		if (type == MTFTL_UNIT_RANGES && offset < ftl->capacity)
-			block(private, type, start + offset, 0, 0);
-		for (i = 0; i < nr && offset + 1 + i < ftl->capacity; i++)
-			block(private, type, start + offset, i, le64_to_cpu(lbas[i]));
-	}
-}
-
-/*
- * Every block that units of a zone hold, for GC: from its footer, which is read into @stream, or
- * where that does not verify from its headers. False: what cannot be read is left out.
- */
-bool mtftl_zone_walk(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, void *stream,
-		     mtftl_walk_fn block, void *private)
-{
-	u32 start = mtftl_zone_page(ftl, zone), at = 0, i, crc;
-	u32 size = read_footer(ftl, zone, buf, stream);
-	struct mtftl_unit_info info;
-	bool all = true;
-	u64 lba;
-	int r;
-
-	if (size) {
-		walk_footer(ftl, zone, stream, size, block, private);
-		return true;
-	}
-	while (at < zone->wp) {
-		r = mtftl_rw_sync(ftl, REQ_OP_READ, start + at, buf, 1);
-		r = r ?: mtftl_unit_parse(buf, ftl->seed, zone->index, at, ftl->capacity, &info);
-		if (r) {
-			all = false;
-			at++;
-			continue;
-		}
-		if (info.type == MTFTL_UNIT_DATA || info.type == MTFTL_UNIT_GC)
-			for (i = 0; i < info.nr_entries; i++) {
-				mtftl_unit_entry(buf, i, &lba, &crc);
-				block(private, info.type, start + at, i, lba);
-			}
-		if (info.type == MTFTL_UNIT_RANGES)
-			block(private, info.type, start + at, 0, 0);
-		at += 1 + info.nr_blocks;
-	}
-	return all;
-}
-
 static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
 {
 	struct mtftl *ftl = rec->ftl;
-	const struct mtftl_zone_record *record = &ftl->super.records[zone->index];
+	const struct mtftl_zone_record *record = mtftl_checkpoint_record(ftl, zone->index);
 	u32 from = le32_to_cpu(record->wp);
 	struct mtftl_unit_info info;
 	u64 first = 0;
 	int r;
 
-	r = mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_page(ftl, zone), rec->buf, 1);
+	r = mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_start(zone), rec->buf, 1);
 	if (r && !mtftl_medium_says(r))
 		return r;
 	if (!r)
-		r = mtftl_unit_parse(rec->buf, ftl->seed, zone->index, 0, ftl->capacity, &info);
+		r = mtftl_unit_parse(rec->buf, ftl->config.seed, zone->index, 0,
+				     ftl->config.capacity, &info);
 	if (!r)
 		first = info.seq;
 	/* Reset since, or nothing known of it: all of it is new. */
@@ -413,8 +319,8 @@ static int step_forget_reset(struct recovery *rec)
 	struct mtftl *ftl = rec->ftl;
 	u64 lba;
 
-	for (lba = 0; lba < ftl->logical_blocks; lba++) {
-		u32 page = ftl->map[lba];
+	for (lba = 0; lba < ftl->config.logical_blocks; lba++) {
+		u32 page = mtftl_map_look(ftl, lba);
 		const struct mtftl_zone_record *record;
 		struct mtftl_zone *zone;
 
@@ -422,11 +328,11 @@ static int step_forget_reset(struct recovery *rec)
 			cond_resched();
 		if (!mtftl_is_page(page))
 			continue;
-		zone = mtftl_page_zone(ftl, page);
-		record = &ftl->super.records[zone->index];
+		zone = mtftl_zone(ftl, mtftl_page_zone(ftl, page));
+		record = mtftl_checkpoint_record(ftl, zone->index);
 		if (zone->state == MTFTL_ZONE_EMPTY ||
 		    (record->wp && zone->erase_count != le32_to_cpu(record->erase_count)))
-			ftl->map[lba] = MTFTL_MAP_LOST;
+			mtftl_map_set(ftl, lba, MTFTL_MAP_LOST);
 	}
 	return 0;
 }
@@ -437,8 +343,8 @@ static int step_scan(struct recovery *rec)
 	u32 i;
 	int r;
 
-	for (i = MTFTL_NR_SB_ZONES; i < ftl->nr_zones; i++) {
-		struct mtftl_zone *zone = &ftl->zones[i];
+	for (i = MTFTL_NR_SB_ZONES; i < ftl->config.nr_zones; i++) {
+		struct mtftl_zone *zone = mtftl_zone(ftl, i);
 
 		if (zone->state != MTFTL_ZONE_PARTIAL && zone->state != MTFTL_ZONE_FULL)
 			continue;
@@ -467,9 +373,9 @@ static int step_sort(struct recovery *rec)
 /* Behind a zone's write pointer there may be anything, once somebody writes there. */
 static bool is_written(struct mtftl *ftl, u32 page)
 {
-	const struct mtftl_zone *zone = mtftl_page_zone(ftl, page);
+	const struct mtftl_zone *zone = mtftl_zone(ftl, mtftl_page_zone(ftl, page));
 
-	return (page & ((1u << ftl->zone_shift) - 1)) < zone->wp;
+	return (mtftl_page_offset(ftl, page)) < zone->wp;
 }
 
 /* One block, if need be by itself. False: it is not what the header says. An error is no answer. */
@@ -480,7 +386,7 @@ static int verify_block(struct mtftl *ftl, u32 page, void *block, bool read, u32
 	*whole = is_written(ftl, page);
 	if (*whole && !read)
 		r = mtftl_rw_sync(ftl, REQ_OP_READ, page, block, 1);
-	*whole = *whole && !r && crc == mtftl_payload_crc(ftl->seed, block);
+	*whole = *whole && !r && crc == mtftl_payload_crc(ftl->config.seed, block);
 	return mtftl_medium_says(r) ? 0 : r;
 }
 
@@ -491,7 +397,7 @@ static int verify_block(struct mtftl *ftl, u32 page, void *block, bool read, u32
 static int verify_unit(struct recovery *rec, struct found_unit *unit)
 {
 	struct mtftl *ftl = rec->ftl;
-	void *payload = ftl->super.buf;	/* no checkpoint is read or written now */
+	void *payload = mtftl_checkpoint_buf(ftl);	/* no checkpoint is read or written now */
 	u32 i, n, k, crc;
 	bool whole;
 	u64 lba;
@@ -565,12 +471,12 @@ static int apply(struct recovery *rec, const struct change *change)
 
 	if (unit->type == MTFTL_UNIT_RANGES) {
 		const struct mtftl_range_rec *range = &unit->ranges[change->range];
-		u64 end = min_t(u64, (u64)range->lba + range->nr_blocks, ftl->logical_blocks);
+		u64 end = min((u64)range->lba + range->nr_blocks, ftl->config.logical_blocks);
+		u32 value = range->kind == MTFTL_RANGE_LOST ? MTFTL_MAP_LOST : MTFTL_MAP_UNMAPPED;
 		u64 lba;
 
 		for (lba = range->lba; lba < end; lba++) {
-			ftl->map[lba] = range->kind == MTFTL_RANGE_LOST ? MTFTL_MAP_LOST :
-									  MTFTL_MAP_UNMAPPED;
+			mtftl_map_set(ftl, lba, value);
 			if (!(lba & 0xffff))
 				cond_resched();
 		}
@@ -579,8 +485,8 @@ static int apply(struct recovery *rec, const struct change *change)
 	if (unit->twice)
 		r = verify_unit(rec, unit);
 	for (i = 0; !r && i < unit->nr; i++)
-		if (unit->lbas[i] < ftl->logical_blocks)
-			ftl->map[unit->lbas[i]] = unit->page + 1 + i;
+		if (unit->lbas[i] < ftl->config.logical_blocks)
+			mtftl_map_set(ftl, unit->lbas[i], unit->page + 1 + i);
 	return r;
 }
 
@@ -591,13 +497,13 @@ static void lose(struct recovery *rec, const struct found_unit *unit)
 	u32 i;
 
 	for (i = 0; unit->twice && i < unit->nr; i++)
-		if (unit->lbas[i] < ftl->logical_blocks)
-			ftl->map[unit->lbas[i]] = MTFTL_MAP_LOST;
+		if (unit->lbas[i] < ftl->config.logical_blocks)
+			mtftl_map_set(ftl, unit->lbas[i], MTFTL_MAP_LOST);
 }
 
 static int step_replay(struct recovery *rec)
 {
-	u64 after = rec->ftl->super.info.ckpt_seq;
+	u64 after = rec->ftl->log->info.ckpt_seq;
 	struct change *changes;
 	u32 i, j, nr = 0;
 	int r = 0;
@@ -636,7 +542,7 @@ static int step_replay(struct recovery *rec)
 static int complete_block(struct recovery *rec, struct mtftl_zone *zone)
 {
 	struct mtftl *ftl = rec->ftl;
-	sector_t at = mtftl_page_sector(mtftl_zone_page(ftl, zone) + zone->wp);
+	sector_t at = mtftl_page_sector(mtftl_zone_start(zone) + zone->wp);
 	int r;
 
 	if (!zone->torn_sectors)
@@ -657,11 +563,11 @@ static int step_fill(struct recovery *rec)
 	struct mtftl *ftl = rec->ftl;
 	u32 i, n;
 
-	if (ftl->read_only)
+	if (mtftl_is_read_only(ftl))
 		return 0;
 	memset(rec->buf, 0, FILL_BLOCKS * MTFTL_BLOCK_SIZE);
-	for (i = MTFTL_NR_SB_ZONES; i < ftl->nr_zones; i++) {
-		struct mtftl_zone *zone = &ftl->zones[i];
+	for (i = MTFTL_NR_SB_ZONES; i < ftl->config.nr_zones; i++) {
+		struct mtftl_zone *zone = mtftl_zone(ftl, i);
 
 		if (zone->state != MTFTL_ZONE_PARTIAL || zone->broken)
 			continue;
@@ -670,7 +576,7 @@ static int step_fill(struct recovery *rec)
 		while (zone->wp < zone->torn_end && !zone->broken) {
 			n = min(zone->torn_end - zone->wp, FILL_BLOCKS);
 			if (mtftl_rw_sync(ftl, REQ_OP_WRITE,
-					  mtftl_zone_page(ftl, zone) + zone->wp, rec->buf, n))
+					  mtftl_zone_start(zone) + zone->wp, rec->buf, n))
 				zone->broken = true;
 			else
 				zone->wp += n;
@@ -678,11 +584,11 @@ static int step_fill(struct recovery *rec)
 		if (zone->broken)
 			mtftl_zone_finish_broken(zone);
 		zone->quiet_wp = zone->wp;
-		zone->unfinished = zone->wp == ftl->capacity;
-		if (zone->broken || zone->wp == ftl->capacity) {
-			spin_lock(&ftl->zones_lock);
-			mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_FULL);
-			spin_unlock(&ftl->zones_lock);
+		zone->unfinished = zone->wp == ftl->config.capacity;
+		if (zone->broken || zone->wp == ftl->config.capacity) {
+			spin_lock(&ftl->zones->lock);
+			mtftl_zone_set_state(zone, MTFTL_ZONE_FULL);
+			spin_unlock(&ftl->zones->lock);
 		}
 	}
 	return 0;
@@ -697,31 +603,33 @@ static int step_fill(struct recovery *rec)
 static int step_finish_surplus(struct recovery *rec)
 {
 	struct mtftl *ftl = rec->ftl;
-	struct mtftl_zone *left = &ftl->zones[!ftl->super.zone];
+	struct mtftl_zone *left = mtftl_zone(ftl, !ftl->log->zone);
 	u32 i;
 
-	if (ftl->read_only)
+	if (mtftl_is_read_only(ftl))
 		return 0;
-	if (left->wp && left->wp < ftl->capacity)
-		mtftl_zone_mgmt(left, REQ_OP_ZONE_FINISH);
-	for (i = 0; ftl->ragged && i < ftl->nr_zones; i++)
-		if (ftl->zones[i].unfinished)
-			mtftl_zone_mgmt(&ftl->zones[i], REQ_OP_ZONE_FINISH);
+	if (left->wp && left->wp < ftl->config.capacity)
+		mtftl_zone_mgmt(ftl, left->index, REQ_OP_ZONE_FINISH);
+	for (i = 0; ftl->config.ragged && i < ftl->config.nr_zones; i++)
+		if (mtftl_zone(ftl, i)->unfinished)
+			mtftl_zone_mgmt(ftl, i, REQ_OP_ZONE_FINISH);
 	/* The broken ones last: see step_count_blocks(). */
-	for (i = 0; i < 2 * ftl->nr_zones; i++) {
-		struct mtftl_zone *zone = &ftl->zones[i % ftl->nr_zones];
+	for (i = 0; i < 2 * ftl->config.nr_zones; i++) {
+		struct mtftl_zone *zone = mtftl_zone(ftl, i % ftl->config.nr_zones);
+		bool broken_ones = i >= ftl->config.nr_zones;
 
-		if (ftl->zone_count[MTFTL_ZONE_PARTIAL] <= ftl->budget.data_zones)
+		if (mtftl_zones_count(ftl, MTFTL_ZONE_PARTIAL) <= ftl->config.budget.data_zones)
 			break;
-		if (zone->state != MTFTL_ZONE_PARTIAL || zone->broken != (i >= ftl->nr_zones))
+		if (zone->state != MTFTL_ZONE_PARTIAL ||
+		    zone->broken != broken_ones)
 			continue;
-		if (mtftl_zone_mgmt(zone, REQ_OP_ZONE_FINISH))
+		if (mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_FINISH))
 			zone->failed_lives = MTFTL_ZONE_LIVES;
-		zone->wp = ftl->capacity;
-		zone->quiet_wp = ftl->capacity;
-		spin_lock(&ftl->zones_lock);
-		mtftl_zone_set_state(ftl, zone, MTFTL_ZONE_FULL);
-		spin_unlock(&ftl->zones_lock);
+		zone->wp = ftl->config.capacity;
+		zone->quiet_wp = ftl->config.capacity;
+		spin_lock(&ftl->zones->lock);
+		mtftl_zone_set_state(zone, MTFTL_ZONE_FULL);
+		spin_unlock(&ftl->zones->lock);
 	}
 	return 0;
 }
@@ -729,7 +637,7 @@ static int step_finish_surplus(struct recovery *rec)
 /* Map entries know of nothing there: the drive lost it, or somebody else reset the zone. */
 static bool is_gone(struct mtftl *ftl, u32 page)
 {
-	switch (mtftl_page_zone(ftl, page)->state) {
+	switch (mtftl_zone(ftl, mtftl_page_zone(ftl, page))->state) {
 	case MTFTL_ZONE_BAD:
 		return false;	/* offline: reads say so */
 	case MTFTL_ZONE_SUPER:
@@ -751,26 +659,26 @@ static int step_count_blocks(struct recovery *rec)
 	struct mtftl_zone *zone;
 	u64 lba, lost = 0;
 
-	for (lba = 0; lba < ftl->logical_blocks; lba++) {
+	for (lba = 0; lba < ftl->config.logical_blocks; lba++) {
 		if (!(lba & 0xffff))
 			cond_resched();
-		if (!mtftl_is_page(ftl->map[lba]))
+		if (!mtftl_is_page(mtftl_map_look(ftl, lba)))
 			continue;
-		zone = mtftl_page_zone(ftl, ftl->map[lba]);
-		if (is_gone(ftl, ftl->map[lba])) {
+		zone = mtftl_zone(ftl, mtftl_page_zone(ftl, mtftl_map_look(ftl, lba)));
+		if (is_gone(ftl, mtftl_map_look(ftl, lba))) {
 			if (zone->state == MTFTL_ZONE_PARTIAL)
 				zone->broken = true;
-			ftl->map[lba] = MTFTL_MAP_LOST;
+			mtftl_map_set(ftl, lba, MTFTL_MAP_LOST);
 			lost++;
 		} else {
-			atomic_inc(&zone->valid);
+			mtftl_map_count(ftl, zone->index);
 		}
 	}
 	if (lost) {
 		mtftl_err(ftl, "%llu blocks are lost: their zones are shorter than they were",
 			  lost);
 		mtftl_count(ftl, lost_blocks, lost);
-		ftl->super.clean = false;
+		mtftl_log_distrust(ftl);
 	}
 	return 0;
 }
@@ -781,15 +689,14 @@ static int step_count_zones(struct recovery *rec)
 	struct mtftl_zone *zone;
 	u32 i;
 
-	ftl->zones_in_use = ftl->zone_count[MTFTL_ZONE_PARTIAL];
-	for (i = 0; i < ftl->nr_zones; i++) {
-		zone = &ftl->zones[i];
+	ftl->zones->in_use = mtftl_zones_count(ftl, MTFTL_ZONE_PARTIAL);
+	for (i = 0; i < ftl->config.nr_zones; i++) {
+		zone = mtftl_zone(ftl, i);
 		zone->full_seq = zone->first_seq;
 		if (zone->state == MTFTL_ZONE_FULL && mtftl_zone_is_worn_out(zone))
-			ftl->worn_out_zones++;
+			ftl->zones->worn_out++;
 	}
-	atomic64_set(&ftl->seq, rec->newest_seq);
-	ftl->durable_seq = min(rec->durable_seq, rec->newest_seq);
+	mtftl_seq_go_on(ftl, rec->newest_seq, min(rec->durable_seq, rec->newest_seq));
 	return 0;
 }
 
@@ -814,8 +721,7 @@ static const struct step {
 
 int mtftl_recover(struct mtftl *ftl)
 {
-	struct recovery rec = { .ftl = ftl };
-	bool clean = ftl->super.clean;
+	struct recovery rec = { .ftl = ftl, .clean = mtftl_log_is_clean(ftl) };
 	int r = -ENOMEM;
 	u32 i;
 
@@ -825,13 +731,13 @@ int mtftl_recover(struct mtftl *ftl)
 	for (i = 0, r = 0; !r && i < ARRAY_SIZE(steps); i++) {
 		ktime_t start = ktime_get();
 
-		if (steps[i].crash_only && clean)
+		if (steps[i].crash_only && rec.clean)
 			continue;
 		r = steps[i].run(&rec);
 		mtftl_info(ftl, "mount: %s: %lld us%s", steps[i].name,
 			   ktime_us_delta(ktime_get(), start), r ? ", failed" : "");
 	}
-	if (!r && !clean)
+	if (!r && !rec.clean)
 		mtftl_info(ftl, "mount: %u units newer than the checkpoint", rec.nr_units);
 out:
 	for (i = 0; i < rec.nr_units; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tracepoints. Names of devices are left out: the dev_t tells them apart.
+ * Tracepoints, for any room. Names of devices are left out: the dev_t tells them apart.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM mtftl
@@ -9,11 +9,6 @@
 #define MTFTL_TRACE_H
 
 #include <linux/tracepoint.h>
-
-struct mtftl_lane;
-struct mtftl_unit_io;
-struct mtftl_zone;
-struct mtftl;
 
 #define mtftl_show_type(type) __print_symbolic(type,	\
 	{ MTFTL_UNIT_DATA,	"data" },		\
@@ -36,8 +31,8 @@ struct mtftl;
 
 /* Blocks entered a lane's buffer; used: its slots taken, these included. */
 TRACE_EVENT(mtftl_insert,
-	TP_PROTO(const struct mtftl_lane *lane, u32 lba, u32 blocks, u32 used),
-	TP_ARGS(lane, lba, blocks, used),
+	TP_PROTO(dev_t dev, u32 lane, u32 lba, u32 blocks, u32 used),
+	TP_ARGS(dev, lane, lba, blocks, used),
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(u32, lane)
@@ -46,8 +41,8 @@ TRACE_EVENT(mtftl_insert,
 		__field(u32, used)
 	),
 	TP_fast_assign(
-		__entry->dev = lane->ftl->bdev->bd_dev;
-		__entry->lane = lane->index;
+		__entry->dev = dev;
+		__entry->lane = lane;
 		__entry->lba = lba;
 		__entry->blocks = blocks;
 		__entry->used = used;
@@ -58,16 +53,16 @@ TRACE_EVENT(mtftl_insert,
 
 /* Slots of a lane became free; used: those still taken. */
 TRACE_EVENT(mtftl_free,
-	TP_PROTO(const struct mtftl_lane *lane, u32 used),
-	TP_ARGS(lane, used),
+	TP_PROTO(dev_t dev, u32 lane, u32 used),
+	TP_ARGS(dev, lane, used),
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(u32, lane)
 		__field(u32, used)
 	),
 	TP_fast_assign(
-		__entry->dev = lane->ftl->bdev->bd_dev;
-		__entry->lane = lane->index;
+		__entry->dev = dev;
+		__entry->lane = lane;
 		__entry->used = used;
 	),
 	TP_printk("%d,%d lane %u used %u", MAJOR(__entry->dev), MINOR(__entry->dev),
@@ -75,8 +70,9 @@ TRACE_EVENT(mtftl_free,
 );
 
 DECLARE_EVENT_CLASS(mtftl_unit,
-	TP_PROTO(const struct mtftl_unit_io *unit, int status),
-	TP_ARGS(unit, status),
+	TP_PROTO(dev_t dev, u16 lane, u32 type, u64 seq, u32 blocks, u32 zone, u32 offset,
+		 int status),
+	TP_ARGS(dev, lane, type, seq, blocks, zone, offset, status),
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(int, lane)
@@ -88,13 +84,13 @@ DECLARE_EVENT_CLASS(mtftl_unit,
 		__field(int, status)
 	),
 	TP_fast_assign(
-		__entry->dev = unit->ftl->bdev->bd_dev;
-		__entry->lane = unit->lane ? unit->lane->index : -1;
-		__entry->type = unit->type;
-		__entry->seq = unit->seq;
-		__entry->blocks = unit->nr;
-		__entry->zone = unit->zone->index;
-		__entry->offset = unit->offset;
+		__entry->dev = dev;
+		__entry->lane = lane == U16_MAX ? -1 : lane;
+		__entry->type = type;
+		__entry->seq = seq;
+		__entry->blocks = blocks;
+		__entry->zone = zone;
+		__entry->offset = offset;
 		__entry->status = status;
 	),
 	TP_printk("%d,%d lane %d %s seq %llu blocks %u zone %u offset %u status %d",
@@ -104,19 +100,21 @@ DECLARE_EVENT_CLASS(mtftl_unit,
 );
 
 DEFINE_EVENT(mtftl_unit, mtftl_unit_submitted,
-	TP_PROTO(const struct mtftl_unit_io *unit, int status),
-	TP_ARGS(unit, status)
+	TP_PROTO(dev_t dev, u16 lane, u32 type, u64 seq, u32 blocks, u32 zone, u32 offset,
+		 int status),
+	TP_ARGS(dev, lane, type, seq, blocks, zone, offset, status)
 );
 
 DEFINE_EVENT(mtftl_unit, mtftl_unit_completed,
-	TP_PROTO(const struct mtftl_unit_io *unit, int status),
-	TP_ARGS(unit, status)
+	TP_PROTO(dev_t dev, u16 lane, u32 type, u64 seq, u32 blocks, u32 zone, u32 offset,
+		 int status),
+	TP_ARGS(dev, lane, type, seq, blocks, zone, offset, status)
 );
 
 /* A number was drawn and slots were taken; they are not placed yet. */
 TRACE_EVENT(mtftl_unit_composed,
-	TP_PROTO(const struct mtftl_lane *lane, u64 seq, u32 taken, u32 live),
-	TP_ARGS(lane, seq, taken, live),
+	TP_PROTO(dev_t dev, u32 lane, u64 seq, u32 taken, u32 live),
+	TP_ARGS(dev, lane, seq, taken, live),
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(u32, lane)
@@ -125,8 +123,8 @@ TRACE_EVENT(mtftl_unit_composed,
 		__field(u32, live)
 	),
 	TP_fast_assign(
-		__entry->dev = lane->ftl->bdev->bd_dev;
-		__entry->lane = lane->index;
+		__entry->dev = dev;
+		__entry->lane = lane;
 		__entry->seq = seq;
 		__entry->taken = taken;
 		__entry->live = live;
@@ -136,8 +134,8 @@ TRACE_EVENT(mtftl_unit_composed,
 );
 
 TRACE_EVENT(mtftl_zone_state,
-	TP_PROTO(const struct mtftl_zone *zone, u32 from, u32 to),
-	TP_ARGS(zone, from, to),
+	TP_PROTO(dev_t dev, u32 zone, u32 from, u32 to, u32 wp, int valid),
+	TP_ARGS(dev, zone, from, to, wp, valid),
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(u32, zone)
@@ -147,12 +145,12 @@ TRACE_EVENT(mtftl_zone_state,
 		__field(int, valid)
 	),
 	TP_fast_assign(
-		__entry->dev = zone->ftl->bdev->bd_dev;
-		__entry->zone = zone->index;
+		__entry->dev = dev;
+		__entry->zone = zone;
 		__entry->from = from;
 		__entry->to = to;
-		__entry->wp = zone->wp;
-		__entry->valid = atomic_read(&zone->valid);
+		__entry->wp = wp;
+		__entry->valid = valid;
 	),
 	TP_printk("%d,%d zone %u %s -> %s wp %u valid %d", MAJOR(__entry->dev),
 		  MINOR(__entry->dev), __entry->zone, mtftl_show_state(__entry->from),
@@ -160,8 +158,8 @@ TRACE_EVENT(mtftl_zone_state,
 );
 
 TRACE_EVENT(mtftl_gc_victim,
-	TP_PROTO(const struct mtftl_zone *zone, u32 found, u32 coming, s64 credit),
-	TP_ARGS(zone, found, coming, credit),
+	TP_PROTO(dev_t dev, u32 zone, u32 found, u32 coming, s64 credit),
+	TP_ARGS(dev, zone, found, coming, credit),
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(u32, zone)
@@ -170,8 +168,8 @@ TRACE_EVENT(mtftl_gc_victim,
 		__field(s64, credit)
 	),
 	TP_fast_assign(
-		__entry->dev = zone->ftl->bdev->bd_dev;
-		__entry->zone = zone->index;
+		__entry->dev = dev;
+		__entry->zone = zone;
 		__entry->found = found;
 		__entry->coming = coming;
 		__entry->credit = credit;
@@ -182,15 +180,15 @@ TRACE_EVENT(mtftl_gc_victim,
 );
 
 TRACE_EVENT(mtftl_flush,
-	TP_PROTO(const struct mtftl *ftl, u64 durable_seq, int error),
-	TP_ARGS(ftl, durable_seq, error),
+	TP_PROTO(dev_t dev, u64 durable_seq, int error),
+	TP_ARGS(dev, durable_seq, error),
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(u64, durable_seq)
 		__field(int, error)
 	),
 	TP_fast_assign(
-		__entry->dev = ftl->bdev->bd_dev;
+		__entry->dev = dev;
 		__entry->durable_seq = durable_seq;
 		__entry->error = error;
 	),

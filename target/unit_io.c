@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A write unit on its way to flash: memory, bio, completion, and another try in
- * another zone when the device fails. A unit belongs to whoever composes it until
- * mtftl_unit_submit(); from then to its completion, which may be in interrupt
- * context, to the bio.
+ * A write unit on its way to flash: see unit_io.h. Units whose write failed are listed under
+ * units->lock, and written again by one work item of zones->wq.
  */
-#include "ftl.h"
-#include "trace.h"
+#include "unit_io.h"
 
 #include <linux/slab.h>
 
+#include "seq.h"
+#include "space.h"
+#include "trace.h"
 
-struct mtftl_unit_io *mtftl_unit_alloc(struct mtftl *ftl, unsigned int max)
+struct mtftl_units {
+	struct mtftl *ftl;
+	spinlock_t lock;		/* redo */
+	struct list_head redo;
+	struct delayed_work work;
+	struct mtftl_hope hope;		/* the work's, like block */
+	void *block;
+};
+
+struct mtftl_unit_io *mtftl_unit_alloc(struct mtftl *ftl, unsigned int max,
+				       const struct mtftl_unit_owner *owner, void *private)
 {
 	struct mtftl_unit_io *unit;
 
@@ -20,6 +30,9 @@ struct mtftl_unit_io *mtftl_unit_alloc(struct mtftl *ftl, unsigned int max)
 		return NULL;
 	unit->ftl = ftl;
 	unit->max = max;
+	unit->owner = owner;
+	unit->private = private;
+	unit->lane = U16_MAX;
 	INIT_LIST_HEAD(&unit->list);
 	unit->header = (void *)get_zeroed_page(GFP_KERNEL);
 	unit->lbas = kcalloc(max, sizeof(*unit->lbas), GFP_KERNEL);
@@ -46,7 +59,7 @@ void mtftl_unit_start(struct mtftl_unit_io *unit, enum mtftl_unit_type type, u64
 	unit->type = type;
 	unit->seq = seq;
 	unit->nr = 0;
-	unit->zone = NULL;
+	unit->place.zone = NULL;
 }
 
 void mtftl_unit_add(struct mtftl_unit_io *unit, u32 lba, u32 from, void *data)
@@ -59,34 +72,31 @@ void mtftl_unit_add(struct mtftl_unit_io *unit, u32 lba, u32 from, void *data)
 	unit->lbas[unit->nr++] = lba;
 }
 
-/* The map first: while the unit counts as in flight, GC leaves its zone alone. */
-static void unit_finish(struct mtftl_unit_io *unit, blk_status_t status)
+void mtftl_unit_take_place(struct mtftl_unit_io *unit, struct mtftl_stream *stream)
 {
-	struct mtftl *ftl = unit->ftl;
-	u32 page, i;
+	mtftl_stream_take(stream, &unit->place, 1 + unit->nr);
+}
 
-	if (!status) {
-		page = mtftl_zone_page(ftl, unit->zone) + unit->offset + 1;
-		for (i = 0; i < unit->nr && unit->type != MTFTL_UNIT_RANGES; i++, page++) {
-			struct mtftl_entry_io *entry = &unit->entries[i];
+static void redo(struct mtftl_units *units, unsigned long delay)
+{
+	mod_delayed_work(units->ftl->zones->wq, &units->work, delay);
+}
 
-			if (unit->type == MTFTL_UNIT_DATA)
-				mtftl_map_complete(ftl, entry->lba, entry->from, page);
-			else
-				mtftl_map_move(ftl, entry->lba, entry->from, page);
-		}
-		mtftl_zone_unit_done(unit, status);
-	}
-	if (unit->lane)
-		mtftl_lane_unit_done(unit, status);
-	else
-		unit->done(unit, status);
+static void unit_written(struct mtftl_unit_io *unit)
+{
+	u32 page = mtftl_zone_start(unit->place.zone) + unit->place.offset + 1;
+
+	unit->owner->written(unit, page);
+	mtftl_stream_landed(&unit->place, unit->type, unit->seq, unit->nr, unit->lbas);
+	unit->owner->done(unit, BLK_STS_OK);
 }
 
 static void unit_endio(struct bio *bio)
 {
 	struct mtftl_unit_io *unit = container_of(bio, struct mtftl_unit_io, bio);
+	struct mtftl_place *place = &unit->place;
 	struct mtftl *ftl = unit->ftl;
+	struct mtftl_units *units = ftl->units;
 	blk_status_t status = bio->bi_status;
 	unsigned long flags;
 
@@ -94,45 +104,47 @@ static void unit_endio(struct bio *bio)
 		mtftl_count(ftl, taken, 1);
 	mtftl_count(ftl, landed, 1);
 	/* A place that cannot be true is an error like any other. */
-	if (!status && unit->zone->append &&
+	if (!status && place->zone->append &&
 	    mtftl_append_offset(bio->bi_iter.bi_sector,
-				mtftl_page_sector(mtftl_zone_page(ftl, unit->zone)), ftl->capacity,
-				unit->blocks, &unit->offset))
+				mtftl_page_sector(mtftl_zone_start(place->zone)),
+				ftl->config.capacity, place->blocks, &place->offset))
 		status = BLK_STS_IOERR;
 	bio_uninit(bio);
-	trace_mtftl_unit_completed(unit, blk_status_to_errno(status));
+	trace_mtftl_unit_completed(ftl->device->bdev->bd_dev, unit->lane, unit->type, unit->seq,
+				   unit->nr, place->zone->index, place->offset,
+				   blk_status_to_errno(status));
 	if (likely(!status)) {
-		unit_finish(unit, status);
+		unit_written(unit);
 		return;
 	}
 	/* At once, also for those that will wait: its zone closes and makes place. */
 	mtftl_count(ftl, write_errors, 1);
-	mtftl_zone_unit_done(unit, status);
-	spin_lock_irqsave(&ftl->redo_lock, flags);
-	list_add_tail(&unit->list, &ftl->redo);
-	spin_unlock_irqrestore(&ftl->redo_lock, flags);
-	mod_delayed_work(ftl->wq, &ftl->redo_work, 0);
+	mtftl_stream_failed(place);
+	spin_lock_irqsave(&units->lock, flags);
+	list_add_tail(&unit->list, &units->redo);
+	spin_unlock_irqrestore(&units->lock, flags);
+	redo(units, 0);
 }
 
 /* Its place is taken: seal the header for it and go. */
 void mtftl_unit_submit(struct mtftl_unit_io *unit)
 {
 	struct mtftl *ftl = unit->ftl;
-	struct mtftl_zone *zone = unit->zone;
+	struct mtftl_zone *zone = unit->place.zone;
 	struct bio *bio = &unit->bio;
 	u32 i;
 
-	unit->failures = atomic_read(&ftl->failed_zones);
-	mtftl_unit_seal(unit->header, ftl->seed, zone->index,
-			zone->append ? MTFTL_ANY_OFFSET : unit->offset, zone->erase_count,
-			READ_ONCE(ftl->durable_seq));
-	bio_init(bio, ftl->bdev, unit->vecs, unit->max + 1,
+	unit->place.failures = mtftl_streams_failures(ftl);
+	mtftl_unit_seal(unit->header, ftl->config.seed, zone->index,
+			zone->append ? MTFTL_ANY_OFFSET : unit->place.offset, zone->erase_count,
+			mtftl_seq_durable(ftl));
+	bio_init(bio, ftl->device->bdev, unit->vecs, unit->max + 1,
 		 zone->append ? REQ_OP_ZONE_APPEND : REQ_OP_WRITE);
-	bio->bi_iter.bi_sector = mtftl_page_sector(mtftl_zone_page(ftl, zone) +
-						   (zone->append ? 0 : unit->offset));
+	bio->bi_iter.bi_sector = mtftl_page_sector(mtftl_zone_start(zone) +
+						   (zone->append ? 0 : unit->place.offset));
 	bio->bi_end_io = unit_endio;
 	__bio_add_page(bio, virt_to_page(unit->header), MTFTL_BLOCK_SIZE, 0);
-	for (i = 0; unit->type != MTFTL_UNIT_RANGES && i < unit->nr; i++) {
+	for (i = 0; i < unit->nr; i++) {
 		void *data = unit->entries[i].data;
 
 		/* Merges neighbours: slots are contiguous by the chunk. */
@@ -140,19 +152,19 @@ void mtftl_unit_submit(struct mtftl_unit_io *unit)
 				 offset_in_page(data)) != MTFTL_BLOCK_SIZE)
 			WARN_ON_ONCE(1);
 	}
-	trace_mtftl_unit_submitted(unit, 0);
+	trace_mtftl_unit_submitted(ftl->device->bdev->bd_dev, unit->lane, unit->type, unit->seq,
+				   unit->nr, zone->index, unit->place.offset, 0);
 	mtftl_count(ftl, sent, 1);
 	submit_bio_noacct(bio);
 }
 
-/* Header and checksums, once: a unit that is written again keeps them, and its number. */
 void mtftl_unit_compose(struct mtftl_unit_io *unit)
 {
 	struct mtftl *ftl = unit->ftl;
 	struct mtftl_unit_info info = {
 		.type = unit->type,
 		.nr_blocks = unit->nr,
-		.lane = unit->lane ? unit->lane->index : U16_MAX,
+		.lane = unit->lane,
 		.seq = unit->seq,
 	};
 	u32 i;
@@ -163,7 +175,7 @@ void mtftl_unit_compose(struct mtftl_unit_io *unit)
 
 		/* GC's was verified: whatever happens to the data from here on, it tells. */
 		if (unit->type != MTFTL_UNIT_GC)
-			entry->crc = mtftl_payload_crc(ftl->seed, entry->data);
+			entry->crc = mtftl_payload_crc(ftl->config.seed, entry->data);
 		mtftl_unit_add_entry(unit->header, entry->lba, entry->crc);
 	}
 }
@@ -173,20 +185,21 @@ void mtftl_unit_compose(struct mtftl_unit_io *unit)
  * number that they have. Who could make place for them may be waiting for them: a device
  * that is gone, or has nothing left, must be seen here.
  */
-void mtftl_redo_work(struct work_struct *work)
+static void redo_work(struct work_struct *work)
 {
-	struct mtftl *ftl = container_of(work, struct mtftl, redo_work.work);
+	struct mtftl_units *units = container_of(work, struct mtftl_units, work.work);
+	struct mtftl *ftl = units->ftl;
 	struct mtftl_stream *stream;
 	struct mtftl_unit_io *unit;
 	u32 room, gen;
 
-	/* mtftl_space_appeared() starts this work again. */
-	while (!READ_ONCE(ftl->paused)) {
-		spin_lock_irq(&ftl->redo_lock);
-		unit = list_first_entry_or_null(&ftl->redo, struct mtftl_unit_io, list);
+	/* Space that appears starts this work again. */
+	while (!mtftl_is_paused(ftl)) {
+		spin_lock_irq(&units->lock);
+		unit = list_first_entry_or_null(&units->redo, struct mtftl_unit_io, list);
 		if (unit)
 			list_del_init(&unit->list);
-		spin_unlock_irq(&ftl->redo_lock);
+		spin_unlock_irq(&units->lock);
 		if (!unit)
 			return;
 
@@ -194,61 +207,65 @@ void mtftl_redo_work(struct work_struct *work)
 		 * So many zones in a row are not worn out: the device is gone. All units
 		 * together count, or they burn every zone between them.
 		 */
-		if (atomic_read(&ftl->failed_zones) >= MTFTL_MAX_FAILURES)
+		if (mtftl_streams_failures(ftl) >= MTFTL_MAX_FAILURES)
 			mtftl_set_read_only(ftl, "writes fail wherever they go");
-		if (mtftl_out_of_zones(ftl))
+		if (mtftl_zones_are_out(ftl))
 			mtftl_set_read_only(ftl, "a write failed and no zone is left for it");
-		gen = atomic_read(&ftl->space_gen);
+		gen = mtftl_space_gen(ftl);
 		stream = NULL;
-		if (!READ_ONCE(ftl->read_only))
-			stream = mtftl_stream_find(ftl, 0, unit->blocks, MTFTL_RIGHT_URGENT,
-						   &room);
+		if (!mtftl_is_read_only(ftl))
+			stream = mtftl_stream_find(ftl, 0, unit->place.blocks,
+						   MTFTL_RIGHT_URGENT, &room);
 		if (stream) {
-			mtftl_stream_take(stream, unit);
+			mtftl_unit_take_place(unit, stream);
 			mutex_unlock(&stream->lock);
 			mtftl_unit_submit(unit);
-		} else if (READ_ONCE(ftl->read_only) ||
-			   !mtftl_device_answers(ftl, ftl->close_buf) ||
-			   mtftl_hope_is_lost(ftl, &ftl->redo_hope)) {
-			unit_finish(unit, BLK_STS_IOERR);
+		} else if (mtftl_is_read_only(ftl) || !mtftl_device_answers(ftl, units->block) ||
+			   mtftl_hope_is_lost(ftl, &units->hope)) {
+			unit->owner->done(unit, BLK_STS_IOERR);
 		} else {
-			/* mtftl_space_appeared() starts this work again. */
-			spin_lock_irq(&ftl->redo_lock);
-			list_add(&unit->list, &ftl->redo);
-			spin_unlock_irq(&ftl->redo_lock);
+			spin_lock_irq(&units->lock);
+			list_add(&unit->list, &units->redo);
+			spin_unlock_irq(&units->lock);
 			/* It looks at the list: what appeared while it was empty was missed. */
 			smp_mb();
-			if (gen == atomic_read(&ftl->space_gen)) {
-				queue_delayed_work(ftl->wq, &ftl->redo_work, MTFTL_LAST_HOPE);
+			if (gen == mtftl_space_gen(ftl)) {
+				queue_delayed_work(ftl->zones->wq, &units->work, MTFTL_LAST_HOPE);
 				return;
 			}
 		}
 	}
 }
 
-/* For what is not in the hot path. @data is from the page allocator. */
-int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr)
+static void space_appeared(struct mtftl *ftl)
 {
-	struct bio_vec vec;
-	struct bio bio;
-	int r;
-
-	bio_init(&bio, ftl->bdev, &vec, 1, opf);
-	bio.bi_iter.bi_sector = sector;
-	__bio_add_page(&bio, virt_to_page(data), nr << SECTOR_SHIFT, offset_in_page(data));
-	if (op_is_write(opf))
-		mtftl_count(ftl, sent, 1);
-	r = submit_bio_wait(&bio);
-	if (op_is_write(opf) && !r)
-		mtftl_count(ftl, taken, 1);
-	if (op_is_write(opf))
-		mtftl_count(ftl, landed, 1);
-	bio_uninit(&bio);
-	return r;
+	/* Pairs with redo_work(): it sees the new generation, or its unit is seen here. */
+	if (!list_empty(&ftl->units->redo))
+		redo(ftl->units, 0);
 }
 
-int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr_blocks)
+int mtftl_units_alloc(struct mtftl *ftl)
 {
-	return mtftl_rw_sectors(ftl, opf, mtftl_page_sector(page), data,
-				nr_blocks * MTFTL_BLOCK_SECTORS);
+	struct mtftl_units *units = kzalloc(sizeof(*units), GFP_KERNEL);
+
+	if (!units)
+		return -ENOMEM;
+	ftl->units = units;
+	units->ftl = ftl;
+	spin_lock_init(&units->lock);
+	INIT_LIST_HEAD(&units->redo);
+	INIT_DELAYED_WORK(&units->work, redo_work);
+	mtftl_event_on(&ftl->space->appeared, space_appeared);
+	units->block = (void *)__get_free_page(GFP_KERNEL);
+	return units->block ? 0 : -ENOMEM;
+}
+
+void mtftl_units_free(struct mtftl *ftl)
+{
+	if (!ftl->units)
+		return;
+	cancel_delayed_work_sync(&ftl->units->work);
+	free_page((unsigned long)ftl->units->block);
+	kfree(ftl->units);
+	ftl->units = NULL;
 }

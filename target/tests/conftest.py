@@ -1,7 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Lets the tests of the target import what lies beside them."""
+"""What the target's tests share; and lets them import what lies beside them."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+import pytest
+from mtlab import guest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+
+@pytest.fixture(scope="session")
+def helpers() -> list[Path]:
+    """To be pushed: what scripts source (guest.sh), and the program that it calls."""
+    return [HERE / "guest.sh", guest.program("blocks", HERE)]

@@ -4,10 +4,18 @@
  * seen that anything verifies. No read may leave its zone or ask for nothing; and where recovery
  * succeeds, no map entry may point where nothing was written.
  */
-#include "ftl.h"
+#include "checkpoint.h"
+#include "device.h"
 #include "fuzz.h"
 #include "image.h"
+#include "log.h"
+#include "map.h"
+#include "recover.h"
+#include "seq.h"
 #include "sparse.h"
+#include "stream.h"
+#include "walk.h"
+#include "zone.h"
 
 static struct sparse_image image;
 
@@ -74,49 +82,44 @@ int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *da
 	return 0;
 }
 
-/* What the rest of the module does for recovery */
-
-void mtftl_zone_set_state(struct mtftl *ftl, struct mtftl_zone *zone, enum mtftl_zone_state state)
+bool mtftl_device_answers(struct mtftl *ftl, void *block)
 {
-	ftl->zone_count[zone->state]--;
-	zone->state = state;
-	ftl->zone_count[state]++;
+	(void)ftl;
+	(void)block;
+	return true;
 }
 
-int mtftl_zone_mgmt(struct mtftl_zone *zone, enum req_op op)
+int mtftl_zone_mgmt(struct mtftl *ftl, u32 zone, enum req_op op)
 {
+	(void)ftl;
 	(void)zone;
 	(void)op;
 	return 0;
 }
 
-void mtftl_zone_finish_broken(struct mtftl_zone *zone)
-{
-	zone->broken = true;
-}
-
-bool mtftl_zone_is_worn_out(const struct mtftl_zone *zone)
-{
-	return zone->failed_lives >= MTFTL_ZONE_LIVES;
-}
-
-u32 mtftl_zone_replace(struct mtftl *ftl, u32 index)
-{
-	(void)ftl;
-	(void)index;
-	return U32_MAX;
-}
-
 void mtftl_set_read_only(struct mtftl *ftl, const char *why)
 {
 	(void)why;
-	ftl->read_only = true;
+	ftl->device->read_only = true;
 }
 
-int mtftl_flush_sync(struct mtftl *ftl)
+/* What the rest of the module does for recovery */
+
+void mtftl_seq_go_on(struct mtftl *ftl, u64 last, u64 durable)
+{
+	atomic64_set(&ftl->seq->last, last);
+	ftl->seq->durable = durable;
+}
+
+void mtftl_seq_set_ckpt(struct mtftl *ftl, u64 number)
+{
+	ftl->seq->ckpt = number;
+}
+
+u64 mtftl_seq_before_apart(struct mtftl *ftl, u64 drawn)
 {
 	(void)ftl;
-	return 0;
+	return drawn;
 }
 
 int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
@@ -126,9 +129,43 @@ int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
 	return 0;
 }
 
-u32 mtftl_map_durable(struct mtftl *ftl, u32 lba)
+void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
 {
-	return ftl->map[lba];
+	zone->ftl->zones->count[zone->state]--;
+	zone->state = state;
+	zone->ftl->zones->count[state]++;
+}
+
+void mtftl_zone_finish_broken(struct mtftl_zone *zone)
+{
+	zone->broken = true;
+}
+
+u32 mtftl_zone_replace(struct mtftl *ftl, u32 index)
+{
+	(void)ftl;
+	(void)index;
+	return U32_MAX;
+}
+
+void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))
+{
+	(void)ftl;
+	(void)heard;
+}
+
+int mtftl_flush_sync(struct mtftl *ftl)
+{
+	(void)ftl;
+	return 0;
+}
+
+void mtftl_map_durable(struct mtftl *ftl, u32 lba, u32 nr, __le32 *out)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		out[i] = cpu_to_le32(mtftl_map_look(ftl, lba + i));
 }
 
 /* The test */
@@ -147,16 +184,16 @@ static void check_map(const struct mtftl *ftl)
 {
 	u64 i;
 
-	for (i = 0; i < ftl->logical_blocks; i++) {
+	for (i = 0; i < ftl->config.logical_blocks; i++) {
 		const struct flash_zone *zone;
-		u32 page = ftl->map[i];
+		u32 page = mtftl_map_look(ftl, i);
 
 		if (page == MTFTL_MAP_UNMAPPED || page == MTFTL_MAP_LOST)
 			continue;
 		fuzz_assert(page / IMAGE_ZONE_BLOCKS < IMAGE_ZONES);
 		zone = &image.zones[page / IMAGE_ZONE_BLOCKS];
 		fuzz_assert(zone->cond == FLASH_OFFLINE ||
-			    ftl->zones[page / IMAGE_ZONE_BLOCKS].state == MTFTL_ZONE_BAD ||
+			    mtftl_zone(ftl, page / IMAGE_ZONE_BLOCKS)->state == MTFTL_ZONE_BAD ||
 			    page % IMAGE_ZONE_BLOCKS < zone->wp);
 	}
 }
@@ -168,8 +205,8 @@ static void walk(struct mtftl *ftl)
 	u32 i;
 
 	for (i = MTFTL_NR_SB_ZONES; i < IMAGE_ZONES; i++)
-		if (ftl->zones[i].state == MTFTL_ZONE_FULL)
-			mtftl_zone_walk(ftl, &ftl->zones[i], buf, stream, seen, &i);
+		if (mtftl_zone(ftl, i)->state == MTFTL_ZONE_FULL)
+			mtftl_zone_walk(mtftl_zone(ftl, i), buf, stream, seen, &i);
 	free(stream);
 	free(buf);
 }
@@ -183,39 +220,48 @@ static bool geometry_is_ours(const struct mtftl_sb_info *info)
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	static struct mtftl_cpu_stats stats;
-	static struct dm_dev dev;
+	static struct dm_dev dm;
+	struct mtftl_device device = { .dm = &dm, .stats = &stats };
+	struct mtftl_map map = { };
+	struct mtftl_seq seq = { };
 	struct mtftl ftl = {
-		.dev = &dev, .stats = &stats, .nr_zones = IMAGE_ZONES, .capacity = IMAGE_CAPACITY,
-		.zone_shift = 7, .budget.data_zones = 2,
+		.config = {
+			.nr_zones = IMAGE_ZONES, .capacity = IMAGE_CAPACITY, .zone_shift = 7,
+			.budget.data_zones = 2,
+		},
+		.device = &device, .seq = &seq, .map = &map,
 	};
-	struct mtftl_sb_info *info = &ftl.super.info;
 	u32 i;
 
 	_Static_assert(IMAGE_ZONE_BLOCKS == 1u << 7, "zone_shift");
 	if (size < 2 * IMAGE_ZONES)
 		return 0;
 	sparse_load(&image, data, size);
-	if (mtftl_super_read(&ftl, info, &ftl.super.zone, &ftl.super.wp) || !geometry_is_ours(info))
+	fuzz_assert(!mtftl_log_alloc(&ftl));
+	if (mtftl_log_load(&ftl) || !geometry_is_ours(&ftl.log->info)) {
+		mtftl_log_free(&ftl);
 		return 0;
-	ftl.seed = mtftl_seed(info->uuid, info->key);
-	ftl.logical_blocks = info->logical_blocks;
-	ftl.super.clean = info->flags & MTFTL_SB_CLEAN;
-	ftl.super.ckpt_seq = info->ckpt_seq;
-	ftl.map = malloc(ftl.logical_blocks * sizeof(*ftl.map));
-	memset(ftl.map, 0xff, ftl.logical_blocks * sizeof(*ftl.map));
-	ftl.zones = calloc(IMAGE_ZONES, sizeof(*ftl.zones));
-	ftl.zone_count[MTFTL_ZONE_EMPTY] = IMAGE_ZONES;
-	for (i = 0; i < IMAGE_ZONES; i++) {
-		ftl.zones[i].ftl = &ftl;
-		ftl.zones[i].index = i;
 	}
-	fuzz_assert(!mtftl_super_alloc(&ftl));
+	ftl.config.seed = mtftl_seed(ftl.log->info.uuid, ftl.log->info.key);
+	ftl.config.logical_blocks = ftl.log->info.logical_blocks;
+	map.entries = malloc(ftl.config.logical_blocks * sizeof(*map.entries));
+	memset(map.entries, 0xff, ftl.config.logical_blocks * sizeof(*map.entries));
+	map.valid = calloc(IMAGE_ZONES, sizeof(*map.valid));
+	ftl.zones = calloc(1, sizeof(*ftl.zones) + IMAGE_ZONES * sizeof(*ftl.zones->all));
+	ftl.zones->count[MTFTL_ZONE_EMPTY] = IMAGE_ZONES;
+	for (i = 0; i < IMAGE_ZONES; i++) {
+		mtftl_zone(&ftl, i)->ftl = &ftl;
+		mtftl_zone(&ftl, i)->index = i;
+	}
+	fuzz_assert(!mtftl_checkpoints_alloc(&ftl));
 	if (!mtftl_recover(&ftl)) {
 		check_map(&ftl);
 		walk(&ftl);
 	}
-	mtftl_super_free(&ftl);
+	mtftl_checkpoints_free(&ftl);
+	mtftl_log_free(&ftl);
 	free(ftl.zones);
-	free(ftl.map);
+	free(map.valid);
+	free(map.entries);
 	return 0;
 }

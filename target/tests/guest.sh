@@ -53,7 +53,10 @@ verify() {
 
 # field NAME DEVICE: a value of the status line
 field() {
-	dmsetup status "$2" | tr ' ' '\n' | grep -A1 -x "$1" | tail -1
+	local line
+	line=$(dmsetup status "$2")
+	line=${line#* "$1" }
+	echo "${line%% *}"
 }
 
 # fails COMMAND...: it must. A line that begins with ! asserts nothing under set -e.

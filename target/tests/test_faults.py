@@ -2,13 +2,14 @@
 """The target on devices that break their word: zones that shrink, reads that lie, errors that pass."""
 
 import pytest
-from test_target import FLAKY, HELPERS, SMALL, START, WAIT
+from mtlab import debugkernel
+from test_target import FLAKY, QUICK, SMALL, START, WAIT
 
 # copy FROM TO [ZONE BLOCKS]: each zone as far as it is written, of ZONE so many blocks less: as a cut leaves it.
 # Or to a file, or from one, as far as $layout is written.
 COPY = """
 copy() {
-	local start written condition number=0 blocks flags=conv=notrunc
+	local start written condition number=0 blocks flags="conv=notrunc iflag=skip_bytes,count_bytes oflag=seek_bytes"
 	[ ! -b $1 ] || flags+=" iflag=direct"
 	[ ! -b $2 ] || flags+=" oflag=direct"
 	while read -r start written condition; do
@@ -17,21 +18,18 @@ copy() {
 		[ "$number" != "$3" ] || blocks=$((blocks - $4))
 		number=$((number + 1))
 		[ $blocks -gt 0 ] || continue
-		dd if=$1 of=$2 bs=4k skip=$((start / 8)) seek=$((start / 8)) count=$blocks $flags status=none
+		dd if=$1 of=$2 bs=64k skip=$((start * 512)) seek=$((start * 512)) count=$((blocks * 4096)) $flags status=none
 	done < <(zones ${layout:-$1})
 }
 # numbered FIRST COUNT: each block says which one it is
-numbered() { awk -v first=$1 -v count=$2 'BEGIN { for (i = first; i < first + count; i++) printf "%4096d", i }'; }
+numbered() { ./blocks write $1 $2; }
 # judge DEVICE FIRST COUNT: blocks that read as errors; none may read as anything but what numbered() put there
-judge() {
-	dd if=$1 bs=4k skip=$2 count=$3 iflag=direct conv=noerror,sync status=none 2> /dev/null > found || true
-	numbered $2 $3 | cmp -l - found | awk '$3 != 0 { bad = 1 } END { print NR / 4096; exit bad }'
-}
+judge() { ./blocks judge $1 $2 $3; }
 """
 
 
 @pytest.mark.parametrize("stopped", [True, False], ids=["clean", "crash"])
-def test_a_zone_that_is_shorter_than_it_was(lab_run, stopped):
+def test_a_zone_that_is_shorter_than_it_was(lab_run, helpers, stopped):
     """What it held beyond its write pointer reads as errors, also when the zone is written again, and after a crash."""
     stop = "dmsetup remove t" if stopped else ""
     result = lab_run(START + COPY + f"""
@@ -62,12 +60,38 @@ test $(judge /dev/mapper/t 0 2048) = $lost
 test $(judge /dev/mapper/t 4096 3072) = 0
 dmsetup remove t
 mtftl check /dev/nullb2
-""", profile="none", push=[HELPERS])
+""", **QUICK, push=helpers)
+    assert result.ok, result.output
+
+
+def test_a_superblock_log_that_is_shorter_than_it_was(lab_run, helpers):
+    """The newest record that is left says that the device was stopped cleanly. What came later is there too."""
+    result = lab_run(START + COPY + """
+for i in 0 1; do null nullb$i size=64; done
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 1)"
+numbered 0 2048 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
+dmsetup remove t
+records() { zones /dev/nullb0 | awk 'NR == 1 { print $2 / 8 }'; }
+before=$(records)
+dmsetup create t --table "$(table /dev/nullb0 lanes 1)"
+numbered 4096 1024 | dd of=/dev/mapper/t bs=64k seek=256 iflag=fullblock oflag=direct status=none
+sync /dev/mapper/t
+copy /dev/nullb0 /dev/nullb1 0 $(($(records) - before))
+dmsetup remove t
+dmsetup create t --table "$(table /dev/nullb1 lanes 1)"
+echo "$(judge /dev/mapper/t 4096 1024) blocks are not there"
+test $(judge /dev/mapper/t 0 2048) = 0
+test $(judge /dev/mapper/t 4096 1024) = 0
+dmesg | grep 'newer records are missing'
+dmsetup remove t
+mtftl check /dev/nullb1
+""", profile="none", push=helpers)
     assert result.ok, result.output
 
 
 # /dev/mapper/flaky on a device of zones of 4 MiB. zone_is ZONE FEATURE...: that zone is flakey, in all or as said;
-# zone_is -: none is
+# zone_is ZONE error: and cannot be reset; zone_is -: none is
 ZONES = """
 base=/dev/nullb0
 zone_is() {
@@ -78,7 +102,10 @@ zone_is() {
 			echo "0 $size linear $base 0"
 		else
 			echo "0 $((zone * 8192)) linear $base 0"
-			echo "$((zone * 8192)) 8192 flakey $base $((zone * 8192)) 0 3600 $# $*"
+			case "$*" in
+			error) echo "$((zone * 8192)) 8192 error $base $((zone * 8192))";;
+			*) echo "$((zone * 8192)) 8192 flakey $base $((zone * 8192)) 0 3600 $# $*";;
+			esac
 			echo "$(((zone + 1) * 8192)) $((size - (zone + 1) * 8192)) linear $base $(((zone + 1) * 8192))"
 		fi
 	} > flaky.table
@@ -107,7 +134,39 @@ says() { dmesg | grep -q "$1"; }
 """
 
 
-def test_errors_that_pass_lose_nothing(lab_run):
+def test_a_reset_that_is_refused_once_retires_no_zone(lab_run, helpers):
+    """GC comes back to the zone. Refused again, it is of no more use."""
+    result = lab_run(START + COPY + """
+null nullb0 size=64
+mtftl format --op 30% /dev/nullb0 > /dev/null
+""" + ZONES + """
+dmsetup create t --table "$(table /dev/mapper/flaky lanes 1)"
+# Twice the same: nothing is left of the first two zones.
+for turn in 1 2; do
+	numbered 0 2200 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
+	sync /dev/mapper/t
+done
+full=$(zones /dev/nullb0 | awk '$3 == 14 && NR > 4 { print NR - 1 }')
+set -- $full
+echo "full: $*"
+is_empty() { zones /dev/nullb0 | awk -v zone=$1 'NR - 1 == zone { exit $3 != 1 }'; }
+zone_is $1 error
+# It is the first of those that hold nothing.
+for i in 1 2; do dmsetup message t 0 gc; done
+until_true 10 says "zone $1 cannot be reset now"
+test "$(field bad t)" = 0
+zone_is -
+dmsetup message t 0 gc
+until_true 20 is_empty $1
+test "$(field bad t)" = 0
+test $(judge /dev/mapper/t 0 2200) = 0
+dmsetup remove t flaky
+mtftl check /dev/nullb0
+""", profile="none", push=helpers, timeout=120)
+    assert result.ok, result.output
+
+
+def test_errors_that_pass_lose_nothing(lab_run, helpers):
     """A zone cannot be read for a while: GC leaves it for later, a mount is refused. Then all is there."""
     result = lab_run(START + COPY + """
 null nullb0 size=64
@@ -151,11 +210,11 @@ test $(judge /dev/mapper/t 0 2048) = 0
 test "$(field lost t)" = 0
 dmsetup remove t flaky
 mtftl check /dev/nullb1
-""", profile="none", push=[HELPERS], timeout=120)
+""", **QUICK, push=helpers, timeout=120)
     assert result.ok, result.output
 
 
-def test_rot_is_not_moved(lab_run):
+def test_rot_is_not_moved(lab_run, helpers):
     """One bit of a block flips on the medium: GC sees it, and the block reads as an error; not as what it is now."""
     result = lab_run(START + COPY + """
 for i in 0 1; do null nullb$i size=64; done
@@ -165,9 +224,8 @@ numbered 0 2048 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status
 dmsetup remove t
 layout=/dev/nullb0
 copy /dev/nullb0 image
-# A block's number ends it; of all else not even newlines are left.
-at=$(tr -c '0-9 ' . < image | fold -w 4096 | grep -n ' 950$' | cut -d: -f1)
-printf x | dd of=image bs=1 seek=$((at * 4096 - 2000)) conv=notrunc status=none
+at=$(./blocks find image 950)
+printf x | dd of=image bs=1 seek=$((at * 4096 + 2000)) conv=notrunc status=none
 copy image /dev/nullb1
 dmsetup create t --table "$(table /dev/nullb1 lanes 1)"
 numbered 0 900 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
@@ -181,11 +239,11 @@ test $(judge /dev/mapper/t 0 2048) = 1
 fails dd if=/dev/mapper/t of=/dev/null bs=4k skip=950 count=1 iflag=direct status=none
 dmsetup remove t
 mtftl check /dev/nullb1
-""", profile="none", push=[HELPERS], timeout=120)
+""", **QUICK, push=helpers, timeout=120)
     assert result.ok, result.output
 
 
-def test_a_read_that_lied_once_loses_nothing(lab_run):
+def test_a_read_that_lied_once_loses_nothing(lab_run, helpers):
     """Reads of more than a block come back with a byte changed: GC reads those blocks again, one by one."""
     result = lab_run(START + COPY + """
 null nullb0 size=64
@@ -204,11 +262,11 @@ zone_is -
 test "$(field lost t)" = 0
 test $(judge /dev/mapper/t 0 2048) = 0
 dmsetup remove t
-""", profile="none", push=[HELPERS], timeout=120)
+""", **QUICK, push=helpers, timeout=120)
     assert result.ok, result.output
 
 
-def test_gc_allocates_nothing(lab_run):
+def test_gc_allocates_nothing(lab_run, helpers):
     """No kmalloc by its threads while it collects zones with footers: under exhaustion that loops for ever."""
     result = lab_run(START + """
 null nullb0 size=64
@@ -230,45 +288,88 @@ grep -v '^#\\|null_blk' /sys/kernel/tracing/trace > allocated || true
 head -3 allocated
 test ! -s allocated
 dmsetup remove t
-""", profile="none", push=[HELPERS], timeout=120)
+""", **QUICK, push=helpers, timeout=120)
     assert result.ok, result.output
 
 
-def test_a_burst_of_failed_writes_is_one_failure(lab_run):
-    """Four open zones fail what is in flight, at once: nothing says yet that writes fail wherever they go."""
+def test_memory_that_is_short_waits_for_gc_only(lab_run, helpers, pytestconfig):
+    """A file in memory that is larger than the memory, all swap on the target: GC frees what memory waits for."""
+    if pytestconfig.getoption("--kernel") in debugkernel.FLAVOURS:
+        pytest.skip("the debug kernels cannot swap")
     result = lab_run(START + """
-mtftl format --op 30% /dev/nvme0n1 > /dev/null
-size=$(cat /sys/class/block/nvme0n1/size)
-dmsetup create layer --table "0 $size linear /dev/nvme0n1 0"
+mtftl format --op 20% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
+mkswap /dev/mapper/t > /dev/null
+swapon /dev/mapper/t
+mkdir full
+mount -t tmpfs -o size=100% none full
+# What else lies in memory may be swapped out too.
+free=$(awk '/MemAvailable/ { print int($2 / 1024) }' /proc/meminfo)
+mount -o remount,size=$((free + 200))M full
+for turn in 1 2 3 4 5 6 7 8; do
+	[ "$(field victims t)" -lt 10 ] || break
+	fio --name=turn --filename=full/file --size=$((free + 170))M --rw=randwrite --bs=4k --ioengine=psync \
+		--io_size=$((free + 200))M --randseed=$turn --verify=crc32c --verify_fatal=1 --do_verify=1 \
+		--output=fio.log --eta=never || { cat fio.log; exit 1; }
+	swapped=$(awk '/SwapTotal/ { all = $2 } /SwapFree/ { print int((all - $2) / 1024) }' /proc/meminfo)
+	echo "$free MiB free at first, $swapped swapped, $(field written t) blocks written, $(field victims t) victims"
+done
+test "$(field victims t)" -ge 10
+dmsetup status t | grep 'mtftl rw'
+test "$(field write_errors t)" = 0
+umount full
+swapoff /dev/mapper/t
+dmsetup remove t
+mtftl check /dev/nvme0n1
+""", profile="tlc", memory="512M", push=helpers, timeout=400, device=SMALL | {"flash.size": "320M"})
+    assert result.ok, result.output
+
+
+def test_a_burst_of_failed_writes_is_one_failure(lab_run, helpers):
+    """Four open zones fail what is in flight, at once: nothing says yet that writes fail wherever they go.
+
+    Other writes take so long that none succeeds before the last one of the burst has failed.
+    """
+    result = lab_run(START + """
+null nullb0 size=128 zone_size=2 irqmode=2 completion_nsec=20000000
+mtftl format --op 30% /dev/nullb0 > /dev/null
+# layer ZONE...: these fail
+layer() {
+	local zone failing=" $* "
+	for zone in $(seq 0 63); do
+		case $failing in
+		*" $zone "*) echo "$((zone * 4096)) 4096 flakey /dev/nullb0 $((zone * 4096)) 0 3600 1 error_writes";;
+		*) echo "$((zone * 4096)) 4096 linear /dev/nullb0 $((zone * 4096))";;
+		esac
+	done
+}
+layer | dmsetup create layer
 dmsetup create t --table "$(table /dev/mapper/layer lanes 4)"
-work="--filename=/dev/mapper/t --direct=1 --ioengine=psync --rw=write --bs=128k --size=1M --offset_increment=1M"
+work="--filename=/dev/mapper/t --direct=1 --ioengine=psync --rw=write --bs=128k --size=512k --offset_increment=1M"
 work+=" --numjobs=4 --cpus_allowed=0-3 --cpus_allowed_policy=split --output=fio.log"
-fio --name=first $work --end_fsync=1
-open=$(zones /dev/nvme0n1 | awk '$3 >= 2 && $3 <= 4 && NR > 4 { print $1 / 8 }')
-test $(echo $open | wc -w) -ge 4
-for zone in $open; do flash 0x11 $zone 512 0; done
+fio --name=first $work --end_fsync=1 --eta=never
+echo 1 > /sys/kernel/tracing/events/mtftl/mtftl_unit_submitted/enable
 dmsetup suspend --nolockfs --noflush layer
 # More than the buffers take: every lane has units on their way.
-fio --name=burst $work --offset=8M --size=2M &
-usleep 500000
+fio --name=burst $work --offset=8M --size=2M --eta=never &
+used() { grep -o 'zone [0-9]*' /sys/kernel/tracing/trace | sort -u | cut -d' ' -f2; }
+for i in $(seq 1000); do [ $(used | wc -l) -lt 4 ] || break; usleep 10000; done
+echo "writes on their way to" $(used)
+test $(used | wc -l) -ge 4
+layer $(used) | dmsetup load layer
 dmsetup resume layer
 wait $!
 sync /dev/mapper/t
 echo "$(field write_errors t) writes failed"
 test "$(field write_errors t)" -ge 4
 dmsetup status t | grep 'mtftl rw'
-dmsetup remove t
-dmsetup remove layer
-flash 0x1f 0
-mtftl check /dev/nvme0n1
-""", clock="virtual", profile="tlc", cpus=4, push=[HELPERS], timeout=200, device={
-        "flash.size": "128M", "zoned.zone_size": "2M", "zoned.zone_capacity": "2M", "flash.channels": "2",
-        "flash.dies": "2", "flash.planes": "1", "flash.page": "16K", "flash.program_pages": "1",
-        "flash.block_pages": "32"})
+dmsetup remove t layer
+mtftl check /dev/nullb0
+""", clock="virtual", profile="none", cpus=4, push=helpers, timeout=200)
     assert result.ok, result.output
 
 
-def test_a_failed_flush_is_not_forgotten(lab_run):
+def test_a_failed_flush_is_not_forgotten(lab_run, helpers):
     """The device could not flush, and what it dropped is not known: no later flush may say that all is well."""
     result = lab_run(START + WAIT + COPY + """
 null nullb0 size=64 cache_size=1
@@ -293,7 +394,7 @@ dmsetup status t | grep 'mtftl rw'
 sync /dev/mapper/t
 dmsetup remove t flaky
 mtftl check /dev/nullb0
-""", profile="none", push=[HELPERS])
+""", **QUICK, push=helpers)
     assert result.ok, result.output
 
 
@@ -302,7 +403,7 @@ RAGGED = {"logical_block_size": "512", "flash.size": "64M", "zoned.zone_size": "
           "flash.planes": "1", "flash.page": "16K", "flash.program_pages": "1", "flash.block_pages": "32"}
 
 
-def test_full_zones_of_a_capacity_that_is_no_multiple_of_blocks_are_finished(lab_run):
+def test_full_zones_of_a_capacity_that_is_no_multiple_of_blocks_are_finished(lab_run, helpers):
     """They never become full by themselves, and the device counts them: none would be left for a mount."""
     result = lab_run(START + """
 active() { zones /dev/nvme0n1 | awk '$3 >= 2 && $3 <= 4' | wc -l; }
@@ -324,11 +425,11 @@ for turn in 1 2 3; do
 done
 dmsetup remove t
 mtftl check /dev/nvme0n1
-""", clock="virtual", profile="tlc", cpus=2, push=[HELPERS], timeout=400, device=RAGGED)
+""", clock="virtual", profile="tlc", cpus=2, push=helpers, timeout=400, device=RAGGED)
     assert result.ok, result.output
 
 
-def test_conventional_zones_are_refused(lab_run):
+def test_conventional_zones_are_refused(lab_run, helpers):
     """Their write pointer means nothing."""
     result = lab_run(START + """
 null nullb0 size=64
@@ -339,11 +440,11 @@ null nullb1 size=64 zone_nr_conv=4
 dd if=record of=/dev/nullb1 bs=4k oflag=direct status=none
 fails timeout 20 dmsetup create t --table "${line/nullb0/nullb1}"
 dmesg | grep 'Device has conventional zones, expected sequential ones only'
-""", profile="none", push=[HELPERS])
+""", **QUICK, push=helpers)
     assert result.ok, result.output
 
 
-def test_a_resume_allocates_little(lab_run):
+def test_a_resume_allocates_little(lab_run, helpers):
     """While the device is suspended memory may wait for it: map, buffers and threads come with the load."""
     result = lab_run(START + """
 null nullb0 size=64
@@ -366,11 +467,11 @@ head -3 ours
 test ! -s ours
 verify /dev/mapper/t --size=16M --verify_only=1
 dmsetup remove t
-""", profile="none", cpus=2, push=[HELPERS])
+""", **QUICK, push=helpers)
     assert result.ok, result.output
 
 
-def test_read_only_tables_write_nothing(lab_run):
+def test_read_only_tables_write_nothing(lab_run, helpers):
     """After a crash: what is there can be read, and the device stays as it is, byte for byte and zone for zone."""
     result = lab_run(START + COPY + """
 for i in 0 1; do null nullb$i size=64; done
@@ -380,7 +481,7 @@ numbered 0 2048 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status
 sync /dev/mapper/t
 copy /dev/nullb0 /dev/nullb1
 dmsetup remove t
-sum() { dd if=/dev/nullb1 bs=1M status=none | md5sum; blkzone report /dev/nullb1 | md5sum; }
+sum() { ./blocks sum /dev/nullb1; blkzone report /dev/nullb1 | md5sum; }
 sum > before
 dmsetup create t --readonly --table "$(table /dev/nullb1 lanes 1)"
 dmsetup status t | grep 'mtftl read-only'
@@ -397,11 +498,11 @@ dmsetup status t | grep 'mtftl rw'
 test $(judge /dev/mapper/t 0 2048) = 0
 dmsetup remove t
 mtftl check /dev/nullb1
-""", profile="none", push=[HELPERS])
+""", **QUICK, push=helpers)
     assert result.ok, result.output
 
 
-def test_a_device_that_hangs_blocks_no_other(lab_run):
+def test_a_device_that_hangs_blocks_no_other(lab_run, helpers):
     """One drive does not answer, and its table is being removed: another is mounted, suspended and removed."""
     result = lab_run(START + """
 for i in 0 1; do null nullb$i size=64; mtftl format --op 30% /dev/nullb$i > /dev/null; done
@@ -419,11 +520,11 @@ timeout 20 dmsetup resume u
 timeout 20 dmsetup remove u
 dmsetup resume layer
 wait $job
-""", profile="none", cpus=2, push=[HELPERS], timeout=150)
+""", **QUICK, push=helpers, timeout=150)
     assert result.ok, result.output
 
 
-def test_a_suspend_without_flush_waits_for_no_device(lab_run):
+def test_a_suspend_without_flush_waits_for_no_device(lab_run, helpers):
     """The drive hangs: writes, flushes and discards that wait go back to device-mapper, until the resume."""
     result = lab_run(START + """
 null nullb0 size=160
@@ -455,11 +556,11 @@ for turn in 1 2 3; do
 done
 dmsetup remove t
 mtftl check /dev/mapper/layer
-""", profile="none", cpus=2, push=[HELPERS], timeout=200)
+""", profile="none", cpus=2, push=helpers, timeout=200)
     assert result.ok, result.output
 
 
-def test_nothing_is_written_while_suspended(lab_run):
+def test_nothing_is_written_while_suspended(lab_run, helpers):
     """Also without a flush: lanes, GC and checkpoints stop until the resume."""
     result = lab_run(START + """
 null nullb0 size=96
@@ -485,11 +586,11 @@ done
 test "$(field victims t)" -gt 0
 dmsetup remove t
 mtftl check /dev/nullb0
-""", profile="none", cpus=2, push=[HELPERS], timeout=200)
+""", profile="none", cpus=2, push=helpers, timeout=200)
     assert result.ok, result.output
 
 
-def test_discards_cost_no_checkpoint_for_each_victim(lab_run):
+def test_discards_cost_no_checkpoint_for_each_victim(lab_run, helpers):
     """GC logs those of its victims again, as long as that writes less than a checkpoint would."""
     result = lab_run(START + """
 null nullb0 size=160
@@ -512,11 +613,11 @@ dmsetup create t --table "$line"
 dd if=/dev/mapper/t bs=64k iflag=direct status=none | md5sum | cmp - before
 dmsetup remove t
 mtftl check /dev/nullb0
-""", profile="none", cpus=2, push=[HELPERS], timeout=300)
+""", **QUICK, push=helpers, timeout=300)
     assert result.ok, result.output
 
 
-def test_a_cpu_that_is_taken_stops_no_flush(lab_run):
+def test_a_cpu_that_is_taken_stops_no_flush(lab_run, helpers):
     """A real-time task takes CPU 1 for itself: lane 1's writer works elsewhere, and flushes end."""
     result = lab_run(START + """
 mtftl format --op 30% /dev/nvme0n1 > /dev/null
@@ -542,12 +643,14 @@ wait $guard
 echo 950000 > /proc/sys/kernel/sched_rt_runtime_us
 test $((${after%.*} - ${before%.*})) -le 5
 dmsetup remove t
-""", clock="virtual", profile="tlc", cpus=2, push=[HELPERS], timeout=200, device=SMALL)
+""", clock="virtual", profile="tlc", cpus=2, push=helpers, timeout=200, device=SMALL)
     assert result.ok, result.output
 
 
-def test_hibernation_takes_everything_along(lab_run, tmp_path):
+def test_hibernation_takes_everything_along(lab_run, helpers, pytestconfig, tmp_path):
     """Under load, with GC at work: nothing is written after the image is taken, nor before what wakes up goes on."""
+    if pytestconfig.getoption("--kernel") in debugkernel.FLAVOURS:
+        pytest.skip("the debug kernels cannot swap")
     with (tmp_path / "swap").open("wb") as swap:
         swap.truncate(2 << 30)
     result = lab_run(START + """
@@ -560,7 +663,6 @@ for drive in /dev/nvme0n1 /dev/nvme1n1; do
 done
 mtftl format --op 30% $zoned > /dev/null
 dmsetup create t --table "$(table $zoned lanes 2)"
-verify /dev/mapper/t --size=100% --rw=write --bs=128k --do_verify=0 --eta=never
 # Where the image goes: another drive.
 mkswap $other > /dev/null
 swapon $other
@@ -571,19 +673,24 @@ for turn in 1 2; do
 	fio --name=load --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --ioengine=io_uring --iodepth=16 \
 		--offset=32M --size=32M --time_based --runtime=100 --output=load.log --eta=never &
 	load=$!
-	verify /dev/mapper/t --size=16M --io_size=24M --randseed=$turn --do_verify=0 --eta=never
-	dmsetup message t 0 gc
+	verify /dev/mapper/t --size=16M --io_size=48M --randseed=$turn --do_verify=0 --eta=never
+	# GC has a lot to do, on slow dies: it would be at work all the while.
+	dmsetup message t 0 low_water 12
+	for die in 0 1 2 3; do flash 0x17 $die 2000; done
+	before=$(field victims t)
 	echo disk > /sys/power/state
-	echo woke up
-	verify /dev/mapper/t --size=16M --io_size=24M --randseed=$turn --verify_only=1 --eta=never
+	echo "woke up, $before victims before, $(field victims t) now, $(field free t) zones free"
+	flash 0x1f 0
+	verify /dev/mapper/t --size=16M --io_size=48M --randseed=$turn --verify_only=1 --eta=never
 	kill -INT $load
 	wait $load || true
 	dmsetup status t | grep -o 'mtftl rw'
+	test "$(field write_errors t)" = 0
 done
 dmesg | grep -c 'PM: hibernation: Image restored successfully\\|hibernation: hibernation exit'
 swapoff $other
 dmsetup remove t
 mtftl check $zoned
-""", profile="tlc", cpus=2, push=[HELPERS], timeout=400, device=SMALL, qemu=[
+""", profile="tlc", cpus=2, push=helpers, timeout=400, device=SMALL, qemu=[
         "-drive", f"file={tmp_path / 'swap'},if=none,id=swap,format=raw", "-device", "nvme,serial=swap,drive=swap"])
     assert result.ok, result.output

@@ -106,12 +106,12 @@ static void victims_gain_something_worth_it(void **state)
 	}
 }
 
-static struct mtftl_space space(u32 zones, u64 room, u32 moving, u32 moved)
+static struct mtftl_space_seen space(u32 zones, u64 room, u32 moving, u32 moved)
 {
-	return (struct mtftl_space){ zones, 1000, room, moving, moved };
+	return (struct mtftl_space_seen){ zones, 1000, room, 1, moving, moved };
 }
 
-static s64 credit(struct mtftl_space space)
+static s64 credit(struct mtftl_space_seen space)
 {
 	return mtftl_rate_credit(&space, 5);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * As much of the kernel as recover.c and super.c need, for a single thread on the host: no locks,
+ * As much of the kernel as recover.c, checkpoint.c, log.c and walk.c need, for a single thread on the host: no locks,
  * no waiting, memory from malloc. The device is up to who includes this: see fuzz_recover.c.
  */
 #ifndef MTFTL_TESTS_KERNEL_H
@@ -30,6 +30,8 @@ struct bio_list { void *head, *tail; };
 struct bio_vec { void *unused; };
 struct bvec_iter { sector_t bi_sector; unsigned int bi_size; };
 struct bio { struct bvec_iter bi_iter; blk_status_t bi_status; };
+struct completion { int unused; };
+struct dm_target;
 struct work_struct { int unused; };
 struct workqueue_struct;
 struct delayed_work { struct work_struct work; };
@@ -60,7 +62,6 @@ enum req_op { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_ZONE_RESET, REQ_OP_ZONE_FINISH }
 #define __printf(at, first)	__attribute__((format(printf, at, first)))
 #define ____cacheline_aligned_in_smp
 #define fallthrough		__attribute__((fallthrough))
-#define unlikely(x)		(x)
 #define READ_ONCE(x)		(x)
 #define WRITE_ONCE(x, value)	((x) = (value))
 #define BUILD_BUG_ON(condition)	_Static_assert(!(condition), #condition)
@@ -92,6 +93,13 @@ enum req_op { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_ZONE_RESET, REQ_OP_ZONE_FINISH }
 #define atomic64_read(v)		((v)->counter)
 #define atomic64_set(v, n)		((v)->counter = (s64)(n))
 #define atomic64_inc_return(v)		(++(v)->counter)
+#define atomic64_sub(n, v)		((void)((v)->counter -= (n)))
+#define wait_event(queue, condition)	((void)sizeof(queue), (void)(condition))
+
+#define mutex_init(lock)		((void)(lock))
+#define INIT_WORK(work, run)		((void)(work), (void)(run))
+#define unlikely(x)			(x)
+#define dm_per_bio_data(bio, size)	((void)(size), (void *)(bio))
 
 #define kfree(p)			free(p)
 #define kvfree(p)			free(p)
@@ -184,6 +192,26 @@ static inline bool queue_work(struct workqueue_struct *wq, struct work_struct *w
 	(void)wq;
 	(void)work;
 	return true;
+}
+
+#define WQ_MEM_RECLAIM	0u
+
+static inline struct workqueue_struct *alloc_ordered_workqueue(const char *format, u32 flags,
+							       const char *name)
+{
+	(void)format;
+	(void)flags;
+	return (void *)name;
+}
+
+static inline void flush_workqueue(struct workqueue_struct *wq)
+{
+	(void)wq;
+}
+
+static inline void destroy_workqueue(struct workqueue_struct *wq)
+{
+	(void)wq;
 }
 
 static inline void bio_endio(struct bio *bio)

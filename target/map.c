@@ -1,41 +1,71 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The map: logical block -> page of the device, slot of a buffer, unmapped, lost.
+ * The map: see map.h.
  *
- * Every change of an entry, of the slot that it points to and of the zones' valid
- * counts is one step under the lock of the entry's shard, taken with interrupts
- * off. Readers look without a lock; who follows an entry to a slot takes the lock.
+ * Every change of an entry, of the slot that it points to and of the zones' valid counts is one
+ * step under the lock of the entry's shard.
  *
  * Order. A unit's number is drawn before its slots are taken (mtftl_map_take), and a
  * slot that was taken is never overwritten: a newer write gets a new slot, which is
  * published before its own unit draws a number. So the higher number is the newer data.
  */
-#include "ftl.h"
+#include "map.h"
 
 #include <linux/highmem.h>
+#include <linux/slab.h>
 #include <linux/vmalloc.h>
+
+#include "device.h"
+#include "seq.h"
+
+#define NR_SHARDS	512	/* chunks of the map are spread over them */
+
+struct mtftl_map_shard {
+	spinlock_t lock;	/* entries of its chunks, the slots they point to */
+} ____cacheline_aligned_in_smp;
 
 int mtftl_map_alloc(struct mtftl *ftl)
 {
-	size_t bytes = array_size(ftl->logical_blocks, sizeof(u32));
+	size_t bytes = array_size(ftl->config.logical_blocks, sizeof(u32));
+	struct mtftl_map *map = kzalloc(sizeof(*map), GFP_KERNEL);
 	unsigned int i;
 
-	ftl->map = vmalloc(bytes);
-	ftl->shards = kvcalloc(MTFTL_NR_SHARDS, sizeof(*ftl->shards), GFP_KERNEL);
-	if (!ftl->map || !ftl->shards)
+	if (!map)
 		return -ENOMEM;
-	memset(ftl->map, 0xff, bytes);
-	for (i = 0; i < MTFTL_NR_SHARDS; i++)
-		spin_lock_init(&ftl->shards[i].lock);
+	ftl->map = map;
+	map->entries = vmalloc(bytes);
+	map->shards = kvcalloc(NR_SHARDS, sizeof(*map->shards), GFP_KERNEL);
+	map->valid = kvcalloc(ftl->config.nr_zones, sizeof(*map->valid), GFP_KERNEL);
+	if (!map->entries || !map->shards || !map->valid)
+		return -ENOMEM;
+	memset(map->entries, 0xff, bytes);
+	for (i = 0; i < NR_SHARDS; i++)
+		spin_lock_init(&map->shards[i].lock);
 	return 0;
 }
 
 void mtftl_map_free(struct mtftl *ftl)
 {
-	vfree(ftl->map);
-	kvfree(ftl->shards);
+	struct mtftl_map *map = ftl->map;
+
+	if (!map)
+		return;
+	vfree(map->entries);
+	kvfree(map->shards);
+	kvfree(map->valid);
+	kfree(map);
 	ftl->map = NULL;
-	ftl->shards = NULL;
+}
+
+u64 mtftl_map_bytes(const struct mtftl *ftl)
+{
+	return ftl->config.logical_blocks * sizeof(*ftl->map->entries) +
+	       ftl->config.nr_zones * sizeof(*ftl->map->valid);
+}
+
+static struct mtftl_map_shard *lba_shard(struct mtftl *ftl, u32 lba)
+{
+	return &ftl->map->shards[(lba >> MTFTL_CHUNK_SHIFT) % NR_SHARDS];
 }
 
 /* One block between a bio, which advances, and memory. */
@@ -65,17 +95,17 @@ void mtftl_bio_to_slot(struct bio *bio, void *data)
 /* Its newest data is buffered and not in flight yet: overwrite it where it is. */
 bool mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio)
 {
-	struct mtftl_shard *shard = mtftl_shard(ftl, lba);
+	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
 	struct mtftl_slot *slot;
 	unsigned long flags;
 	bool done = false;
 	void *data;
 	u32 value;
 
-	if (!mtftl_is_slot(READ_ONCE(ftl->map[lba])))
+	if (!mtftl_is_slot(mtftl_map_look(ftl, lba)))
 		return false;
 	spin_lock_irqsave(&shard->lock, flags);
-	value = ftl->map[lba];
+	value = ftl->map->entries[lba];
 	if (mtftl_is_slot(value)) {
 		slot = mtftl_slot(ftl, value, &data);
 		if (slot->state == MTFTL_SLOT_FILLED) {
@@ -87,10 +117,15 @@ bool mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio)
 	return done;
 }
 
+static void add_page(struct mtftl *ftl, u32 page)
+{
+	atomic_inc(&ftl->map->valid[mtftl_page_zone(ftl, page)].blocks);
+}
+
 static void drop_page(struct mtftl *ftl, u32 value)
 {
 	if (mtftl_is_page(value))
-		atomic_dec(&mtftl_page_zone(ftl, value)->valid);
+		atomic_dec(&ftl->map->valid[mtftl_page_zone(ftl, value)].blocks);
 }
 
 /*
@@ -100,14 +135,14 @@ static void drop_page(struct mtftl *ftl, u32 value)
  */
 void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 value)
 {
-	struct mtftl_shard *shard = mtftl_shard(ftl, lba);
+	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
 	struct mtftl_slot *older = NULL;
 	void *from, *to = NULL;
 	unsigned long flags;
 	u32 old;
 
 	spin_lock_irqsave(&shard->lock, flags);
-	old = ftl->map[lba];
+	old = ftl->map->entries[lba];
 	if (mtftl_is_slot(old))
 		older = mtftl_slot(ftl, old, &to);
 	if (older && older->state == MTFTL_SLOT_FILLED) {
@@ -118,7 +153,7 @@ void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 
 		slot->lba = lba;
 		slot->prev = old;
 		drop_page(ftl, old);
-		WRITE_ONCE(ftl->map[lba], value);
+		WRITE_ONCE(ftl->map->entries[lba], value);
 	}
 	/* Pairs with the writer's acquire: it composes only what was published. */
 	smp_store_release(&slot->state, MTFTL_SLOT_FILLED);
@@ -132,7 +167,7 @@ void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 
 bool mtftl_map_take(struct mtftl *ftl, struct mtftl_slot *slot, u32 value)
 {
 	u32 lba = slot->lba;
-	struct mtftl_shard *shard;
+	struct mtftl_map_shard *shard;
 	unsigned long flags;
 	bool live;
 
@@ -140,9 +175,9 @@ bool mtftl_map_take(struct mtftl *ftl, struct mtftl_slot *slot, u32 value)
 		WRITE_ONCE(slot->state, MTFTL_SLOT_DONE);
 		return false;
 	}
-	shard = mtftl_shard(ftl, lba);
+	shard = lba_shard(ftl, lba);
 	spin_lock_irqsave(&shard->lock, flags);
-	live = ftl->map[lba] == value;
+	live = ftl->map->entries[lba] == value;
 	WRITE_ONCE(slot->state, live ? MTFTL_SLOT_IN_FLIGHT : MTFTL_SLOT_DONE);
 	spin_unlock_irqrestore(&shard->lock, flags);
 	return live;
@@ -155,17 +190,17 @@ bool mtftl_map_take(struct mtftl *ftl, struct mtftl_slot *slot, u32 value)
  */
 void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page)
 {
-	struct mtftl_shard *shard = mtftl_shard(ftl, lba);
+	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
 	struct mtftl_slot *slot, *newer;
 	unsigned long flags;
 	u32 at;
 
 	slot = mtftl_slot(ftl, value, NULL);
 	spin_lock_irqsave(&shard->lock, flags);
-	at = ftl->map[lba];
+	at = ftl->map->entries[lba];
 	if (at == value) {
-		WRITE_ONCE(ftl->map[lba], page);
-		atomic_inc(&mtftl_page_zone(ftl, page)->valid);
+		WRITE_ONCE(ftl->map->entries[lba], page);
+		add_page(ftl, page);
 	} else {
 		while (mtftl_is_slot(at)) {
 			newer = mtftl_slot(ftl, at, NULL);
@@ -184,13 +219,13 @@ void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page)
 /* Read a block out of the buffer; false: it is not there any more, look again. */
 bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio)
 {
-	struct mtftl_shard *shard = mtftl_shard(ftl, lba);
+	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
 	unsigned long flags;
 	bool hit;
 	void *data;
 
 	spin_lock_irqsave(&shard->lock, flags);
-	hit = ftl->map[lba] == value;
+	hit = ftl->map->entries[lba] == value;
 	if (hit) {
 		mtftl_slot(ftl, value, &data);
 		copy_block(bio, data, true);
@@ -207,24 +242,24 @@ bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio)
  */
 bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec)
 {
-	struct mtftl_shard *shard = mtftl_shard(ftl, rec->lba);
+	struct mtftl_map_shard *shard = lba_shard(ftl, rec->lba);
 	unsigned long flags;
 	bool cleared = false;
 	u32 i;
 
 	spin_lock_irqsave(&shard->lock, flags);
 	for (i = rec->lba; i < rec->lba + rec->nr_blocks; i++) {
-		u32 old = ftl->map[i];
+		u32 old = ftl->map->entries[i];
 
 		if (old == MTFTL_MAP_UNMAPPED)
 			continue;
 		drop_page(ftl, old);
-		WRITE_ONCE(ftl->map[i], MTFTL_MAP_UNMAPPED);
+		WRITE_ONCE(ftl->map->entries[i], MTFTL_MAP_UNMAPPED);
 		cleared = true;
 	}
 	if (cleared) {
-		rec->seq = atomic64_inc_return(&ftl->seq);
-		mtftl_range_log(ftl, rec);
+		rec->seq = mtftl_seq_draw(ftl);
+		mtftl_range_add(ftl, rec);
 	}
 	spin_unlock_irqrestore(&shard->lock, flags);
 	return cleared;
@@ -232,12 +267,12 @@ bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec)
 
 bool mtftl_map_points_to(struct mtftl *ftl, u32 lba, u32 page)
 {
-	struct mtftl_shard *shard = mtftl_shard(ftl, lba);
+	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
 	unsigned long flags;
 	bool live;
 
 	spin_lock_irqsave(&shard->lock, flags);
-	live = ftl->map[lba] == page;
+	live = ftl->map->entries[lba] == page;
 	spin_unlock_irqrestore(&shard->lock, flags);
 	return live;
 }
@@ -245,13 +280,13 @@ bool mtftl_map_points_to(struct mtftl *ftl, u32 lba, u32 page)
 /* GC wrote a copy: it counts only if nobody wrote or discarded the block meanwhile. */
 void mtftl_map_move(struct mtftl *ftl, u32 lba, u32 from, u32 to)
 {
-	struct mtftl_shard *shard = mtftl_shard(ftl, lba);
+	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
 	unsigned long flags;
 
 	spin_lock_irqsave(&shard->lock, flags);
-	if (ftl->map[lba] == from) {
-		WRITE_ONCE(ftl->map[lba], to);
-		atomic_inc(&mtftl_page_zone(ftl, to)->valid);
+	if (ftl->map->entries[lba] == from) {
+		WRITE_ONCE(ftl->map->entries[lba], to);
+		add_page(ftl, to);
 		drop_page(ftl, from);
 	}
 	spin_unlock_irqrestore(&shard->lock, flags);
@@ -260,28 +295,38 @@ void mtftl_map_move(struct mtftl *ftl, u32 lba, u32 from, u32 to)
 /* The page cannot be read: its block reads as an error until it is written again. */
 bool mtftl_map_lose(struct mtftl *ftl, u32 lba, u32 page, u64 *seq)
 {
-	struct mtftl_shard *shard = mtftl_shard(ftl, lba);
+	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
 	unsigned long flags;
 	bool lost;
 
 	spin_lock_irqsave(&shard->lock, flags);
-	lost = ftl->map[lba] == page;
+	lost = ftl->map->entries[lba] == page;
 	if (lost) {
 		drop_page(ftl, page);
-		WRITE_ONCE(ftl->map[lba], MTFTL_MAP_LOST);
-		*seq = atomic64_inc_return(&ftl->seq);
+		WRITE_ONCE(ftl->map->entries[lba], MTFTL_MAP_LOST);
+		*seq = mtftl_seq_draw(ftl);
 	}
 	spin_unlock_irqrestore(&shard->lock, flags);
 	return lost;
 }
 
-/* What the map would say without the buffers, for a checkpoint. */
-u32 mtftl_map_durable(struct mtftl *ftl, u32 lba)
+/* What one entry would say without the buffers. */
+static u32 durable(struct mtftl *ftl, u32 lba)
 {
-	u32 at = ftl->map[lba];
+	u32 at = ftl->map->entries[lba];
 
-	lockdep_assert_held(&mtftl_shard(ftl, lba)->lock);
 	while (mtftl_is_slot(at))
 		at = mtftl_slot(ftl, at, NULL)->prev;
 	return at;
+}
+
+void mtftl_map_durable(struct mtftl *ftl, u32 lba, u32 nr, __le32 *out)
+{
+	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
+	u32 i;
+
+	spin_lock_irq(&shard->lock);
+	for (i = 0; i < nr; i++)
+		out[i] = cpu_to_le32(durable(ftl, lba + i));
+	spin_unlock_irq(&shard->lock);
 }

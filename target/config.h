@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What is fixed while a table is in force: what it asked for, as far as the device allows it, and
+ * what follows from both. table.c fills it in before anybody else runs; all may read it.
+ * Only low_water and gc_policy change later, by message: with WRITE_ONCE().
+ */
+#ifndef MTFTL_CONFIG_H
+#define MTFTL_CONFIG_H
+
+#include "policy.h"
+#include "unit.h"
+
+#define MTFTL_CHUNK_SHIFT	10	/* map entries that share a lock for certain */
+#define MTFTL_BUFFER_ORDER	5	/* memory for blocks comes 32 pages at a time */
+
+struct mtftl_config {
+	/* Of the device, in blocks. */
+	u32 nr_zones;
+	u32 zone_shift;
+	u32 capacity;
+	bool ragged;		/* and some sectors, which nobody writes: full zones are finished */
+	u64 logical_blocks;
+	u32 seed;
+	u32 unit_max;		/* payload of the largest unit */
+
+	/* Of the table. */
+	u32 nr_lanes;
+	u32 lane_shift;		/* slots of a lane's array */
+	u32 buffer_entries;	/* of all lanes together */
+	u32 write_unit;
+	const struct mtftl_victim_policy *gc_policy;
+	bool hot_cold;
+	bool append;
+	u32 low_water;		/* zones: GC runs below */
+
+	/* Zones that users cannot take. */
+	u32 reserve;
+	u32 kept;		/* of them: for what is buffered */
+	u32 flush_zones;	/* of them: for flushes, though nothing is buffered */
+	struct mtftl_budget budget;
+	u64 log_limit;		/* numbers drawn between two checkpoints */
+};
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The drive below: its geometry in pages, synchronous I/O, who reads from it, whether it may be
+ * written to, and the counters of all that is done with it.
+ *
+ * read_only, paused and giving_back are flags that anybody may look at; they are set here only.
+ * Counters are per CPU and only ever added to. mtftl_set_read_only() may be called in any context,
+ * what does I/O or waits only where sleeping is allowed.
+ */
+#ifndef MTFTL_DEVICE_H
+#define MTFTL_DEVICE_H
+
+#include <linux/blkdev.h>
+#include <linux/device-mapper.h>
+#include <linux/srcu.h>
+
+#include "compat.h"
+#include "event.h"
+#include "ftl.h"
+
+#define MTFTL_BLOCK_SECTORS	(MTFTL_BLOCK_SIZE >> SECTOR_SHIFT)
+#define MTFTL_LAST_HOPE		(5 * HZ)	/* nothing moves for so long: the end */
+#define MTFTL_MAX_FAILURES	4	/* zones in a row that fail a write: the device is gone */
+
+#define mtftl_err(ftl, fmt, ...)	DMERR("%s: " fmt, (ftl)->device->dm->name, ##__VA_ARGS__)
+#define mtftl_warn(ftl, fmt, ...)	DMWARN("%s: " fmt, (ftl)->device->dm->name, ##__VA_ARGS__)
+#define mtftl_info(ftl, fmt, ...)	DMINFO("%s: " fmt, (ftl)->device->dm->name, ##__VA_ARGS__)
+
+struct mtftl_cpu_stats {
+	u64 user_writes, user_overwrites, user_reads, buffer_reads, user_trims;	/* blocks */
+	u64 data_blocks, gc_blocks, meta_blocks;			/* to flash */
+	u64 sent, landed, taken;	/* writes, of any kind; taken: landed without an error */
+	u64 units, waits, flushes, read_errors, write_errors, lost_blocks, victims, checkpoints;
+};
+
+struct mtftl_device {
+	struct dm_dev *dm;
+	struct block_device *bdev;
+	struct mtftl_cpu_stats __percpu *stats;
+	struct srcu_struct readers;	/* from the look at the map on: see read.c */
+	bool readers_counted;
+	bool read_only;			/* nothing can be written any more */
+	bool paused;			/* nothing more is sent to it */
+	bool giving_back;		/* bios that would wait go back to device-mapper */
+	struct mtftl_event turned_read_only;
+};
+
+/* Per bio, from device-mapper. */
+struct mtftl_bio {
+	u64 since;		/* writes that wait: ns */
+	int reader;		/* reads of the device: what to leave by */
+	bool reads;
+};
+
+static inline struct mtftl_bio *mtftl_bio(struct bio *bio)
+{
+	return dm_per_bio_data(bio, sizeof(struct mtftl_bio));
+}
+
+int mtftl_device_open(struct mtftl *ftl, struct dm_target *ti, const char *path);
+void mtftl_device_close(struct mtftl *ftl, struct dm_target *ti);
+int mtftl_device_prepare(struct mtftl *ftl);
+void mtftl_device_unprepare(struct mtftl *ftl);
+void mtftl_wait_readers(struct mtftl *ftl);
+
+#define mtftl_count(ftl, field, n)	this_cpu_add((ftl)->device->stats->field, n)
+void mtftl_stats_sum(struct mtftl *ftl, struct mtftl_cpu_stats *sum);
+u64 mtftl_taken(struct mtftl *ftl);
+bool mtftl_all_landed(struct mtftl *ftl);
+
+static inline bool mtftl_is_read_only(const struct mtftl *ftl)
+{
+	return READ_ONCE(ftl->device->read_only);
+}
+
+static inline bool mtftl_is_paused(const struct mtftl *ftl)
+{
+	return READ_ONCE(ftl->device->paused);
+}
+
+void mtftl_set_read_only(struct mtftl *ftl, const char *why);
+void mtftl_device_begin(struct mtftl *ftl, bool read_only);
+void mtftl_device_give_up(struct mtftl *ftl);
+void mtftl_device_pause(struct mtftl *ftl, bool pause);
+void mtftl_device_give_back(struct mtftl *ftl, bool give_back);
+void mtftl_give_back(struct bio *bio);
+
+static inline sector_t mtftl_page_sector(u32 page)
+{
+	return (sector_t)page * MTFTL_BLOCK_SECTORS;
+}
+
+static inline u32 mtftl_page_zone(const struct mtftl *ftl, u32 page)
+{
+	return page >> ftl->config.zone_shift;
+}
+
+static inline u32 mtftl_page_offset(const struct mtftl *ftl, u32 page)
+{
+	return page & ((1u << ftl->config.zone_shift) - 1);
+}
+
+static inline u32 mtftl_zone_page(const struct mtftl *ftl, u32 zone)
+{
+	return zone << ftl->config.zone_shift;
+}
+
+/* BLK_STS_MEDIUM and BLK_STS_PROTECTION: what was there is lost. Any other error may pass. */
+static inline bool mtftl_medium_says(int error)
+{
+	return error == -ENODATA || error == -EILSEQ;
+}
+
+int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr);
+int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr_blocks);
+int mtftl_zone_mgmt(struct mtftl *ftl, u32 zone, enum req_op op);
+bool mtftl_zone_is_offline(struct mtftl *ftl, u32 zone);
+bool mtftl_device_answers(struct mtftl *ftl, void *block);
+
+#endif

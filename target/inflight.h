@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Bios or units in flight, and one for who waits for them. Taking and dropping: any context.
+ */
+#ifndef MTFTL_INFLIGHT_H
+#define MTFTL_INFLIGHT_H
+
+#include <linux/atomic.h>
+#include <linux/completion.h>
+
+struct mtftl_inflight {
+	atomic_t count;
+	struct completion done;
+};
+
+static inline void mtftl_inflight_begin(struct mtftl_inflight *inflight)
+{
+	atomic_set(&inflight->count, 1);
+	reinit_completion(&inflight->done);
+}
+
+static inline void mtftl_inflight_get(struct mtftl_inflight *inflight)
+{
+	atomic_inc(&inflight->count);
+}
+
+static inline void mtftl_inflight_put(struct mtftl_inflight *inflight)
+{
+	if (atomic_dec_and_test(&inflight->count))
+		complete(&inflight->done);
+}
+
+/* Sleeps. */
+static inline void mtftl_inflight_wait(struct mtftl_inflight *inflight)
+{
+	mtftl_inflight_put(inflight);
+	wait_for_completion_io(&inflight->done);
+}
+
+#endif

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who has which device, and what happens to the machine: see target.h. A stop drains, checkpoints
+ * and says clean; it happens when another table takes over, before a reboot, and before
+ * hibernation.
+ *
+ * mounts_lock protects the list of those that have a device, not across I/O.
+ */
+#include <linux/platform_device.h>
+#include <linux/reboot.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/suspend.h>
+
+#include "gc.h"
+#include "log.h"
+#include "target.h"
+
+#define WORKS_WAIT	(60 * HZ)	/* for devices that hang */
+
+static LIST_HEAD(mounts);
+static DEFINE_MUTEX(mounts_lock);	/* mounts, and what works do */
+static atomic_t works;			/* that tell_all() waits for */
+static DECLARE_WAIT_QUEUE_HEAD(works_wait);
+
+/* Unless another mtftl device has it. */
+static int claim(struct mtftl_target *target)
+{
+	struct mapped_device *md = dm_table_get_md(target->ti->table);
+	struct mtftl_target *other;
+	int r = 0;
+
+	mutex_lock(&mounts_lock);
+	list_for_each_entry(other, &mounts, claimed)
+		if (other->ftl.device->bdev == target->ftl.device->bdev &&
+		    !READ_ONCE(other->handed_over) && dm_table_get_md(other->ti->table) != md)
+			r = -EBUSY;
+	if (!r && list_empty(&target->claimed))
+		list_add(&target->claimed, &mounts);
+	mutex_unlock(&mounts_lock);
+	if (r)
+		mtftl_err(&target->ftl, "in use by another mtftl device, expected one for each device");
+	return r;
+}
+
+void mtftl_disclaim(struct mtftl_target *target)
+{
+	mutex_lock(&mounts_lock);
+	list_del_init(&target->claimed);
+	mutex_unlock(&mounts_lock);
+}
+
+/* Of the same name. Device-mapper does one thing at a time to a name: it stays while we look. */
+static struct mtftl_target *predecessor(struct mtftl_target *target)
+{
+	struct mtftl_target *other, *found = NULL;
+
+	mutex_lock(&mounts_lock);
+	list_for_each_entry(other, &mounts, claimed)
+		if (other != target && other->ftl.device->bdev == target->ftl.device->bdev &&
+		    !READ_ONCE(other->handed_over))
+			found = other;
+	mutex_unlock(&mounts_lock);
+	return found;
+}
+
+/*
+ * The table that this one replaces still holds what is not on flash: it stops first, and for
+ * good. Device-mapper destroys it only when this one is at work already.
+ */
+int mtftl_claim(struct mtftl_target *target)
+{
+	struct mtftl_target *other;
+	int r = claim(target);
+
+	while (!r && (other = predecessor(target))) {
+		mutex_lock(&other->life);
+		r = mtftl_quiesce(other, true);
+		if (!r)
+			WRITE_ONCE(other->handed_over, true);
+		mutex_unlock(&other->life);
+	}
+	return r;
+}
+
+static void work_ended(void)
+{
+	if (atomic_dec_and_test(&works))
+		wake_up_all(&works_wait);
+}
+
+/*
+ * What happens to the machine. Before a reboot users may go on until it stops: what they write
+ * must be looked for. What wakes up from hibernation has the map of when the image was taken, so
+ * nothing may be written from then on, also not while the image is. The time to stop is when users
+ * are frozen and devices are not yet: that is when drivers prepare.
+ */
+static enum {
+	MACHINE_REBOOTS,
+	MACHINE_HIBERNATES,
+	MACHINE_WOKE_UP,
+} machine;			/* what works do: one thing at a time */
+static bool hibernating;	/* from before users are frozen to after they are thawed */
+
+static void woke_up(struct mtftl_target *target)
+{
+	unsigned int flags = memalloc_noio_save();
+	struct mtftl *ftl = &target->ftl;
+
+	/* Somebody may have mounted the device while the machine slept. */
+	if (!mtftl_is_read_only(ftl) && !mtftl_log_is_ours(ftl))
+		mtftl_set_read_only(ftl, "the device was written to while the machine slept");
+	if (!target->suspended)
+		mtftl_go_on(target);
+	memalloc_noio_restore(flags);
+}
+
+static void machine_work(struct work_struct *work)
+{
+	struct mtftl_target *target = container_of(work, struct mtftl_target, machine_work);
+
+	mutex_lock(&target->life);
+	if (target->mounted && !target->handed_over) {
+		if (machine == MACHINE_WOKE_UP) {
+			woke_up(target);
+		} else if (machine == MACHINE_REBOOTS || !mtftl_is_paused(&target->ftl)) {
+			mtftl_quiesce(target, machine == MACHINE_HIBERNATES);
+			if (machine == MACHINE_HIBERNATES)
+				mtftl_pause(target);
+		}
+	}
+	mutex_unlock(&target->life);
+	work_ended();
+}
+
+void mtftl_machine_init_target(struct mtftl_target *target)
+{
+	INIT_LIST_HEAD(&target->claimed);
+	INIT_WORK(&target->machine_work, machine_work);
+}
+
+void mtftl_machine_forget(struct mtftl_target *target)
+{
+	mtftl_disclaim(target);
+	if (cancel_work_sync(&target->machine_work))
+		work_ended();
+}
+
+/* All at once: a device that hangs keeps no other waiting. */
+static int tell_all(int what)
+{
+	struct mtftl_target *target;
+
+	mutex_lock(&mounts_lock);
+	machine = what;
+	list_for_each_entry(target, &mounts, claimed) {
+		atomic_inc(&works);
+		if (!queue_work(system_unbound_wq, &target->machine_work))
+			atomic_dec(&works);
+	}
+	mutex_unlock(&mounts_lock);
+	if (wait_event_timeout(works_wait, !atomic_read(&works), WORKS_WAIT))
+		return 0;
+	DMERR("a device does not answer");
+	return -EBUSY;
+}
+
+static int reboot_event(struct notifier_block *nb, unsigned long event, void *data)
+{
+	tell_all(MACHINE_REBOOTS);
+	return NOTIFY_DONE;
+}
+
+static int pm_event(struct notifier_block *nb, unsigned long event, void *data)
+{
+	if (event == PM_HIBERNATION_PREPARE)
+		hibernating = true;
+	if (event == PM_POST_HIBERNATION) {
+		hibernating = false;
+		tell_all(MACHINE_WOKE_UP);
+	}
+	return NOTIFY_DONE;
+}
+
+static int pm_prepare(struct device *dev)
+{
+	return hibernating ? tell_all(MACHINE_HIBERNATES) : 0;
+}
+
+static struct notifier_block reboot_notifier = {
+	.notifier_call = reboot_event,
+};
+
+static struct notifier_block pm_notifier = {
+	.notifier_call = pm_event,
+};
+
+static const struct dev_pm_ops pm_ops = {
+	.prepare = pm_prepare,
+};
+
+static struct platform_driver pm_driver = {
+	.driver = {
+		.name = "dm-mtftl",
+		.pm = &pm_ops,
+	},
+};
+
+static struct platform_device *pm_device;
+
+static int __init pm_init(void)
+{
+	int r = platform_driver_register(&pm_driver);
+
+	if (r)
+		return r;
+	pm_device = platform_device_register_simple("dm-mtftl", PLATFORM_DEVID_NONE, NULL, 0);
+	if (IS_ERR(pm_device)) {
+		platform_driver_unregister(&pm_driver);
+		return PTR_ERR(pm_device);
+	}
+	return register_pm_notifier(&pm_notifier);
+}
+
+static void pm_exit(void)
+{
+	unregister_pm_notifier(&pm_notifier);
+	platform_device_unregister(pm_device);
+	platform_driver_unregister(&pm_driver);
+}
+
+int __init mtftl_machine_init(void)
+{
+	int r = pm_init();
+
+	if (r)
+		return r;
+	r = register_reboot_notifier(&reboot_notifier);
+	if (r)
+		pm_exit();
+	return r;
+}
+
+void mtftl_machine_exit(void)
+{
+	unregister_reboot_notifier(&reboot_notifier);
+	pm_exit();
+}

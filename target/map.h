@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The map: logical block -> page of the device, slot of a buffer, unmapped, lost; and how many
+ * blocks of each zone it points to.
+ *
+ * Looking takes no lock, in any context; who follows an entry to a slot asks the map to copy. All
+ * that changes an entry runs under the lock of the entry's shard, with interrupts off, and may be
+ * called in any context. mtftl_map_set() and mtftl_map_count() are for mounting, alone.
+ */
+#ifndef MTFTL_MAP_H
+#define MTFTL_MAP_H
+
+#include <linux/atomic.h>
+#include <linux/bio.h>
+
+#include "ftl.h"
+#include "pending.h"
+#include "pool.h"
+
+struct mtftl_map_valid {
+	atomic_t blocks;
+} ____cacheline_aligned_in_smp;		/* lanes write to zones of their own */
+
+struct mtftl_map {
+	u32 *entries;
+	struct mtftl_map_shard *shards;
+	struct mtftl_map_valid *valid;	/* by zone */
+};
+
+int mtftl_map_alloc(struct mtftl *ftl);
+void mtftl_map_free(struct mtftl *ftl);
+/* Bytes for each block and for each zone. */
+u64 mtftl_map_bytes(const struct mtftl *ftl);
+
+static inline u32 mtftl_map_look(const struct mtftl *ftl, u32 lba)
+{
+	return READ_ONCE(ftl->map->entries[lba]);
+}
+
+static inline u32 mtftl_map_valid(const struct mtftl *ftl, u32 zone)
+{
+	return max(atomic_read(&ftl->map->valid[zone].blocks), 0);
+}
+
+/* Users: into the buffers */
+void mtftl_bio_to_slot(struct bio *bio, void *data);
+bool mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio);
+void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 value);
+bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio);
+bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec);
+
+/* Writers: out of them */
+bool mtftl_map_take(struct mtftl *ftl, struct mtftl_slot *slot, u32 value);
+void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page);
+
+/* GC */
+bool mtftl_map_points_to(struct mtftl *ftl, u32 lba, u32 page);
+void mtftl_map_move(struct mtftl *ftl, u32 lba, u32 from, u32 to);
+bool mtftl_map_lose(struct mtftl *ftl, u32 lba, u32 page, u64 *seq);
+
+/* Checkpoints: @nr entries of one chunk as they would be without the buffers. */
+void mtftl_map_durable(struct mtftl *ftl, u32 lba, u32 nr, __le32 *out);
+
+/* Mounting */
+static inline void mtftl_map_set(struct mtftl *ftl, u32 lba, u32 value)
+{
+	ftl->map->entries[lba] = value;
+}
+
+static inline void mtftl_map_count(struct mtftl *ftl, u32 zone)
+{
+	atomic_inc(&ftl->map->valid[zone].blocks);
+}
+
+#endif

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Streams: see stream.h. Closing a zone is work of zones->wq, one at a time.
+ */
+#include "stream.h"
+
+#include <linux/slab.h>
+
+#include "footer.h"
+#include "pool.h"
+#include "seq.h"
+#include "space.h"
+
+struct mtftl_footer_buf {
+	struct list_head list;		/* zones->lock */
+	struct mtftl_footer footer;
+	bool complete;			/* lists every unit */
+	void *stream;
+};
+
+struct mtftl_streams {
+	struct mtftl_stream *gc;
+	struct list_head footer_bufs;	/* free ones; zones->lock */
+	void *close_buf;		/* zones->wq */
+	atomic_t failed_zones;		/* since the last write that succeeded */
+	struct mtftl_event opened;
+	struct mtftl_stream all[];	/* budget.user_streams, then GC's */
+};
+
+/* Budget and reserve, in one place. */
+static bool may_open_empty(struct mtftl *ftl, enum mtftl_right right)
+{
+	const struct mtftl_config *config = &ftl->config;
+	struct mtftl_zones *zones = ftl->zones;
+	u32 empty = zones->count[MTFTL_ZONE_EMPTY];
+	u32 kept = 0;
+
+	lockdep_assert_held(&zones->lock);
+	/* GC can always open its zone: else nothing would ever become free again. */
+	if (right != MTFTL_RIGHT_GC && !ftl->streams->gc->zone && !config->budget.gc_shares)
+		kept = 1;
+	if (zones->in_use + kept >= config->budget.data_zones)
+		return false;
+	/* Users have their limit at the door of the buffers. The last zone is for flushes. */
+	switch (right) {
+	case MTFTL_RIGHT_USER:
+		return empty > (zones->no_victim ? config->reserve : 0);
+	case MTFTL_RIGHT_URGENT:
+		return empty > 0;
+	case MTFTL_RIGHT_GC:
+		break;
+	}
+	return empty > (mtftl_pool_is_empty(ftl) ? config->flush_zones : config->kept);
+}
+
+/* For a stream without one. False: no zone for @right. */
+static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right)
+{
+	struct mtftl *ftl = stream->ftl;
+	struct mtftl_zones *zones = ftl->zones;
+	struct mtftl_zone *zone;
+
+	lockdep_assert_held(&stream->lock);
+	spin_lock(&zones->lock);
+	/* Zones that an earlier mount left behind count against the budget already. */
+	zone = list_first_entry_or_null(&zones->list[MTFTL_ZONE_PARTIAL], struct mtftl_zone, list);
+	if (!zone && may_open_empty(ftl, right)) {
+		zone = mtftl_zones_least_worn(ftl);
+		zone->footer = list_first_entry_or_null(&ftl->streams->footer_bufs,
+							struct mtftl_footer_buf, list);
+		if (zone->footer) {
+			list_del_init(&zone->footer->list);
+			zone->footer->complete = true;
+			mtftl_footer_init(&zone->footer->footer, zone->footer->stream,
+					  zone->footer->footer.size);
+		}
+		zones->in_use++;
+	}
+	if (zone)
+		mtftl_zone_set_state(zone, MTFTL_ZONE_OPEN);
+	/* With its place in the budget: may_open_empty() looks at both. */
+	stream->zone = zone;
+	mtftl_zones_update_gate(ftl);
+	spin_unlock(&zones->lock);
+	if (!zone)
+		return false;
+
+	zone->append = ftl->config.append;
+	zone->closing = false;
+	/* Without a footer data may go up to the end. */
+	zone->limit = ftl->config.capacity;
+	if (zone->footer)
+		zone->limit -= mtftl_footer_reserve(ftl->config.capacity);
+	mtftl_event_tell(&ftl->streams->opened, ftl);
+	/* Others may share it, with lesser rights than who opened it: they may try again. */
+	mtftl_space_appeared(ftl);
+	return true;
+}
+
+static void queue_close(struct mtftl_zone *zone)
+{
+	queue_work(zone->ftl->zones->wq, &zone->close_work);
+}
+
+static void stream_close_zone(struct mtftl_stream *stream)
+{
+	struct mtftl_zones *zones = stream->ftl->zones;
+	struct mtftl_zone *zone = stream->zone;
+	bool idle;
+
+	lockdep_assert_held(&stream->lock);
+	spin_lock(&zones->lock);
+	mtftl_zone_set_state(zone, MTFTL_ZONE_CLOSING);
+	stream->zone = NULL;
+	spin_unlock(&zones->lock);
+
+	spin_lock_irq(&zone->lock);
+	zone->closing = true;
+	idle = !zone->in_flight;
+	spin_unlock_irq(&zone->lock);
+	if (idle)
+		queue_close(zone);
+}
+
+/*
+ * Blocks that a unit may take now, header included; 0: busy, or no zone for @right.
+ * Where fewer than @least are left the zone is closed and another one opened.
+ */
+static u32 stream_room(struct mtftl_stream *stream, u32 least, enum mtftl_right right,
+		       bool may_open)
+{
+	struct mtftl_zone *zone = stream->zone;
+	bool busy, close;
+	u32 room;
+
+	lockdep_assert_held(&stream->lock);
+	if (zone) {
+		spin_lock_irq(&zone->lock);
+		close = zone->broken || zone->wp + least > zone->limit;
+		/* Nothing but the zone append command orders writes to a zone on 6.1. */
+		busy = !zone->append && zone->in_flight;
+		room = zone->limit - zone->wp;
+		spin_unlock_irq(&zone->lock);
+		if (!close)
+			return busy ? 0 : room;
+		stream_close_zone(stream);
+	}
+	if (!may_open || !stream_open_zone(stream, right))
+		return 0;
+	zone = stream->zone;
+	if (zone->broken || zone->wp + least > zone->limit) {
+		stream_close_zone(stream);
+		return 0;
+	}
+	return zone->limit - zone->wp;
+}
+
+static struct mtftl_stream *try_stream(struct mtftl_stream *stream, u32 least,
+				       enum mtftl_right right, bool may_open, u32 *room)
+{
+	mutex_lock(&stream->lock);
+	*room = stream_room(stream, least, right, may_open);
+	if (*room)
+		return stream;
+	mutex_unlock(&stream->lock);
+	return NULL;
+}
+
+static struct mtftl_stream *try_streams(struct mtftl *ftl, unsigned int first, u32 least,
+					enum mtftl_right right, bool may_open, u32 *room)
+{
+	unsigned int i, nr = ftl->config.budget.user_streams;
+	struct mtftl_stream *stream = NULL;
+
+	for (i = 0; i < nr && !stream; i++)
+		stream = try_stream(&ftl->streams->all[(first + i) % nr], least, right, may_open,
+				    room);
+	return stream;
+}
+
+/* GC leaves room in users' zones to what is buffered, unless that fits into empty ones. */
+static bool may_share(struct mtftl *ftl, enum mtftl_right right)
+{
+	return right != MTFTL_RIGHT_GC ||
+	       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) >= ftl->config.kept ||
+	       mtftl_pool_is_empty(ftl);
+}
+
+/*
+ * A stream with room, locked, or NULL. Users try their own first, then the others'. While GC
+ * works, what is open is filled before another one is opened: half-filled zones are
+ * space that nobody can use. Where zones are short, or nothing can be gained, GC's too.
+ */
+struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, unsigned int first, u32 least,
+				       enum mtftl_right right, u32 *room)
+{
+	bool scarce = mtftl_space_is_gated(ftl) || READ_ONCE(ftl->zones->no_victim);
+	bool shares = may_share(ftl, right);
+	bool mixed = shares && (right != MTFTL_RIGHT_GC || !ftl->config.hot_cold);
+	struct mtftl_stream *stream = NULL;
+
+	if (!shares && ftl->config.budget.gc_shares)
+		return NULL;
+	if (mixed && (scarce || mtftl_space_is_paced(ftl)))
+		stream = try_streams(ftl, first, least, right, false, room);
+	if (!stream && mixed && scarce)
+		stream = try_stream(ftl->streams->gc, least, right, false, room);
+	if (!stream && mixed)
+		stream = try_streams(ftl, first, least, right, true, room);
+	if (!stream && (right != MTFTL_RIGHT_USER || mtftl_space_is_gated(ftl)))
+		stream = try_stream(ftl->streams->gc, least, right, true, room);
+	/* Hot and cold apart is a wish: without a zone GC would wait for ever. */
+	if (!stream && !mixed && shares && scarce)
+		stream = try_streams(ftl, first, least, right, false, room);
+	return stream;
+}
+
+void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_place *place, u32 blocks)
+{
+	struct mtftl_zone *zone = stream->zone;
+
+	lockdep_assert_held(&stream->lock);
+	place->zone = zone;
+	place->blocks = blocks;
+	spin_lock_irq(&zone->lock);
+	place->offset = zone->wp;
+	zone->wp += blocks;
+	zone->in_flight++;
+	spin_unlock_irq(&zone->lock);
+}
+
+/* One unit less in flight; its zone's lock is held. True: the last one of a zone to be closed. */
+static bool unit_left(struct mtftl_zone *zone)
+{
+	lockdep_assert_held(&zone->lock);
+	zone->in_flight--;
+	if (!zone->in_flight && !zone->broken)
+		zone->quiet_wp = zone->wp;
+	return zone->closing && !zone->in_flight;
+}
+
+static void after_unit(struct mtftl_zone *zone, bool close, bool append)
+{
+	if (close)
+		queue_close(zone);
+	if (!append)
+		mtftl_space_appeared(zone->ftl);
+}
+
+void mtftl_stream_landed(struct mtftl_place *place, enum mtftl_unit_type type, u64 seq, u32 nr,
+			 const u64 *lbas)
+{
+	struct mtftl_zone *zone = place->zone;
+	struct mtftl_streams *streams = zone->ftl->streams;
+	bool close, append = zone->append;
+	unsigned long flags;
+
+	spin_lock_irqsave(&zone->lock, flags);
+	if (atomic_read(&streams->failed_zones))
+		atomic_set(&streams->failed_zones, 0);
+	if (place->offset == 0)
+		zone->first_seq = seq;
+	if (type == MTFTL_UNIT_RANGES)
+		zone->ranges_seq = max(zone->ranges_seq, seq);
+	if (zone->footer && mtftl_footer_add(&zone->footer->footer, seq, place->offset, type, nr,
+					     lbas))
+		zone->footer->complete = false;
+	close = unit_left(zone);
+	spin_unlock_irqrestore(&zone->lock, flags);
+	after_unit(zone, close, append);
+}
+
+void mtftl_stream_failed(struct mtftl_place *place)
+{
+	struct mtftl_zone *zone = place->zone;
+	bool close, append = zone->append;
+	unsigned long flags;
+
+	spin_lock_irqsave(&zone->lock, flags);
+	/* All in flight may fail at once: that is one failure, until a new try fails. */
+	if (!zone->broken)
+		atomic_cmpxchg(&zone->ftl->streams->failed_zones, place->failures,
+			       place->failures + 1);
+	zone->broken = true;
+	close = unit_left(zone);
+	spin_unlock_irqrestore(&zone->lock, flags);
+	after_unit(zone, close, append);
+}
+
+int mtftl_streams_failures(const struct mtftl *ftl)
+{
+	return atomic_read(&ftl->streams->failed_zones);
+}
+
+static void zone_close_work(struct work_struct *work)
+{
+	struct mtftl_zone *zone = container_of(work, struct mtftl_zone, close_work);
+	const struct mtftl_footer_buf *buf = zone->footer;
+	const struct mtftl_footer *footer = buf && buf->complete ? &buf->footer : NULL;
+	struct mtftl *ftl = zone->ftl;
+
+	/* mtftl_streams_go_on() starts this work again. */
+	if (mtftl_is_paused(ftl))
+		return;
+	if (!zone->broken && mtftl_footer_write(zone, footer, ftl->streams->close_buf)) {
+		mtftl_count(ftl, write_errors, 1);
+		zone->broken = true;
+	}
+	if (zone->broken)
+		mtftl_zone_finish_broken(zone);
+	else
+		zone->failed_lives = 0;
+	spin_lock(&ftl->zones->lock);
+	if (zone->footer)
+		list_add(&zone->footer->list, &ftl->streams->footer_bufs);
+	zone->footer = NULL;
+	zone->quiet_wp = zone->wp;
+	zone->full_seq = mtftl_seq_last(ftl);
+	ftl->zones->in_use--;
+	mtftl_zone_set_state(zone, MTFTL_ZONE_FULL);
+	if (mtftl_zone_is_worn_out(zone))
+		ftl->zones->worn_out++;
+	spin_unlock(&ftl->zones->lock);
+	if (mtftl_zone_is_worn_out(zone))
+		mtftl_space_kick_gc(ftl);
+	mtftl_space_appeared(ftl);
+}
+
+/* After a pause: those that were to be closed meanwhile. */
+void mtftl_streams_go_on(struct mtftl *ftl)
+{
+	struct mtftl_zone *zone;
+	bool idle;
+
+	spin_lock(&ftl->zones->lock);
+	list_for_each_entry(zone, &ftl->zones->list[MTFTL_ZONE_CLOSING], list) {
+		spin_lock_irq(&zone->lock);
+		idle = zone->closing && !zone->in_flight;
+		spin_unlock_irq(&zone->lock);
+		if (idle)
+			queue_work(ftl->zones->wq, &zone->close_work);
+	}
+	spin_unlock(&ftl->zones->lock);
+}
+
+static u32 left_in(const struct mtftl_stream *stream)
+{
+	const struct mtftl_zone *zone = READ_ONCE(stream->zone);
+	u32 wp = zone ? READ_ONCE(zone->wp) : 0;
+
+	return zone && wp < zone->limit ? zone->limit - wp : 0;
+}
+
+u64 mtftl_streams_room(const struct mtftl *ftl)
+{
+	u64 room = 0;
+	u32 i;
+
+	for (i = 0; i <= ftl->config.budget.user_streams; i++)
+		room += left_in(&ftl->streams->all[i]);
+	return room;
+}
+
+u32 mtftl_streams_gc_room(const struct mtftl *ftl)
+{
+	return left_in(ftl->streams->gc);
+}
+
+void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))
+{
+	mtftl_event_on(&ftl->streams->opened, heard);
+}
+
+static int footer_bufs_alloc(struct mtftl *ftl)
+{
+	/* Where units are so small that it does not fit, a zone gets no footer. */
+	u32 size = round_up(ftl->config.capacity * 12, MTFTL_BLOCK_SIZE);
+	struct mtftl_footer_buf *buf;
+	u32 i;
+
+	for (i = 0; i < ftl->config.budget.data_zones; i++) {
+		buf = kzalloc(sizeof(*buf), GFP_KERNEL);
+		if (!buf)
+			return -ENOMEM;
+		list_add(&buf->list, &ftl->streams->footer_bufs);
+		buf->footer.size = size;
+		buf->stream = kvzalloc(size, GFP_KERNEL);
+		if (!buf->stream)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int mtftl_streams_alloc(struct mtftl *ftl)
+{
+	const struct mtftl_budget *budget = &ftl->config.budget;
+	struct mtftl_streams *streams;
+	u32 i;
+
+	streams = kzalloc(struct_size(streams, all, budget->user_streams + 1), GFP_KERNEL);
+	if (!streams)
+		return -ENOMEM;
+	ftl->streams = streams;
+	INIT_LIST_HEAD(&streams->footer_bufs);
+	for (i = 0; i <= budget->user_streams; i++) {
+		mutex_init(&streams->all[i].lock);
+		streams->all[i].ftl = ftl;
+	}
+	streams->gc = &streams->all[budget->gc_shares ? 0 : budget->user_streams];
+	for (i = 0; i < ftl->config.nr_zones; i++)
+		INIT_WORK(&mtftl_zone(ftl, i)->close_work, zone_close_work);
+	streams->close_buf = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO,
+						      MTFTL_BUFFER_ORDER);
+	return streams->close_buf ? footer_bufs_alloc(ftl) : -ENOMEM;
+}
+
+/* No unit is in flight, and nothing is queued any more. */
+void mtftl_streams_free(struct mtftl *ftl)
+{
+	struct mtftl_streams *streams = ftl->streams;
+	struct mtftl_footer_buf *buf, *next;
+	u32 i;
+
+	if (!streams)
+		return;
+	for (i = 0; i < ftl->config.nr_zones; i++)
+		if (mtftl_zone(ftl, i)->footer)
+			list_add(&mtftl_zone(ftl, i)->footer->list, &streams->footer_bufs);
+	list_for_each_entry_safe(buf, next, &streams->footer_bufs, list) {
+		kvfree(buf->stream);
+		kfree(buf);
+	}
+	free_pages((unsigned long)streams->close_buf, MTFTL_BUFFER_ORDER);
+	kfree(streams);
+	ftl->streams = NULL;
+}

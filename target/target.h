@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * One target of device-mapper: a mounted device, and what device-mapper and the machine want of
+ * it.
+ *
+ * target->life is held while one is mounted, stopped or unmounted, for as long as its device may
+ * hang: all flags here are under it. One that is claimed is listed in machine.c.
+ */
+#ifndef MTFTL_TARGET_H
+#define MTFTL_TARGET_H
+
+#include "device.h"
+
+struct mtftl_target {
+	struct mtftl ftl;
+	struct dm_target *ti;
+	struct mutex life;		/* mounted, stopped, unmounted: one at a time */
+	bool prepared;			/* all memory and threads are there */
+	bool mounted;
+	bool handed_over;		/* another table has the device: nothing is written */
+	bool noflush;			/* the suspend under way: nobody waits for the device */
+	bool suspended;			/* by device-mapper */
+	struct mtftl_cpu_stats origin;	/* of counters that are told */
+	struct list_head claimed;	/* machine.c, like the next */
+	struct work_struct machine_work;
+};
+
+/* table.c: the table line, and what the device allows of it. ti->error says why not. */
+int mtftl_table_parse(struct mtftl_target *target, unsigned int argc, char **argv);
+int mtftl_table_check_device(struct mtftl_target *target);
+int mtftl_table_check_log(struct mtftl_target *target);
+int mtftl_table_fit(struct mtftl_target *target);
+void mtftl_table_tell(struct mtftl *ftl, char *result, unsigned int maxlen);
+
+/* mount.c: rooms are set up and torn down. life is held, but for the first, by the constructor. */
+int mtftl_prepare(struct mtftl_target *target);
+int mtftl_mount(struct mtftl_target *target);
+void mtftl_unmount(struct mtftl_target *target);
+/*
+ * Make everything durable, and with @clean say so: nobody writes meanwhile. Durable is enough:
+ * without a checkpoint the next mount takes longer, no more.
+ */
+int mtftl_quiesce(struct mtftl_target *target, bool clean);
+/* Nothing is sent from here on; what is under way may take long, or for ever: 5 seconds it gets. */
+void mtftl_pause(struct mtftl_target *target);
+/* After a pause or a stop. */
+void mtftl_go_on(struct mtftl_target *target);
+
+/* machine.c: who has which device, and what happens to the machine. */
+int mtftl_machine_init(void);
+void mtftl_machine_exit(void);
+void mtftl_machine_init_target(struct mtftl_target *target);
+/* The device is ours from here on, and whoever had it under our name has stopped for good. */
+int mtftl_claim(struct mtftl_target *target);
+void mtftl_disclaim(struct mtftl_target *target);
+/* It goes: no work of its own is left. */
+void mtftl_machine_forget(struct mtftl_target *target);
+
+#endif

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Discards and write-zeroes: see trim.h.
+ */
+#include "trim.h"
+
+#include "device.h"
+#include "map.h"
+#include "pending.h"
+
+/* Discard or write-zeroes. Never sleeps; completes the bio, now or later. */
+void mtftl_trim(struct mtftl *ftl, struct bio *bio)
+{
+	while (bio->bi_iter.bi_size) {
+		u32 lba = bio->bi_iter.bi_sector / MTFTL_BLOCK_SECTORS;
+		u32 left = (1u << MTFTL_CHUNK_SHIFT) - (lba & ((1u << MTFTL_CHUNK_SHIFT) - 1));
+		u32 n = min(left, bio->bi_iter.bi_size >> MTFTL_BLOCK_SHIFT);
+		struct mtftl_range_rec rec = {
+			.lba = lba,
+			.nr_blocks = n,
+			.kind = MTFTL_RANGE_TRIM,
+		};
+
+		if (mtftl_is_read_only(ftl)) {
+			bio_io_error(bio);
+			return;
+		}
+		if (!mtftl_range_reserve(ftl, bio)) {
+			mtftl_pending_wake(ftl);
+			return;
+		}
+		if (mtftl_map_trim(ftl, &rec))
+			mtftl_count(ftl, user_trims, n);
+		else
+			mtftl_range_add(ftl, NULL);
+		bio->bi_iter.bi_sector += (sector_t)n * MTFTL_BLOCK_SECTORS;
+		bio->bi_iter.bi_size -= n * MTFTL_BLOCK_SIZE;
+	}
+	if (bio->bi_opf & REQ_FUA)
+		mtftl_pending_flush(ftl, bio);
+	else
+		bio_endio(bio);
+}

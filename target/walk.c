@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a zone holds: see walk.h.
+ */
+#include "walk.h"
+
+/* One FOOTER unit at *@at: its blocks of the stream, which begin at *@index. */
+static int read_footer_unit(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, u32 *at,
+			    void *stream, u32 *index, u32 blocks)
+{
+	u32 max = min(ftl->config.capacity - *at, 1u << MTFTL_BUFFER_ORDER), i, crc;
+	struct mtftl_unit_info info;
+	u64 lba;
+	int r;
+
+	/* The stream is not complete, and the zone is at its end. */
+	if (!max)
+		return -EINVAL;
+	r = mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_start(zone) + *at, buf, max);
+	r = r ?: mtftl_unit_parse(buf, ftl->config.seed, zone->index, *at, ftl->config.capacity,
+				  &info);
+	if (r)
+		return r;
+	if (info.type != MTFTL_UNIT_FOOTER || !info.nr_entries || info.nr_blocks >= max)
+		return -EINVAL;
+	for (i = 0; i < info.nr_entries && *index < blocks; i++, (*index)++) {
+		void *block = buf + (1 + i) * MTFTL_BLOCK_SIZE;
+
+		mtftl_unit_entry(buf, i, &lba, &crc);
+		if (lba != *index || crc != mtftl_payload_crc(ftl->config.seed, block))
+			return -EBADMSG;
+		memcpy(stream + *index * MTFTL_BLOCK_SIZE, block, MTFTL_BLOCK_SIZE);
+	}
+	*at += 1 + info.nr_blocks;
+	return 0;
+}
+
+/* Into @stream, which holds the largest; its size, 0: no footer that verifies. */
+static u32 read_footer(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, void *stream)
+{
+	u32 last = mtftl_zone_start(zone) + ftl->config.capacity - 1, at, index = 0;
+	struct mtftl_tail_info tail;
+
+	if (zone->wp < ftl->config.capacity || mtftl_rw_sync(ftl, REQ_OP_READ, last, buf, 1) ||
+	    mtftl_tail_parse(buf, ftl->config.seed, zone->index, ftl->config.capacity, &tail) ||
+	    tail.erase_count != zone->erase_count)
+		return 0;
+	for (at = tail.footer_offset; index < tail.footer_blocks; )
+		if (read_footer_unit(ftl, zone, buf, &at, stream, &index, tail.footer_blocks))
+			return 0;
+	return tail.footer_blocks * MTFTL_BLOCK_SIZE;
+}
+
+static void walk_footer(struct mtftl *ftl, struct mtftl_zone *zone, const void *stream,
+			u32 size, mtftl_walk_fn block, void *private)
+{
+	u32 pos = 0, offset, i, start = mtftl_zone_start(zone);
+	enum mtftl_unit_type type;
+	const __le64 *lbas;
+	u16 nr;
+	u64 seq;
+
+	while (mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &nr, &lbas) == 1) {
+		if (type == MTFTL_UNIT_RANGES && offset < ftl->config.capacity)
+			block(private, type, start + offset, 0, 0);
+		for (i = 0; i < nr && offset + 1 + i < ftl->config.capacity; i++)
+			block(private, type, start + offset, i, le64_to_cpu(lbas[i]));
+	}
+}
+
+/*
+ * Every block that units of a zone hold, for GC: from its footer, which is read into @stream, or
+ * where that does not verify from its headers. False: what cannot be read is left out.
+ */
+bool mtftl_zone_walk(struct mtftl_zone *zone, void *buf, void *stream, mtftl_walk_fn block,
+		     void *private)
+{
+	struct mtftl *ftl = zone->ftl;
+	u32 start = mtftl_zone_start(zone), at = 0, i, crc;
+	u32 size = read_footer(ftl, zone, buf, stream);
+	struct mtftl_unit_info info;
+	bool all = true;
+	u64 lba;
+	int r;
+
+	if (size) {
+		walk_footer(ftl, zone, stream, size, block, private);
+		return true;
+	}
+	while (at < zone->wp) {
+		r = mtftl_rw_sync(ftl, REQ_OP_READ, start + at, buf, 1);
+		r = r ?: mtftl_unit_parse(buf, ftl->config.seed, zone->index, at,
+					  ftl->config.capacity, &info);
+		if (r) {
+			all = false;
+			at++;
+			continue;
+		}
+		if (info.type == MTFTL_UNIT_DATA || info.type == MTFTL_UNIT_GC)
+			for (i = 0; i < info.nr_entries; i++) {
+				mtftl_unit_entry(buf, i, &lba, &crc);
+				block(private, info.type, start + at, i, lba);
+			}
+		if (info.type == MTFTL_UNIT_RANGES)
+			block(private, info.type, start + at, 0, 0);
+		at += 1 + info.nr_blocks;
+	}
+	return all;
+}
