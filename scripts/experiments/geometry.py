@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mtlab import figures, fio
 from mtlab.experiments import Check, Experiment, Run, Sample, at_least, within
-from mtlab.machine import Options
+from mtlab.options import Options
 
 CHANNEL = 40e6
 BLOCK = 64 << 10

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mtlab import figures, fio
 from mtlab.experiments import Check, Experiment, Run, Sample, at_most
-from mtlab.machine import Options
+from mtlab.options import Options
 
 SIZES = (1, 2, 4)                               # GiB of flash
 QUICK_SIZES = (1,)

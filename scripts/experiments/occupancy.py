@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mtlab import figures, fio
 from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most
-from mtlab.machine import Options
+from mtlab.options import Options
 
 CPUS = 8
 ENTRIES = 128

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from mtlab import figures, fio
 from mtlab.experiments import Check, Experiment, Run, Sample, at_least, shown, spread
-from mtlab.machine import Options
+from mtlab.options import Options
 
 MIB = 1 << 20
 JOBS, CPUS = 8, 4
 WINDOW_MS = 500
-REPEATED, SEEDS = ("mtftl", "dm-zoned"), 3      # what the headline compares
+REPEATED, SEEDS = ("mtftl", "dm-zoned"), 5      # what the headline compares
 ZONE_MIB = 64
 SHARE, QUICK_SHARE = 0.75, 0.5                  # of the device that is written
 FIFTH = 0.2                                     # F2FS keeps 57% of few zones in reserve: with more it stands still

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mtlab import figures, fio
 from mtlab.experiments import Check, Experiment, Run, Sample, at_most, within
-from mtlab.machine import Options
+from mtlab.options import Options
 
 JOBS, DEPTH, BLOCK = 10, 32, 128 << 10
 MIB = 1 << 20

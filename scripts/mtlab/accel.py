@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import machine
 from .base import BUILD, LabError, lock, say, write_file
+from .options import NONE, Options
 
 SILENCE = 3             # seconds; with KVM a kernel's first words come within one
 
@@ -22,7 +23,7 @@ def choose() -> str:
     with lock("accel"):
         if not known.exists():
             say("booting a guest with KVM to see whether that works here")
-            options = machine.Options(profile=machine.NONE, timeout=20, boot_timeout=20, silence=SILENCE,
+            options = Options(profile=NONE, timeout=20, boot_timeout=20, silence=SILENCE,
                                       module=False, cpus=1, memory="512M", append="loglevel=7")
             try:
                 works = machine.run("true", options, accel="kvm").ok

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import debian, emulator, guest, kernels, target
+from . import debian, emulator, guest, house, kernels, target
 from .base import BUILD, ROOT, LabError, fresh_folder, guests_at_once, output, say
 
 PYTHON = "/usr/bin/python3"
@@ -30,6 +30,7 @@ def _test(args: argparse.Namespace) -> int:
         guest.modules(kernels.get(series))
     env = dict(os.environ, MTFTL_QEMU=str(emulator.build()), MTFTL_BUILD=str(BUILD), PYTHONDONTWRITEBYTECODE="1")
     command = [PYTHON, "-m", "pytest", f"--kernel={args.kernel}", *(["-k", args.k] if args.k else []),
+               *([] if args.shuffle is None else [f"--shuffle={args.shuffle}"]),
                f"--numprocesses={args.jobs}", "--dist=loadgroup", *args.paths]
     return subprocess.run(command, cwd=ROOT, env=env).returncode
 
@@ -113,6 +114,7 @@ def _lint(_args: argparse.Namespace) -> int:
         judge("checkpatch, compat.h", [*checkpatch, "--ignore", VERSIONS, *compat])
     judge("checkpatch, user space", [*checkpatch, "--ignore", KERNEL_ONLY, *filter(_is_user_space, c_files)])
     judge("sparse and W=1", None, _sparse())
+    judge("house", None, house.complaints())
     qemu_c = _files("emulator/hw/*.[ch]", "emulator/accel/*.[ch]")
     if qemu_c:
         judge("QEMU's checkpatch", ["perl", emulator.pristine() / "scripts/checkpatch.pl", "--no-tree", "--terse",
@@ -144,6 +146,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
                       help="of the guests that would run the default one")
     test.add_argument("--jobs", type=int, default=guests_at_once(), metavar="N",
                       help="tests side by side; default: the host's cores, as far as its memory goes")
+    test.add_argument("--shuffle", type=int, metavar="SEED", help="in an order of this seed, not the longest first")
     test.add_argument("paths", nargs="*", metavar="PATH")
     test.set_defaults(function=_test)
     lint = commands.add_parser("lint", help="check style and types")

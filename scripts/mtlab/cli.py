@@ -14,8 +14,10 @@ from . import (
     experiments,
     failure,
     guest,
+    house,
     kernels,
     machine,
+    process,
     report,
     shell,
     suites,
@@ -24,6 +26,8 @@ from . import (
     torture,
 )
 from .base import LabError, say
+from .options import Options, default_profile, profiles
+from .results import write_pulled
 
 
 def _guest_options(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +43,7 @@ def _guest_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--speed", type=int, default=1, metavar="N",
                         help="virtual time: instructions a nanosecond and core")
     parser.add_argument("--profile", default="", metavar="NAME",
-                        help=f"the flash device: {', '.join(machine.profiles())}; default {machine.default_profile()}")
+                        help=f"the flash device: {', '.join(profiles())}; default {default_profile()}")
     parser.add_argument("--device", default="", metavar="KEY=VALUE,...",
                         help="properties of the namespace (nvme0.KEY: of the controller) over the profile's")
     parser.add_argument("--media", type=Path, metavar="FILE", help="keep the flash's content in this file")
@@ -52,20 +56,20 @@ def _guest_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--qemu", action="append", default=[], metavar="ARGS", help="more of QEMU's command line")
 
 
-def _options(args: argparse.Namespace) -> machine.Options:
+def _options(args: argparse.Namespace) -> Options:
     device = {}
     for item in [x for x in args.device.split(",") if x]:
         key, equals, value = item.partition("=")
         if not equals:
             raise LabError(f"--device {item}: expected KEY=VALUE")
         device[key] = value
-    return machine.Options(kernel=args.kernel, clock=args.clock, cpus=args.cpus, memory=args.memory,
+    return Options(kernel=args.kernel, clock=args.clock, cpus=args.cpus, memory=args.memory,
                            quantum=args.quantum, speed=args.speed, profile=args.profile, device=device,
                            media=args.media, timeout=args.timeout, module=args.module, append=args.append,
                            watch=args.watch, boot=args.boot, qemu=args.qemu)
 
 
-def _accel(options: machine.Options) -> str:
+def _accel(options: Options) -> str:
     return "tcg" if options.clock == "virtual" else accel.choose()
 
 
@@ -84,7 +88,7 @@ def _run(args: argparse.Namespace) -> int:
 
     result = machine.run(" ".join(args.command), options, accel=chosen, on_output=show,
                          on_console=show_console if args.verbose else None)
-    machine.write_pulled(result.files, args.out)
+    write_pulled(result.files, args.out)
     if args.verbose:
         say(f"{result.accel}, start {result.start}, {result.seconds:.1f} s, inputs {result.inputs}")
     if args.console:
@@ -148,12 +152,13 @@ def _parser() -> argparse.ArgumentParser:
     suites.add_command(commands)
     top.add_command(commands)
     check.add_commands(commands)
+    house.add_commands(commands)
     return parser
 
 
 def main() -> int:
     args = _parser().parse_args()
-    machine.end_cleanly_on_signals()
+    process.end_cleanly_on_signals()
     try:
         return int(args.function(args))
     except LabError as e:

@@ -35,6 +35,7 @@ PACKAGES = {
 NEWEST = "trixie-backports"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 APT = BUILD / "apt"
+_there: set[str] = set()        # purposes for which nothing was missing
 
 
 def codename() -> str:
@@ -57,9 +58,11 @@ def missing(*purposes: str) -> list[str]:
 
 
 def ensure(*purposes: str) -> None:
-    """Install what is missing for these purposes, or say which command does."""
-    lack = missing(*purposes)
+    """Install what is missing for these purposes, or say which command does. What was there once is not asked again."""
+    purposes = tuple(purpose for purpose in purposes if purpose not in _there)
+    lack = missing(*purposes) if purposes else []
     if not lack:
+        _there.update(purposes)
         return
     codename()
     say(f"missing Debian packages: {' '.join(lack)}")

@@ -27,8 +27,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from . import accel, debian, emulator, guest, kernels, machine, pool, target
+from . import accel, debian, emulator, guest, kernels, machine, pool, results, target
 from .base import BUILD, ROOT, LabError, guests_at_once, output, say, terminal, write_file
+from .options import Options
+from .qemu import SEED
+from .results import Result
 
 FOLDER = ROOT / "scripts/experiments"
 RESULTS = ROOT / "results"
@@ -46,7 +49,7 @@ class Run:
 
     name: str
     script: str
-    options: machine.Options
+    options: Options
     pull: Sequence[str] = ("*.json",)
     seeds: int = 1              # how many times it is taken, for the spread
     seconds: float = 30         # of the host that it takes, roughly: the longest first, where no earlier run tells
@@ -186,7 +189,7 @@ def _commit() -> str:
     return commit + ("+changes" if changed else "")
 
 
-def _provenance(runs: Sequence[Run], booted: Mapping[str, machine.Result]) -> dict[str, Any]:
+def _provenance(runs: Sequence[Run], booted: Mapping[str, Result]) -> dict[str, Any]:
     release = {r.options.kernel: kernels.get(r.options.kernel).release for r in runs}
     fio = subprocess.run(["fio", "--version"], capture_output=True, text=True).stdout.strip()
     qemu = output([emulator.build(), "--version"]).splitlines()[0]
@@ -195,12 +198,12 @@ def _provenance(runs: Sequence[Run], booted: Mapping[str, machine.Result]) -> di
                 for r in runs}
     scripts = {r.name: r.script for r in runs}
     return {"commit": _commit(), "emulator": re.sub(r" \(.*", "", qemu), "kernels": release, "fio": fio,
-            "seed": machine.SEED, "settings": settings, "scripts": scripts,
+            "seed": SEED, "settings": settings, "scripts": scripts,
             "inputs": {key: result.inputs for key, result in booted.items()},
             "starts": {key: result.start for key, result in booted.items()}}
 
 
-def _boot(run: Run, seed: int, fresh: bool) -> machine.Result:
+def _boot(run: Run, seed: int, fresh: bool) -> Result:
     """One seed of a run. In virtual time it is a function of its inputs: one that ran before is not run again."""
     virtual = run.options.clock == "virtual"
     options = replace(run.options, pull=run.pull, recall=virtual and not fresh)
@@ -232,7 +235,7 @@ class _Taking:
     experiment: Experiment
     quick: bool
     runs: list[Run]
-    booted: dict[str, machine.Result] = field(default_factory=dict)
+    booted: dict[str, Result] = field(default_factory=dict)
     failed: bool = False
 
     def job_name(self, run: Run, seed: int) -> str:
@@ -259,10 +262,10 @@ def run(experiments: Iterable[Experiment], quick: bool, done: Callable[[Experime
     taking = [_Taking(experiment, quick, experiment.runs(quick)) for experiment in experiments]
     _build_first(run for one in taking for run in one.runs)
     known = pool.known(DURATIONS)
-    jobs: dict[str, list[pool.Job[machine.Result | None]]] = {"virtual": [], "wall": []}
+    jobs: dict[str, list[pool.Job[Result | None]]] = {"virtual": [], "wall": []}
     of: dict[str, tuple[_Taking, str]] = {}
 
-    def work(one: _Taking, run: Run, seed: int) -> machine.Result | None:
+    def work(one: _Taking, run: Run, seed: int) -> Result | None:
         return None if one.failed else _boot(run, seed, fresh)
 
     for one in taking:
@@ -273,7 +276,7 @@ def run(experiments: Iterable[Experiment], quick: bool, done: Callable[[Experime
                 jobs[run.options.clock].append(pool.Job(name, functools.partial(work, one, run, seed),
                                                         known.get(name, run.seconds)))
 
-    def ended(job: pool.Job[machine.Result | None], future: "Future[machine.Result | None]", left: str) -> None:
+    def ended(job: pool.Job[Result | None], future: "Future[Result | None]", left: str) -> None:
         one, key = of[job.name]
         try:
             result = future.result()
@@ -365,7 +368,7 @@ def _again(experiment: Experiment, folder: Path) -> Results:
     if not path.exists():
         raise LabError(f"{path}: there are no results to judge again")
     old = json.loads(path.read_text())
-    kept = {name: machine.recall(inputs) for name, inputs in old["provenance"]["inputs"].items()}
+    kept = {name: results.recall(inputs) for name, inputs in old["provenance"]["inputs"].items()}
     files = {name: result.files for name, result in kept.items() if result}
     runs = experiment.runs(old["quick"])
     if {*_keys(runs)} <= {*files}:

@@ -27,13 +27,14 @@ TOOLS = """bash fio nvme zbd blkzone blockdev lsblk blkdiscard fallocate dmsetup
     taskset chrt""".split()
 MODULES = """nvme null_blk dm-mod dm-flakey dm-zoned dm-log-writes dm-delay dm-dust f2fs xfs btrfs ext4 loop scsi_debug
     sd_mod configfs crc32c_intel crc32c_generic raid6_pq xor overlay 9p 9pnet_virtio virtio_pci""".split()
+LOADER = "/lib64/ld-linux-x86-64.so.2"
 PATHS = "/usr/sbin:/usr/bin:/sbin:/bin"
 FIRST = ["configfs", "nvme", "dm-mod", "libcrc32c"]      # loaded before the command runs; all others on demand
 
 
 def _libraries(binary: Path) -> list[Path]:
     """The shared libraries of an executable, loader included; always in the same order."""
-    text = subprocess.run(["ldd", binary], capture_output=True, text=True).stdout
+    text = subprocess.run([LOADER, "--list", binary], capture_output=True, text=True).stdout
     return sorted({Path(x) for x in re.findall(r"(/\S+) \(0x", text)})
 
 
@@ -61,9 +62,9 @@ def _held(archive: Path, name: str) -> bytes | None:
         return os.pread(f.fileno(), size, at) if at else None
 
 
-def program(name: str) -> Path:
+def program(name: str, folder: Path = HERE) -> Path:
     """A program of ours, compiled for the guest (static: it needs no library)."""
-    source = HERE / f"{name}.c"
+    source = folder / f"{name}.c"
     binary = BUILD / "guest" / digest(source) / name
     with lock(name):
         if not binary.exists():

@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from . import machine
+from . import process
 from .base import BUILD, progress, write_file
 
 T = TypeVar("T")
@@ -107,7 +107,7 @@ def side_by_side(jobs: Sequence[Job[T]], at_once: int, done: Callable[[Job[T], "
                     queue.end(job)
                     done(job, future, queue.left())
         except BaseException:
-            machine.stop_all()
+            process.stop_all()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
         finally:

@@ -12,14 +12,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from . import accel, emulator, guest, kernels, machine, target
+from . import accel, emulator, guest, kernels, machine, qemu, target
 from .base import BUILD, LabError
+from .options import NAMESPACE, Options, profiles
 
 
 def _shell(args: argparse.Namespace) -> int:
     if not sys.stdin.isatty():
         raise LabError("the shell needs a terminal; `lab run` runs commands without one")
-    options = machine.Options(kernel=args.kernel, cpus=args.cpus, memory=args.memory, profile=args.profile,
+    options = Options(kernel=args.kernel, cpus=args.cpus, memory=args.memory, profile=args.profile,
                               media=args.media, watch=args.watch)
     machine.check(options)
     kernel = kernels.get(args.kernel)
@@ -27,22 +28,22 @@ def _shell(args: argparse.Namespace) -> int:
     kind = accel.choose()
     module = target.module(kernel)
     with machine.folder() as folder:
-        device = machine.device_arguments(options, folder)
+        device = qemu.device_arguments(options, folder)
         parts = [guest.base(), *filter(None, [guest.modules(kernel)])]
         own = guest.run_archive("", pushed=[], pulled=[], insmod=module, programs=[target.tool()],
-                                wait_for=machine.NAMESPACE if device else "",
+                                wait_for=NAMESPACE if device else "",
                                 shell={"LAB_SHELL": "1", "LAB_TERM": os.environ.get("TERM", "vt100"),
                                        "LAB_SIZE": " ".join(map(str, shutil.get_terminal_size())),
                                        "LAB_MODULE_TREE": str(kernel.modules or ""),
-                                       **machine.watch_settings(options, 1)})
+                                       **qemu.watch_settings(options, 1)})
         machine.write_initrd(folder / "initrd", parts, own)
         command = [
-            *machine.machine_arguments(binary, options, kind),
-            *machine.boot_arguments(kernel, folder / "initrd",
-                                    machine.BOOT.replace("loglevel=5", "loglevel=3") + machine.WALL_BOOT),
+            *qemu.machine_arguments(binary, options, kind),
+            *qemu.boot_arguments(kernel, folder / "initrd",
+                                    qemu.BOOT.replace("loglevel=5", "loglevel=3") + qemu.CLOCK_BOOT["wall"]),
             "-chardev", "stdio,id=console,mux=on,signal=off", "-serial", "chardev:console", "-mon", "chardev=console",
-            *machine.root_arguments(), *device, *machine.watch_arguments(options)]
-        print(f"{kind}, {kernel.release}, {BUILD}; the device is {machine.NAMESPACE}. Leave with exit or Ctrl-A X.")
+            *qemu.root_arguments(), *device, *qemu.watch_arguments(options)]
+        print(f"{kind}, {kernel.release}, {BUILD}; the device is {NAMESPACE}. Leave with exit or Ctrl-A X.")
         saved = subprocess.run(["stty", "-g"], stdout=subprocess.PIPE, text=True).stdout.strip()
         try:
             return subprocess.run(command).returncode
@@ -57,7 +58,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|PATH")
     parser.add_argument("--cpus", type=int, default=2, metavar="N")
     parser.add_argument("--memory", default="2G", metavar="SIZE")
-    parser.add_argument("--profile", default="", metavar="NAME", help=", ".join(machine.profiles()))
+    parser.add_argument("--profile", default="", metavar="NAME", help=", ".join(profiles()))
     parser.add_argument("--media", type=Path, metavar="FILE", help="keep the flash's content in this file")
     parser.add_argument("--watch", type=Path, metavar="DIR", help="let `lab top DIR` show what flash and target do")
     parser.set_defaults(function=_shell)

@@ -21,10 +21,11 @@ from typing import Any
 
 from . import accel, debian, emulator, failure, kernels, machine
 from .base import BUILD, ROOT, LabError, fresh_folder, lock, logged, output, say, write_file
+from .options import NAMESPACE, STOCK, Options
+from .results import Result, write_pulled
 
 RESULTS = ROOT / "results/suites"
 WORK = BUILD / "suites"
-NAMESPACE = machine.NAMESPACE
 ZONED_SIZE = 2048           # MiB
 # Both zoned namespaces: 256 zones of 8 MiB, of which 6 MiB can be written.
 ZONES = {"zoned.zone_size": "8M", "zoned.zone_capacity": "6M", "zoned.max_open": "16",
@@ -228,8 +229,8 @@ SUITES = {
 }
 
 
-def _guests(suite: Suite, folder: Path, device: Device, tests: list[str], options: machine.Options,
-            ) -> Iterator[tuple[Outcomes, machine.Result]]:
+def _guests(suite: Suite, folder: Path, device: Device, tests: list[str], options: Options,
+            ) -> Iterator[tuple[Outcomes, Result]]:
     """What each guest brought out, until all tests have run."""
     while tests:
         script = f"{device.prepare} || exit\nmkdir -p ~/logs\n{suite.script(folder, device, tests)}\ntrue"
@@ -256,18 +257,18 @@ def run(suite: Suite, name: str, checkout: Path | None, asked: Sequence[str], ke
         raise LabError(f"{version} has no such test")
     with machine.folder() as place:
         media = None
-        if device.profile == machine.STOCK:
+        if device.profile == STOCK:
             media = place / "media"
             media.touch()
             os.truncate(media, device.size << 20)
-        options = machine.Options(kernel=kernel, cpus=2, memory="4G", profile=device.profile, module=device.module,
+        options = Options(kernel=kernel, cpus=2, memory="4G", profile=device.profile, module=device.module,
                                   device=dict(device.settings), media=media, timeout=LIMIT, pull=["logs"],
                                   host_root=True)
         say(f"{version}: {len(tests)} tests on {name}")
         outcomes: Outcomes = {}
         for found, result in _guests(suite, folder, device, tests, options):
             outcomes |= found
-            machine.write_pulled(result.files, WORK / "last" / name)
+            write_pulled(result.files, WORK / "last" / name)
             if result.failure:
                 say(f"the guest: {result.failure}")
     return outcomes, {"suite": version, "kernel": kernels.get(kernel).release,

@@ -20,6 +20,7 @@ lines; a test that wants one passes expect="panic".
 
 import functools
 import itertools
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -29,8 +30,10 @@ import pytest
 
 from . import accel, debugkernel, kernels, machine, pool
 from .base import LabError
+from .options import Options
+from .results import Result
 
-LabRun = Callable[..., machine.Result]
+LabRun = Callable[..., Result]
 SLOWNESS = 8                # of a debug kernel's guest, for time-outs
 DURATIONS = "tests"         # where pool keeps them
 UNKNOWN = 30.0              # seconds of a test that boots a guest and did not run before
@@ -40,12 +43,13 @@ LONGEST = 10                # tests that are named at the end
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Our own words on the command line."""
     parser.addoption("--kernel", default=kernels.DEFAULT, help="kernel of the guests that would run the default one")
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="in an order of this seed, not the longest first")
 
 
 def run(command: str, *, kernel_instead: str = kernels.DEFAULT, expect: str | None = None,
-        **options: object) -> machine.Result:
-    """Run a command in a guest; options are the fields of machine.Options."""
-    chosen = machine.Options(**options)  # type: ignore[arg-type]
+        **options: object) -> Result:
+    """Run a command in a guest; options are the fields of Options."""
+    chosen = Options(**options)  # type: ignore[arg-type]
     if chosen.kernel == kernels.DEFAULT:
         chosen.kernel = kernel_instead
     if chosen.kernel in debugkernel.FLAVOURS:
@@ -111,8 +115,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         boots = {"lab_run", "emulator_binary"} & set(getattr(item, "fixturenames", ()))
         return known.get(item.nodeid, UNKNOWN if boots else 0)
 
-    items[:] = [item for group in sorted(groups.values(), key=lambda group: -sum(map(seconds, group)))
-                for item in group]
+    seed = config.getoption("--shuffle")
+    order = random.Random(seed)
+    ordered = [order.sample(group, len(group)) for group in order.sample([*groups.values()], len(groups))] \
+        if seed is not None else sorted(groups.values(), key=lambda group: -sum(map(seconds, group)))
+    items[:] = [item for group in ordered for item in group]
 
 
 def _durations(reporter: Any) -> dict[str, float]:

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from . import accel, kernels, machine, pool, target
 from .base import BUILD, ROOT, LabError, digest, fresh_folder, guests_at_once, lock, output, say, write_file
+from .options import NAMESPACE, Options
 
 SOURCE = ROOT / "target/tests/torture"
 BUGS = SOURCE / "bugs"
@@ -148,14 +149,14 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
     cpus, quantum, device = shape(seed)
     device |= dict(item.split("=", 1) for item in args.device.split(",") if item)
     binary = program()
-    options = machine.Options(
+    options = Options(
         kernel=args.kernel, clock=args.clock, cpus=args.cpus or cpus, quantum=quantum, memory="1G",
         profile="tlc", device=device,
         timeout=args.timeout, module=False, push=[binary, module, tool, helper_module(kernel)], append=append)
     command = (
         "set -e; export PATH=$PATH:/root; insmod ./dm-mtftl.ko; insmod ./fuawrite.ko;"
         f" exec ./{binary.name} -s {seed} -n {cuts} -c {args.check_every} -v {mode}"
-        f" dm:{machine.NAMESPACE}")
+        f" dm:{NAMESPACE}")
 
     def show(text: str) -> None:
         print(text, end="", flush=True)

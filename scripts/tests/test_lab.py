@@ -15,8 +15,25 @@ from pathlib import Path
 import matplotlib.colors
 import matplotlib.image
 import pytest
-from mtlab import accel, base, cpio, debian, emulator, experiments, failure, figures, fio, guest, machine, pool, report
+from mtlab import (
+    accel,
+    base,
+    cpio,
+    debian,
+    emulator,
+    experiments,
+    failure,
+    figures,
+    fio,
+    guest,
+    machine,
+    pool,
+    report,
+    results,
+)
 from mtlab.base import ROOT, LabError, fresh_folder, update_file
+from mtlab.options import Options
+from mtlab.results import Result
 
 LAB = ROOT / "scripts/lab"
 
@@ -304,9 +321,9 @@ def _toy(seeds: int = 3) -> experiments.Experiment:
                 experiments.at_most("once", once, 10, "so")]
 
     return experiments.Experiment(
-        "toy", "t", "q", lambda _quick: [experiments.Run("once", "echo 10 >out", machine.Options(clock="virtual")),
+        "toy", "t", "q", lambda _quick: [experiments.Run("once", "echo 10 >out", Options(clock="virtual")),
                                          experiments.Run("often", "echo $((19 + seed * seed)) >out",
-                                                         machine.Options(clock="virtual"), seeds=seeds)],
+                                                         Options(clock="virtual"), seeds=seeds)],
         samples, checks, lambda found: [["line", "iops"], *([s["line"], experiments.shown(s, "iops", ".0f")]
                                                             for s in found)], lambda _found, _path: None, ("line",))
 
@@ -316,13 +333,13 @@ def guests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Guests that are bash on the host; the scripts that ran, in their order."""
     ran: list[str] = []
 
-    def boot(script: str, options: machine.Options, **_: object) -> machine.Result:
+    def boot(script: str, options: Options, **_: object) -> Result:
         ran.append(script)
         with tempfile.TemporaryDirectory() as place:
             done = subprocess.run(["bash", "-c", script.replace("usleep", ":")], cwd=place, text=True,
                                   capture_output=True)
             files = {path.name: path.read_bytes() for path in Path(place).iterdir()}
-        return machine.Result(done.returncode, None, done.stderr, "", files, 1, base.digest(script), "")
+        return Result(done.returncode, None, done.stderr, "", files, 1, base.digest(script), "")
 
     monkeypatch.setattr(machine, "run", boot)
     monkeypatch.setattr(experiments, "_build_first", lambda _runs: None)
@@ -392,7 +409,7 @@ def test_samples_are_told_apart(name: str) -> None:
 
 def test_a_failed_run_costs_its_experiment_alone(guests: list[str]) -> None:
     bad = replace(_toy(), name="bad", runs=lambda _: [
-        experiments.Run(name, "exit 3", machine.Options(clock="virtual"), seconds=99) for name in ("a", "b", "c")])
+        experiments.Run(name, "exit 3", Options(clock="virtual"), seconds=99) for name in ("a", "b", "c")])
     found, failed = _take(_toy(), bad)
     assert failed == ["bad"] and [results.experiment for results in found] == ["toy"]
     assert sum("exit 3" in script for script in guests) < 3
@@ -404,7 +421,7 @@ def test_a_spread_outlives_the_runs_it_came_from(guests: list[str], tmp_path: Pa
     experiment = _toy()
     (first,), _ = _take(experiment)
     experiments.keep(experiment, first, tmp_path)
-    monkeypatch.setattr(machine, "recall", lambda _inputs: None)
+    monkeypatch.setattr(results, "recall", lambda _inputs: None)
     assert experiments._again(experiment, tmp_path) == first
 
 
@@ -489,7 +506,7 @@ def test_the_page_of_experiments_is_whole_and_fresh() -> None:
 def test_a_kvm_that_runs_nothing_costs_seconds_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waited = []
 
-    def run(command: str, options: machine.Options, *, accel: str) -> machine.Result:
+    def run(command: str, options: Options, *, accel: str) -> Result:
         waited.append(options.silence)
         raise LabError("it said nothing")
 
@@ -502,8 +519,8 @@ def test_a_kvm_that_runs_nothing_costs_seconds_once(tmp_path: Path, monkeypatch:
 
 
 def test_a_run_in_virtual_time_is_recalled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "KEPT", tmp_path)
-    result = machine.Result(0, None, "said", "console", {"a.json": b"\0\xff"}, 1.5, "digest", "virtual time", "state")
-    machine._keep(result)
-    assert machine.recall("digest") == result
-    assert machine.recall("other") is None
+    monkeypatch.setattr(results, "KEPT", tmp_path)
+    result = Result(0, None, "said", "console", {"a.json": b"\0\xff"}, 1.5, "digest", "virtual time", "state")
+    results.keep(result)
+    assert results.recall("digest") == result
+    assert results.recall("other") is None

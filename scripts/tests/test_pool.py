@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
-from mtlab import base, machine, pool
+from mtlab import base, pool, process
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def test_an_error_is_told_and_the_others_go_on() -> None:
 def test_who_is_interrupted_stops_the_guests(monkeypatch: pytest.MonkeyPatch) -> None:
     """What has not begun never begins; what runs is told to stop, or nobody would wait for it for so long."""
     stop, runs, begun = threading.Event(), threading.Event(), []
-    monkeypatch.setattr(machine, "stop_all", stop.set)
+    monkeypatch.setattr(process, "stop_all", stop.set)
 
     def guest() -> None:
         runs.set()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from mtlab import states
 from mtlab.base import BUILD, ROOT, LabError, digest
-from mtlab.machine import Result
+from mtlab.results import Result
 from mtlab.testing import LabRun
 
 MEMORY = "64M"

@@ -5,8 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
-from mtlab import debian, kernels, machine, suites
+from mtlab import debian, failure, kernels, machine, suites
 from mtlab.base import ROOT, LabError
+from mtlab.options import Options
+from mtlab.results import Result
 from mtlab.suites import SUITES, Outcome
 from mtlab.testing import LabRun
 
@@ -60,9 +62,9 @@ def test_words_of_xfstests() -> None:
                                "(see 042.out.bad)\n    -fpunch\n    ...")}
 
 
-def _result(text: str, kind: str = "") -> machine.Result:
-    wrong = machine.failure.Failure(kind) if kind else None
-    return machine.Result(0, wrong, text, "", {}, 1, "", "")
+def _result(text: str, kind: str = "") -> Result:
+    wrong = failure.Failure(kind) if kind else None
+    return Result(0, wrong, text, "", {}, 1, "", "")
 
 
 def test_a_dead_guest_costs_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,14 +72,14 @@ def test_a_dead_guest_costs_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
     scripts = []
     guests = [_result("Running test 01 ... PASS\nRunning test 02 ... ", "oops"), _result("Running test 03 ... PASS\n")]
 
-    def boot(script: str, *_args: object, **_options: object) -> machine.Result:
+    def boot(script: str, *_args: object, **_options: object) -> Result:
         scripts.append(script)
         return guests[len(scripts) - 1]
 
     monkeypatch.setattr(machine, "run", boot)
     monkeypatch.setattr(suites.accel, "choose", lambda: "tcg")         # else these guests would be asked about KVM
     suite = SUITES["fio-zbd"]
-    parts = list(suites._guests(suite, Path("x"), suites.DEVICES["raw"], ["1", "2", "3"], machine.Options()))
+    parts = list(suites._guests(suite, Path("x"), suites.DEVICES["raw"], ["1", "2", "3"], Options()))
     assert {name: out.outcome for found, _ in parts for name, out in found.items()} == \
         {"1": "pass", "2": "oops", "3": "pass"}
     assert "for t in 1 2 3;" in scripts[0] and "for t in 3;" in scripts[1]
@@ -141,4 +143,4 @@ def test_the_hosts_root_is_seen_and_stays(lab_run: LabRun, tmp_path: Path) -> No
 
 def test_virtual_time_has_no_host_root() -> None:
     with pytest.raises(LabError, match="--clock wall"):
-        machine.check(machine.Options(clock="virtual", host_root=True))
+        machine.check(Options(clock="virtual", host_root=True))
