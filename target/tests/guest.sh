@@ -14,10 +14,13 @@ null() {
 	while [ ! -b "/dev/$name" ]; do usleep 1000; done
 }
 
-# flash ACTION A [B [C]]: the emulator's vendor command; it must succeed
+# flash ACTION A [B [C]]: the emulator's vendor command; it must succeed. The drive is nvme0, or what $controller names.
 flash() {
-	nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1 --cdw10="$1" --cdw11="$2" --cdw13="${3:-0}" \
-		--cdw15="${4:-0}" 2>&1 | grep -i success
+	local said
+	said=$(nvme admin-passthru "${controller:-/dev/nvme0}" --opcode=0xc0 --namespace-id=1 --cdw10="$1" --cdw11="$2" \
+		--cdw13="${3:-0}" --cdw15="${4:-0}" 2>&1) || true
+	echo "$said"
+	echo "$said" | grep -qi success
 }
 
 # sectors DEVICE: the length that a table line for it must have

@@ -655,10 +655,10 @@ def test_hibernation_takes_everything_along(lab_run, helpers, pytestconfig, tmp_
         swap.truncate(2 << 30)
     result = lab_run(START + """
 for drive in /dev/nvme0n1 /dev/nvme1n1; do
-	until [ -b $drive ]; do usleep 10000; done
+	until [ -e /sys/class/block/${drive#/dev/}/queue/zoned ]; do usleep 10000; done
 	case $(cat /sys/class/block/${drive#/dev/}/queue/zoned) in
 	none) other=$drive;;
-	*) zoned=$drive;;
+	*) zoned=$drive controller=${drive%n1};;
 	esac
 done
 mtftl format --op 30% $zoned > /dev/null
