@@ -94,6 +94,10 @@ bad:
 	return r;
 }
 
+/*
+ * Never sleeps, as REQ_NOWAIT wants: a write that finds no room waits in its lane's list, as it would
+ * in a device's queue. A read keeps the flag: where the device has no request left, it says so.
+ */
 static int mtftl_map(struct dm_target *ti, struct bio *bio)
 {
 	struct mtftl_target *target = ti->private;
@@ -243,7 +247,7 @@ static int mtftl_iterate_devices(struct dm_target *ti, iterate_devices_callout_f
 static struct target_type mtftl_target = {
 	.name = "mtftl",
 	.version = { 1, 0, 0 },
-	.features = DM_TARGET_SINGLETON | DM_TARGET_MIXED_ZONED_MODEL,
+	.features = DM_TARGET_SINGLETON | DM_TARGET_MIXED_ZONED_MODEL | DM_TARGET_NOWAIT,
 	.module = THIS_MODULE,
 	.ctr = mtftl_ctr,
 	.dtr = mtftl_dtr,

@@ -22,8 +22,8 @@ static u32 run_length(struct mtftl *ftl, u32 lba, u32 max, u32 value, u32 step)
 }
 
 /*
- * The first @n of @of blocks; device-mapper comes again with the rest. REQ_NOWAIT is not
- * offered: of a read in parts one could find the device busy, when the others are under way.
+ * The first @n of @of blocks; device-mapper comes again with the rest. With REQ_NOWAIT a part may find
+ * the device busy when others are under way: all of it ends, when these have, with BLK_STS_AGAIN.
  */
 static void accept(struct bio *bio, u32 n, u32 of)
 {

@@ -7,6 +7,8 @@
  *	blocks judge FILE FIRST COUNT	how many read as errors; or that some are not what they were
  *	blocks find FILE NUMBER		where in the file that block is
  *	blocks sum FILE [FIRST COUNT]	a sum of its content, or of parts of it
+ *	blocks nowait FILE COUNT	so many (a power of two) scattered and read back, by a caller that must
+ *					not block: how many writes and reads said EAGAIN
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define BLOCK	4096
@@ -129,6 +132,46 @@ static uint64_t sum_part(int fd, uint64_t first, uint64_t count, uint64_t sum)
 	return (sum ^ at) * 0x9e3779b97f4a7c15ull;
 }
 
+/* True: it would have blocked, and was done again by one that may. */
+static bool would_block(int fd, bool writes, uint64_t at, size_t nr)
+{
+	struct iovec iov = { data, nr * BLOCK };
+	off_t offset = (off_t)(at * BLOCK);
+	ssize_t done = writes ? pwritev2(fd, &iov, 1, offset, RWF_NOWAIT) :
+		       preadv2(fd, &iov, 1, offset, RWF_NOWAIT);
+	bool again = done < 0 && errno == EAGAIN;
+
+	if (again)
+		done = writes ? pwritev(fd, &iov, 1, offset) : preadv(fd, &iov, 1, offset);
+	if (done != (ssize_t)iov.iov_len)
+		die("nowait");
+	return again;
+}
+
+static int nowait(const char *path, uint64_t count)
+{
+	uint64_t at, i, again[2] = { 0 }, wrong = 0;
+	int fd = open(path, O_RDWR | O_DIRECT);
+
+	if (fd < 0)
+		die(path);
+	/* No two neighbours one after the other: each block is a read of its own. */
+	for (i = 0; i < count; i++) {
+		at = i * 0x9e3779b1 % count;
+		fill(data[0], at);
+		again[0] += would_block(fd, true, at, 1);
+	}
+	if (fsync(fd))
+		die("fsync");
+	for (at = 0; at < count; at += BATCH) {
+		again[1] += would_block(fd, false, at, BATCH);
+		for (i = 0; i < BATCH; i++)
+			wrong += !is(data[i], at + i);
+	}
+	printf("%" PRIu64 " %" PRIu64 "\n", again[0], again[1]);
+	return wrong ? 1 : 0;
+}
+
 static uint64_t number(const char *text)
 {
 	return strtoull(text, NULL, 0);
@@ -145,6 +188,8 @@ int main(int argc, char **argv)
 		return judge(argv[2], number(argv[3]), number(argv[4]));
 	if (argc == 4 && !strcmp(argv[1], "find"))
 		return find(argv[2], number(argv[3]));
+	if (argc == 4 && !strcmp(argv[1], "nowait"))
+		return nowait(argv[2], number(argv[3]));
 	if (argc >= 3 && argc % 2 && !strcmp(argv[1], "sum")) {
 		fd = open_file(argv[2], 0);
 		if (argc == 3)
@@ -155,6 +200,6 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	fprintf(stderr, "usage: blocks write FIRST COUNT | judge FILE FIRST COUNT |"
-		" find FILE NUMBER | sum FILE [FIRST COUNT]...\n");
+		" find FILE NUMBER | sum FILE [FIRST COUNT]... | nowait FILE COUNT\n");
 	return 2;
 }

@@ -1045,3 +1045,26 @@ dmesg | grep -F -q '{reason}' || {{ echo 'message {words}: expected {reason}'; d
 """
     result = lab_run(script + "dmsetup remove t\n", **QUICK, push=helpers)
     assert result.ok, result.output
+
+
+def test_who_must_not_block_does_not(lab_run, helpers):
+    """Writes go without a detour, and so do reads in parts, until the drive has no request left for one of them."""
+    result = lab_run(START + """
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
+test "$(./blocks nowait /dev/mapper/t 2048)" = "0 0"
+cat /sys/block/nvme0n1/queue/nr_requests
+echo 4 > /sys/block/nvme0n1/queue/nr_requests
+read -r writes reads < <(./blocks nowait /dev/mapper/t 2048)
+echo "$writes writes and $reads reads said EAGAIN"
+test "$writes" = 0
+test "$reads" -ge 100
+# Whoever was sent away is no reader any more: zones are reset.
+for turn in 1 2 3 4 5 6; do
+	./blocks nowait /dev/mapper/t 8192
+done
+test "$(field victims t)" -ge 2
+dmsetup remove t
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=2, push=helpers, timeout=300, device=SMALL)
+    assert result.ok, result.output
