@@ -9,8 +9,8 @@
  * open. What victims will free does not count. The oldest one waits for space, the others give up; so
  * at worst there is one victim moved in part, and the zones kept for GC are enough for that.
  *
- * Progress. Users stop at a reserve of zones (space->gated: nothing new enters the buffers);
- * of the reserve, what is buffered by then always fits, and GC always keeps one zone
+ * Progress. Users stop where they had to open a zone of a reserve (space->gated: nothing new enters
+ * the buffers); of the reserve, what is buffered by then always fits, and GC always keeps one zone
  * to move into. Above it, users may write as fast as GC gains space: pace.c.
  *
  * Victims and all else here are the keeper's, but for what others may ask: forced, stopping.

@@ -41,16 +41,14 @@ static bool may_open_empty(struct mtftl *ftl, enum mtftl_right right)
 		kept = 1;
 	if (zones->in_use + kept >= config->budget.data_zones)
 		return false;
-	/* Users have their limit at the door of the buffers. The last zone is for flushes. */
-	switch (right) {
-	case MTFTL_RIGHT_USER:
-		return empty > (zones->no_victim ? config->reserve : 0);
-	case MTFTL_RIGHT_URGENT:
-		return empty > 0;
-	case MTFTL_RIGHT_GC:
-		break;
-	}
-	return empty > (mtftl_pool_is_empty(ftl) ? config->flush_zones : config->kept);
+	if (right == MTFTL_RIGHT_GC)
+		return empty > (mtftl_pool_is_empty(ftl) ? config->flush_zones : config->kept);
+	if (right == MTFTL_RIGHT_USER && zones->no_victim)
+		return empty > config->reserve;
+	/* Of the reserve they get what is buffered by now: nothing more passes the gate. */
+	if (empty <= config->reserve)
+		zones->into_reserve = true;
+	return empty > 0;
 }
 
 /* For a stream without one. False: no zone for @right. */
@@ -195,13 +193,14 @@ struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, unsigned int first, u3
 				       enum mtftl_right right, u32 *room)
 {
 	bool scarce = mtftl_space_is_gated(ftl) || READ_ONCE(ftl->zones->no_victim);
+	bool tight = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.reserve;
 	bool shares = may_share(ftl, right);
 	bool mixed = shares && (right != MTFTL_RIGHT_GC || !ftl->config.hot_cold);
 	struct mtftl_stream *stream = NULL;
 
 	if (!shares && ftl->config.budget.gc_shares)
 		return NULL;
-	if (mixed && (scarce || mtftl_space_is_paced(ftl)))
+	if (mixed && (scarce || tight || mtftl_space_is_paced(ftl)))
 		stream = try_streams(ftl, first, least, right, false, room);
 	if (!stream && mixed && scarce)
 		stream = try_stream(ftl->streams->gc, least, right, false, room);

@@ -80,12 +80,18 @@ struct mtftl_zone *mtftl_zones_least_worn(struct mtftl *ftl)
 	return best;
 }
 
-/* After each change of how many zones are empty. */
+/*
+ * After each change of how many zones are empty. Users may fill what they have open; who needs a
+ * zone of the reserve closes the gate, until there is more than that again.
+ */
 void mtftl_zones_update_gate(struct mtftl *ftl)
 {
-	lockdep_assert_held(&ftl->zones->lock);
-	mtftl_space_set_gate(ftl, mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.reserve &&
-			       !ftl->zones->no_victim);
+	struct mtftl_zones *zones = ftl->zones;
+
+	lockdep_assert_held(&zones->lock);
+	if (mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) > ftl->config.reserve)
+		zones->into_reserve = false;
+	mtftl_space_set_gate(ftl, zones->into_reserve && !zones->no_victim);
 }
 
 /*

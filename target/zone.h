@@ -65,6 +65,7 @@ struct mtftl_zones {
 	u32 count[MTFTL_NR_ZONE_STATES];
 	u32 in_use;		/* open, closing and partial: against the budget */
 	u32 worn_out;		/* full ones that GC has to clear */
+	bool into_reserve;	/* users had to open one of its zones */
 	bool no_victim;		/* GC finds none: users fill what is open */
 	struct workqueue_struct *wq;	/* ordered: closing zones, writing units again */
 	struct mtftl_zone all[];
