@@ -19,7 +19,7 @@
 #include "space.h"
 #include "zone.h"
 
-#define AT_ONCE		8u
+#define AT_ONCE		8u	/* where zones are short; else one by one */
 
 struct reset {
 	struct bio bio;
@@ -55,10 +55,14 @@ static void reset_endio(struct bio *bio)
 	mtftl_inflight_put(inflight);
 }
 
-/* As many zones of the list as go at once: each waits behind what its dies are at. */
+/*
+ * As many zones of the list as go at once. Each erase keeps a die from everything else for
+ * milliseconds: what users want comes between two of them, unless they have to wait anyway.
+ */
 static void reset_zones(struct mtftl_resets *resets, struct list_head *zones)
 {
 	struct mtftl *ftl = resets->ftl;
+	u32 at_once = in_a_hurry(ftl, resets) ? AT_ONCE : 1;
 	struct mtftl_zone *zone;
 	u32 n = 0, i;
 	bool ok;
@@ -77,7 +81,7 @@ static void reset_zones(struct mtftl_resets *resets, struct list_head *zones)
 			mtftl_inflight_get(&resets->inflight);
 			submit_bio(bio);
 		}
-		if (n == AT_ONCE)
+		if (n == at_once)
 			break;
 	}
 	mtftl_inflight_wait(&resets->inflight);
