@@ -9,9 +9,9 @@
  * open. What victims will free does not count. The oldest one waits for space, the others give up; so
  * at worst there is one victim moved in part, and the zones kept for GC are enough for that.
  *
- * Progress. Users stop where they had to open a zone of a reserve (space->gated: nothing new enters
- * the buffers); of the reserve, what is buffered by then always fits, and GC always keeps one zone
- * to move into. Above it, users may write as fast as GC gains space: pace.c.
+ * Progress. Users stop at a reserve of zones (space->gated: nothing new enters the buffers), less
+ * what is left in those that they have open; of the reserve, what is buffered by then always fits,
+ * and GC always keeps one zone to move into. Above it, users may write as fast as GC gains space: pace.c.
  *
  * Victims and all else here are the keeper's, but for what others may ask: forced, stopping.
  */
@@ -240,10 +240,11 @@ static u64 room(const struct mtftl_gc *gc)
 {
 	const struct mtftl_config *config = &gc->ftl->config;
 	u32 empty = min(mtftl_zones_count(gc->ftl, MTFTL_ZONE_EMPTY), config->reserve);
+	u32 kept = 1 + mtftl_zones_promised(gc->ftl);
 	u64 usable = config->capacity - mtftl_footer_reserve(config->capacity);
 
 	return mtftl_streams_gc_room(gc->ftl) +
-	       (empty > config->kept ? (empty - config->kept) * usable : 0);
+	       (empty > kept ? (empty - kept) * usable : 0);
 }
 
 /* The last one, which is listed. */

@@ -33,22 +33,51 @@ static bool may_open_empty(struct mtftl *ftl, enum mtftl_right right)
 	const struct mtftl_config *config = &ftl->config;
 	struct mtftl_zones *zones = ftl->zones;
 	u32 empty = zones->count[MTFTL_ZONE_EMPTY];
-	u32 kept = 0;
+	u32 for_gc = 0, kept;
 
 	lockdep_assert_held(&zones->lock);
 	/* GC can always open its zone: else nothing would ever become free again. */
 	if (right != MTFTL_RIGHT_GC && !ftl->streams->gc->zone && !config->budget.gc_shares)
-		kept = 1;
-	if (zones->in_use + kept >= config->budget.data_zones)
+		for_gc = 1;
+	if (zones->in_use + for_gc >= config->budget.data_zones)
 		return false;
-	if (right == MTFTL_RIGHT_GC)
-		return empty > (mtftl_pool_is_empty(ftl) ? config->flush_zones : config->kept);
-	if (right == MTFTL_RIGHT_USER && zones->no_victim)
-		return empty > config->reserve;
-	/* Of the reserve they get what is buffered by now: nothing more passes the gate. */
-	if (empty <= config->reserve)
-		zones->into_reserve = true;
-	return empty > 0;
+	switch (right) {
+	case MTFTL_RIGHT_USER:
+		/* Their limit is the gate. */
+		return empty > (zones->no_victim ? config->reserve : 0);
+	case MTFTL_RIGHT_URGENT:
+		return empty > 0;
+	case MTFTL_RIGHT_GC:
+		break;
+	}
+	kept = 1 + mtftl_zones_promised(ftl);
+	return empty > (mtftl_pool_is_empty(ftl) ? min(kept, config->flush_zones) : kept);
+}
+
+/* So few zones are empty that what is left in open ones counts. */
+static bool zones_are_few(const struct mtftl *ftl)
+{
+	return mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.reserve + 2;
+}
+
+/* A moment's truth for who does not hold the stream's lock. */
+static u32 left_in(const struct mtftl_stream *stream)
+{
+	const struct mtftl_zone *zone = READ_ONCE(stream->zone);
+	u32 wp = zone ? READ_ONCE(zone->wp) : 0;
+
+	return zone && !READ_ONCE(zone->broken) && wp < zone->limit ? zone->limit - wp : 0;
+}
+
+static void look_at_room(struct mtftl *ftl)
+{
+	u32 i, room = 0;
+
+	lockdep_assert_held(&ftl->zones->lock);
+	for (i = 0; i < ftl->config.budget.user_streams; i++)
+		room += left_in(&ftl->streams->all[i]);
+	WRITE_ONCE(ftl->zones->users_room, room);
+	mtftl_zones_update_gate(ftl);
 }
 
 /* For a stream without one. False: no zone for @right. */
@@ -78,7 +107,7 @@ static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right
 		mtftl_zone_set_state(zone, MTFTL_ZONE_OPEN);
 	/* With its place in the budget: may_open_empty() looks at both. */
 	stream->zone = zone;
-	mtftl_zones_update_gate(ftl);
+	look_at_room(ftl);
 	spin_unlock(&zones->lock);
 	if (!zone)
 		return false;
@@ -193,14 +222,13 @@ struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, unsigned int first, u3
 				       enum mtftl_right right, u32 *room)
 {
 	bool scarce = mtftl_space_is_gated(ftl) || READ_ONCE(ftl->zones->no_victim);
-	bool tight = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.reserve;
 	bool shares = may_share(ftl, right);
 	bool mixed = shares && (right != MTFTL_RIGHT_GC || !ftl->config.hot_cold);
 	struct mtftl_stream *stream = NULL;
 
 	if (!shares && ftl->config.budget.gc_shares)
 		return NULL;
-	if (mixed && (scarce || tight || mtftl_space_is_paced(ftl)))
+	if (mixed && (scarce || zones_are_few(ftl) || mtftl_space_is_paced(ftl)))
 		stream = try_streams(ftl, first, least, right, false, room);
 	if (!stream && mixed && scarce)
 		stream = try_stream(ftl->streams->gc, least, right, false, room);
@@ -217,6 +245,7 @@ struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, unsigned int first, u3
 void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_place *place, u32 blocks)
 {
 	struct mtftl_zone *zone = stream->zone;
+	struct mtftl *ftl = stream->ftl;
 
 	lockdep_assert_held(&stream->lock);
 	place->zone = zone;
@@ -226,6 +255,11 @@ void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_place *place, u
 	zone->wp += blocks;
 	zone->in_flight++;
 	spin_unlock_irq(&zone->lock);
+	if (zones_are_few(ftl)) {
+		spin_lock(&ftl->zones->lock);
+		look_at_room(ftl);
+		spin_unlock(&ftl->zones->lock);
+	}
 }
 
 /* One unit less in flight; its zone's lock is held. True: the last one of a zone to be closed. */
@@ -340,14 +374,6 @@ void mtftl_streams_go_on(struct mtftl *ftl)
 			queue_work(ftl->zones->wq, &zone->close_work);
 	}
 	spin_unlock(&ftl->zones->lock);
-}
-
-static u32 left_in(const struct mtftl_stream *stream)
-{
-	const struct mtftl_zone *zone = READ_ONCE(stream->zone);
-	u32 wp = zone ? READ_ONCE(zone->wp) : 0;
-
-	return zone && wp < zone->limit ? zone->limit - wp : 0;
 }
 
 u64 mtftl_streams_room(const struct mtftl *ftl)

@@ -214,22 +214,25 @@ int mtftl_table_check_log(struct mtftl_target *target)
 	return 0;
 }
 
-/*
- * Zones that users leave to GC. When they get there buffers take nothing more, and all that is
- * buffered by then has to fit into a part of it, were each unit as small as can be.
- * On a device with little to spare, the buffer gets smaller instead. Of the rest GC leaves one to
- * the flush that its victims wait for, and if there are enough one for when a write to that fails.
- */
-static void set_reserve(struct mtftl *ftl)
+static u32 spare_zones(const struct mtftl_config *config)
 {
-	struct mtftl_config *config = &ftl->config;
 	u32 ckpt = mtftl_ckpt_zones(config->nr_zones, config->capacity, config->logical_blocks);
 	u32 zones = config->nr_zones - MTFTL_NR_SB_ZONES - 2 * ckpt;
 	u32 payload = config->capacity - mtftl_footer_reserve(config->capacity);
 	u64 blocks = config->logical_blocks + config->logical_blocks / 32;
 	u32 needed = DIV_ROUND_UP_ULL(blocks, payload);
-	u32 spare = zones > needed ? zones - needed : 0;
-	u32 most = max(spare / 2, MTFTL_GC_RESERVE_ZONES), low_water;
+
+	return zones > needed ? zones - needed : 0;
+}
+
+/*
+ * Zones for what is buffered, were each unit as small as can be, and one for when a write to those
+ * fails. On a device with little to spare, the buffer gets smaller instead.
+ */
+static void set_kept(struct mtftl *ftl)
+{
+	struct mtftl_config *config = &ftl->config;
+	u32 spare = spare_zones(config), most = max(spare / 2, MTFTL_GC_RESERVE_ZONES);
 
 	config->kept = 1 + DIV_ROUND_UP(2 * config->buffer_entries, config->capacity);
 	if (config->kept + 2 > most) {
@@ -238,8 +241,18 @@ static void set_reserve(struct mtftl *ftl)
 		mtftl_warn(ftl, "buffer_entries is %u: more would not fit into %u spare zones",
 			   config->buffer_entries, spare);
 	}
-	config->reserve = config->kept + 2;
 	config->flush_zones = most > MTFTL_GC_RESERVE_ZONES ? 2 : 1;
+}
+
+/*
+ * Zones that users leave to GC: those that are kept, and one to move into; with a zone that both
+ * write to, one more.
+ */
+static void set_reserve(struct mtftl_config *config)
+{
+	u32 spare = spare_zones(config), low_water;
+
+	config->reserve = config->kept + 1 + config->budget.gc_shares;
 	/*
 	 * Free space that GC keeps ready above it is where users and GC write, what is moved
 	 * already and what is being reset: some 4 zones, and one to start in.
@@ -261,7 +274,7 @@ int mtftl_table_fit(struct mtftl_target *target)
 	config->nr_zones = ftl->log->info.nr_zones;
 	config->logical_blocks = ftl->log->info.logical_blocks;
 
-	set_reserve(ftl);
+	set_kept(ftl);
 	config->nr_lanes = config->nr_lanes ? config->nr_lanes : num_online_cpus();
 	/* A lane of less than a unit would never compose a full one. */
 	config->nr_lanes = clamp(config->buffer_entries / config->write_unit, 1u, config->nr_lanes);
@@ -276,6 +289,7 @@ int mtftl_table_fit(struct mtftl_target *target)
 		ti->error = "Device allows too few open zones, expected 4 at least";
 		return -EINVAL;
 	}
+	set_reserve(config);
 	/* A checkpoint costs little beside what is written in between: 1% with full units. */
 	config->log_limit = max(2u * mtftl_ckpt_stream_blocks(config->nr_zones,
 							      config->logical_blocks), MIN_LOG);

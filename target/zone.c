@@ -81,17 +81,30 @@ struct mtftl_zone *mtftl_zones_least_worn(struct mtftl *ftl)
 }
 
 /*
- * After each change of how many zones are empty. Users may fill what they have open; who needs a
- * zone of the reserve closes the gate, until there is more than that again.
+ * Zones that have to stay empty for what is buffered, were each unit as small as can be, where it
+ * does not fit into what users have open.
  */
+u32 mtftl_zones_promised(const struct mtftl *ftl)
+{
+	const struct mtftl_config *config = &ftl->config;
+	u32 usable = config->capacity - mtftl_footer_reserve(config->capacity);
+	u32 buffered = 2 * config->buffer_entries, room = READ_ONCE(ftl->zones->users_room);
+
+	/* What GC shares it may fill, too. */
+	if (config->budget.gc_shares)
+		room = 0;
+	return min(buffered > room ? DIV_ROUND_UP(buffered - room, usable) : 0, config->kept - 1);
+}
+
+/* After each change of how many zones are empty, and of what users have open while these are few. */
 void mtftl_zones_update_gate(struct mtftl *ftl)
 {
-	struct mtftl_zones *zones = ftl->zones;
+	u32 fixed = ftl->config.reserve - (ftl->config.kept - 1);
 
-	lockdep_assert_held(&zones->lock);
-	if (mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) > ftl->config.reserve)
-		zones->into_reserve = false;
-	mtftl_space_set_gate(ftl, zones->into_reserve && !zones->no_victim);
+	lockdep_assert_held(&ftl->zones->lock);
+	mtftl_space_set_gate(ftl, !ftl->zones->no_victim &&
+			     mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <=
+			     fixed + mtftl_zones_promised(ftl));
 }
 
 /*

@@ -65,7 +65,7 @@ struct mtftl_zones {
 	u32 count[MTFTL_NR_ZONE_STATES];
 	u32 in_use;		/* open, closing and partial: against the budget */
 	u32 worn_out;		/* full ones that GC has to clear */
-	bool into_reserve;	/* users had to open one of its zones */
+	u32 users_room;		/* blocks left in what users have open, as of the last look */
 	bool no_victim;		/* GC finds none: users fill what is open */
 	struct workqueue_struct *wq;	/* ordered: closing zones, writing units again */
 	struct mtftl_zone all[];
@@ -96,6 +96,7 @@ struct mtftl_zone *mtftl_zones_least_worn(struct mtftl *ftl);
 void mtftl_zones_update_gate(struct mtftl *ftl);
 
 /* By themselves, the rest. */
+u32 mtftl_zones_promised(const struct mtftl *ftl);
 void mtftl_zones_set_no_victim(struct mtftl *ftl, bool none);
 bool mtftl_zones_are_out(struct mtftl *ftl);
 
