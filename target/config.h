@@ -29,7 +29,7 @@ struct mtftl_config {
 	u32 buffer_entries;	/* of all lanes together */
 	u32 write_unit;
 	const struct mtftl_victim_policy *gc_policy;
-	bool hot_cold;
+	const struct mtftl_placement *streams;
 	bool append;
 	u32 low_water;		/* zones: GC runs below */
 
@@ -38,6 +38,7 @@ struct mtftl_config {
 	u32 kept;		/* of them: for what is buffered */
 	u32 flush_zones;	/* of them: for flushes, though nothing is buffered */
 	struct mtftl_budget budget;
+	u32 turn;		/* zones that hold as much as the device: see policy.h */
 	u64 log_limit;		/* numbers drawn between two checkpoints */
 };
 

@@ -102,7 +102,7 @@ static int write_ranges(struct mtftl *ftl)
 	reinit_completion(&flush->unit_done);
 	for (;;) {
 		gen = mtftl_space_gen(ftl);
-		stream = mtftl_stream_find(ftl, 0, 1, MTFTL_RIGHT_URGENT, &room);
+		stream = mtftl_stream_find(ftl, 0, 0, 1, MTFTL_RIGHT_URGENT, &room);
 		if (stream)
 			break;
 		if (mtftl_is_read_only(ftl) || mtftl_hope_is_lost(ftl, &hope))

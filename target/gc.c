@@ -226,13 +226,14 @@ static struct victim *nth_victim(struct mtftl_gc *gc, u32 n)
 	return &gc->victims[(gc->first + n) % VICTIMS];
 }
 
-/* Blocks that it may still take, were each slice cut by the end of a zone. */
+/* Blocks that it may still take, were each slice cut by the end of a zone, one by all of GC's. */
 static u32 needs(const struct mtftl_gc *gc, const struct mtftl_victim *victim)
 {
 	u32 done = min_t(u32, max(atomic_read(&victim->moved), 0), victim->nr_items);
 	u32 blocks = victim->nr_items - done;
 
-	return blocks + 2 * (1 + blocks / mtftl_move_unit_blocks(gc->ftl));
+	return blocks + 2 * (1 + blocks / mtftl_move_unit_blocks(gc->ftl)) +
+	       gc->ftl->config.budget.gc_streams - 1;
 }
 
 /* In zones that nobody but GC takes. */

@@ -17,6 +17,7 @@
 #include "log.h"
 #include "map.h"
 #include "pending.h"
+#include "pick.h"
 #include "pool.h"
 #include "seq.h"
 #include "space.h"
@@ -44,7 +45,9 @@ struct lane {
 	unsigned int index;
 	unsigned int cpu;
 	struct task_struct *writer;
-	u32 batch;			/* filled slots that are worth a unit */
+	u32 batch;			/* filled slots that are worth waking the writer for */
+	u32 enough;			/* now: none were worth a unit when it looked; writer */
+	u32 span;			/* slots that may wait for others of their class */
 	struct bio_list waiting;	/* writes that found no slot, in order; ring->lock */
 	struct list_head free_units;	/* ring->lock, like the next */
 	unsigned int units_in_flight;
@@ -94,13 +97,37 @@ static bool is_stalled(struct lane *lane)
 	}
 }
 
-/*
- * Full units go at once. Less than that goes when somebody waits for it, or has waited
- * for company long enough: it was acknowledged already, so nobody is delayed by that.
- */
-static bool may_compose(struct lane *lane, u32 filled, u32 enough)
+/* Somebody waits for what is filled, or it has waited for company long enough. */
+static bool is_urgent(struct lane *lane)
 {
-	return filled >= enough || !mtftl_ring_is_drained(lane->ring) || READ_ONCE(lane->overdue);
+	return !mtftl_ring_is_drained(lane->ring) || READ_ONCE(lane->overdue);
+}
+
+/*
+ * What goes into the next unit. Full units go at once. Less than that goes when it is urgent, or
+ * when others have gone ahead of it for so long that it holds up the ring: it was acknowledged
+ * already, so nobody is delayed by that. What fits into one unit is not parted for its classes.
+ */
+static bool pick(struct lane *lane, struct mtftl_pick *pick)
+{
+	u32 max = lane->ftl->config.write_unit, span, wait;
+	struct mtftl_ring *ring = lane->ring;
+
+	mtftl_ring_pick(ring, max, pick);
+	span = pick->end - ring->next;
+	if (is_urgent(lane) && pick->nr + pick->others <= max) {
+		pick->nr += pick->others;
+		pick->mixed = true;
+	}
+	if (pick->nr == max || (pick->nr && is_urgent(lane)))
+		return true;
+	if (span != pick->nr && span >= lane->span)
+		return true;
+	wait = max - max(pick->nr, pick->others);
+	if (span != pick->nr)
+		wait = min(wait, lane->span - span);
+	WRITE_ONCE(lane->enough, max(pick->nr + pick->others + wait, lane->batch));
+	return false;
 }
 
 /* Waiting bios are admitted many at a time, so that those woken do not run one by one. */
@@ -128,7 +155,7 @@ static bool has_work(struct lane *lane)
 		return false;
 	/* Small units are worth waking up for several at a time only. */
 	return !list_empty(&lane->free_units) &&
-	       may_compose(lane, mtftl_ring_unsent(lane->ring), lane->batch);
+	       (is_urgent(lane) || mtftl_ring_unsent(lane->ring) >= READ_ONCE(lane->enough));
 }
 
 static void wake_writer(struct lane *lane)
@@ -251,14 +278,15 @@ static bool lane_compose(struct lane *lane)
 	struct mtftl *ftl = lane->ftl;
 	struct mtftl_stream *stream;
 	struct mtftl_unit_io *unit;
-	u32 n, room, i;
-	u64 seq, next;
+	struct mtftl_pick picked;
+	u32 n, room, taken = 0;
+	u64 seq, pos;
+	bool go;
 
-	n = mtftl_ring_count_filled(lane->ring, ftl->config.write_unit);
-	if (!n)
+	go = pick(lane, &picked);
+	if (!picked.nr)
 		WRITE_ONCE(lane->overdue, false);
-	if (!n || mtftl_is_read_only(ftl) || mtftl_is_paused(ftl) ||
-	    !may_compose(lane, mtftl_ring_unsent(lane->ring), ftl->config.write_unit))
+	if (!go || mtftl_is_read_only(ftl) || mtftl_is_paused(ftl))
 		return false;
 	if (is_stalled(lane))
 		return false;
@@ -276,13 +304,14 @@ static bool lane_compose(struct lane *lane)
 		WRITE_ONCE(lane->stalled, NOT_STALLED);
 		return false;
 	}
-	stream = mtftl_stream_find(ftl, lane->index, 2, MTFTL_RIGHT_USER, &room);
+	stream = mtftl_stream_find(ftl, picked.class, lane->index, 2, MTFTL_RIGHT_USER, &room);
 	if (!stream) {
 		put_unit(lane, unit);
 		return false;
 	}
 	WRITE_ONCE(lane->stalled, NOT_STALLED);
-	n = min(n, room - 1);
+	WRITE_ONCE(lane->enough, lane->batch);
+	n = min(picked.nr, room - 1);
 
 	/*
 	 * Only now, with the slots known: each of the n was published before this number was
@@ -290,11 +319,14 @@ static bool lane_compose(struct lane *lane)
 	 */
 	seq = mtftl_seq_draw(ftl);
 	mtftl_unit_start(unit, MTFTL_UNIT_DATA, seq);
-	for (i = 0, next = lane->ring->next; i < n; i++, next++) {
-		u32 value = mtftl_ring_value(lane->ring, next);
+	for (pos = lane->ring->next; taken < n; pos++) {
+		u32 value = mtftl_ring_value(lane->ring, pos);
 		struct mtftl_slot *slot;
 		void *data;
 
+		if (!mtftl_ring_is_picked(lane->ring, &picked, pos))
+			continue;
+		taken++;
 		slot = mtftl_slot(ftl, value, &data);
 		if (mtftl_map_take(ftl, slot, value))
 			mtftl_unit_add(unit, slot->lba, value, data);
@@ -302,7 +334,7 @@ static bool lane_compose(struct lane *lane)
 	if (unit->nr)
 		mtftl_unit_take_place(unit, stream);
 	mutex_unlock(&stream->lock);
-	WRITE_ONCE(lane->ring->next, next);
+	mtftl_ring_taken(lane->ring, taken);
 	trace_mtftl_unit_composed(ftl->device->bdev->bd_dev, lane->index, seq, n, unit->nr);
 
 	if (!unit->nr) {
@@ -777,6 +809,9 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		lane->index = lanes->nr;
 		lane->cpu = cpu;
 		lane->batch = max(ftl->config.write_unit, min(BATCH_MIN, lane->ring->entries / 4));
+		lane->enough = lane->batch;
+		lane->span = min(lane->ring->entries / 2,
+				 2 * ftl->config.budget.user_classes * ftl->config.write_unit);
 		lane->guest = lane->index;
 		lane->guest_seen = jiffies - SPARE_AFTER;
 		timer_setup(&lane->timer, lane_overdue, 0);

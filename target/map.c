@@ -35,8 +35,8 @@ int mtftl_map_alloc(struct mtftl *ftl)
 	ftl->map = map;
 	map->entries = vmalloc(bytes);
 	map->shards = kvcalloc(NR_SHARDS, sizeof(*map->shards), GFP_KERNEL);
-	map->valid = kvcalloc(ftl->config.nr_zones, sizeof(*map->valid), GFP_KERNEL);
-	if (!map->entries || !map->shards || !map->valid)
+	map->zones = kvcalloc(ftl->config.nr_zones, sizeof(*map->zones), GFP_KERNEL);
+	if (!map->entries || !map->shards || !map->zones)
 		return -ENOMEM;
 	memset(map->entries, 0xff, bytes);
 	for (i = 0; i < NR_SHARDS; i++)
@@ -52,7 +52,7 @@ void mtftl_map_free(struct mtftl *ftl)
 		return;
 	vfree(map->entries);
 	kvfree(map->shards);
-	kvfree(map->valid);
+	kvfree(map->zones);
 	kfree(map);
 	ftl->map = NULL;
 }
@@ -60,7 +60,7 @@ void mtftl_map_free(struct mtftl *ftl)
 u64 mtftl_map_bytes(const struct mtftl *ftl)
 {
 	return ftl->config.logical_blocks * sizeof(*ftl->map->entries) +
-	       ftl->config.nr_zones * sizeof(*ftl->map->valid);
+	       ftl->config.nr_zones * sizeof(*ftl->map->zones);
 }
 
 static struct mtftl_map_shard *lba_shard(struct mtftl *ftl, u32 lba)
@@ -119,13 +119,27 @@ bool mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio)
 
 static void add_page(struct mtftl *ftl, u32 page)
 {
-	atomic_inc(&ftl->map->valid[mtftl_page_zone(ftl, page)].blocks);
+	atomic_inc(&ftl->map->zones[mtftl_page_zone(ftl, page)].blocks);
 }
 
 static void drop_page(struct mtftl *ftl, u32 value)
 {
 	if (mtftl_is_page(value))
-		atomic_dec(&ftl->map->valid[mtftl_page_zone(ftl, value)].blocks);
+		atomic_dec(&ftl->map->zones[mtftl_page_zone(ftl, value)].blocks);
+}
+
+/* What is replaced tells how long the block lived: its new data may live as long. */
+static u8 class_of(const struct mtftl *ftl, u32 old)
+{
+	const struct mtftl_config *config = &ftl->config;
+	u32 coldest = config->budget.user_classes - 1;
+
+	if (mtftl_is_slot(old))
+		return 0;
+	if (!mtftl_is_page(old))
+		return coldest;
+	return min(config->streams->written(mtftl_map_age(ftl, mtftl_page_zone(ftl, old)),
+					    config->turn), coldest);
 }
 
 /*
@@ -152,6 +166,7 @@ void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 
 	} else {
 		slot->lba = lba;
 		slot->prev = old;
+		slot->class = class_of(ftl, old);
 		drop_page(ftl, old);
 		WRITE_ONCE(ftl->map->entries[lba], value);
 	}

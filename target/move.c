@@ -535,12 +535,14 @@ static u32 write_unit(struct slice *slice, u32 i, bool *sent)
 	*sent = false;
 	if (mtftl_is_paused(ftl))
 		return 0;
-	stream = mtftl_stream_find(ftl, 0, 2, MTFTL_RIGHT_GC, &room);
+	stream = mtftl_stream_find(ftl, mtftl_stream_moved(ftl, slice->victim->zone->index), 0, 2,
+				   MTFTL_RIGHT_GC, &room);
 	if (!stream)
 		return 0;
 	room = min(room - 1, (u32)unit->max);
 	/* The number first, then the look at the map: a write in between has a higher one. */
 	mtftl_unit_start(unit, MTFTL_UNIT_GC, mtftl_seq_apart_begin(ftl, &slice->apart));
+	unit->born = mtftl_map_born(ftl, slice->victim->zone->index);
 	for (n = 0; i + n < slice->nr && unit->nr < room; n++) {
 		if (is_header(&items[i + n]) || slice->found[i + n] != WHOLE ||
 		    !mtftl_map_points_to(ftl, items[i + n].lba, items[i + n].page))

@@ -1,18 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Decisions as pure functions: how zones are shared out (budget.c), which zone
- * GC takes next (victim.c), how fast users may write while it works (rate.c).
- * A policy is one function and one line in its table.
+ * Decisions as pure functions: which blocks lie together (place.c), how zones are
+ * shared out (budget.c), which zone GC takes next (victim.c), how fast users may
+ * write while it works (rate.c). A policy is a function or two and a line in its table.
  */
 #ifndef MTFTL_POLICY_H
 #define MTFTL_POLICY_H
 
 #include "pure.h"
 
+/*
+ * Blocks of a class share zones, so that what lies in one dies at about the same time. Classes
+ * begin with what lives shortest. Ages are counted in zones that users have filled since;
+ * @turn is how many of them hold as much as the device: in this time all is written once.
+ */
+#define MTFTL_MAX_CLASSES	4u
+
+struct mtftl_placement {
+	const char *name;
+	u32 user_classes;	/* wanted: there are fewer where few zones may be open */
+	u32 gc_classes;		/* 0: GC writes where users do */
+	u32 (*written)(u32 age, u32 turn);	/* by a user, who replaces what is so old */
+	u32 (*moved)(u32 age, u32 turn);	/* by GC, so long after a user wrote it */
+};
+
+/* NULL if there is none of that name. */
+const struct mtftl_placement *mtftl_placement(const char *name);
+
 /* How many zones may be open at once, and for whom. */
 struct mtftl_budget {
 	u32 data_zones;		/* open at once for data, those being closed included */
 	u32 user_streams;	/* zones that lanes write to at once */
+	u32 user_classes;	/* that share these out */
+	u32 gc_streams;		/* zones that GC writes to, a class each */
 	bool gc_shares;		/* too few: GC writes to the user's stream */
 };
 
@@ -22,7 +42,14 @@ struct mtftl_budget {
  * -EINVAL: fewer than MTFTL_MIN_OPEN_ZONES.
  */
 #define MTFTL_MIN_OPEN_ZONES	4
-int mtftl_budget(u32 limit, u32 lanes, u32 nr_zones, struct mtftl_budget *budget);
+int mtftl_budget(u32 limit, u32 lanes, u32 nr_zones, const struct mtftl_placement *placement,
+		 struct mtftl_budget *budget);
+
+/* Of the users' streams, the first of a class; of the one behind the last class, their number. */
+static inline u32 mtftl_budget_first(const struct mtftl_budget *budget, u32 class)
+{
+	return class * budget->user_streams / budget->user_classes;
+}
 
 /* What a victim policy knows of a full zone. */
 struct mtftl_candidate {

@@ -7,19 +7,6 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-u32 mtftl_ring_count_filled(struct mtftl_ring *ring, u32 max)
-{
-	u64 pos = ring->next;
-	u32 n = 0;
-
-	max = min_t(u64, max, READ_ONCE(ring->head) - pos);
-	/* Pairs with mtftl_map_publish(). */
-	while (n < max && smp_load_acquire(&ring->slots[(u32)(pos + n) & ring->mask].state) ==
-			  MTFTL_SLOT_FILLED)
-		n++;
-	return n;
-}
-
 void mtftl_ring_advance(struct mtftl_ring *ring)
 {
 	u64 tail = ring->tail;

@@ -36,6 +36,7 @@ struct mtftl_slot {
 	u32 lba;		/* shard->lock of the lba that it holds or held */
 	u32 prev;		/* what the map pointed to before; shard->lock */
 	u8 state;		/* shard->lock to change, but for DONE -> FREE: ring->lock */
+	u8 class;		/* of its data, for placement; shard->lock, fixed once it is filled */
 };
 
 struct mtftl_ring {
@@ -48,7 +49,8 @@ struct mtftl_ring {
 	spinlock_t lock ____cacheline_aligned_in_smp;
 	u64 head;			/* next position to be filled */
 	u64 tail;			/* first position that is not written yet */
-	u64 next ____cacheline_aligned_in_smp;	/* next to be composed; writer only */
+	u64 next ____cacheline_aligned_in_smp;	/* next to be composed; writer only, like ahead */
+	u32 ahead;			/* slots behind it that were composed before it */
 	u64 drain_to;			/* compose up to here without waiting; flusher */
 	u64 settle_to;			/* a reset waits until this is written; who resets */
 };
@@ -87,7 +89,7 @@ static inline u32 mtftl_ring_used(const struct mtftl_ring *ring)
 
 static inline u32 mtftl_ring_unsent(const struct mtftl_ring *ring)
 {
-	return READ_ONCE(ring->head) - READ_ONCE(ring->next);
+	return READ_ONCE(ring->head) - READ_ONCE(ring->next) - READ_ONCE(ring->ahead);
 }
 
 /* What flushes wait for is on its way. */
@@ -104,8 +106,6 @@ static inline bool mtftl_ring_next_is_filled(const struct mtftl_ring *ring)
 	       READ_ONCE(ring->slots[(u32)next & ring->mask].state) == MTFTL_SLOT_FILLED;
 }
 
-/* Slots from next on that are filled, @max at most. Writer only. */
-u32 mtftl_ring_count_filled(struct mtftl_ring *ring, u32 max);
 /* Free what is done at the tail, in order. Lock held. */
 void mtftl_ring_advance(struct mtftl_ring *ring);
 

@@ -683,12 +683,36 @@ static int step_count_blocks(struct recovery *rec)
 	return 0;
 }
 
+/*
+ * Who wrote how much between two zones is not on flash, but their numbers are: zones are as far
+ * apart as these say, from the oldest to the newest a turn of the map's clock.
+ */
+static void guess_ages(struct recovery *rec)
+{
+	u64 oldest = rec->newest_seq, first, each;
+	struct mtftl *ftl = rec->ftl;
+	u32 i;
+
+	for (i = 0; i < ftl->config.nr_zones; i++) {
+		first = mtftl_zone(ftl, i)->first_seq;
+		if (first && first < oldest)
+			oldest = first;
+	}
+	each = div_u64(rec->newest_seq - oldest, ftl->config.turn) + 1;
+	for (i = 0; i < ftl->config.nr_zones; i++) {
+		first = max(mtftl_zone(ftl, i)->first_seq, oldest);
+		mtftl_map_set_born(ftl, i, div64_u64(first - oldest, each));
+	}
+	ftl->map->clock = ftl->config.turn;
+}
+
 static int step_count_zones(struct recovery *rec)
 {
 	struct mtftl *ftl = rec->ftl;
 	struct mtftl_zone *zone;
 	u32 i;
 
+	guess_ages(rec);
 	ftl->zones->in_use = mtftl_zones_count(ftl, MTFTL_ZONE_PARTIAL);
 	for (i = 0; i < ftl->config.nr_zones; i++) {
 		zone = mtftl_zone(ftl, i);

@@ -7,6 +7,7 @@
 #include <linux/slab.h>
 
 #include "footer.h"
+#include "map.h"
 #include "pool.h"
 #include "seq.h"
 #include "space.h"
@@ -19,13 +20,23 @@ struct mtftl_footer_buf {
 };
 
 struct mtftl_streams {
-	struct mtftl_stream *gc;
+	struct mtftl_stream *gc;	/* budget.gc_streams */
 	struct list_head footer_bufs;	/* free ones; zones->lock */
 	void *close_buf;		/* zones->wq */
 	atomic_t failed_zones;		/* since the last write that succeeded */
 	struct mtftl_event opened;
 	struct mtftl_stream all[];	/* budget.user_streams, then GC's */
 };
+
+static bool gc_has_zone(const struct mtftl *ftl)
+{
+	u32 i;
+
+	for (i = 0; i < ftl->config.budget.gc_streams; i++)
+		if (ftl->streams->gc[i].zone)
+			return true;
+	return false;
+}
 
 /* Budget and reserve, in one place. */
 static bool may_open_empty(struct mtftl *ftl, enum mtftl_right right)
@@ -37,7 +48,7 @@ static bool may_open_empty(struct mtftl *ftl, enum mtftl_right right)
 
 	lockdep_assert_held(&zones->lock);
 	/* GC can always open its zone: else nothing would ever become free again. */
-	if (right != MTFTL_RIGHT_GC && !ftl->streams->gc->zone && !config->budget.gc_shares)
+	if (right != MTFTL_RIGHT_GC && !gc_has_zone(ftl) && !config->budget.gc_shares)
 		for_gc = 1;
 	if (zones->in_use + for_gc >= config->budget.data_zones)
 		return false;
@@ -105,6 +116,8 @@ static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right
 	}
 	if (zone)
 		mtftl_zone_set_state(zone, MTFTL_ZONE_OPEN);
+	if (zone && stream < ftl->streams->all + ftl->config.budget.user_streams)
+		mtftl_map_tick(ftl);
 	/* With its place in the budget: may_open_empty() looks at both. */
 	stream->zone = zone;
 	look_at_room(ftl);
@@ -113,6 +126,7 @@ static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right
 		return false;
 
 	zone->append = ftl->config.append;
+	zone->born_sum = (u64)mtftl_map_born(ftl, zone->index) * zone->wp;
 	zone->closing = false;
 	/* Without a footer data may go up to the end. */
 	zone->limit = ftl->config.capacity;
@@ -193,14 +207,43 @@ static struct mtftl_stream *try_stream(struct mtftl_stream *stream, u32 least,
 	return NULL;
 }
 
-static struct mtftl_stream *try_streams(struct mtftl *ftl, unsigned int first, u32 least,
-					enum mtftl_right right, bool may_open, u32 *room)
+/* Users' streams of a class, @first of them first. */
+static struct mtftl_stream *try_class(struct mtftl *ftl, u32 class, unsigned int first, u32 least,
+				      enum mtftl_right right, bool may_open, u32 *room)
 {
-	unsigned int i, nr = ftl->config.budget.user_streams;
+	const struct mtftl_budget *budget = &ftl->config.budget;
+	u32 from = mtftl_budget_first(budget, class), i;
+	u32 nr = mtftl_budget_first(budget, class + 1) - from;
 	struct mtftl_stream *stream = NULL;
 
 	for (i = 0; i < nr && !stream; i++)
-		stream = try_stream(&ftl->streams->all[(first + i) % nr], least, right, may_open,
+		stream = try_stream(&ftl->streams->all[from + (first + i) % nr], least, right,
+				    may_open, room);
+	return stream;
+}
+
+/* Users' streams, those of @class first. */
+static struct mtftl_stream *try_classes(struct mtftl *ftl, u32 class, unsigned int first,
+					u32 least, enum mtftl_right right, bool may_open,
+					u32 *room)
+{
+	u32 i, nr = ftl->config.budget.user_classes;
+	struct mtftl_stream *stream = NULL;
+
+	for (i = 0; i < nr && !stream; i++)
+		stream = try_class(ftl, (class + i) % nr, first, least, right, may_open, room);
+	return stream;
+}
+
+/* GC's streams, that of @class first. */
+static struct mtftl_stream *try_gc(struct mtftl *ftl, u32 class, u32 least, enum mtftl_right right,
+				   bool may_open, u32 *room)
+{
+	u32 i, nr = ftl->config.budget.gc_streams;
+	struct mtftl_stream *stream = NULL;
+
+	for (i = 0; i < nr && !stream; i++)
+		stream = try_stream(&ftl->streams->gc[(class + i) % nr], least, right, may_open,
 				    room);
 	return stream;
 }
@@ -214,35 +257,49 @@ static bool may_share(struct mtftl *ftl, enum mtftl_right right)
 }
 
 /*
- * A stream with room, locked, or NULL. Users try their own first, then the others'. While GC
- * works, what is open is filled before another one is opened: half-filled zones are
- * space that nobody can use. Where zones are short, or nothing can be gained, GC's too.
+ * A stream with room, locked, or NULL. Users try their class's own first, then the others'. While
+ * GC works, what is open is filled before another one is opened: half-filled zones are space
+ * that nobody can use. Where zones are short, or nothing can be gained, other classes' and GC's
+ * too: who lies with whom is a wish, and so is hot and cold apart.
  */
-struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, unsigned int first, u32 least,
+struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, u32 class, unsigned int first, u32 least,
 				       enum mtftl_right right, u32 *room)
 {
 	bool scarce = mtftl_space_is_gated(ftl) || READ_ONCE(ftl->zones->no_victim);
-	bool shares = may_share(ftl, right);
-	bool mixed = shares && (right != MTFTL_RIGHT_GC || !ftl->config.hot_cold);
+	bool shares = may_share(ftl, right), is_gc = right == MTFTL_RIGHT_GC;
+	bool mixed = shares && (!is_gc || !ftl->config.streams->gc_classes);
+	u32 user_class = is_gc ? ftl->config.budget.user_classes - 1 : class;
+	u32 gc_class = is_gc ? class : 0;
 	struct mtftl_stream *stream = NULL;
 
 	if (!shares && ftl->config.budget.gc_shares)
 		return NULL;
-	if (mixed && (scarce || zones_are_few(ftl) || mtftl_space_is_paced(ftl)))
-		stream = try_streams(ftl, first, least, right, false, room);
+	if (mixed && (zones_are_few(ftl) || mtftl_space_is_paced(ftl)))
+		stream = try_class(ftl, user_class, first, least, right, false, room);
 	if (!stream && mixed && scarce)
-		stream = try_stream(ftl->streams->gc, least, right, false, room);
+		stream = try_classes(ftl, user_class, first, least, right, false, room);
+	if (!stream && (is_gc || mixed) && scarce)
+		stream = try_gc(ftl, gc_class, least, right, false, room);
 	if (!stream && mixed)
-		stream = try_streams(ftl, first, least, right, true, room);
+		stream = try_classes(ftl, user_class, first, least, right, true, room);
 	if (!stream && (right != MTFTL_RIGHT_USER || mtftl_space_is_gated(ftl)))
-		stream = try_stream(ftl->streams->gc, least, right, true, room);
-	/* Hot and cold apart is a wish: without a zone GC would wait for ever. */
+		stream = try_gc(ftl, gc_class, least, right, true, room);
+	/* Without a zone GC would wait for ever. */
 	if (!stream && !mixed && shares && scarce)
-		stream = try_streams(ftl, first, least, right, false, room);
+		stream = try_classes(ftl, user_class, first, least, right, false, room);
 	return stream;
 }
 
-void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_place *place, u32 blocks)
+u32 mtftl_stream_moved(const struct mtftl *ftl, u32 zone)
+{
+	const struct mtftl_config *config = &ftl->config;
+
+	return min(config->streams->moved(mtftl_map_age(ftl, zone), config->turn),
+		   config->budget.gc_streams - 1);
+}
+
+void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_place *place, u32 blocks,
+		       u32 born)
 {
 	struct mtftl_zone *zone = stream->zone;
 	struct mtftl *ftl = stream->ftl;
@@ -253,6 +310,8 @@ void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_place *place, u
 	spin_lock_irq(&zone->lock);
 	place->offset = zone->wp;
 	zone->wp += blocks;
+	zone->born_sum += (u64)born * blocks;
+	mtftl_map_set_born(zone->ftl, zone->index, div_u64(zone->born_sum, zone->wp));
 	zone->in_flight++;
 	spin_unlock_irq(&zone->lock);
 	if (zones_are_few(ftl)) {
@@ -376,19 +435,31 @@ void mtftl_streams_go_on(struct mtftl *ftl)
 	spin_unlock(&ftl->zones->lock);
 }
 
+static u32 streams_nr(const struct mtftl *ftl)
+{
+	const struct mtftl_budget *budget = &ftl->config.budget;
+
+	return budget->user_streams + (budget->gc_shares ? 0 : budget->gc_streams);
+}
+
 u64 mtftl_streams_room(const struct mtftl *ftl)
 {
 	u64 room = 0;
 	u32 i;
 
-	for (i = 0; i <= ftl->config.budget.user_streams; i++)
+	for (i = 0; i < streams_nr(ftl); i++)
 		room += left_in(&ftl->streams->all[i]);
 	return room;
 }
 
 u32 mtftl_streams_gc_room(const struct mtftl *ftl)
 {
-	return left_in(ftl->streams->gc);
+	u32 room = 0, i;
+
+	/* Of each the last block may be of no use. */
+	for (i = 0; i < ftl->config.budget.gc_streams; i++)
+		room += max(left_in(&ftl->streams->gc[i]), 1u) - 1;
+	return room;
 }
 
 void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))
@@ -422,12 +493,12 @@ int mtftl_streams_alloc(struct mtftl *ftl)
 	struct mtftl_streams *streams;
 	u32 i;
 
-	streams = kzalloc(struct_size(streams, all, budget->user_streams + 1), GFP_KERNEL);
+	streams = kzalloc(struct_size(streams, all, streams_nr(ftl)), GFP_KERNEL);
 	if (!streams)
 		return -ENOMEM;
 	ftl->streams = streams;
 	INIT_LIST_HEAD(&streams->footer_bufs);
-	for (i = 0; i <= budget->user_streams; i++) {
+	for (i = 0; i < streams_nr(ftl); i++) {
 		mutex_init(&streams->all[i].lock);
 		streams->all[i].ftl = ftl;
 	}

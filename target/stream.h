@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Streams: an open zone each, and the right to place units in it. Who may open which zone when few
- * are empty, what happens when one is full, and when a write to one fails.
+ * Streams: an open zone each, and the right to place units in it. Users' streams are shared out to
+ * classes of data, GC has one for each of its own. Who may open which zone when few are empty, what happens when one is full, and when a write to one fails.
  *
  * mtftl_stream_find() returns a stream locked; its caller takes place, or does not, and unlocks.
  * Process context; mtftl_stream_landed() and mtftl_stream_failed() are for completions.
@@ -40,9 +40,14 @@ void mtftl_streams_free(struct mtftl *ftl);
 /* Called when a zone was opened, with the stream's lock held. */
 void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl));
 
-struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, unsigned int first, u32 least,
+/* @class: of users' data, or of GC's; @first: of the streams that users of a class have. */
+struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, u32 class, unsigned int first, u32 least,
 				       enum mtftl_right right, u32 *room);
-void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_place *place, u32 blocks);
+/* @born: by the map's clock, when users wrote what goes there. */
+void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_place *place, u32 blocks,
+		       u32 born);
+/* The class of what GC moves out of a zone. */
+u32 mtftl_stream_moved(const struct mtftl *ftl, u32 zone);
 
 /* Completed; @lbas: what it holds, for the footer. */
 void mtftl_stream_landed(struct mtftl_place *place, enum mtftl_unit_type type, u64 seq, u32 nr,
@@ -54,7 +59,7 @@ int mtftl_streams_failures(const struct mtftl *ftl);
 
 /* Left in zones that are open: a moment's truth, as good as pacing needs. */
 u64 mtftl_streams_room(const struct mtftl *ftl);
-/* Left in the one that GC has to itself. */
+/* Left in those that GC has to itself. */
 u32 mtftl_streams_gc_room(const struct mtftl *ftl);
 /* After a pause: zones that were to be closed meanwhile. */
 void mtftl_streams_go_on(struct mtftl *ftl);

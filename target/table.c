@@ -53,10 +53,16 @@ static int parse_option(struct dm_target *ti, struct mtftl_config *config, const
 				    &config->write_unit);
 	if (!strcmp(name, "low_water"))
 		return parse_number(ti, name, value, 0, U16_MAX, &config->low_water);
-	if (!strcmp(name, "hot_cold"))
-		return parse_switch(ti, name, value, "on", "off", &config->hot_cold);
 	if (!strcmp(name, "placement"))
 		return parse_switch(ti, name, value, "append", "write", &config->append);
+	if (!strcmp(name, "streams")) {
+		config->streams = mtftl_placement(value);
+		if (config->streams)
+			return 0;
+		DMERR("streams is %s, expected none, hot-cold or by-age", value);
+		ti->error = "Unknown placement";
+		return -EINVAL;
+	}
 	if (!strcmp(name, "gc_policy")) {
 		config->gc_policy = mtftl_victim_policy(value);
 		if (config->gc_policy)
@@ -80,8 +86,8 @@ int mtftl_table_parse(struct mtftl_target *target, unsigned int argc, char **arg
 	*config = (struct mtftl_config){
 		.buffer_entries = DEFAULT_BUFFER_ENTRIES,
 		.write_unit = DEFAULT_WRITE_UNIT,
-		.gc_policy = mtftl_victim_policy("greedy"),
-		.hot_cold = true,
+		.gc_policy = mtftl_victim_policy("cost-benefit"),
+		.streams = mtftl_placement("by-age"),
 		.append = true,
 	};
 	if (!argc)
@@ -214,13 +220,20 @@ int mtftl_table_check_log(struct mtftl_target *target)
 	return 0;
 }
 
+/* Zones that what users have stored takes. */
+static u32 zones_of_users(const struct mtftl_config *config)
+{
+	u32 payload = config->capacity - mtftl_footer_reserve(config->capacity);
+	u64 blocks = config->logical_blocks + config->logical_blocks / 32;
+
+	return max_t(u32, DIV_ROUND_UP_ULL(blocks, payload), 1);
+}
+
 static u32 spare_zones(const struct mtftl_config *config)
 {
 	u32 ckpt = mtftl_ckpt_zones(config->nr_zones, config->capacity, config->logical_blocks);
 	u32 zones = config->nr_zones - MTFTL_NR_SB_ZONES - 2 * ckpt;
-	u32 payload = config->capacity - mtftl_footer_reserve(config->capacity);
-	u64 blocks = config->logical_blocks + config->logical_blocks / 32;
-	u32 needed = DIV_ROUND_UP_ULL(blocks, payload);
+	u32 needed = zones_of_users(config);
 
 	return zones > needed ? zones - needed : 0;
 }
@@ -241,6 +254,7 @@ static void set_kept(struct mtftl *ftl)
 		mtftl_warn(ftl, "buffer_entries is %u: more would not fit into %u spare zones",
 			   config->buffer_entries, spare);
 	}
+	config->turn = zones_of_users(config);
 	config->flush_zones = most > MTFTL_GC_RESERVE_ZONES ? 2 : 1;
 }
 
@@ -285,7 +299,8 @@ int mtftl_table_fit(struct mtftl_target *target)
 		return -EINVAL;
 	}
 	limit = min_not_zero(bdev_max_open_zones(bdev), bdev_max_active_zones(bdev));
-	if (mtftl_budget(limit, config->nr_lanes, config->nr_zones, &config->budget)) {
+	if (mtftl_budget(limit, config->nr_lanes, config->nr_zones, config->streams,
+			 &config->budget)) {
 		ti->error = "Device allows too few open zones, expected 4 at least";
 		return -EINVAL;
 	}
@@ -301,8 +316,8 @@ void mtftl_table_tell(struct mtftl *ftl, char *result, unsigned int maxlen)
 	const struct mtftl_config *config = &ftl->config;
 	unsigned int sz = 0;
 
-	DMEMIT("%s 14 lanes %u buffer_entries %u write_unit %u gc_policy %s hot_cold %s placement %s low_water %u",
+	DMEMIT("%s 14 lanes %u buffer_entries %u write_unit %u gc_policy %s streams %s placement %s low_water %u",
 	       ftl->device->dm->name, config->nr_lanes, config->buffer_entries, config->write_unit,
-	       config->gc_policy->name, config->hot_cold ? "on" : "off",
+	       config->gc_policy->name, config->streams->name,
 	       config->append ? "append" : "write", config->low_water);
 }

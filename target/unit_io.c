@@ -7,6 +7,7 @@
 
 #include <linux/slab.h>
 
+#include "map.h"
 #include "seq.h"
 #include "space.h"
 #include "trace.h"
@@ -59,6 +60,7 @@ void mtftl_unit_start(struct mtftl_unit_io *unit, enum mtftl_unit_type type, u64
 	unit->type = type;
 	unit->seq = seq;
 	unit->nr = 0;
+	unit->born = mtftl_map_clock(unit->ftl);
 	unit->place.zone = NULL;
 }
 
@@ -74,7 +76,7 @@ void mtftl_unit_add(struct mtftl_unit_io *unit, u32 lba, u32 from, void *data)
 
 void mtftl_unit_take_place(struct mtftl_unit_io *unit, struct mtftl_stream *stream)
 {
-	mtftl_stream_take(stream, &unit->place, 1 + unit->nr);
+	mtftl_stream_take(stream, &unit->place, 1 + unit->nr, unit->born);
 }
 
 static void redo(struct mtftl_units *units, unsigned long delay)
@@ -214,7 +216,7 @@ static void redo_work(struct work_struct *work)
 		gen = mtftl_space_gen(ftl);
 		stream = NULL;
 		if (!mtftl_is_read_only(ftl))
-			stream = mtftl_stream_find(ftl, 0, unit->place.blocks,
+			stream = mtftl_stream_find(ftl, 0, 0, unit->place.blocks,
 						   MTFTL_RIGHT_URGENT, &room);
 		if (stream) {
 			mtftl_unit_take_place(unit, stream);

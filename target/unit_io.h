@@ -41,6 +41,7 @@ struct mtftl_unit_io {
 	u16 lane;			/* for the header */
 	u16 nr;
 	u16 max;
+	u32 born;			/* by the map's clock: when users wrote it */
 	void *header;
 	u64 *lbas;			/* for the footer */
 	struct bio bio;

@@ -51,8 +51,8 @@ struct mtftl_zone {
 	u64 first_seq;		/* number of its first unit, 0 if not known yet */
 	u64 ranges_seq;		/* of the newest ranges in it */
 	u64 full_seq;		/* when it became full, for its age */
+	u64 born_sum;		/* of its blocks, by the map's clock */
 	struct mtftl_footer_buf *footer;	/* NULL: it will have none; see stream.c */
-
 	enum mtftl_zone_state state;	/* zones->lock */
 	struct list_head list;	/* of its state; zones->lock */
 	struct work_struct close_work;

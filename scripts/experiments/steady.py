@@ -22,6 +22,7 @@ REPEATED, SEEDS = "uniform-on", 5               # what the headline is about
 LOADS = {"uniform": "", "zipf": "zipf:1.2"}
 FLASH = ("flash_data", "flash_gc", "flash_headers", "flash_meta")       # all that is written to flash
 STREAMS = {"on": "apart", "off": "together"}
+PLACEMENT = {"on": "hot-cold", "off": "none"}
 READS_DEVICE = {"flash.size": "1G", "flash.block_pages": "6", "zoned.zone_size": f"{16 * MIB}",
                 "zoned.zone_capacity": f"{12 * MIB}"}
 READ_RATE = 5000                                # writes a second beside the reads
@@ -35,7 +36,7 @@ def _writes(load: str, hot_cold: str) -> str:
     return f"""set -e
 look() {{ echo "$EPOCHREALTIME $(dmsetup status ftl)" >>status; }}
 mtftl format --force --op 25% /dev/nvme0n1
-mtftl open /dev/nvme0n1 ftl lanes=4 buffer_entries=256 hot_cold={hot_cold}
+mtftl open /dev/nvme0n1 ftl lanes=4 buffer_entries=256 gc_policy=greedy streams={PLACEMENT[hot_cold]}
 {fio.command("fill.json", rw="write", bs="128k", **common)}
 {fio.command("age.json", runtime=AGE, **random)}
 {fio.command("fio.json", runtime=SECONDS + 1, **random)} &

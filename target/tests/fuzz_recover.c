@@ -227,7 +227,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	struct mtftl ftl = {
 		.config = {
 			.nr_zones = IMAGE_ZONES, .capacity = IMAGE_CAPACITY, .zone_shift = 7,
-			.budget.data_zones = 2,
+			.budget.data_zones = 2, .turn = 8,
 		},
 		.device = &device, .seq = &seq, .map = &map,
 	};
@@ -246,7 +246,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	ftl.config.logical_blocks = ftl.log->info.logical_blocks;
 	map.entries = malloc(ftl.config.logical_blocks * sizeof(*map.entries));
 	memset(map.entries, 0xff, ftl.config.logical_blocks * sizeof(*map.entries));
-	map.valid = calloc(IMAGE_ZONES, sizeof(*map.valid));
+	map.zones = calloc(IMAGE_ZONES, sizeof(*map.zones));
 	ftl.zones = calloc(1, sizeof(*ftl.zones) + IMAGE_ZONES * sizeof(*ftl.zones->all));
 	ftl.zones->count[MTFTL_ZONE_EMPTY] = IMAGE_ZONES;
 	for (i = 0; i < IMAGE_ZONES; i++) {
@@ -261,7 +261,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	mtftl_checkpoints_free(&ftl);
 	mtftl_log_free(&ftl);
 	free(ftl.zones);
-	free(map.valid);
+	free(map.zones);
 	free(map.entries);
 	return 0;
 }

@@ -10,6 +10,21 @@
 
 #include "policy.h"
 
+static int budget(u32 limit, u32 lanes, u32 nr_zones, struct mtftl_budget *b)
+{
+	return mtftl_budget(limit, lanes, nr_zones, mtftl_placement("by-age"), b);
+}
+
+static void every_class_has_a_stream(const struct mtftl_budget *b)
+{
+	u32 class;
+
+	for (class = 0; class < b->user_classes; class++)
+		assert_true(mtftl_budget_first(b, class) < mtftl_budget_first(b, class + 1));
+	assert_int_equal(mtftl_budget_first(b, 0), 0);
+	assert_int_equal(mtftl_budget_first(b, b->user_classes), b->user_streams);
+}
+
 /* Whatever the limits are: something for everybody, and never more than there is. */
 static void budget_fits_every_limit(void **state)
 {
@@ -21,12 +36,16 @@ static void budget_fits_every_limit(void **state)
 	for (i = 0; i < sizeof(zones) / sizeof(zones[0]); i++)
 		for (limit = MTFTL_MIN_OPEN_ZONES; limit < 300; limit++)
 			for (lanes = 1; lanes <= 256; lanes++) {
-				assert_int_equal(mtftl_budget(limit, lanes, zones[i], &b), 0);
+				assert_int_equal(budget(limit, lanes, zones[i], &b), 0);
 				assert_true(b.data_zones >= 1);
 				/* Superblock log and two checkpoints. */
 				assert_true(b.data_zones + 3 <= limit);
-				assert_true(b.user_streams >= 1 && b.user_streams <= lanes);
-				assert_true(b.user_streams + !b.gc_shares <= b.data_zones);
+				assert_true(b.user_classes >= 1);
+				assert_true(b.user_streams >= b.user_classes);
+				assert_true(b.gc_streams >= 1);
+				assert_true(b.gc_shares || b.user_streams + b.gc_streams <=
+							   b.data_zones);
+				every_class_has_a_stream(&b);
 			}
 }
 
@@ -37,22 +56,39 @@ static void budget_refuses_less_than_four(void **state)
 
 	(void)state;
 	for (limit = 1; limit < MTFTL_MIN_OPEN_ZONES; limit++)
-		assert_int_equal(mtftl_budget(limit, 1, 1024, &b), -EINVAL);
+		assert_int_equal(budget(limit, 1, 1024, &b), -EINVAL);
 }
 
-static void budget_gives_each_lane_a_zone_where_it_can(void **state)
+static void budget_shares_few_zones_out(void **state)
 {
 	struct mtftl_budget b;
 
 	(void)state;
-	assert_int_equal(mtftl_budget(0, 8, 1024, &b), 0);
+	assert_int_equal(mtftl_budget(0, 8, 1024, mtftl_placement("hot-cold"), &b), 0);
 	assert_int_equal(b.user_streams, 8);
+	assert_int_equal(b.gc_streams, 1);
+	assert_int_equal(budget(0, 8, 1024, &b), 0);
+	/* Each lane has a zone of each class. */
+	assert_int_equal(b.user_streams, 16);
+	assert_int_equal(b.user_classes, 2);
+	assert_int_equal(b.gc_streams, 3);
 	assert_false(b.gc_shares);
-	assert_true(b.data_zones > 9);
-	assert_int_equal(mtftl_budget(12, 8, 1024, &b), 0);
-	assert_int_equal(b.user_streams, 8);
-	assert_int_equal(mtftl_budget(4, 8, 1024, &b), 0);
+	assert_true(b.data_zones > 19);
+	/* Not so many here, each holds free space back: one a lane and one for GC. */
+	assert_int_equal(budget(0, 8, 128, &b), 0);
+	assert_int_equal(b.user_streams + b.gc_streams, 9);
+	/* One lane has classes too, where the device is large enough. */
+	assert_int_equal(budget(0, 1, 1024, &b), 0);
+	assert_int_equal(b.user_streams + b.gc_streams, 5);
+	assert_int_equal(b.user_classes, 2);
+	assert_int_equal(budget(0, 1, 32, &b), 0);
+	assert_int_equal(b.user_streams + b.gc_streams, 2);
+	assert_int_equal(mtftl_budget(0, 4, 1024, mtftl_placement("none"), &b), 0);
+	assert_int_equal(b.user_classes, 1);
+	assert_int_equal(b.gc_streams, 1);
+	assert_int_equal(budget(4, 8, 1024, &b), 0);
 	assert_int_equal(b.user_streams, 1);
+	assert_int_equal(b.user_classes, 1);
 	assert_true(b.gc_shares);
 }
 
@@ -81,6 +117,35 @@ static void cost_benefit_prefers_the_old(void **state)
 	/* Nothing to gain, however old: never a victim. And no overflow. */
 	assert_int_equal(score("cost-benefit", 1000, UINT64_MAX), 0);
 	assert_true(score("cost-benefit", 0, UINT64_MAX) > score("cost-benefit", 1, UINT64_MAX));
+}
+
+/* The older the colder, and no class that there is no stream for; none where all are alike. */
+static void placement_follows_age(void **state)
+{
+	const struct mtftl_placement *by_age = mtftl_placement("by-age");
+	u32 age, last = 0, class;
+
+	(void)state;
+	assert_int_equal(by_age->written(0, 80), 0);
+	assert_int_equal(by_age->written(9, 80), 0);
+	assert_int_equal(by_age->written(10, 80), 1);
+	for (age = 0; age < 1000; age++) {
+		class = by_age->moved(age, 80);
+		assert_true(class >= last && class < by_age->gc_classes);
+		last = class;
+	}
+	assert_int_equal(last, by_age->gc_classes - 1);
+	assert_int_equal(by_age->written(UINT32_MAX, 80), by_age->user_classes - 1);
+	assert_int_equal(by_age->moved(UINT32_MAX, UINT32_MAX), 1);
+	assert_int_equal(mtftl_placement("hot-cold")->moved(1000, 80), 0);
+	assert_int_equal(mtftl_placement("none")->written(1000, 80), 0);
+}
+
+static void unknown_placement_is_none(void **state)
+{
+	(void)state;
+	assert_null(mtftl_placement("hot"));
+	assert_null(mtftl_placement(""));
 }
 
 static void unknown_policy_is_none(void **state)
@@ -158,7 +223,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(budget_fits_every_limit),
 		cmocka_unit_test(budget_refuses_less_than_four),
-		cmocka_unit_test(budget_gives_each_lane_a_zone_where_it_can),
+		cmocka_unit_test(budget_shares_few_zones_out),
+		cmocka_unit_test(placement_follows_age),
+		cmocka_unit_test(unknown_placement_is_none),
 		cmocka_unit_test(greedy_looks_at_what_is_valid_alone),
 		cmocka_unit_test(cost_benefit_prefers_the_old),
 		cmocka_unit_test(unknown_policy_is_none),

@@ -20,7 +20,7 @@ GEOMETRIES = {
     "capacity below size": ("zone_capacity=3", ""),
     "four open zones": ("zone_max_open=4 zone_max_active=4", "lanes 8"),
     "units of one": ("", "write_unit 1 lanes 2"),
-    "blocks of 512": ("blocksize=512", "gc_policy cost-benefit hot_cold off"),
+    "blocks of 512": ("blocksize=512", "gc_policy greedy streams none"),
 }
 
 
@@ -1001,7 +1001,7 @@ REFUSED = {
     "/dev/nullb0 2 buffer_entries 0": "buffer_entries is 0, expected",
     "/dev/nullb0 2 write_unit 253": "write_unit is 253, expected 1 to 252",
     "/dev/nullb0 2 gc_policy best": "gc_policy is best, expected greedy or cost-benefit",
-    "/dev/nullb0 2 hot_cold maybe": "hot_cold is maybe, expected on or off",
+    "/dev/nullb0 2 streams best": "streams is best, expected none, hot-cold or by-age",
     "/dev/nullb0 2 placement here": "placement is here, expected append or write",
     "/dev/nullb0 2 colour blue": "option colour is not known",
 }

@@ -34,7 +34,7 @@ struct tuning {
 	unsigned int buffer_entries;
 	unsigned int write_unit;
 	bool cost_benefit;
-	bool hot_cold;
+	enum streams { STREAMS_NONE, STREAMS_HOT_COLD, STREAMS_BY_AGE, NR_STREAMS } streams;
 	bool append;		/* the device places units, not the target */
 };
 

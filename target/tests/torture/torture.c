@@ -465,7 +465,7 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 	p.tuning.buffer_entries = entries[below(random, 4)];
 	p.tuning.write_unit = units[below(random, 4)];
 	p.tuning.cost_benefit = below(random, 2);
-	p.tuning.hot_cold = below(random, 2);
+	p.tuning.streams = below(random, NR_STREAMS);
 	p.tuning.append = below(random, 3);
 	p.workers = 1 + below(random, MAX_WORKERS);
 	p.weight[DO_WRITE] = 10 + below(random, 60);
@@ -911,7 +911,7 @@ static void storm_step(unsigned int step, struct worker *workers)
 static int storm(uint64_t seed, unsigned int times, struct worker *workers)
 {
 	static const struct tuning tuning = {
-		.lanes = 2, .buffer_entries = 256, .write_unit = 32, .hot_cold = true, .append = true,
+		.lanes = 2, .buffer_entries = 256, .write_unit = 32, .streams = STREAMS_BY_AGE, .append = true,
 	};
 	uint64_t median[STORM_STEPS], tail[STORM_STEPS], random = seed;
 	unsigned long memory[STORM_STEPS];

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Which slots of a ring go into one unit: filled ones of a class. So a ring is not composed in
+ * order, but it is freed in order: see pool.h. All is for the ring's writer alone.
+ */
+#ifndef MTFTL_PICK_H
+#define MTFTL_PICK_H
+
+#include "pool.h"
+
+/* Slots that a unit may take. */
+struct mtftl_pick {
+	u64 end;		/* they lie before it */
+	u32 nr;
+	u32 class;
+	u32 others;		/* filled ones of other classes, before the end */
+	bool mixed;		/* they go along */
+};
+
+/*
+ * Of the filled slots from next on, up to the first that is not filled yet: @max of one class, or
+ * if no class has so many those of the first one's.
+ */
+void mtftl_ring_pick(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick);
+/* It is picked, and not taken yet. */
+bool mtftl_ring_is_picked(const struct mtftl_ring *ring, const struct mtftl_pick *pick, u64 pos);
+/* So many of the picked ones were taken. */
+void mtftl_ring_taken(struct mtftl_ring *ring, u32 nr);
+
+#endif
