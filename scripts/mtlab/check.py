@@ -70,7 +70,7 @@ def _files(*patterns: str) -> list[Path]:
 
 
 def _is_user_space(path: Path) -> bool:
-    return "tool" in path.parts or "tests" in path.parts or "guest" in path.parts
+    return "tool" in path.parts or "simulator" in path.parts or "tests" in path.parts or "guest" in path.parts
 
 
 def _shell_scripts() -> list[Path]:

@@ -20,6 +20,7 @@ from . import (
     process,
     report,
     shell,
+    simulate,
     suites,
     target,
     top,
@@ -153,6 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     top.add_command(commands)
     check.add_commands(commands)
     house.add_commands(commands)
+    simulate.add_commands(commands)
     return parser
 
 

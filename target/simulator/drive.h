@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A drive without time: zones, map, streams and GC as the target has them, with the target's own
+ * policies (policy.h), and nothing that needs a clock, a buffer of data or a flash. One thread.
+ */
+#ifndef MTFTL_DRIVE_H
+#define MTFTL_DRIVE_H
+
+#include "policy.h"
+
+#define MAX_STREAMS	256u
+
+struct zone {
+	u32 wp;			/* blocks handed out, headers included */
+	u32 valid;
+	u32 born;		/* by the clock: when users wrote what lies there */
+	u64 born_sum;
+	u64 full_seq;
+	u32 erase_count;
+	u8 class;		/* of who filled it: users' first, then GC's */
+	u8 state;
+};
+
+/* What fills a zone. */
+struct stream {
+	s64 zone;		/* -1: none */
+	u32 unit_left;		/* blocks before its next header */
+};
+
+struct drive;
+
+/* Who lies with whom: the target's placement, or one that a paper tells of. */
+struct placing {
+	const char *name;
+	u32 user_classes, gc_classes;
+	/* Of a block that users write, or that GC moves out of a zone. */
+	u32 (*written)(struct drive *drive, u32 block);
+	u32 (*moved)(struct drive *drive, u32 block, u32 zone);
+	/* A victim was chosen. NULL: it does not matter. */
+	void (*collected)(struct drive *drive, u32 zone);
+};
+
+struct drive {
+	/* Set by who makes it. */
+	u32 blocks;		/* that users see */
+	u32 nr_zones;		/* for data */
+	u32 capacity;		/* of a zone, without its footer */
+	u32 write_unit, gc_unit;
+	u32 lanes;
+	u32 low_water;		/* zones: GC works below */
+	u32 reserve;		/* zones: users stop there */
+	u32 wear_interval, wear_spread;
+	const struct mtftl_victim_policy *victims;
+	const struct mtftl_placement *own;	/* the target's, if placing is */
+	const struct placing *placing;
+	struct mtftl_budget budget;
+
+	u32 *map;		/* block -> page, ~0: none */
+	u32 *owner;		/* page -> block */
+	u32 *written_at;	/* by block, in users' writes: for who needs it */
+	struct zone *zones;
+	struct stream streams[MAX_STREAMS];
+	u32 *empty, nr_empty;
+	u32 turn, clock;
+	u64 seq;		/* units so far */
+	u64 room;		/* in open zones */
+	u32 lane;		/* whose turn it is */
+	u32 in_unit;		/* blocks that it has written in it */
+	double lifespan;	/* SepBIT: of zones of the first class, and its last ones' sum */
+	double lifespans;
+	u32 lifespans_nr;
+
+	/* The victim under way. */
+	s64 victim;
+	u32 next, to_move, moved, turns;
+
+	u64 user_blocks, gc_blocks, headers;
+};
+
+/* Zones, map and streams of a drive whose parameters are set. */
+void drive_start(struct drive *drive);
+void drive_end(struct drive *drive);
+/* A user's block reaches the drive. */
+void drive_write(struct drive *drive, u32 block);
+
+/* NULL: neither the target nor a paper has it. */
+const struct placing *placing_find(struct drive *drive, const char *name);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Limits of write amplification that no policy can pass, or that one has in theory. Pure.
+ */
+#ifndef MTFTL_LIMIT_H
+#define MTFTL_LIMIT_H
+
+#include "pure.h"
+
+/*
+ * The least write amplification of a drive that has @spare times the room of its blocks, if each
+ * block lay with its like. @shares: how often each block is written (NULL: all alike). A buffer of
+ * @window blocks takes some of these writes before they reach the drive.
+ *
+ * Blocks that are collected when a part v of their zone is valid need -ln v / (1 - v) times their
+ * own room and are written 1 / (1 - v) times. Room is worth the same to all of them where
+ * 1/v - 1 + ln v = share / mu, and mu follows from the room that there is.
+ */
+double limit_of_placement(const double *shares, u32 blocks, double spare, double window);
+
+#endif
