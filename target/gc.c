@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Garbage collection: which zones are victims, and when. One thread, the keeper, decides: it lists what
- * is valid in a victim, hands it to the movers (move.c), who are at work on every core, and puts it
- * away when all has moved. It is reset behind everybody's back (reset.c): no write waits for that.
+ * Garbage collection: which zones are victims, and when. One thread, the keeper, decides: it has what
+ * is valid in a victim listed, hands it to the movers (move.c), who are at work on every core, and puts
+ * it away when all has moved. It is reset behind everybody's back (reset.c): no write waits for that.
  *
  * Space. A victim may be moved while others are, if all that they may still write fits into what
  * users cannot take: the reserve but for what is kept for the buffers, and the zone that GC has
@@ -41,6 +41,7 @@
 
 struct victim {
 	struct mtftl_victim moved;	/* zone NULL: there is none */
+	bool listing;			/* list_work has it */
 	bool admitted;			/* the movers have it */
 	bool by_map;			/* what its headers do not tell was asked of the map */
 };
@@ -54,9 +55,12 @@ struct mtftl_gc {
 	struct mtftl_pace pace;
 	struct mtftl_movers *movers;
 	struct mtftl_resets *resets;
+	struct workqueue_struct *wq;	/* lists the newest victim */
+	struct work_struct list_work;
+	struct victim *listed;		/* list_work's, like the next two */
 	void *walk_buf;
 	void *stream;			/* of a footer */
-	u32 unit_header;		/* of the unit being listed */
+	void *block;			/* for whether the device answers */
 	u32 payload;			/* blocks that fit into a zone that GC writes */
 	u32 turn;			/* victims chosen */
 	unsigned long stuck_since;	/* jiffies, 0: it is not */
@@ -219,6 +223,22 @@ static void list_victim(struct mtftl_gc *gc, struct mtftl_victim *victim)
 						       &listing);
 }
 
+/*
+ * Headers that lie all over a zone take long to read, and what has been moved meanwhile is not to
+ * wait for them: it is to be reset.
+ */
+static void list_work(struct work_struct *work)
+{
+	struct mtftl_gc *gc = container_of(work, struct mtftl_gc, list_work);
+	unsigned int flags = memalloc_noio_save();
+
+	list_victim(gc, &gc->listed->moved);
+	/* Pairs with may_admit(): what is listed is there. */
+	smp_store_release(&gc->listed->listing, false);
+	mtftl_space_kick_gc(gc->ftl);
+	memalloc_noio_restore(flags);
+}
+
 /* Victims under way */
 
 static struct victim *nth_victim(struct mtftl_gc *gc, u32 n)
@@ -254,7 +274,9 @@ static bool may_admit(struct mtftl_gc *gc)
 	u64 need = 0;
 	u32 i;
 
-	if (!gc->nr || nth_victim(gc, gc->nr - 1)->admitted)
+	if (!gc->nr || nth_victim(gc, gc->nr - 1)->admitted ||
+	    /* Pairs with list_work(). */
+	    smp_load_acquire(&nth_victim(gc, gc->nr - 1)->listing))
 		return false;
 	for (i = 0; i < gc->nr; i++)
 		need += needs(gc, &nth_victim(gc, i)->moved);
@@ -277,7 +299,7 @@ static bool has_ended(struct mtftl_gc *gc, struct victim *victim)
 
 	mtftl_pace_end(&gc->pace, moved->nr_items, atomic_read(&moved->moved));
 	if (victim->by_map || !mtftl_map_valid(ftl, moved->zone->index) || moved->gave_up ||
-	    moved->ended_early || !mtftl_device_answers(ftl, gc->walk_buf))
+	    moved->ended_early || !mtftl_device_answers(ftl, gc->block))
 		return true;
 	/* A header could not be read, or a footer was wrong. */
 	find_by_map(moved);
@@ -400,8 +422,11 @@ static bool choose_victim(struct mtftl_gc *gc)
 	update_active(gc);
 	mtftl_zones_set_no_victim(ftl, !gc->nr && !mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING));
 	see_if_stuck(gc);
-	if (zone)
-		list_victim(gc, &victim->moved);
+	if (zone) {
+		victim->listing = true;
+		gc->listed = victim;
+		queue_work(gc->wq, &gc->list_work);
+	}
 	return zone;
 }
 
@@ -427,7 +452,7 @@ static bool gc_step(struct mtftl_gc *gc)
 	if (!may_choose(gc) || mtftl_log_dirty(gc->ftl))
 		return false;
 	if (mtftl_resets_failed(gc->resets)) {
-		mtftl_resets_retry(gc->resets, gc->walk_buf);
+		mtftl_resets_retry(gc->resets, gc->block);
 		return false;
 	}
 	return choose_victim(gc);
@@ -436,6 +461,7 @@ static bool gc_step(struct mtftl_gc *gc)
 /* Movers are at rest: what they have not taken goes back. */
 static void give_back(struct mtftl_gc *gc)
 {
+	flush_work(&gc->list_work);
 	while (gc->nr) {
 		struct victim *victim = nth_victim(gc, 0);
 
@@ -497,6 +523,7 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 	ftl->gc = gc;
 	gc->ftl = ftl;
 	gc->pace.ftl = ftl;
+	INIT_WORK(&gc->list_work, list_work);
 	gc->payload = usable - DIV_ROUND_UP(usable, mtftl_move_unit_blocks(ftl) + 1);
 	for (i = 0; i < VICTIMS; i++) {
 		struct mtftl_victim *victim = &gc->victims[i].moved;
@@ -509,7 +536,9 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 	gc->walk_buf = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
 	gc->stream = kvmalloc(mtftl_footer_reserve(capacity) * MTFTL_BLOCK_SIZE, GFP_KERNEL);
 	gc->resets = mtftl_resets_alloc(ftl);
-	if (!gc->walk_buf || !gc->stream || !gc->resets)
+	gc->block = (void *)__get_free_page(GFP_KERNEL);
+	gc->wq = alloc_ordered_workqueue("mtftl-list-%s", WQ_MEM_RECLAIM, ftl->device->dm->name);
+	if (!gc->walk_buf || !gc->stream || !gc->resets || !gc->block || !gc->wq)
 		return -ENOMEM;
 	gc->movers = mtftl_movers_alloc(ftl, &gc->pace, gc->resets);
 	gc->keeper = mtftl_thread(keeper, gc, -1, "mtftl_gc");
@@ -529,6 +558,9 @@ void mtftl_gc_free(struct mtftl *ftl)
 	mtftl_movers_free(gc->movers);
 	mtftl_resets_free(gc->resets);
 	kvfree(gc->stream);
+	if (gc->wq)
+		destroy_workqueue(gc->wq);
+	free_page((unsigned long)gc->block);
 	free_pages((unsigned long)gc->walk_buf, MTFTL_BUFFER_ORDER);
 	for (i = 0; i < VICTIMS; i++)
 		kvfree(gc->victims[i].moved.items);
