@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Streams: an open zone each, and the right to place units in it. Users' streams are shared out to
- * classes of data, GC has one for each of its own. Who may open which zone when few are empty, what happens when one is full, and when a write to one fails.
+ * classes of data, GC has one for each of its own. Who may open which zone when few are empty,
+ * what happens when one is full, and when a write to one fails.
  *
  * mtftl_stream_find() returns a stream locked; its caller takes place, or does not, and unlocks.
  * Process context; mtftl_stream_landed() and mtftl_stream_failed() are for completions.
