@@ -36,6 +36,12 @@
  * share of the time that the shortest wait has lasted, until nobody has waited
  * for a while.  Who reads the clock between two PAUSEs waits for time to pass.
  *
+ * With a model of memory (lockstep-memory.c) an access may take longer than its
+ * instruction; that much of the slice is gone.  What does not fit in before the
+ * next timer the vCPU owes: it stands still for it afterwards.  Whose turn it
+ * is goes by who is furthest behind then; and a turn is cut when the vCPU wants
+ * what others have just had, and goes on when those have caught up.
+ *
  * Nothing here waits for the main loop, except that a request to stop (pause,
  * reset, debugger) freezes time at the end of the round until it was served.
  *
@@ -65,6 +71,7 @@
 #include "system/runstate.h"
 #include "tcg/startup.h"
 
+#include "lockstep-memory.h"
 #include "tcg-accel-ops.h"
 #include "tcg-accel-ops-icount.h"
 #include "tcg-accel-ops-lockstep.h"
@@ -98,7 +105,9 @@ typedef struct VCpu {
     int64_t at;         /* the instant that it has reached */
     int64_t paused;     /* when it last executed PAUSE, as far as it counts */
     int64_t waits;      /* since when it spins; negative: it does not */
+    int64_t owes;       /* for accesses to memory: ticks to stand still */
     bool looked;        /* it has read the clock since PAUSE */
+    bool turns;         /* with a model of memory: has a turn in this round */
 } VCpu;
 
 static struct {
@@ -157,8 +166,9 @@ bool lockstep_configure(QemuOpts *opts, long shift, bool sleep, Error **errp)
         return false;
     }
     if (!quantum) {
-        if (qemu_opt_get(opts, "speed") || qemu_opt_get(opts, "spin")) {
-            error_setg(errp, "icount: speed and spin need quantum");
+        if (qemu_opt_get(opts, "speed") || qemu_opt_get(opts, "spin") ||
+            qemu_opt_get(opts, "memory")) {
+            error_setg(errp, "icount: speed, spin and memory need quantum");
             return false;
         }
         return true;
@@ -181,6 +191,13 @@ bool lockstep_configure(QemuOpts *opts, long shift, bool sleep, Error **errp)
     }
     if (speed > 1 && shift > 0) {
         error_setg(errp, "icount: speed needs shift=0");
+        return false;
+    }
+    if (shift > 0 && qemu_opt_get(opts, "memory")) {
+        error_setg(errp, "icount: memory needs shift=0");
+        return false;
+    }
+    if (!memory_configure(opts, speed, errp)) {
         return false;
     }
     lockstep.speed = speed;
@@ -331,6 +348,46 @@ bool lockstep_lend(CPUState *cpu, int size)
     return true;
 }
 
+int64_t lockstep_instant(CPUState *cpu)
+{
+    return lockstep.end - ticks(instructions_left(cpu));
+}
+
+/*
+ * An access to memory of @cpu, which runs, takes @cost ticks.  If others are
+ * waiting for the same (@cut), its turn ends with this block.
+ *
+ * The counter's lower half must not grow: if the instruction faults, what the
+ * block has not executed is added to it.
+ */
+void lockstep_charge(CPUState *cpu, int64_t cost, bool cut)
+{
+    int64_t extra = MIN(cost, cpu->icount_extra);
+    int64_t low = MIN(cost - extra, cpu->neg.icount_decr.u16.low);
+    int64_t room = MAX(lockstep.due - lockstep.end, 0);
+    bool missed = cost && cut;
+
+    /* How long ago PAUSE was is counted in instructions. */
+    lockstep.turn->paused += cost;
+    cpu->icount_extra -= extra;
+    cpu->neg.icount_decr.u16.low -= low;
+    cost -= extra + low;
+    if (cost) {
+        lockstep.end += MIN(cost, room);
+        lockstep.turn->owes += cost - MIN(cost, room);
+    }
+    if (cut) {
+        lockstep.end -= instructions_left(cpu);
+        cpu->icount_extra = 0;
+        cpu->neg.icount_decr.u16.low = 0;
+        lockstep.turn->turns = true;
+    }
+    if (missed) {
+        /* What it may have waited for has come; who spins on waits anew. */
+        lockstep.turn->waits = -1;
+    }
+}
+
 static void run_queued_work(CPUState *cpu)
 {
     if (unlikely(!cpu_work_list_empty(cpu))) {
@@ -401,6 +458,7 @@ static int64_t run_slice(VCpu *vcpu, int64_t limit, int64_t far, bool alone)
     current_cpu = cpu;
     lockstep.turn = vcpu;
     lockstep.woken = false;
+    vcpu->turns = false;
     hold_timers_while_stepping(cpu);
 
     while (ret != EXCP_DEBUG) {
@@ -416,6 +474,14 @@ static int64_t run_slice(VCpu *vcpu, int64_t limit, int64_t far, bool alone)
         if (unlikely(lockstep.due <= lockstep.now)) {
             run_timers(lockstep.now);
         }
+        if (unlikely(vcpu->owes)) {
+            int64_t stall = MIN(vcpu->owes,
+                                MIN(limit, lockstep.due) - lockstep.now);
+
+            vcpu->owes -= stall;
+            lockstep.now += stall;
+            continue;
+        }
         if (!can_run(cpu)) {
             if (lockstep.due >= limit) {
                 break;
@@ -426,7 +492,7 @@ static int64_t run_slice(VCpu *vcpu, int64_t limit, int64_t far, bool alone)
         }
         run_queued_work(cpu);
         ret = run_until(cpu, MIN(limit, lockstep.due));
-        if (alone && lockstep.woken) {
+        if ((alone && lockstep.woken) || vcpu->turns) {
             break;
         }
     }
@@ -467,6 +533,27 @@ static int64_t round_length(int64_t base, int busy, int64_t waits)
     return lockstep.slice;
 }
 
+/*
+ * Of those who have a turn in the round that begins at @base, who is furthest
+ * behind @limit?  NULL: nobody is.
+ */
+static VCpu *furthest_behind(int64_t base, int64_t limit)
+{
+    VCpu *behind = NULL;
+    VCpu *vcpu;
+
+    for (vcpu = lockstep.vcpus; vcpu < lockstep.vcpus + lockstep.count;
+         vcpu++) {
+        int64_t at = MAX(base, vcpu->at);
+
+        if (vcpu->turns && at < limit && can_run(vcpu->cpu)) {
+            behind = vcpu;
+            limit = at;
+        }
+    }
+    return behind;
+}
+
 /* Returns false if there is nothing to do: no vCPU to run and no timer. */
 static bool run_round(void)
 {
@@ -490,7 +577,26 @@ static bool run_round(void)
     /* A timer may have gone, which nobody tells. */
     find_due();
     limit = MIN(base + lockstep.length, lockstep.due);
-    if (busy) {
+    if (busy > 1 && icount_lockstep_memory()) {
+        int64_t first = NEVER;
+
+        for (vcpu = lockstep.vcpus; vcpu < end; vcpu++) {
+            vcpu->turns = true;
+            if (can_run(vcpu->cpu)) {
+                first = MIN(first, vcpu->at);
+            }
+        }
+        /* All may be waiting for memory. */
+        if (first >= limit) {
+            far = MIN(first, lockstep.due);
+            limit = MIN(far + lockstep.length, lockstep.due);
+        }
+        while ((vcpu = furthest_behind(base, limit))) {
+            lockstep.now = MAX(base, vcpu->at);
+            limit = run_slice(vcpu, limit, far, false);
+            far = MAX(far, MIN(limit, lockstep.now));
+        }
+    } else if (busy) {
         for (vcpu = lockstep.vcpus; vcpu < end; vcpu++) {
             if (can_run(vcpu->cpu)) {
                 lockstep.now = MAX(base, vcpu->at);
@@ -641,6 +747,7 @@ void *lockstep_cpu_thread_fn(void *arg)
     bql_unlock();
 
     serve_main_loop();
+    memory_start(lockstep.slice, lockstep.speed);
     for (;;) {
         if (unlikely(qatomic_read(&lockstep.asked) || lockstep.frozen) ||
             !run_round()) {

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define MAX_CPUS 16
+#define MAX_CPUS 64
 
 extern int cpus;
 extern volatile uint32_t fired[MAX_CPUS];	/* last interrupt's time */

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The model of memory: its closed forms on the host, and programs on the bare machine that feel it (vtime/).
+
+All figures are nanoseconds of the profile "server" unless a test says otherwise; accel/tcg/memory-profiles.c has them.
+"""
+
+import functools
+import subprocess
+from pathlib import Path
+
+import pytest
+from test_vtime import LOCKSTEP, Lines, build, busy_host, parsed, refused, run
+
+HERE = Path(__file__).resolve().parent
+MODEL = HERE.parent / "accel/tcg"
+L2, L3, DRAM, STREAM, CLEAN, MODIFIED, LOCKED = 4, 21, 85, 5, 43, 51, 5
+TIME = 200000
+PERIOD = 2000
+ATOMIC, STORE, SWAP, FLAG, READ, TICKET, QUEUE = range(7)
+NEAR = pytest.approx
+
+
+def test_model(tmp_path: Path) -> None:
+    """Closed forms, and that who may write is alone, on the host, under the sanitizers."""
+    program = tmp_path / "test_memory"
+    subprocess.run(["gcc", "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined",
+                    f"-I{MODEL}", "-o", program, HERE / "test_memory.c", MODEL / "memory-model.c",
+                    MODEL / "memory-profiles.c", "-lcmocka"], check=True)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("icount, why", [
+    ("shift=0,sleep=off,memory=server", "speed, spin and memory need quantum"),
+    ("shift=1,sleep=off,quantum=100,memory=server", "memory needs shift=0"),
+    ("shift=0,sleep=off,quantum=100,sharing=file", "sharing needs memory"),
+])
+def test_bad_options(icount: str, why: str) -> None:
+    assert refused(icount) == why
+
+
+@pytest.fixture(scope="session")
+def guest(tmp_path_factory):
+    """Run a program; what it said."""
+    folder = tmp_path_factory.mktemp("memory")
+    image = functools.partial(build, folder)
+
+    def start(name: str, cpus: int = 1, quantum: int = 1000, memory: str = "server", more: str = "",
+              **defines: int) -> Lines:
+        icount = LOCKSTEP.format(quantum) + (f",memory={memory}{more}" if memory else "")
+        return parsed(run(image(name, **defines), icount, cpus, folder / "out", "-m", "256M"))
+
+    return start
+
+
+def shared(guest, cpus: int, what: int, **options: int) -> int:
+    """How often CPUs did it, all together."""
+    return sum(guest("share", cpus, WHAT=what, **options)["done"])
+
+
+@pytest.mark.parametrize("memory, size, takes", [
+    ("", 65536, 0), ("server", 32, 0), ("server", 512, L2), ("server", 16384, L3), ("server", 131072, DRAM),
+    ("desktop", 16, 0), ("desktop", 128, 3), ("desktop", 4096, 10), ("desktop", 32768, 62)])
+def test_four_plateaus(guest, memory, size, takes):
+    """A chain through memory: an instruction a step, the loop's, and the way of a line from where it fits."""
+    took = guest("caches", memory=memory, SIZE=size)["took"][0] / 65536
+    assert took == NEAR(1.125 + takes, rel=0.01)
+
+
+def test_streams_are_prefetched(guest):
+    """One line of each page's 64 is not."""
+    took = guest("caches", SIZE=131072, STREAM=1)["took"][0] / 65536
+    assert took == NEAR(1.125 + (63 * STREAM + DRAM) / 64, rel=0.01)
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 4, 8, 16, 32, 64])
+@pytest.mark.parametrize("what, alone", [(ATOMIC, 3 + LOCKED), (STORE, 3)])
+def test_a_contended_line_changes_hands_each_time(guest, cpus, what, alone):
+    """All together as often as it can; on lines of their own each is as fast as alone."""
+    shares = shared(guest, cpus, what)
+    if cpus > 1:
+        assert shares == NEAR(TIME / MODIFIED, rel=0.1)
+    padded = shared(guest, cpus, what, STEP=16)
+    assert padded == NEAR(cpus * shared(guest, 1, what, STEP=16), rel=0.02)
+    assert padded == NEAR(cpus * TIME / (alone + 0.8), rel=0.1)
+
+
+@pytest.mark.parametrize("quantum", [10, 100, 1000, 10000])
+def test_the_quantum_does_not_matter(guest, quantum):
+    for cpus in (2, 8, 32):
+        assert shared(guest, cpus, ATOMIC, quantum=quantum) == NEAR(TIME / MODIFIED, rel=0.1)
+
+
+@pytest.mark.parametrize("quantum", [10, 1000])
+def test_ping_pong(guest, quantum):
+    """A swap is one way of the line; a flag that the other one waits for is two: the store's and the load's."""
+    turns = 2 * TIME // 200 * 8
+    for what, ways in ((SWAP, 1), (FLAG, 2)):
+        took = guest("share", 2, quantum=quantum, WHAT=what)["done"][0]
+        assert took / turns == NEAR(ways * MODIFIED, rel=0.1)
+
+
+@pytest.mark.parametrize("quantum, least", [(10, 1.8), (1000, 0.9)])
+@pytest.mark.parametrize("readers", [1, 7, 31])
+def test_read_mostly(guest, readers, quantum, least):
+    """A write costs a reader two ways of the line, the write's own and its load's; between writes it reads as if alone.
+
+    With a large quantum it may see the write late, and then does not wait for the write's own.
+    """
+    writes, *reads = guest("share", readers + 1, quantum=quantum, WHAT=READ)["done"]
+    alone = guest("share", 2, memory="", WHAT=READ)["done"][1]
+    assert writes == NEAR(TIME / PERIOD, rel=0.1)
+    for count in reads:
+        ways = (1 - count / alone) * TIME / (writes * MODIFIED)
+        assert least <= ways <= 2.4
+
+
+@pytest.mark.parametrize("quantum", [10, 1000])
+@pytest.mark.parametrize("cpus", [4, 8, 16, 32])
+@pytest.mark.parametrize("what, takes", [(TICKET, 2 * MODIFIED + L3), (QUEUE, 2 * MODIFIED)])
+def test_locks_change_hands(guest, what, takes, cpus, quantum):
+    """From owner to owner: his store's way and the next one's load's; who is not the first to look has it from L3."""
+    time = 1000000
+    assert time / shared(guest, cpus, what, quantum=quantum, TIME=time) == NEAR(takes, rel=0.1)
+
+
+def test_same_bytes_in_every_run(guest):
+    quiet = guest("mix", 8)
+    with busy_host():
+        assert guest("mix", 8) == quiet
+    assert guest("mix", 8, memory="desktop") != quiet
+    assert guest("mix", 8, memory="") != quiet
+
+
+def test_sharing_is_written_down(guest, tmp_path):
+    """The shared line is the dearest, with the words that each CPU wrote; what is padded is not there."""
+    for step, lines in ((0, True), (16, False)):
+        guest("share", 4, more=f",sharing={tmp_path}/sharing", WHAT=STORE, STEP=step)
+        rows = [line.split() for line in (tmp_path / "sharing").read_text().splitlines()]
+        dearest = max((row for row in rows if row[0] == "share"), key=lambda row: int(row[4]))
+        stores = [row for row in rows if row[0] == "share" and row[6] == dearest[6] and row[2] == "1"]
+        if lines:
+            assert len({row[7] for row in stores}) == 4
+            assert {int(row[5], 16) for row in stores} == {1, 2, 4, 8}
+            assert sum(int(row[3]) for row in stores) == NEAR(TIME / MODIFIED, rel=0.1)
+        else:
+            assert sum(int(row[3]) for row in stores) < 100
