@@ -3,11 +3,13 @@
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 
 from . import (
     accel,
+    c2c,
     check,
     debian,
     emulator,
@@ -43,6 +45,8 @@ def _guest_options(parser: argparse.ArgumentParser) -> None:
                         help="virtual time: instructions a CPU runs before the next one's turn")
     parser.add_argument("--speed", type=int, default=1, metavar="N",
                         help="virtual time: instructions a nanosecond and core")
+    parser.add_argument("--memory-model", default="", metavar="NAME",
+                        help="virtual time: accesses to memory cost what they do on server, server2 or desktop")
     parser.add_argument("--profile", default="", metavar="NAME",
                         help=f"the flash device: {', '.join(profiles())}; default {default_profile()}")
     parser.add_argument("--device", default="", metavar="KEY=VALUE,...",
@@ -65,9 +69,9 @@ def _options(args: argparse.Namespace) -> Options:
             raise LabError(f"--device {item}: expected KEY=VALUE")
         device[key] = value
     return Options(kernel=args.kernel, clock=args.clock, cpus=args.cpus, memory=args.memory,
-                           quantum=args.quantum, speed=args.speed, profile=args.profile, device=device,
-                           media=args.media, timeout=args.timeout, module=args.module, append=args.append,
-                           watch=args.watch, boot=args.boot, qemu=args.qemu)
+                           quantum=args.quantum, speed=args.speed, memory_model=args.memory_model,
+                           profile=args.profile, device=device, media=args.media, timeout=args.timeout,
+                           module=args.module, append=args.append, watch=args.watch, boot=args.boot, qemu=args.qemu)
 
 
 def _accel(options: Options) -> str:
@@ -102,6 +106,29 @@ def _run(args: argparse.Namespace) -> int:
             "seconds": result.seconds, "inputs": result.inputs, "accel": result.accel,
             "start": result.start}, indent=1) + "\n")
     return result.status
+
+
+def _c2c(args: argparse.Namespace) -> int:
+    options = _options(args)
+    options.clock, options.push, options.pull = "virtual", args.push, [c2c.KALLSYMS]
+    options.memory_model = options.memory_model or "server"
+    machine.check(options)
+    command = c2c.wrapped(" ".join(args.command))
+    with machine.folder() as place:
+        options.sharing = args.keep or place / "sharing"
+        result = machine.run(command, options, accel=_accel(options), on_output=lambda text: print(text, end=""))
+        if result.failure:
+            print(f"lab: {result.failure}", file=sys.stderr)
+        if not result.ok:
+            return result.status
+        symbols = c2c.Symbols(result.files[c2c.KALLSYMS].decode())
+        ours = target.module(kernels.get(options.kernel)) if options.module else None
+        modules = [c2c.Module(ours, target.SOURCE, symbols)] if ours else []
+        modules += [c2c.Module(ko, ko.parent, symbols) for ko in args.names]
+        said = re.findall(r"^operations (\d+)$", result.output, re.M)
+        shared, missed = c2c.parse(options.sharing.read_text())
+        print(c2c.Report(shared, missed, symbols, modules).text(int(said[-1]) if said else 0, args.lines), end="")
+    return 0
 
 
 def _build(args: argparse.Namespace) -> int:
@@ -141,6 +168,20 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("-v", "--verbose", action="store_true", help="show the kernel's messages too")
     run.add_argument("command", nargs="+", metavar="COMMAND", help="a line for bash")
     run.set_defaults(function=_run)
+
+    shared = commands.add_parser("c2c", help="what a command's CPUs share, line by line of memory",
+                                 description="Runs a command in virtual time with a model of memory and lists what "
+                                 "moved from CPU to CPU. The command may bound what counts by count_on and count_off; "
+                                 "where it prints a line `operations N` all is divided by N.",
+                                 usage="lab c2c [options] -- COMMAND")
+    _guest_options(shared)
+    shared.add_argument("--push", type=Path, nargs="+", default=[], metavar="FILE", help="files to put into /root")
+    shared.add_argument("--names", type=Path, nargs="+", default=[], metavar="KO",
+                        help="more modules whose structures to name, beside their sources")
+    shared.add_argument("--keep", type=Path, metavar="FILE", help="what the emulator wrote down")
+    shared.add_argument("--lines", type=int, default=c2c.LISTED, metavar="N", help="how many of each kind to list")
+    shared.add_argument("command", nargs="+", metavar="COMMAND", help="a line for bash")
+    shared.set_defaults(function=_c2c)
 
     build = commands.add_parser("build", help="build parts without running them")
     build.add_argument("what", choices=("emulator", "guest", "target", "all"))

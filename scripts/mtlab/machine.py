@@ -39,6 +39,8 @@ def check(options: Options) -> None:
         raise LabError(f"no clock '{options.clock}': there are wall, virtual")
     if options.host_root and options.clock == "virtual":
         raise LabError("the host's root folder is no input that virtual time could repeat: take --clock wall")
+    if options.memory_model and options.clock != "virtual":
+        raise LabError("--memory-model: the wall clock needs no model of memory: take --clock virtual")
     if options.profile and options.profile not in profiles():
         raise LabError(f"no profile '{options.profile}': there are {', '.join(profiles())}")
     kernels.check(options.kernel)
@@ -105,8 +107,8 @@ def _run(command: str, options: Options, accel: str, on_output: Callable[[str], 
         append = f"{qemu.BOOT}{qemu.CLOCK_BOOT[options.clock]} {options.append}".strip()
         # The names of binary, kernel and archives hold the hashes of their contents; folders do not count.
         boot = (binary.parent.name, kernel.key, *(p.name for p in parts), append, str(options.cpus), options.memory)
-        # A saved guest has no mark of how long a CPU's turns were, and may go on with others.
-        making = replace(options, quantum=Options.quantum)
+        # A saved guest has no mark of how long a CPU's turns were, nor of what accesses to memory cost.
+        making = replace(options, quantum=Options.quantum, memory_model="", sharing=None)
         clock = qemu.clock_arguments(making, accel)
         key = digest(*boot, *clock, *emulator.firmware()) if _may_be_saved(options, own) else ""
         told = [x.replace(str(place), "").replace(str(PROFILES), "")
@@ -135,6 +137,7 @@ def _run(command: str, options: Options, accel: str, on_output: Callable[[str], 
                     "-chardev", f"file,id=output,path={place}/output", "-serial", "chardev:output",
                     "-object", f"memory-backend-file,id=area,size={results.AREA},share=on,mem-path={place}/area",
                     "-device", "ivshmem-plain,memdev=area,addr=0x10", *device, *qemu.watch_arguments(options),
+                    *qemu.sharing_arguments(options),
                     *(qemu.root_arguments() if options.host_root else []),
                     *(x for given in options.qemu for x in shlex.split(given))]
             started = time.monotonic()

@@ -24,6 +24,8 @@ class Options:
     memory: str = "2G"
     quantum: int = 1000
     speed: int = 1
+    memory_model: str = ""                  # virtual time: what accesses cost, "": nothing
+    sharing: Path | None = None             # and this file gets what its CPUs share
     profile: str = ""                       # "": tlc when it exists, else stock
     device: dict[str, str] = field(default_factory=dict)
     media: Path | None = None

@@ -84,6 +84,11 @@ def watch_arguments(options: Options) -> list[str]:
     return [*stream, "-chardev", f"file,id=ftl,path={options.watch.resolve()}/ftl", "-serial", "chardev:ftl"]
 
 
+def sharing_arguments(options: Options) -> list[str]:
+    """QEMU's arguments for the port by which the guest says when to count what is shared."""
+    return ["-device", "isa-debug-sharing"] if options.sharing else []
+
+
 def root_arguments() -> list[str]:
     """QEMU's arguments for the host's root folder, read-only."""
     return ["-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
@@ -100,7 +105,9 @@ def clock_arguments(options: Options, accel: str) -> list[str]:
     if options.clock == "virtual":
         return ["-accel", "tcg,thread=single", "-cpu", VIRTUAL_CPU, "-seed", str(SEED),
                 "-rtc", "base=2026-01-01,clock=vm", "-icount",
-                f"shift=0,sleep=off,quantum={options.quantum},speed={options.speed}"]
+                f"shift=0,sleep=off,quantum={options.quantum},speed={options.speed}"
+                + (f",memory={options.memory_model}" if options.memory_model else "")
+                + (f",sharing={options.sharing.resolve()}" if options.sharing else "")]
     if accel == "kvm":
         return ["-accel", "kvm", "-cpu", "qemu64"]
     return ["-accel", "tcg,thread=multi", "-cpu", WALL_CPU]

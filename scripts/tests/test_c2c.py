@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`lab c2c`: what a run shared, by name."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mtlab import kernels, machine, target
+from mtlab.base import ROOT, LabError
+from mtlab.options import Options
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Of a module two of whose fields are on one line, each written by a CPU of its own."""
+    folder = tmp_path_factory.mktemp("sharing")
+    shutil.copytree(HERE / "sharing", folder / "sharing")
+    target.build_module(kernels.get(kernels.DEFAULT), folder / "sharing")
+    ko = folder / "sharing/sharing.ko"
+    done = subprocess.run([sys.executable, "-B", ROOT / "scripts/lab", "c2c", "--no-module", "--profile", "none",
+                           "--push", ko, "--names", ko, "--", "count_on; insmod sharing.ko; count_off"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_false_sharing_comes_first(report: str) -> None:
+    """With both fields' names, who wrote to them, and on one CPU each; the field that nobody touches is not there."""
+    first = report.split("Lines of memory, dearest first\n")[1].split("line ")[1]
+    stores = re.findall(r"store +(\S+) +(\S+) \[sharing\] on (\d+) CPUs", first)
+    assert {(what, cpus) for what, _, cpus in stores} == {("sharing_pair.left", "1"), ("sharing_pair.right", "1")}
+    assert {function for _, function, _ in stores} == {"sharing_work"}
+    assert "before" not in first
+
+
+def test_what_is_there_is_summed_up(report: str) -> None:
+    """A CPU loses the line before most of its 20,000 turns; a load and a store bring it back."""
+    rows = report.split("The same by what is there\n")[1].split("\n\n")[0].splitlines()
+    counts = {words[-1]: float(words[0]) for words in map(str.split, rows)}
+    for name in ("sharing_pair.left", "sharing_pair.right"):
+        assert 10000 <= counts[name] <= 45000
+
+
+def test_a_model_needs_virtual_time() -> None:
+    with pytest.raises(LabError, match="take --clock virtual"):
+        machine.check(Options(memory_model="server"))
+
+
+def test_a_run_with_caches_repeats(lab_run) -> None:
+    """To the bit, and it is another one than without."""
+    command = "for i in 1 2 3; do (seq 500 | sort -rn | sha256sum; cat /proc/self/schedstat; date +%N) & done; wait"
+    runs = [lab_run(command, clock="virtual", memory_model=model, module=False, profile="none")
+            for model in ("server", "server", "desktop", "")]
+    assert all(run.status == 0 for run in runs)
+    assert runs[0].output == runs[1].output
+    assert len({run.output for run in runs}) == 3
