@@ -185,6 +185,11 @@ class Debug:
         return [Struct(name, die.size, self._members(die, 0, "")) for name, die in found.items()]
 
 
+@functools.cache
+def _lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
 class Module:
     """A module as it was compiled: instructions, lines of source, structures.
 
@@ -201,6 +206,7 @@ class Module:
         shifts = [loaded[n] - v for n, v in table.items() if n in loaded]
         self.base = max(set(shifts), key=shifts.count) if shifts else 0
         self.operands = self._operands()
+        self.sources: dict[int, list[str]] = defaultdict(list)
         self.structs = self._structs()
 
     @staticmethod
@@ -222,16 +228,17 @@ class Module:
             assert dump.stdout
             return Debug(dump.stdout).structs(self.prefix)
 
-    @functools.cache                                        # noqa: B019 (one object, as long as the program)
-    def source(self, offset: int) -> list[str]:
-        """The lines of source of an instruction, innermost first."""
-        lines = []
-        for text in self._tool("addr2line", "-i", "-j", ".text", "-e", self.ko, hex(offset)):
+    def read_sources(self, pcs: Iterable[int]) -> None:
+        """Learn the lines of source of these instructions, those of functions that were inlined there too."""
+        wanted = sorted({hex(pc - self.base) for pc in pcs if pc - self.base in self.operands})
+        offset = 0
+        for text in self._tool("addr2line", "-a", "-i", "-j", ".text", "-e", self.ko, *wanted) if wanted else []:
             name, _, number = text.split(" ")[0].rpartition(":")
             path = self.folder / Path(name).name
-            if number.isdigit() and path.exists():
-                lines.append(path.read_text().splitlines()[int(number) - 1].strip())
-        return lines
+            if not name:
+                offset = int(text, 16)
+            elif number.isdigit() and path.exists():
+                self.sources[offset].append(_lines_of(path)[int(number) - 1].strip())
 
     def accessed(self, pc: int) -> list[tuple[Struct, int, float]]:
         """What the instruction may access: structure, place in it, how likely by the variable's name."""
@@ -239,7 +246,7 @@ class Module:
         if offset not in self.operands:
             return []
         place = self.operands[offset]
-        said = re.findall(r"(\w*)(?:\[.*\])?(?:->|\.)(\w+)", " ".join(self.source(offset)))
+        said = re.findall(r"(\w*)(?:\[.*\])?(?:->|\.)(\w+)", " ".join(self.sources[offset]))
         fields = {name for _, name in said}
         variables = {name.rstrip("s") for name, _ in said if len(name) > 2}
         return [(s, place, 10 if any(v in s.name for v in variables) else 1)
@@ -262,9 +269,11 @@ class Report:
         votes: dict[tuple[int, str], float] = defaultdict(float)
         structs: dict[str, Struct] = {}
         by_name = {module.name: module for module in self.modules}
+        for module in self.modules:
+            module.read_sources({a.pc for a in self.shared if self.symbols.at(a.pc)[1] == module.name})
         for access in self.shared:
-            if module := by_name.get(self.symbols.at(access.pc)[1]):
-                for struct, place, weight in module.accessed(access.pc):
+            if owner := by_name.get(self.symbols.at(access.pc)[1]):
+                for struct, place, weight in owner.accessed(access.pc):
                     votes[access.address - place, struct.name] += access.count * weight
                     structs[struct.name] = struct
         taken: list[tuple[int, int]] = []
