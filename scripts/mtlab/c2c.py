@@ -14,7 +14,7 @@ import functools
 import re
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -178,10 +178,10 @@ class Debug:
                     found += self._members(inner, at + child.place, name)
         return found
 
-    def structs(self, prefix: str) -> list[Struct]:
-        """Those whose names begin so."""
+    def structs(self, names: Container[str]) -> list[Struct]:
+        """Those of these names."""
         found = {die.name: die for die in self.dies.values()
-                 if die.tag == "structure_type" and die.size >= 0 and die.name.startswith(prefix)}
+                 if die.tag == "structure_type" and die.size >= 0 and die.name in names}
         return [Struct(name, die.size, self._members(die, 0, "")) for name, die in found.items()]
 
 
@@ -191,15 +191,11 @@ def _lines_of(path: Path) -> list[str]:
 
 
 class Module:
-    """A module as it was compiled: instructions, lines of source, structures.
-
-    Its own structures are those whose names begin as its own name ends: dm-mtftl has struct mtftl_lane.
-    """
+    """A module as it was compiled: instructions, lines of source, the structures that its sources define."""
 
     def __init__(self, ko: Path, source: Path, symbols: Symbols) -> None:
         self.ko, self.folder = ko, source
         self.name = ko.stem.replace("-", "_")
-        self.prefix = self.name.rsplit("_")[-1]
         loaded = {name: address for address, name, module in symbols.names if module == self.name}
         table = {w[-1]: int(w[0], 16) for w in map(str.split, self._tool("objdump", "-t", "-j", ".text", ko))
                  if w[2:4] == ["F", ".text"]}
@@ -226,7 +222,12 @@ class Module:
         with subprocess.Popen(["readelf", "-W", "--debug-dump=info", self.ko], stdout=subprocess.PIPE, text=True,
                               stderr=subprocess.DEVNULL) as dump:
             assert dump.stdout
-            return Debug(dump.stdout).structs(self.prefix)
+            return Debug(dump.stdout).structs(self._own())
+
+    def _own(self) -> set[str]:
+        """The structures that its sources define, not the kernel's headers."""
+        return {name for path in self.folder.glob("*.[ch]")
+                for name in re.findall(r"^struct (\w+) \{", path.read_text(), re.M)}
 
     def read_sources(self, pcs: Iterable[int]) -> None:
         """Learn the lines of source of these instructions, those of functions that were inlined there too."""
@@ -249,10 +250,14 @@ class Module:
         said = re.findall(r"(\w*)(?:\[.*\])?(?:->|\.)(\w+)", " ".join(self.sources[offset]))
         fields = {name for _, name in said}
         variables = {name.rstrip("s") for name, _ in said if len(name) > 2}
-        return [(s, place, 10 if any(v in s.name for v in variables) else 1)
-                for s in self.structs
-                if any(start <= place < start + max(size, 1) and path.split(".")[-1] in fields
-                       for start, size, path in s.members)]
+        found = []
+        for s in self.structs:
+            depths = [path.count(".") for start, size, path in s.members
+                      if start <= place < start + max(size, 1) and path.split(".")[-1] in fields]
+            if depths:
+                named = any(v in s.name.split("_") for v in variables)
+                found.append((s, place, (10 if named else 1) / (1 + min(depths))))
+        return found
 
 
 @dataclass
