@@ -122,11 +122,11 @@ class Driver(Monitor):
     def step(self, ns: int) -> None:
         self.qtest(f"clock_step {ns}")
 
-    def place(self, queue: int, slot: int, opcode: int, nsid: int = 0, prp: int = 0, prp2: int = 0,
+    def place(self, queue: int, slot: int, opcode: int, nsid: int = 0, prp: int = 0, prp2: int = 0, mptr: int = 0,
               **cdw: int) -> None:
         """A command in a slot of a queue; its identifier is the slot."""
         words = [cdw.get(f"cdw{i}", 0) for i in range(10, 16)]
-        command = struct.pack("<IIQQQQ6I", opcode | slot << 16, nsid, 0, 0, prp, prp2, *words)
+        command = struct.pack("<IIQQQQ6I", opcode | slot << 16, nsid, 0, mptr, prp, prp2, *words)
         self.store(self.sq[queue] + 64 * slot, command)
 
     def submit(self, queue: int, opcode: int, **fields: int) -> int:
@@ -142,7 +142,7 @@ class Driver(Monitor):
         depth = (64, self.depth)[queue]
         while True:
             at = self.head[queue]
-            result, _, _, word = struct.unpack("<IIII", self.load(self.cq[queue] + 16 * (at % depth), 16))
+            result, _, word = struct.unpack("<QII", self.load(self.cq[queue] + 16 * (at % depth), 16))
             if (word >> 16 & 1) == at // depth % 2:
                 return
             self.head[queue] += 1

@@ -149,11 +149,10 @@ static void nvme_flash_done(FlashDev *dev, FlashCmd *cmd)
     }
     if (req->opaque) {
         status = f->personality->go_on(req);
-        if (status != NVME_NO_COMPLETE) {
-            req->status = status;
-            nvme_enqueue_req_completion(nvme_cq(req), req);
+        if (status == NVME_NO_COMPLETE) {
+            return;
         }
-        return;
+        req->status = status;
     }
     if (f->drop) {
         f->drop--;
@@ -182,7 +181,11 @@ uint16_t nvme_flash_end(NvmeRequest *req, uint16_t status)
         return NVME_NO_COMPLETE;
     }
     if (req->opaque) {
-        return f->personality->go_on(req);
+        status = f->personality->go_on(req);
+        if (status == NVME_NO_COMPLETE) {
+            return status;
+        }
+        req->status = status;
     }
     if (f->drop && !req->status) {
         f->drop--;

@@ -17,10 +17,22 @@
 
 typedef struct NvmeFlash NvmeFlash;
 
+/* What the user asked for of chunks: flash.c fills it in. */
+typedef struct NvmeFlashChunks {
+    uint64_t bytes;
+    uint32_t ws_min;            /* blocks a write has at least */
+    uint32_t ws_opt;
+    uint32_t mw_cunits;         /* ... that the host keeps until more come */
+} NvmeFlashChunks;
+
 struct NvmeFlash {
     NvmeNamespace *ns;
     FlashDev dev;               /* flash-model.h says who may do what */
     const NvmeFlashPersonality *personality;
+
+    /* flash-ocssd.c */
+    NvmeFlashChunks chunks;
+    struct NvmeFlashOcssd *ocssd;
 
     /* flash-io.c */
     QEMUTimer *timer;

@@ -8,7 +8,7 @@
  * (flash-model.h) from the controller's requests, and says what those give
  * back.  All below is the same for all of them: model, buffer, clock
  * (flash-io.h), faults and power (flash-fault.h), counters (flash-log.h).  One
- * file each; flash.c lists them and takes the first that fits.  All functions
+ * file each; flash.c lists them, and flash.personality names one.  All functions
  * are called under the big QEMU lock, with the clock set to now.
  */
 
@@ -19,7 +19,9 @@
 #include "nvme.h"
 
 typedef struct NvmeFlashPersonality {
-    /* Is it what these properties ask for? */
+    const char *name;           /* what the property calls it */
+
+    /* Does it go with a namespace of that kind: zoned, or not? */
     bool (*fits)(const NvmeNamespace *ns);
 
     /*
@@ -30,9 +32,14 @@ typedef struct NvmeFlashPersonality {
 
     /*
      * At start: its part of the shape (zones, their size and capacity,
-     * extensions), and of the device what is fixed.
+     * extensions, zone_dies if the user has no choice), and of the device what
+     * is fixed.
      */
     void (*shape)(const NvmeNamespace *ns, FlashShape *shape, FlashDev *dev);
+
+    /* The device is open; its last chance to refuse; and it will close. */
+    bool (*open)(NvmeNamespace *ns, Error **errp);
+    void (*close)(NvmeNamespace *ns);
 
     /* What is on flash becomes what the host sees: at power on. */
     void (*load)(NvmeNamespace *ns);
@@ -45,7 +52,8 @@ typedef struct NvmeFlashPersonality {
 
     /*
      * Any I/O command, before the controller looks at it; false: it goes on
-     * with it, which for a read means the function above.
+     * with it, which for a read means the function above.  Who keeps all reads
+     * to itself has none above.
      */
     bool (*other)(NvmeCtrl *n, NvmeRequest *req, uint16_t *status);
 

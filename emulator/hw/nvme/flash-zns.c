@@ -537,6 +537,7 @@ static void nvme_flash_zone_shape(const NvmeNamespace *ns, FlashShape *shape,
 }
 
 const NvmeFlashPersonality nvme_flash_zns = {
+    .name = "zns",
     .fits = nvme_flash_is_zoned,
     .check = nvme_flash_zone_check,
     .shape = nvme_flash_zone_shape,

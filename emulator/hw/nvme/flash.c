@@ -18,14 +18,16 @@
 #include "flash.h"
 #include "flash-ns.h"
 
-/* The drives that there are: the first that fits the properties is taken. */
+/* The drives that there are; the first is the default. */
 static const NvmeFlashPersonality *const nvme_flash_personalities[] = {
     &nvme_flash_zns,
+    &nvme_flash_ocssd,
 };
 
 /* What the user asked for; the shape is fixed once the device exists. */
 typedef struct NvmeFlashParams {
     char *media;
+    char *personality;
     uint64_t size;
     uint32_t channels;
     uint32_t dies;
@@ -81,12 +83,17 @@ typedef struct NvmeFlashProp {
 #define FIXED(_name, _kind, _field, _help)                      \
     { "flash." _name, FLASH_PROP_ ## _kind, false,              \
       offsetof(NvmeFlashConf, params._field), _help }
+#define CHUNK(_name, _kind, _field, _help)                      \
+    { "flash." _name, FLASH_PROP_ ## _kind, false,              \
+      offsetof(NvmeFlashConf, flash.chunks._field), _help }
 #define LIVE(_name, _kind, _field, _help)                       \
     { "flash." _name, FLASH_PROP_ ## _kind, true,               \
       offsetof(NvmeFlashConf, flash.dev.tuning._field), _help }
 
 static const NvmeFlashProp nvme_flash_props[] = {
     FIXED("media", STR, media, "image file; switches the flash model on"),
+    FIXED("personality", STR, personality,
+          "what the host takes the drive for: zns, ocssd"),
     FIXED("size", SIZE, size, "bytes of all zones"),
     FIXED("channels", U32, channels, "channels"),
     FIXED("dies", U32, dies, "dies a channel"),
@@ -98,6 +105,12 @@ static const NvmeFlashProp nvme_flash_props[] = {
     FIXED("blocks", U32, blocks,
           "erase blocks a plane; 0: as many as the zones need"),
     FIXED("zone_dies", U32, zone_dies, "dies under a zone; 0: all"),
+    CHUNK("chunk", SIZE, bytes,
+          "ocssd: bytes of a chunk; 0: one erase block on each plane"),
+    CHUNK("ws_min", U32, ws_min, "ocssd: blocks that a write has at least"),
+    CHUNK("ws_opt", U32, ws_opt, "ocssd: ... at best; 0: a program unit"),
+    CHUNK("mw_cunits", U32, mw_cunits,
+          "ocssd: blocks of a chunk's end that cannot be read until more come"),
     FIXED("stream", STR, stream, "character device for JSON counters"),
     FIXED("stream_ms", U32, stream_ms, "interval of the stream"),
     LIVE("read_ns", U64, read_ns, "cell read"),
@@ -276,6 +289,7 @@ void nvme_flash_instance_init(NvmeNamespace *ns)
     p->program_pages = 1;
     p->block_pages = 256;
     p->stream_ms = 100;
+    conf->flash.chunks.ws_min = 1;
     t->buffer = 1 * MiB;
     t->delay_read = t->delay_program = true;
     t->delay_erase = t->delay_transfer = true;
@@ -287,6 +301,7 @@ void nvme_flash_instance_finalize(NvmeNamespace *ns)
 
     nvme_flash_fault_free(&conf->flash);
     g_free(conf->params.media);
+    g_free(conf->params.personality);
     g_free(conf->params.stream);
     g_free(conf);
 }
@@ -347,7 +362,8 @@ static bool nvme_flash_check_shape(NvmeNamespace *ns, FlashShape *s,
     const NvmeFlashParams *p = &conf_of(ns)->params;
     uint64_t dies = (uint64_t)p->channels * p->dies;
     uint64_t unit = p->planes * p->page * p->program_pages;
-    uint32_t width = p->zone_dies ? p->zone_dies : dies;
+    uint32_t asked = s->zone_dies ? s->zone_dies : p->zone_dies;
+    uint32_t width = asked ? asked : dies;
     uint64_t zone_bytes = nvme_l2b(ns, s->zone_blocks);
     uint64_t die_units, zone_blocks, need;
 
@@ -401,14 +417,40 @@ fits:
     return true;
 }
 
-static const NvmeFlashPersonality *nvme_flash_choose(const NvmeNamespace *ns)
+static const NvmeFlashPersonality *nvme_flash_choose(const NvmeNamespace *ns,
+                                                     Error **errp)
 {
+    const char *name = conf_of(ns)->params.personality;
+
     for (size_t i = 0; i < ARRAY_SIZE(nvme_flash_personalities); i++) {
-        if (nvme_flash_personalities[i]->fits(ns)) {
-            return nvme_flash_personalities[i];
+        const NvmeFlashPersonality *p = nvme_flash_personalities[i];
+
+        if (name && *name && strcmp(name, p->name)) {
+            continue;
         }
+        if (p->fits(ns)) {
+            return p;
+        }
+        error_setg(errp, "flash.personality=%s needs zoned=%s", p->name,
+                   ns->params.zoned ? "off" : "on");
+        return NULL;
     }
+    error_setg(errp, "flash.personality: there is no '%s'", name);
     return NULL;
+}
+
+/* Chunks that the user says nothing of are what the flash has anyway. */
+static void nvme_flash_size_chunks(NvmeNamespace *ns)
+{
+    const NvmeFlashParams *p = &conf_of(ns)->params;
+    NvmeFlashChunks *c = &ns->flash_conf->chunks;
+
+    if (!c->bytes) {
+        c->bytes = p->planes * p->page * p->block_pages;
+    }
+    if (!c->ws_opt) {
+        c->ws_opt = p->planes * p->page * p->program_pages / ns->lbasz;
+    }
 }
 
 int nvme_flash_open(NvmeNamespace *ns, Error **errp)
@@ -418,12 +460,9 @@ int nvme_flash_open(NvmeNamespace *ns, Error **errp)
     FlashShape shape = { 0 };
     char *why;
 
-    f->personality = nvme_flash_choose(ns);
-    if (!f->personality) {
-        error_setg(errp, "flash.media needs zoned=on");
-        return -1;
-    }
-    if (!nvme_flash_check_features(ns, errp)) {
+    nvme_flash_size_chunks(ns);
+    f->personality = nvme_flash_choose(ns, errp);
+    if (!f->personality || !nvme_flash_check_features(ns, errp)) {
         return -1;
     }
     f->personality->shape(ns, &shape, &f->dev);
@@ -439,11 +478,16 @@ int nvme_flash_open(NvmeNamespace *ns, Error **errp)
         nvme_flash_stream_stop(f);
         return -1;
     }
+    /* blocks beyond the write pointer read as zeroes, never as an error */
+    ns->id_ns.nsfeat &= ~NVME_ID_NS_NSFEAT_DAE;
+    if (f->personality->open && !f->personality->open(ns, errp)) {
+        nvme_flash_stream_stop(f);
+        flash_dev_close(&f->dev);
+        return -1;
+    }
     nvme_flash_io_start(f);
     nvme_flash_fault_start(f);
     ns->flash = f;
-    /* blocks beyond the write pointer read as zeroes, never as an error */
-    ns->id_ns.nsfeat &= ~NVME_ID_NS_NSFEAT_DAE;
     nvme_flash_run(f);
     nvme_flash_stream_start(f);
     return 0;
@@ -473,6 +517,9 @@ void nvme_flash_close(NvmeNamespace *ns)
     nvme_flash_fault_stop(f);
     nvme_flash_io_stop(f);
     flash_dev_close(&f->dev);
+    if (f->personality->close) {
+        f->personality->close(ns);
+    }
     blk_unref(ns->blkconf.blk);
     ns->blkconf.blk = NULL;
 }

@@ -13,6 +13,7 @@
 #include "flash-fault.h"
 #include "flash-io.h"
 #include "flash-log.h"
+#include "flash-ocssd.h"
 #include "flash-zns.h"
 
 /* ns.c: life of a namespace. */
