@@ -575,9 +575,8 @@ class Book:
         """Status and bits, by the rules again: sector by sector, then by lengths of runs."""
         wps, runs = dict(self.chunks), []
         for i, a in enumerate(addresses):
-            if runs and a == runs[-1][-1] + 1 and self.there(a) == self.there(a - 1) and self.there(a):
-                runs[-1].append(a)
-            elif runs and not self.there(a) and not self.there(addresses[i - 1]):
+            both = (self.there(a), self.there(addresses[i - 1]))
+            if runs and (both == (False, False) or (both == (True, True) and a == addresses[i - 1] + 1)):
                 runs[-1].append(a)
             else:
                 runs.append([a])
@@ -691,7 +690,8 @@ def test_garbage(drive: Drive) -> None:
 
 # Time: the closed forms of docs/emulator.md.
 
-EXACT = DRIVE | {"flash.channel_rate": "409600000", "flash.buffer": "4M"}      # a unit's transfer: 40 us, a sector's: 10
+# A unit's transfer takes 40 us, a sector's 10.
+EXACT = DRIVE | {"flash.channel_rate": "409600000", "flash.buffer": "4M"}
 PROGRAM, CELL, ERASE, UNIT, SECTOR = 1_000_000, 50_000, 3_000_000, 40_000, 10_000
 
 

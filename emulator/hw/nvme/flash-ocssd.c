@@ -185,7 +185,7 @@ static bool ocssd_find(const NvmeFlashOcssd *o, uint64_t addr, uint32_t *zone,
         *sector >= o->sectors) {
         return false;
     }
-    /* the model puts zone z on die z % dies, and die d on channel d % channels */
+    /* zone z is on die z % dies, die d on channel d % channels */
     *zone = (chunk * o->pus + pu) * o->groups + group;
     return true;
 }
@@ -543,9 +543,10 @@ static uint16_t ocssd_reset(NvmeRequest *req, OcssdList *l)
     req->opaque = l;
     for (uint32_t i = 0; !l->status && i < l->nr; i++) {
         uint32_t zone = l->run[i].zone;
+        FlashCmd *cmd = nvme_flash_cmd(req, FLASH_CMD_RESET, zone);
 
         o->chunk[zone] = (OcssdChunk) { .state = OCSSD_FREE };
-        nvme_flash_submit(ns->flash, nvme_flash_cmd(req, FLASH_CMD_RESET, zone));
+        nvme_flash_submit(ns->flash, cmd);
     }
     return nvme_flash_end(req, NVME_SUCCESS);
 }
@@ -947,7 +948,8 @@ static bool ocssd_open(NvmeNamespace *ns, Error **errp)
     o->sector_bits = ocssd_bits(o->sectors);
     o->chunk = g_new0(OcssdChunk, s->nr_zones);
     bits = o->group_bits + o->pu_bits + o->chunk_bits + o->sector_bits;
-    ns->id_ns.nsze = ns->id_ns.ncap = ns->id_ns.nuse = cpu_to_le64(1ull << bits);
+    ns->id_ns.nsze = cpu_to_le64(1ull << bits);
+    ns->id_ns.ncap = ns->id_ns.nuse = ns->id_ns.nsze;
     ns->id_ns.nsfeat |= NVME_ID_NS_NSFEAT_DAE;  /* if the host asks for it */
     ns->id_ns.vs[0] = 1;        /* Linux looks here */
     ocssd_load(ns);

@@ -8,8 +8,8 @@
  * (flash-model.h) from the controller's requests, and says what those give
  * back.  All below is the same for all of them: model, buffer, clock
  * (flash-io.h), faults and power (flash-fault.h), counters (flash-log.h).  One
- * file each; flash.c lists them, and flash.personality names one.  All functions
- * are called under the big QEMU lock, with the clock set to now.
+ * file each; flash.c lists them, and flash.personality names one.  All
+ * functions are called under the big QEMU lock, with the clock set to now.
  */
 
 #ifndef HW_NVME_FLASH_PERSONALITY_H
