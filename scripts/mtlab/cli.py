@@ -35,8 +35,8 @@ from .results import write_pulled
 
 def _guest_options(parser: argparse.ArgumentParser) -> None:
     """Options of every command that boots a guest."""
-    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|PATH",
-                        help="Debian's kernel of that series, a folder in which a kernel was built, or an image")
+    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|pblk|PATH",
+                        help="Debian's kernel of that series, one that the lab builds, a folder of one, or an image")
     parser.add_argument("--clock", choices=("wall", "virtual"), default="wall",
                         help="wall: as fast as the host can; virtual: lockstep, the same to the bit on every run")
     parser.add_argument("--cpus", type=int, default=2, metavar="N")

@@ -33,6 +33,8 @@ PACKAGES = {
 }
 # Where the kernel is the newest that Debian has for its stable suite.
 NEWEST = "trixie-backports"
+# Where linux-source-5.10 is. Its lists lie apart: the day that it goes, all else still works.
+OLD = "bullseye-security"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 APT = BUILD / "apt"
 _there: set[str] = set()        # purposes for which nothing was missing
@@ -126,34 +128,42 @@ def _mirror() -> tuple[str, str]:
     raise LabError(f"no archive entry for {suite} in /etc/apt: which mirror has Debian's packages?")
 
 
-def _private() -> dict[str, str]:
-    """Environment in which apt sees only our suites; fetches their lists when they are not there."""
-    config = APT / "apt.conf"
+def _security(mirror: str) -> str:
+    """URL of the security archive: the machine's own, or what is beside its mirror."""
+    found = [uri for uri, name, _ in entries(Path("/etc/apt")) if name.endswith("-security")]
+    return found[0] if found else mirror.rstrip("/") + "-security"
+
+
+def _private(old: bool = False) -> dict[str, str]:
+    """Environment in which apt sees only our suites, or only OLD; fetches their lists when they are not there."""
+    home = APT / "old" if old else APT
+    config = home / "apt.conf"
     env = dict(os.environ, APT_CONFIG=str(config), LC_ALL="C")
     with lock("apt"):
         uri, key = _mirror()
         signed = f"[signed-by={key}] " if key else ""
-        lists = "".join(
-            f"{kind} {signed}{uri} {suite} main\n" for kind, suites in (
-                ("deb", {"bookworm", newer_suite(), "trixie", NEWEST}), ("deb-src", {codename(), "trixie"}))
-            for suite in sorted(suites))
-        ready = APT / "ready"
+        wanted = {"deb": {"bookworm", newer_suite(), "trixie", NEWEST}, "deb-src": {codename(), "trixie"}}
+        if old:
+            uri, wanted = _security(uri), {"deb": {OLD}}
+        lists = "".join(f"{kind} {signed}{uri} {suite} main\n"
+                        for kind, suites in wanted.items() for suite in sorted(suites))
+        ready = home / "ready"
         if ready.exists() and ready.read_text() == lists:
             return env
-        write_file(APT / "sources.list", lists)
+        write_file(home / "sources.list", lists)
         for folder in ("lists/partial", "archives/partial"):
-            (APT / folder).mkdir(parents=True, exist_ok=True)
-        write_file(APT / "status", "")       # what is installed here is no candidate
+            (home / folder).mkdir(parents=True, exist_ok=True)
+        write_file(home / "status", "")       # what is installed here is no candidate
         machine = [x for x in output(["apt-config", "dump"]).splitlines()
                    if x.startswith("Acquire::") and not x.startswith("Acquire::IndexTargets")]
         write_file(config, "\n".join(machine) + f"""
 Dir::Etc::main "/dev/null";
 Dir::Etc::parts "/dev/null";
-Dir::Etc::sourcelist "{APT}/sources.list";
+Dir::Etc::sourcelist "{home}/sources.list";
 Dir::Etc::sourceparts "/dev/null";
-Dir::State::lists "{APT}/lists";
-Dir::State::status "{APT}/status";
-Dir::Cache::archives "{APT}/archives";
+Dir::State::lists "{home}/lists";
+Dir::State::status "{home}/status";
+Dir::Cache::archives "{home}/archives";
 Dir::Cache::pkgcache "";
 Dir::Cache::srcpkgcache "";
 APT::Sandbox::User "";
@@ -188,7 +198,8 @@ def download(package: str, folder: Path) -> Path:
     """Fetch one .deb (package, package=version or package/suite) into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     before = set(folder.glob("*.deb"))
-    output(["apt-get", "-q", "download", package], env=_private(), cwd=folder)
+    env = _private(old=package.endswith(f"/{OLD}"))
+    output(["apt-get", "-q", "download", package], env=env, cwd=folder)
     name = re.split("[=/]", package)[0]
     return next(iter(set(folder.glob(f"{name}_*.deb")) - before or set(folder.glob(f"{name}_*.deb"))))
 

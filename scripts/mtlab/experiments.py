@@ -214,18 +214,26 @@ def _boot(run: Run, seed: int, fresh: bool) -> Result:
     return result
 
 
-def _build_first(runs: Iterable[Run]) -> None:
-    """Everything that is to be built is built once, before guests start side by side: the emulator beside the rest."""
+def _build_first(runs: Iterable[Run]) -> dict[str, str]:
+    """Everything that is to be built is built once, before guests start side by side: the emulator beside the rest.
+
+    Returns which kernels cannot be had, and why: it is their experiments' loss alone.
+    """
     names = sorted({r.options.kernel for r in runs})
+    missing = {}
     with ThreadPoolExecutor(1) as beside:
         building = beside.submit(emulator.build)
         guest.base()
         guest.tools()
         for name in names:
-            guest.modules(kernels.get(name))
-            target.module(kernels.get(name))
+            try:
+                guest.modules(kernels.get(name))
+                target.module(kernels.get(name))
+            except LabError as e:
+                missing[name] = str(e)
         target.tool()
         building.result()
+    return missing
 
 
 @dataclass
@@ -260,7 +268,11 @@ def run(experiments: Iterable[Experiment], quick: bool, done: Callable[[Experime
     disturb each other and run side by side; those of the wall clock come last, one by one.
     """
     taking = [_Taking(experiment, quick, experiment.runs(quick)) for experiment in experiments]
-    _build_first(run for one in taking for run in one.runs)
+    missing = _build_first(run for one in taking for run in one.runs)
+    for one in taking:
+        for name in sorted({r.options.kernel for r in one.runs} & missing.keys()):
+            say(f"{one.experiment.name} failed: no kernel {name}: {missing[name]}")
+            one.failed = True
     known = pool.known(DURATIONS)
     jobs: dict[str, list[pool.Job[Result | None]]] = {"virtual": [], "wall": []}
     of: dict[str, tuple[_Taking, str]] = {}

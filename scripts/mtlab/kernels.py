@@ -9,10 +9,10 @@ import re
 import shutil
 import subprocess
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import debian, debugkernel
+from . import debian, sourcekernel
 from .base import BUILD, LabError, fresh_folder, lock, need_space, output, say
 
 CURRENT = "current"         # whatever the newest is
@@ -168,18 +168,19 @@ def _image_file(image: Path) -> Kernel:
 
 def check(name: str) -> None:
     """Refuse a name that get() does not know."""
-    if name not in SERIES + debugkernel.FLAVOURS and not Path(name).exists():
-        raise LabError(f"no kernel '{name}': there are {', '.join(SERIES + debugkernel.FLAVOURS)}, "
+    if name not in SERIES + sourcekernel.FLAVOURS and not Path(name).exists():
+        raise LabError(f"no kernel '{name}': there are {', '.join(SERIES + sourcekernel.FLAVOURS)}, "
                        "or give a folder in which a kernel was built, or an image file")
 
 
 def get(name: str) -> Kernel:
-    """A kernel by series (6.12, 6.1, current), by debug flavour (kasan, kcsan), by build folder, or by image file."""
+    """A kernel by series (6.12, 6.1, current), by flavour (kasan, kcsan, pblk), by build folder, or by image file."""
     check(name)
     if name in SERIES:
         return _debian(name)
-    if name in debugkernel.FLAVOURS:
-        return _built_tree(debugkernel.build(name))
+    if name in sourcekernel.FLAVOURS:
+        kernel = _built_tree(sourcekernel.build(name))
+        return kernel if name in sourcekernel.DEBUG else replace(kernel, headers=None)
     path = Path(name)
     if path.is_dir():
         return _built_tree(path.resolve())

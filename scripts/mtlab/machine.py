@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from . import emulator, guest, kernels, process, qemu, results, states, target
+from . import emulator, guest, kernels, process, qemu, results, sourcekernel, states, target
 from .base import BUILD, LabError, digest, need_space, say
 from .options import NAMESPACE, PROFILES, Options, profiles
 from .results import Result
@@ -96,13 +96,15 @@ def _run(command: str, options: Options, accel: str, on_output: Callable[[str], 
     tools = guest.tools()
     parts = [guest.base(), tools, *filter(None, [guest.modules(kernel)])]
     insmod = target.module(kernel) if options.module else None
-    tool = target.tool() if options.module else None
+    programs = [target.tool()] if options.module else []
+    if options.kernel == sourcekernel.PBLK:
+        programs.append(guest.program("guest-pblk"))
     with folder() as place:
         device = qemu.device_arguments(options, place)
         if options.host_root:
             command = guest.in_host_root(command, kernel)
         own = guest.run_archive(command, pushed=options.push, pulled=options.pull, insmod=insmod,
-                                programs=[tool] if tool else [], wait_for=NAMESPACE if device else "",
+                                programs=programs, wait_for=NAMESPACE if device else "",
                                 shell=qemu.watch_settings(options, 2), below=tools)
         append = f"{qemu.BOOT}{qemu.CLOCK_BOOT[options.clock]} {options.append}".strip()
         # The names of binary, kernel and archives hold the hashes of their contents; folders do not count.

@@ -28,7 +28,7 @@ from typing import Any
 
 import pytest
 
-from . import accel, debugkernel, kernels, machine, pool
+from . import accel, kernels, machine, pool, sourcekernel
 from .base import LabError
 from .options import Options
 from .results import Result
@@ -52,9 +52,9 @@ def run(command: str, *, kernel_instead: str = kernels.DEFAULT, expect: str | No
     chosen = Options(**options)  # type: ignore[arg-type]
     if chosen.kernel == kernels.DEFAULT:
         chosen.kernel = kernel_instead
-    if chosen.kernel in debugkernel.FLAVOURS:
+    if chosen.kernel in sourcekernel.DEBUG:
         chosen.timeout *= SLOWNESS
-        chosen.append += debugkernel.BOOT
+        chosen.append += sourcekernel.DEBUG_BOOT
     kind = "tcg" if chosen.clock == "virtual" else accel.choose()
     result = machine.run(command, chosen, accel=kind)
     got = result.failure.kind if result.failure else None

@@ -26,10 +26,12 @@ from mtlab import (
     figures,
     fio,
     guest,
+    kernels,
     machine,
     pool,
     report,
     results,
+    target,
 )
 from mtlab.base import ROOT, LabError, fresh_folder, update_file
 from mtlab.options import Options
@@ -328,6 +330,9 @@ def _toy(seeds: int = 3) -> experiments.Experiment:
                                                             for s in found)], lambda _found, _path: None, ("line",))
 
 
+BUILD_FIRST = experiments._build_first
+
+
 @pytest.fixture
 def guests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Guests that are bash on the host; the scripts that ran, in their order."""
@@ -342,7 +347,7 @@ def guests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return Result(done.returncode, None, done.stderr, "", files, 1, base.digest(script), "")
 
     monkeypatch.setattr(machine, "run", boot)
-    monkeypatch.setattr(experiments, "_build_first", lambda _runs: None)
+    monkeypatch.setattr(experiments, "_build_first", lambda _runs: {})
     monkeypatch.setattr(experiments, "_provenance", lambda _runs, booted: {"inputs": {
         key: result.inputs for key, result in booted.items()}})
     monkeypatch.setattr(pool, "DURATIONS", tmp_path / "durations")
@@ -413,6 +418,26 @@ def test_a_failed_run_costs_its_experiment_alone(guests: list[str]) -> None:
     found, failed = _take(_toy(), bad)
     assert failed == ["bad"] and [results.experiment for results in found] == ["toy"]
     assert sum("exit 3" in script for script in guests) < 3
+
+
+def test_a_kernel_that_cannot_be_had_costs_its_experiment_alone(guests: list[str], monkeypatch: pytest.MonkeyPatch,
+                                                                capfd: pytest.CaptureFixture[str]) -> None:
+    for module, name in ((emulator, "build"), (guest, "base"), (guest, "tools"), (guest, "modules"),
+                         (target, "module"), (target, "tool")):
+        monkeypatch.setattr(module, name, lambda *_: None)
+
+    def get(name: str) -> str:
+        if name == "pblk":
+            raise base.LabError("the archive has no linux-source-5.10")
+        return name
+
+    monkeypatch.setattr(kernels, "get", get)
+    monkeypatch.setattr(experiments, "_build_first", BUILD_FIRST)
+    old = replace(_toy(), name="old", runs=lambda _: [experiments.Run("a", "true", Options(clock="virtual",
+                                                                                         kernel="pblk"))])
+    found, failed = _take(old, _toy())
+    assert failed == ["old"] and [results.experiment for results in found] == ["toy"]
+    assert "old failed: no kernel pblk: the archive has no linux-source-5.10" in capfd.readouterr().err
 
 
 def test_a_spread_outlives_the_runs_it_came_from(guests: list[str], tmp_path: Path,

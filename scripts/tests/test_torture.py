@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mtlab import debugkernel, kernels, torture
+from mtlab import kernels, sourcekernel, torture
 from mtlab.base import ROOT
 
 BUGS = ["flush", "fua", "torn", "misplaced", "resurrect", "stale-read", "old-version", "lost-write", "replay"]
@@ -66,7 +66,7 @@ def test_planted_bug_applies(name: str, tmp_path: Path) -> None:
 
 
 def test_debug_configuration_is_complete() -> None:
-    kasan = debugkernel.configuration("kasan").splitlines()
+    kasan = sourcekernel.configuration("kasan").splitlines()
     for option in ("KASAN", "PROVE_LOCKING", "DEBUG_ATOMIC_SLEEP", "DEBUG_KMEMLEAK", "FAULT_INJECTION"):
         assert f"CONFIG_{option}=y" in kasan
-    assert debugkernel.refused("CONFIG_A=y\nCONFIG_B=y\n", "CONFIG_A=y\n# CONFIG_B is not set\n") == ["CONFIG_B=y"]
+    assert sourcekernel.refused("CONFIG_A=y\nCONFIG_B=y\n", "CONFIG_A=y\n# CONFIG_B is not set\n") == ["CONFIG_B=y"]

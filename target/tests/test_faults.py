@@ -2,7 +2,7 @@
 """The target on devices that break their word: zones that shrink, reads that lie, errors that pass."""
 
 import pytest
-from mtlab import debugkernel
+from mtlab import sourcekernel
 from test_target import FLAKY, QUICK, SMALL, START, WAIT
 
 # copy FROM TO [ZONE BLOCKS]: each zone as far as it is written, of ZONE so many blocks less: as a cut leaves it.
@@ -294,7 +294,7 @@ dmsetup remove t
 
 def test_memory_that_is_short_waits_for_gc_only(lab_run, helpers, pytestconfig):
     """A file in memory that is larger than the memory, all swap on the target: GC frees what memory waits for."""
-    if pytestconfig.getoption("--kernel") in debugkernel.FLAVOURS:
+    if pytestconfig.getoption("--kernel") in sourcekernel.DEBUG:
         pytest.skip("the debug kernels cannot swap")
     result = lab_run(START + """
 mtftl format --op 20% /dev/nvme0n1 > /dev/null
@@ -649,7 +649,7 @@ dmsetup remove t
 
 def test_hibernation_takes_everything_along(lab_run, helpers, pytestconfig, tmp_path):
     """Under load, with GC at work: nothing is written after the image is taken, nor before what wakes up goes on."""
-    if pytestconfig.getoption("--kernel") in debugkernel.FLAVOURS:
+    if pytestconfig.getoption("--kernel") in sourcekernel.DEBUG:
         pytest.skip("the debug kernels cannot swap")
     with (tmp_path / "swap").open("wb") as swap:
         swap.truncate(2 << 30)
