@@ -6,6 +6,7 @@ import os
 import random
 import struct
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -112,16 +113,24 @@ def content(where: int, seed: int = 1) -> tuple[bytes, bytes]:
 NOTHING = (bytes(4096), bytes(META))
 
 
-def boot(binary: Path, bios: Path, media: Path, **settings: str) -> Drive:
-    return Drive(binary, bios, *device(media, **DRIVE | settings))
+@contextmanager
+def booted(binary: Path, bios: Path, *args: str) -> Iterator[Drive]:
+    running = Drive(binary, bios, *args)
+    try:
+        yield running
+        assert running.process.poll() is None
+    finally:
+        running.end()
+
+
+def boot(binary: Path, bios: Path, media: Path, **settings: str) -> AbstractContextManager[Drive]:
+    return booted(binary, bios, *device(media, **DRIVE | settings))
 
 
 @pytest.fixture
 def drive(emulator_binary: Path, bios: Path, tmp_path: Path) -> Iterator[Drive]:
-    running = boot(emulator_binary, bios, tmp_path / "media")
-    yield running
-    assert running.process.poll() is None
-    running.end()
+    with boot(emulator_binary, bios, tmp_path / "media") as running:
+        yield running
 
 
 # What the drive says of itself.
@@ -153,11 +162,10 @@ def test_identify(drive: Drive) -> None:
 def test_pci_ids(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     args = device(tmp_path / "media", **DRIVE)
     args[1] += ",vendor-id=0x1d1d,device-id=0x1f1f"
-    drive = Drive(emulator_binary, bios, *args)
-    drive.qtest(f"outl 0xcf8 {0x80000000 | 4 << 11}")
-    assert int(drive.qtest("inl 0xcfc"), 0) == 0x1F1F1D1D
-    assert drive.admin(6, prp=DATA, cdw10=1)[0] == 0 and drive.load(DATA, 2) == b"\x1d\x1d"
-    drive.end()
+    with booted(emulator_binary, bios, *args) as drive:
+        drive.qtest(f"outl 0xcf8 {0x80000000 | 4 << 11}")
+        assert int(drive.qtest("inl 0xcfc"), 0) == 0x1F1F1D1D
+        assert drive.admin(6, prp=DATA, cdw10=1)[0] == 0 and drive.load(DATA, 2) == b"\x1d\x1d"
 
 
 def test_chunk_log(drive: Drive) -> None:
@@ -206,12 +214,11 @@ def test_notifications(drive: Drive) -> None:
 
 
 def test_other_drives_have_none_of_it(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
-    drive = Drive(emulator_binary, bios, *device(tmp_path / "media"))
-    assert [drive.vector(op, [0, 1])[0] for op in (RESET, VWRITE, VREAD, VCOPY)] == [INVALID_OPCODE] * 4
-    assert drive.admin(GEOMETRY, nsid=1, prp=DATA)[0] == 0x0B
-    assert drive.log(CHUNKS, 32) == drive.log(NOTES, 64) == INVALID_FIELD
-    assert drive.admin(0x0A, cdw10=FEEDBACK, nsid=1)[0] == INVALID_FIELD
-    drive.end()
+    with booted(emulator_binary, bios, *device(tmp_path / "media")) as drive:
+        assert [drive.vector(op, [0, 1])[0] for op in (RESET, VWRITE, VREAD, VCOPY)] == [INVALID_OPCODE] * 4
+        assert drive.admin(GEOMETRY, nsid=1, prp=DATA)[0] == 0x0B
+        assert drive.log(CHUNKS, 32) == drive.log(NOTES, 64) == INVALID_FIELD
+        assert drive.admin(0x0A, cdw10=FEEDBACK, nsid=1)[0] == INVALID_FIELD
 
 
 BAD = [
@@ -300,12 +307,11 @@ def test_what_was_never_written(drive: Drive) -> None:
 
 def test_kept_units(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     """mw_cunits: the end of an open chunk cannot be read until more is written, or it is full."""
-    drive = boot(emulator_binary, bios, tmp_path / "media", **{"flash.mw_cunits": "8"})
-    for wp in range(2, SECTORS + 1, 2):
-        assert drive.put(run(addr(sector=wp - 2), 2)) == (0, 0)
-        there = wp if wp == SECTORS else max(wp - 8, 0)
-        assert drive.look(run(addr(), wp)) == [content(a) if a < there else NOTHING for a in range(wp)]
-    drive.end()
+    with boot(emulator_binary, bios, tmp_path / "media", **{"flash.mw_cunits": "8"}) as drive:
+        for wp in range(2, SECTORS + 1, 2):
+            assert drive.put(run(addr(sector=wp - 2), 2)) == (0, 0)
+            there = wp if wp == SECTORS else max(wp - 8, 0)
+            assert drive.look(run(addr(), wp)) == [content(a) if a < there else NOTHING for a in range(wp)]
 
 
 def test_refused_writes(drive: Drive) -> None:
@@ -343,17 +349,16 @@ def test_two_writes_to_a_chunk_at_once(drive: Drive) -> None:
 
 def test_reset_under_a_waiting_write(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     """A write that waits for the buffer fails when its chunk is reset; another chunk's does not."""
-    drive = boot(emulator_binary, bios, tmp_path / "media", **{"flash.buffer": "16K"})
-    fill = drive.start(VWRITE, run(addr(), 4))
-    wait = drive.start(VWRITE, run(addr(sector=4), 4))
-    other = drive.start(VWRITE, run(addr(1), 4))
-    reset = drive.start(RESET, [addr()])
-    drive.step(20_000_000)
-    ended = {cid: (status, bits) for cid, status, bits in drive.ended(1)}
-    assert ended == {fill: (0, 0), wait: (OUT_OF_ORDER, 15), other: (0, 0), reset: (0, 0)}
-    assert (drive.chunk(), drive.chunk(1)) == ((FREE, 0), (OPEN, 4))
-    assert drive.put(run(addr(), 2)) == (0, 0)
-    drive.end()
+    with boot(emulator_binary, bios, tmp_path / "media", **{"flash.buffer": "16K"}) as drive:
+        fill = drive.start(VWRITE, run(addr(), 4))
+        wait = drive.start(VWRITE, run(addr(sector=4), 4))
+        other = drive.start(VWRITE, run(addr(1), 4))
+        reset = drive.start(RESET, [addr()])
+        drive.step(20_000_000)
+        ended = {cid: (status, bits) for cid, status, bits in drive.ended(1)}
+        assert ended == {fill: (0, 0), wait: (OUT_OF_ORDER, 15), other: (0, 0), reset: (0, 0)}
+        assert (drive.chunk(), drive.chunk(1)) == ((FREE, 0), (OPEN, 4))
+        assert drive.put(run(addr(), 2)) == (0, 0)
 
 
 def test_copy(drive: Drive) -> None:
@@ -497,33 +502,30 @@ def test_power_cut_under_commands(drive: Drive) -> None:
 
 def test_writes_larger_than_the_buffer_and_a_cut(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     """They enter piece by piece; write pointers stand at multiples of ws_min whenever the power goes."""
-    drive = boot(emulator_binary, bios, tmp_path / "media", **{"flash.buffer": "24K"})
-    for i in range(12):
-        chunk = EVERY[i]
-        drive.start(VWRITE, run(addr(*chunk), 46))
-        drive.step(370_000 * i + 1)
-        assert drive.fault(1) == 0 and drive.fault(0) == 0
-        state, wp = drive.chunk(*chunk)
-        assert wp % 2 == 0 and state == (OPEN if wp else FREE)
-        assert [status for _, status, _ in drive.ended(1)] == [POWER]
-        assert drive.put(run(addr(*chunk, wp), 2)) == (0, 0)
-    drive.end()
+    with boot(emulator_binary, bios, tmp_path / "media", **{"flash.buffer": "24K"}) as drive:
+        for i in range(12):
+            chunk = EVERY[i]
+            drive.start(VWRITE, run(addr(*chunk), 46))
+            drive.step(370_000 * i + 1)
+            assert drive.fault(1) == 0 and drive.fault(0) == 0
+            state, wp = drive.chunk(*chunk)
+            assert wp % 2 == 0 and state == (OPEN if wp else FREE)
+            assert [status for _, status, _ in drive.ended(1)] == [POWER]
+            assert drive.put(run(addr(*chunk, wp), 2)) == (0, 0)
 
 
 def test_restart(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     """State and metadata are in the image."""
-    drive = boot(emulator_binary, bios, tmp_path / "media")
-    assert drive.put([*run(addr(), SECTORS), *run(addr(1), 4), *run(addr(2, 1, 4), 4)]) == (0, 0)
-    assert drive.fault(0x16, addr(2)) == drive.fault(0x15, addr(2, 1, 4)) == 0
-    assert drive.vector(FLUSH, [0])[0] == 0
-    drive.end()
-    drive = boot(emulator_binary, bios, tmp_path / "media")
-    assert [drive.chunk(), drive.chunk(1), drive.chunk(2)[0], drive.chunk(2, 1, 4), drive.chunk(2, 1)] == [
-        (CLOSED, SECTORS), (OPEN, 4), OFFLINE, (CLOSED, 4), (FREE, 0)]
-    where = [*run(addr(), 20), *run(addr(1), 4), *run(addr(2, 1, 4), 4)]
-    assert drive.look(where) == [content(a) for a in where]
-    assert drive.put(run(addr(1, sector=4), 2)) == (0, 0)
-    drive.end()
+    with boot(emulator_binary, bios, tmp_path / "media") as drive:
+        assert drive.put([*run(addr(), SECTORS), *run(addr(1), 4), *run(addr(2, 1, 4), 4)]) == (0, 0)
+        assert drive.fault(0x16, addr(2)) == drive.fault(0x15, addr(2, 1, 4)) == 0
+        assert drive.vector(FLUSH, [0])[0] == 0
+    with boot(emulator_binary, bios, tmp_path / "media") as drive:
+        assert [drive.chunk(), drive.chunk(1), drive.chunk(2)[0], drive.chunk(2, 1, 4), drive.chunk(2, 1)] == [
+            (CLOSED, SECTORS), (OPEN, 4), OFFLINE, (CLOSED, 4), (FREE, 0)]
+        where = [*run(addr(), 20), *run(addr(1), 4), *run(addr(2, 1, 4), 4)]
+        assert drive.look(where) == [content(a) for a in where]
+        assert drive.put(run(addr(1, sector=4), 2)) == (0, 0)
 
 
 # Bad input.
@@ -697,9 +699,8 @@ PROGRAM, CELL, ERASE, UNIT, SECTOR = 1_000_000, 50_000, 3_000_000, 40_000, 10_00
 
 @pytest.fixture
 def clocked(emulator_binary: Path, bios: Path, tmp_path: Path) -> Iterator[Drive]:
-    running = boot(emulator_binary, bios, tmp_path / "media", **EXACT)
-    yield running
-    running.end()
+    with boot(emulator_binary, bios, tmp_path / "media", **EXACT) as running:
+        yield running
 
 
 def ends(drive: Drive, count: int, step: int = 1000) -> list[int]:
