@@ -5,11 +5,9 @@ pblk runs on an Open-Channel drive under Linux 5.10, ours on a zoned drive under
 and drive buffer; the same CPUs, the same number of buffer entries, the same write unit. What the kernels differ by is
 measured too: the same jobs on null_blk under both.
 
-Fresh: 4 KiB random writes on an empty drive. Steady: random overwrites of a full one with a quarter spare, after GC
-has begun; write amplification is the drive's, from its own counters.
+4 KiB random writes on an empty drive; what GC costs pblk is not in it.
 """
 
-import struct
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,8 +18,7 @@ from mtlab.options import Options
 
 CPUS, ENTRIES = 8, 1024
 USERS, QUICK_USERS = (1, 2, 4, 8), (1, 8)
-SETTINGS = (("tlc", 1), ("tlc", 8), ("dram", 1))        # the device and the write unit of fresh drives
-STEADY_UNIT = 8
+SETTINGS = (("tlc", 1), ("tlc", 8), ("dram", 1))        # the device and the write unit
 WINDOW_MS, QUICK_WINDOW_MS = 100, 25
 LANES = {"single": 1, "multi": CPUS}
 LABELS = {"multi": f"dm-mtftl, {CPUS} lanes", "single": "dm-mtftl, 1 lane", "pblk": "pblk (Linux 5.10)"}
@@ -29,21 +26,14 @@ KERNELS = {"pblk": "pblk", "single": "6.12", "multi": "6.12"}
 OPEN_CHANNEL = {"nvme0.vendor-id": "0x1d1d", "nvme0.device-id": "0x1f1f", "zoned": "off",
                 "flash.personality": "ocssd", "ms": "16"}
 # 8 x 4 dies as in tlc; a chunk of 6 MiB, 21 lines.
-FRESH = {"tlc": {"flash.block_pages": "96"}, "dram": {"flash.channels": "8", "flash.dies": "4", "flash.chunk": "6M"}}
-FRESH_SIZE = 21 * 32 * 6
-# Four dies with 40 lines, or 40 zones, of 12 MiB.
-STEADY = {"flash.channels": "2", "flash.dies": "2", "flash.block_pages": "48"}
-STEADY_ZNS = {"flash.size": "640M", "zoned.zone_size": "16M", "zoned.zone_capacity": "12M"}
-STEADY_OCSSD = {"flash.size": "480M"}
-STEADY_MS = 1000
-SPARE = 25
-PROGRAMMED = 136            # in the drive's log page: bytes programmed
+DEVICE = {"tlc": {"flash.block_pages": "96"}, "dram": {"flash.channels": "8", "flash.dies": "4", "flash.chunk": "6M"}}
+SIZE = 21 * 32 * 6
 
 
-def _open(line: str, unit: int, dies: int, spare: int | None) -> str:
+def _open(line: str, unit: int) -> str:
     if line == "pblk":
-        return f"guest-pblk new nvme0n1 ftl 0 {dies - 1} {spare or ''}"
-    return (f"mtftl format --force {f'--op {spare}%' if spare else ''} /dev/nvme0n1\n"
+        return "guest-pblk new nvme0n1 ftl 0 31 "
+    return ("mtftl format --force  /dev/nvme0n1\n"
             f"mtftl open /dev/nvme0n1 ftl lanes={LANES[line]} buffer_entries={ENTRIES} write_unit={unit}")
 
 
@@ -59,10 +49,10 @@ def _options(line: str, profile: str, device: Mapping[str, str], unit: int) -> O
 
 
 def _fresh(line: str, profile: str, unit: int, users: int, window_ms: int) -> Run:
-    device = FRESH[profile] | {"flash.size": f"{FRESH_SIZE}M"} if line == "pblk" else {}
+    device = DEVICE[profile] | {"flash.size": f"{SIZE}M"} if line == "pblk" else {}
     job = fio.command("fio.json", filename=_disk(line), rw="randwrite", bs="4k", ioengine="psync", norandommap=True,
                       numjobs=users, time_based=True, ramp_time="10ms", runtime=f"{window_ms}ms", size="1G")
-    return Run(f"fresh-{profile}-{line}-{unit}-{users}", f"set -e\n{_open(line, unit, 32, None)}\n{job}",
+    return Run(f"fresh-{profile}-{line}-{unit}-{users}", f"set -e\n{_open(line, unit)}\n{job}",
                _options(line, profile, device, unit))
 
 
@@ -76,37 +66,12 @@ def _null(kernel: str, users: int, window_ms: int) -> Run:
                        module=False))
 
 
-def _steady(line: str, unit: int) -> Run:
-    """The drive is filled, overwritten once at random, and looked at."""
-    common: dict[str, object] = {"filename": _disk(line), "ioengine": "psync", "size": "$size"}
-    look = "nvme get-log /dev/nvme0 --namespace-id=1 --log-id=0xc1 --log-len=256 --raw-binary"
-    random: dict[str, object] = {"rw": "randwrite", "bs": "4k", "norandommap": True, "numjobs": CPUS, **common}
-    script = f"""set -e
-{_open(line, unit, 4, SPARE)}
-size=$(blockdev --getsize64 {_disk(line)})
-{fio.command("fill.json", rw="write", bs="128k", **common)}
-{fio.command("age.json", io_size=f"$((size / {CPUS} / 4096 * 4096))", **random)}
-{look} >before.log
-{fio.command("fio.json", time_based=True, runtime=f"{STEADY_MS}ms", **{**random, "randseed": fio.seed(43)})}
-{look} >after.log
-"""
-    device = STEADY | (STEADY_OCSSD if line == "pblk" else STEADY_ZNS)
-    return Run(f"steady-tlc-{line}-{unit}-{CPUS}", script, _options(line, "tlc", device, unit),
-               ("fio.json", "*.log"), seconds=120)
-
-
 def runs(quick: bool) -> list[Run]:
     users, window_ms = (QUICK_USERS, QUICK_WINDOW_MS) if quick else (USERS, WINDOW_MS)
     found = [_fresh(line, profile, unit, n, window_ms) for profile, unit in (SETTINGS[:1] if quick else SETTINGS)
              for line in LABELS for n in users]
     found += [_null(kernel, n, window_ms) for kernel in ("pblk", "6.12") for n in users]
-    return found if quick else found + [_steady(line, STEADY_UNIT) for line in LABELS]
-
-
-def _programmed(log: bytes) -> int:
-    if log[:4] != b"MTFL":
-        raise ValueError("this is not the drive's log page")
-    return int(struct.unpack_from("<Q", log, PROGRAMMED)[0])
+    return found
 
 
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
@@ -119,9 +84,6 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
             of = {"state": "null", "profile": "none", "line": words[1], "unit": 0}
         else:
             of = {"state": words[0], "profile": words[1], "line": words[2], "unit": int(words[3])}
-        if words[0] == "steady":
-            written = _programmed(outputs["after.log"]) - _programmed(outputs["before.log"])
-            one["amplification"] = round(written / (4096 * one["ios"]), 3)
         found.append({**of, "users": int(words[-1]), **one})
     return sorted(found, key=lambda s: (s["state"], s["profile"], s["unit"], s["line"], s["users"]))
 
@@ -141,8 +103,7 @@ def checks(found: list[Sample], _quick: bool) -> list[Check]:
         ours, theirs = (_iops(found, state, profile, unit, line) for line in ("multi", "pblk"))
         what = f"{state}, {profile}, write unit {unit}"
         result.append(at_least(f"{what}: ours over pblk at 8 users", ours[8] / theirs[8], 3,
-                               "pblk has one ring under one lock, and one writer" if state == "fresh" else
-                               "pblk's GC shares ring, writer and lines with its users"))
+                               "pblk has one ring under one lock, and one writer"))
         result += [at_least(f"{what}: ours over pblk at {n} user{'s'[:n - 1]}", ours[n] / theirs[n], 1,
                             "a few users must not pay for lanes they do not use") for n in (1, 2) if n in ours]
     return result
@@ -159,9 +120,6 @@ def table(found: list[Sample]) -> list[list[str]]:
             rows.append([state, profile, str(unit), str(n), *(shown(s, "iops", scale=1000) for s in of),
                          f"{of[0]['iops'] / of[-1]['iops']:.2f}",
                          " / ".join(f"{null[kernel][n] / 1000:.0f}" for kernel in null)])
-            if state == "steady":
-                rows.append(["", "", "", "write amplification", *(f"{s['amplification']:.2f}" for s in of), "", ""])
-                rows.append(["", "", "", "99.9%, us", *(f"{s['p99.9_us']:.0f}" for s in of), "", ""])
     return rows
 
 
@@ -195,4 +153,4 @@ EXPERIMENT = Experiment(
     runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("state", "profile", "unit", "line", "users"),
     caption=f"4 KiB random writes at queue depth 1 on {CPUS} modelled CPUs; {ENTRIES} buffer entries and the same "
             "write unit for all. pblk: Open-Channel drive, Linux 5.10; dm-mtftl: zoned drive, Linux 6.12; the same "
-            f"dies, channels and times. Steady: four dies, {SPARE}% spare, after a fill and one random overwrite.")
+            "dies, channels and times. Fresh drives: no GC.")
