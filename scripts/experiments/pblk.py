@@ -3,7 +3,7 @@
 
 pblk runs on an Open-Channel drive under Linux 5.10, ours on a zoned drive under 6.12: the same dies, channels, times
 and drive buffer; the same CPUs, the same number of buffer entries, the same write unit. What the kernels differ by is
-measured too: the same jobs on null_blk under both.
+measured too: the same jobs under both on dm-flakey, as it drops all writes.
 
 4 KiB random writes on an empty drive; what GC costs pblk is not in it.
 """
@@ -56,21 +56,24 @@ def _fresh(line: str, profile: str, unit: int, users: int, window_ms: int) -> Ru
                _options(line, profile, device, unit))
 
 
-def _null(kernel: str, users: int, window_ms: int) -> Run:
-    job = fio.command("fio.json", filename="/dev/nullb0", rw="randwrite", bs="4k", ioengine="psync", norandommap=True,
-                      numjobs=users, time_based=True, ramp_time="10ms", runtime=f"{window_ms}ms", size="1G")
-    load = f"modprobe null_blk submit_queues={CPUS}\n" if kernel == "6.12" else ""
-    append = "" if kernel == "6.12" else f"null_blk.submit_queues={CPUS}"
-    return Run(f"null-{kernel}-{users}", f"set -e\n{load}{job}",
-               Options(clock="virtual", cpus=CPUS, profile="none", timeout=3600, kernel=kernel, append=append,
-                       module=False))
+def _floor(kernel: str, users: int, window_ms: int) -> Run:
+    """The same job on a device that ends each write at once: what fio and the kernel take without any FTL."""
+    job = fio.command("fio.json", filename="/dev/mapper/drop", rw="randwrite", bs="4k", ioengine="psync",
+                      norandommap=True, numjobs=users, time_based=True, ramp_time="10ms", runtime=f"{window_ms}ms",
+                      size="1G")
+    script = f"""set -e
+[ -b /dev/nullb0 ] || modprobe null_blk
+echo '0 2097152 flakey /dev/nullb0 0 0 1000000 1 drop_writes' | dmsetup create drop
+{job}"""
+    return Run(f"floor-{kernel}-{users}", script,
+               Options(clock="virtual", cpus=CPUS, profile="none", timeout=3600, kernel=kernel, module=False))
 
 
 def runs(quick: bool) -> list[Run]:
     users, window_ms = (QUICK_USERS, QUICK_WINDOW_MS) if quick else (USERS, WINDOW_MS)
     found = [_fresh(line, profile, unit, n, window_ms) for profile, unit in (SETTINGS[:1] if quick else SETTINGS)
              for line in LABELS for n in users]
-    found += [_null(kernel, n, window_ms) for kernel in ("pblk", "6.12") for n in users]
+    found += [_floor(kernel, n, window_ms) for kernel in ("pblk", "6.12") for n in users]
     return found
 
 
@@ -80,8 +83,8 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
         words = name.split("-")
         data = outputs["fio.json"]
         one = fio.sample(data, "write", fio.seconds(data))
-        if words[0] == "null":
-            of = {"state": "null", "profile": "none", "line": words[1], "unit": 0}
+        if words[0] == "floor":
+            of = {"state": "floor", "profile": "none", "line": words[1], "unit": 0}
         else:
             of = {"state": words[0], "profile": words[1], "line": words[2], "unit": int(words[3])}
         found.append({**of, "users": int(words[-1]), **one})
@@ -94,7 +97,15 @@ def _iops(found: list[Sample], state: str, profile: str, unit: int, line: str) -
 
 
 def _settings(found: list[Sample]) -> list[tuple[str, str, int]]:
-    return sorted({(s["state"], s["profile"], s["unit"]) for s in found if s["state"] != "null"})
+    return sorted({(s["state"], s["profile"], s["unit"]) for s in found if s["state"] != "floor"})
+
+
+# What was looked into where a prediction is missed.
+_KERNELS = ("Linux 5.10, in its small configuration, takes less for the same job without any FTL (last column), by more "
+            "than what is missing here.")
+_WRITER = ("No profile was taken. With 8 users the CPUs are idle for about half of the time under pblk, by the guest's own "
+           "accounts: something serial binds it, but at more than twice what one lane of the target reaches. So one lane "
+           "is a poorer FTL than pblk where users crowd.")
 
 
 def checks(found: list[Sample], _quick: bool) -> list[Check]:
@@ -103,23 +114,23 @@ def checks(found: list[Sample], _quick: bool) -> list[Check]:
         ours, theirs = (_iops(found, state, profile, unit, line) for line in ("multi", "pblk"))
         what = f"{state}, {profile}, write unit {unit}"
         result.append(at_least(f"{what}: ours over pblk at 8 users", ours[8] / theirs[8], 3,
-                               "pblk has one ring under one lock, and one writer"))
+                               "pblk has one ring under one lock, and one writer", _WRITER))
         result += [at_least(f"{what}: ours over pblk at {n} user{'s'[:n - 1]}", ours[n] / theirs[n], 1,
-                            "a few users must not pay for lanes they do not use") for n in (1, 2) if n in ours]
+                            "a few users must not pay for lanes they do not use", _KERNELS) for n in (1, 2) if n in ours]
     return result
 
 
 def table(found: list[Sample]) -> list[list[str]]:
     rows = [["state", "device", "unit", "users", *(f"{LABELS[line]}, kIOPS" for line in LABELS), "ours/pblk",
-             "null_blk 5.10 / 6.12, kIOPS"]]
+             "no FTL, 5.10 / 6.12, kIOPS"]]
     at = {(s["state"], s["profile"], s["unit"], s["line"], s["users"]): s for s in found}
-    null = {kernel: _iops(found, "null", "none", 0, kernel) for kernel in ("pblk", "6.12")}
+    floor = {kernel: _iops(found, "floor", "none", 0, kernel) for kernel in ("pblk", "6.12")}
     for state, profile, unit in _settings(found):
         for n in sorted(_iops(found, state, profile, unit, "pblk")):
             of = [at[state, profile, unit, line, n] for line in LABELS]
             rows.append([state, profile, str(unit), str(n), *(shown(s, "iops", scale=1000) for s in of),
                          f"{of[0]['iops'] / of[-1]['iops']:.2f}",
-                         " / ".join(f"{null[kernel][n] / 1000:.0f}" for kernel in null)])
+                         " / ".join(f"{floor[kernel][n] / 1000:.0f}" for kernel in floor)])
     return rows
 
 
@@ -129,7 +140,7 @@ def draw(found: list[Sample], path: Path) -> None:
     for panel, (state, profile, unit) in zip(axes, settings, strict=False):
         _panel(panel, found, [(label, state, profile, unit, line) for line, label in LABELS.items()],
                f"{profile}, write unit {unit}")
-    _panel(axes[-1], found, [(f"null_blk, {label}", "null", "none", 0, line)
+    _panel(axes[-1], found, [(f"no FTL, {label}", "floor", "none", 0, line)
                              for line, label in (("6.12", "Linux 6.12"), ("pblk", "Linux 5.10"))],
            "what the kernels differ by")
     figures.save(figure, path)
