@@ -101,11 +101,11 @@ def _settings(found: list[Sample]) -> list[tuple[str, str, int]]:
 
 
 # What was looked into where a prediction is missed.
-_KERNELS = ("Linux 5.10, in its small configuration, takes less for the same job without any FTL (last column), by more "
-            "than what is missing here.")
-_WRITER = ("No profile was taken. With 8 users the CPUs are idle for about half of the time under pblk, by the guest's own "
-           "accounts: something serial binds it, but at more than twice what one lane of the target reaches. So one lane "
-           "is a poorer FTL than pblk where users crowd.")
+_KERNELS = ("Linux 5.10, in its small configuration, takes less for the same job without any FTL (last column), by "
+            "more than what is missing here.")
+_WRITER = ("No profile was taken. With 8 users the CPUs are idle for about half of the time under pblk, by the "
+           "guest's own accounts: something serial binds it, but at more than twice what one lane of the target "
+           "reaches. So one lane is a poorer FTL than pblk where users crowd.")
 
 
 def checks(found: list[Sample], _quick: bool) -> list[Check]:
@@ -116,7 +116,8 @@ def checks(found: list[Sample], _quick: bool) -> list[Check]:
         result.append(at_least(f"{what}: ours over pblk at 8 users", ours[8] / theirs[8], 3,
                                "pblk has one ring under one lock, and one writer", _WRITER))
         result += [at_least(f"{what}: ours over pblk at {n} user{'s'[:n - 1]}", ours[n] / theirs[n], 1,
-                            "a few users must not pay for lanes they do not use", _KERNELS) for n in (1, 2) if n in ours]
+                            "a few users must not pay for lanes they do not use", _KERNELS)
+                   for n in (1, 2) if n in ours]
     return result
 
 
