@@ -56,16 +56,18 @@ def _fresh(line: str, profile: str, unit: int, users: int, window_ms: int) -> Ru
                _options(line, profile, device, unit))
 
 
-def _floor(kernel: str, users: int, window_ms: int) -> Run:
-    """The same job on a device that ends each write at once: what fio and the kernel take without any FTL."""
-    job = fio.command("fio.json", filename="/dev/mapper/drop", rw="randwrite", bs="4k", ioengine="psync",
-                      norandommap=True, numjobs=users, time_based=True, ramp_time="10ms", runtime=f"{window_ms}ms",
-                      size="1G")
+def _floor(kernel: str, users: tuple[int, ...], window_ms: int) -> Run:
+    """The same jobs on a device that ends each write at once: what fio and the kernel take without any FTL."""
+    job = fio.command("$users.json", filename="/dev/mapper/drop", rw="randwrite", bs="4k", ioengine="psync",
+                      norandommap=True, numjobs="$users", time_based=True, ramp_time="10ms",
+                      runtime=f"{window_ms}ms", size="1G")
     script = f"""set -e
 [ -b /dev/nullb0 ] || modprobe null_blk
 echo '0 2097152 flakey /dev/nullb0 0 0 1000000 1 drop_writes' | dmsetup create drop
-{job}"""
-    return Run(f"floor-{kernel}-{users}", script,
+for users in {' '.join(map(str, users))}; do
+    {job}
+done"""
+    return Run(f"floor-{kernel}", script,
                Options(clock="virtual", cpus=CPUS, profile="none", timeout=3600, kernel=kernel, module=False))
 
 
@@ -73,21 +75,20 @@ def runs(quick: bool) -> list[Run]:
     users, window_ms = (QUICK_USERS, QUICK_WINDOW_MS) if quick else (USERS, WINDOW_MS)
     found = [_fresh(line, profile, unit, n, window_ms) for profile, unit in (SETTINGS[:1] if quick else SETTINGS)
              for line in LABELS for n in users]
-    found += [_floor(kernel, n, window_ms) for kernel in ("pblk", "6.12") for n in users]
-    return found
+    return found + [_floor(kernel, users, window_ms) for kernel in ("pblk", "6.12")]
 
 
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     found = []
     for name, outputs in files.items():
-        words = name.split("-")
-        data = outputs["fio.json"]
-        one = fio.sample(data, "write", fio.seconds(data))
-        if words[0] == "floor":
-            of = {"state": "floor", "profile": "none", "line": words[1], "unit": 0}
-        else:
-            of = {"state": words[0], "profile": words[1], "line": words[2], "unit": int(words[3])}
-        found.append({**of, "users": int(words[-1]), **one})
+        state, *words = name.split("-")
+        for output, data in outputs.items():
+            one = fio.sample(data, "write", fio.seconds(data))
+            if state == "floor":
+                of = {"profile": "none", "line": words[0], "unit": 0, "users": int(Path(output).stem)}
+            else:
+                of = {"profile": words[0], "line": words[1], "unit": int(words[2]), "users": int(words[3])}
+            found.append({"state": state, **of, **one})
     return sorted(found, key=lambda s: (s["state"], s["profile"], s["unit"], s["line"], s["users"]))
 
 
