@@ -286,7 +286,8 @@ def test_scalar_write(drive: Drive) -> None:
     assert drive.scalar(WRITE, addr(1, sector=4), 46) == WRITE_FAULT            # beyond the chunk
     assert drive.scalar(WRITE, addr(1, sector=4), 44) == 0 and drive.chunk(1) == (CLOSED, SECTORS)
     assert drive.scalar(WRITE, addr(1), 2) == WRITE_FAULT
-    assert drive.scalar(WRITE, 1 << 12, 2) == 0x80                              # LBA out of range
+    assert drive.scalar(WRITE, 1 << 12, 2) == WRITE_FAULT                       # beyond all chunks
+    assert drive.scalar(READ, 1 << 12, 2) == 0x80                               # LBA out of range
 
 
 def test_what_was_never_written(drive: Drive) -> None:
@@ -428,6 +429,7 @@ def test_failed_chunks(drive: Drive) -> None:
     assert drive.put(run(addr(sector=4), 2)) == drive.put(run(addr(1, sector=4), 2)) == (WRITE_FAULT, 3)
     assert drive.look([addr(), addr(1)]) == [content(addr()), NOTHING]
     assert drive.vector(RESET, [addr()]) == (0, 0) and drive.chunk() == (FREE, 0)
+    assert drive.fault(0x15, addr(1)) == 0 and drive.chunk(1)[0] == OFFLINE     # it stays so
     assert drive.fault(0x15, addr(3)) == drive.fault(0x16, addr(sector=48)) == INVALID_FIELD
 
 

@@ -621,14 +621,18 @@ static uint16_t ocssd_go_on(NvmeRequest *req)
     }
 }
 
-/* Reads and writes of the NVM command set: of sectors one behind the other. */
+/*
+ * Reads and writes of the NVM command set: of sectors one behind the other.  A
+ * write beyond all chunks is one to a hole.
+ */
 static uint16_t ocssd_scalar(NvmeCtrl *n, NvmeRequest *req, OcssdKind kind)
 {
     NvmeRwCmd *rw = (NvmeRwCmd *)&req->cmd;
     NvmeNamespace *ns = req->ns;
     uint64_t slba = le64_to_cpu(rw->slba);
     uint32_t nr = (uint32_t)le16_to_cpu(rw->nlb) + 1;
-    uint16_t status = nvme_check_range(n, req, slba, nr);
+    bool read = kind == OCSSD_DO_READ;
+    uint16_t status = nvme_check_range(n, req, read ? slba : 0, nr);
     OcssdList *l;
 
     if (!status) {
@@ -641,7 +645,7 @@ static uint16_t ocssd_scalar(NvmeCtrl *n, NvmeRequest *req, OcssdKind kind)
     for (uint32_t i = 0; i < nr; i++) {
         l->addr[i] = slba + i;
     }
-    return kind == OCSSD_DO_READ ? ocssd_read(req, l) : ocssd_write(req, l);
+    return read ? ocssd_read(req, l) : ocssd_write(req, l);
 }
 
 static uint16_t ocssd_vector(NvmeCtrl *n, NvmeRequest *req, OcssdKind kind)
@@ -842,7 +846,9 @@ static uint16_t ocssd_fail_chunk(NvmeNamespace *ns, uint64_t lba, bool offline)
     }
     ns->flash->dev.media.zones[zone].flags |=
         offline ? FLASH_ZONE_OFFLINE : FLASH_ZONE_FINISHED;
-    o->chunk[zone].state = offline ? OCSSD_OFFLINE : OCSSD_CLOSED;
+    if (o->chunk[zone].state != OCSSD_OFFLINE) {
+        o->chunk[zone].state = offline ? OCSSD_OFFLINE : OCSSD_CLOSED;
+    }
     o->notes++;
     o->note[o->notes % OCSSD_MAX_NOTES] = (OcssdNote) {
         .count = cpu_to_le64(o->notes),
