@@ -136,6 +136,9 @@ void flash_buffer_pump(FlashDev *dev)
         }
         flash_cmd_step(dev, cmd);
     }
+    if (dev->space) {
+        dev->space(dev);
+    }
 }
 
 void flash_buffer_queue(FlashDev *dev, FlashCmd *cmd)

@@ -131,7 +131,11 @@ void flash_cmd_done(FlashTime *ft, void *arg)
     if (cmd->status) {
         dev->stats.errors++;
     }
-    dev->done(dev, cmd);
+    if (cmd->then) {
+        cmd->then(dev, cmd);
+    } else {
+        dev->done(dev, cmd);
+    }
 }
 
 void flash_cmd_answer(FlashDev *dev, FlashCmd *cmd)

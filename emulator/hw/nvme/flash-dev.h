@@ -39,6 +39,11 @@ struct FlashDev {
     void (*lost_power)(FlashDev *dev);
     void *owner;
 
+    /* events of a drive's own FTL, if it has one (flash-ftl.c) */
+    void (*serve)(FlashDev *dev, FlashCmd *cmd);    /* the host's command */
+    void (*space)(FlashDev *dev);                   /* slots are free again */
+    void *ftl;
+
     /* private: events, each set by the room above that wants it */
     void (*room)(FlashDev *dev);                    /* slots are free again */
     void (*cut)(FlashDev *dev, uint64_t when);      /* the power is to go */

@@ -8,6 +8,7 @@
  */
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "flash-buffer.h"
 #include "flash-erase.h"
@@ -17,11 +18,8 @@
 
 /* Commands. */
 
-static void cmd_ready(FlashTime *ft, void *arg)
+static void cmd_do(FlashDev *dev, FlashCmd *cmd)
 {
-    FlashDev *dev = flash_time_dev(ft);
-    FlashCmd *cmd = arg;
-
     switch (cmd->kind) {
     case FLASH_CMD_READ:
         flash_read(dev, cmd);
@@ -52,6 +50,64 @@ static void cmd_ready(FlashTime *ft, void *arg)
     }
 }
 
+static void cmd_ready(FlashTime *ft, void *arg)
+{
+    FlashDev *dev = flash_time_dev(ft);
+
+    if (dev->serve) {
+        dev->serve(dev, arg);
+    } else {
+        cmd_do(dev, arg);
+    }
+}
+
+void flash_dev_do(FlashDev *dev, FlashCmd *cmd)
+{
+    flash_cmd_link(dev, cmd);
+    cmd->extra_ns = 0;
+    if (!dev->powered) {
+        cmd->status = FLASH_NO_POWER;
+        flash_cmd_done(&dev->time, cmd);
+        return;
+    }
+    cmd_do(dev, cmd);
+}
+
+uint64_t flash_dev_room(FlashDev *dev)
+{
+    uint64_t room = flash_buffer_room(dev);
+
+    if (!room && !dev->issued_head && dev->fill_head) {
+        /* all of the buffer is in units that are not full */
+        flash_unit_issue(dev, dev->fill_head);
+    }
+    return room;
+}
+
+void flash_dev_put(FlashDev *dev, uint32_t zone, const uint8_t *data,
+                   const uint8_t *oob, FlashCmd *wait)
+{
+    const FlashShape *s = &dev->media.shape;
+    FlashUnit *u = dev->zones[zone].fill;
+
+    if (!u) {
+        u = flash_unit_new(dev, zone);
+    }
+    memcpy(u->data + (size_t)u->nlb * s->block_size, data, s->block_size);
+    memcpy(u->oob + (size_t)u->nlb * s->meta_size, oob, s->meta_size);
+    if (wait) {
+        flash_unit_wait(u, wait);
+    }
+    flash_unit_grow(dev, u, 1);
+}
+
+void flash_dev_push(FlashDev *dev, uint32_t zone)
+{
+    if (dev->zones[zone].fill) {
+        flash_unit_issue(dev, dev->zones[zone].fill);
+    }
+}
+
 void flash_dev_submit(FlashDev *dev, FlashCmd *cmd)
 {
     uint64_t now = dev->time.now;
@@ -69,7 +125,7 @@ void flash_dev_submit(FlashDev *dev, FlashCmd *cmd)
         dev->stats.read_bytes += bytes;
     } else if (cmd->kind <= FLASH_CMD_APPEND || cmd->kind == FLASH_CMD_COMMIT) {
         dev->stats.written_bytes += bytes;
-        if (!dev->zones[cmd->zone].open) {
+        if (!dev->serve && !dev->zones[cmd->zone].open) {
             dev->zones[cmd->zone].open = true;
             cmd->extra_ns += dev->tuning.cmd_ns[FLASH_CMD_OPEN];
         }

@@ -40,6 +40,24 @@ void flash_dev_retune(FlashDev *dev);
  */
 void flash_dev_submit(FlashDev *dev, FlashCmd *cmd);
 
+/*
+ * A drive's own FTL, whose zones are its blocks.  Its commands cost nothing of
+ * the controller, are not counted as the host's, and set cmd->then.  What it
+ * writes goes to the buffer at once: room says how many blocks fit, put adds
+ * one behind what the zone holds (wait, if given, waits for its program), and
+ * push has what the zone holds programmed.
+ */
+void flash_dev_do(FlashDev *dev, FlashCmd *cmd);
+uint64_t flash_dev_room(FlashDev *dev);
+void flash_dev_put(FlashDev *dev, uint32_t zone, const uint8_t *data,
+                   const uint8_t *oob, FlashCmd *wait);
+void flash_dev_push(FlashDev *dev, uint32_t zone);
+
+static inline uint64_t flash_dev_used(const FlashDev *dev, uint32_t zone)
+{
+    return dev->zones[zone].accepted;
+}
+
 /* Nothing takes time and nothing waits: data may go straight to the media. */
 bool flash_dev_instant(const FlashDev *dev, uint32_t zone);
 

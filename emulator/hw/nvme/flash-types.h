@@ -25,6 +25,7 @@ typedef enum FlashCmdKind {
     FLASH_CMD_FINISH,
     FLASH_CMD_RESET,
     FLASH_CMD_COMMIT,
+    FLASH_CMD_TRIM,             /* of a drive with an FTL */
     FLASH_CMD_KINDS
 } FlashCmdKind;
 
@@ -50,6 +51,7 @@ struct FlashCmd {
     uint8_t *oob;
     FlashStatus status;
     void *owner;
+    void (*then)(FlashDev *dev, FlashCmd *cmd); /* instead of FlashDev.done */
 
     /* private to the model */
     bool (*admit)(FlashDev *dev, FlashCmd *cmd);    /* when it is its turn */
