@@ -38,6 +38,25 @@ def test_against_an_array(sanitized: Path, mapping: str) -> None:
         assert done.returncode == 0, f"seed {seed}: {done.stdout}{done.stderr}"
 
 
+def test_the_mapping_of_the_docs(tmp_path: Path) -> None:
+    """One file and two lines, as docs/emulator.md says."""
+    ring = tmp_path / "flash-ftl-ring.c"
+    ring.write_text(re.search(r"```c\n(.*?)```", (HERE.parent.parent / "docs/emulator.md").read_text(), re.S)[1])
+    # includes with quotes look beside the source first: so all of the FTL goes there
+    files = {x.name: x.read_text() for x in MODEL.glob("flash-ftl*.[ch]")}
+    for file, line in (("flash-ftl-mappings.h", "extern const FtlMapping ftl_last;"),
+                       ("flash-ftl.c", "    &ftl_last,")):
+        assert files[file].count(line) == 1
+        files[file] = files[file].replace(line, line + "\n" + line.replace("last", "ring"))
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    program = build(tmp_path / "ring", "test_ftl.c", *SANITIZED, f"-I{tmp_path}", sources=[
+        *(x for x in SOURCES if not x.name.startswith("flash-ftl")), *sorted(tmp_path.glob("*.c"))])
+    for seed in SEEDS:
+        done = run(program, "ring", 3000, seed)
+        assert done.returncode == 0, f"seed {seed}: {done.stdout}{done.stderr}"
+
+
 # A bug, what has it, the line and what becomes of it, the mapping that shows it.
 PLANTED = [
     ("erased before the moved blocks are on flash", "flash-ftl-core.c",

@@ -68,6 +68,7 @@ typedef struct QEMU_PACKED NvmeFlashLog {
     uint64_t late_max_ns;
     uint64_t powered;
     uint64_t commits;
+    uint64_t trims;
 } NvmeFlashLog;
 
 static uint64_t nvme_flash_buffer_mean(const FlashDev *dev)
@@ -147,6 +148,7 @@ uint16_t nvme_flash_log(NvmeCtrl *n, NvmeRequest *req, uint32_t len,
     log->late_max_ns = cpu_to_le64(ns->flash->late_max_ns);
     log->powered = cpu_to_le64(ns->flash->powered);
     log->commits = cpu_to_le64(s->cmds[FLASH_CMD_COMMIT]);
+    log->trims = cpu_to_le64(s->cmds[FLASH_CMD_TRIM]);
     die = (NvmeFlashLogDie *)(log + 1);
     for (uint32_t i = 0; i < dev->time.nr_dies; i++, die++) {
         const FlashDie *d = &dev->time.dies[i];
@@ -172,7 +174,7 @@ char *nvme_flash_json(NvmeFlash *f)
 {
     static const char *const cmds[FLASH_CMD_KINDS] = {
         "read", "write", "append", "flush", "open", "close", "finish", "reset",
-        "commit",
+        "commit", "trim",
     };
     FlashDev *dev = &f->dev;
     const FlashStats *s = &dev->stats;
@@ -231,7 +233,11 @@ char *nvme_flash_json(NvmeFlash *f)
         json_u64(g, "erases", d->ops[FLASH_OP_ERASE]);
         g_string_append(g, "}");
     }
-    g_string_append(g, "]}");
+    g_string_append(g, "]");
+    if (f->personality->tell) {
+        f->personality->tell(f->ns, g);
+    }
+    g_string_append(g, "}");
     return g_string_free(g, false);
 }
 

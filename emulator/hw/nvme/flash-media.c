@@ -66,6 +66,10 @@ static char *compare_shape(const char *path, const FlashShape *have,
 {
     char *s;
 
+    if (strncmp(have->drive, want->drive, sizeof(have->drive))) {
+        return complain(path, "the image is that of another kind of drive "
+                        "(flash.personality, flash.mapping)");
+    }
     DIFFERS(block_size, "logical blocks of");
     DIFFERS(meta_size, "metadata bytes");
     DIFFERS(zone_blocks, "a zone size in blocks of");

@@ -47,6 +47,7 @@ typedef struct FlashShape {
     uint32_t program_pages;     /* of each plane, in one program */
     uint32_t pages_per_block;
     uint32_t zone_dies;
+    char drive[16];             /* its personality and mapping; empty: zns */
 } FlashShape;
 
 typedef struct FlashImageHeader {

@@ -12,6 +12,7 @@
 
 #include "qemu/timer.h"
 
+#include "flash-ftl.h"
 #include "flash-model.h"
 #include "flash-personality.h"
 
@@ -29,6 +30,7 @@ struct NvmeFlash {
     NvmeNamespace *ns;
     FlashDev dev;               /* flash-model.h says who may do what */
     const NvmeFlashPersonality *personality;
+    uint64_t bytes;             /* of flash */
 
     /* flash-ocssd.c */
     NvmeFlashChunks chunks;
@@ -46,6 +48,11 @@ struct NvmeFlash {
     /* flash-fault.c */
     struct NvmeFlashFaults *faults;
     bool powered;
+
+    /* flash-blackbox.c; configuration and spare: flash.c, from properties */
+    struct FtlConfig ftl_config;
+    uint32_t spare;             /* percent of what the host sees */
+    Ftl *ftl;
 
     /* flash-log.c */
     struct NvmeFlashStream *stream;     /* NULL: none is wanted */

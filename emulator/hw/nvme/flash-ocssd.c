@@ -882,11 +882,6 @@ static void ocssd_load(NvmeNamespace *ns)
 
 /* Set-up. */
 
-static bool ocssd_fits(const NvmeNamespace *ns)
-{
-    return !ns->params.zoned;
-}
-
 /*
  * With these sizes a write is cut nowhere but at multiples of ws_min: a power
  * cut leaves write pointers there.
@@ -896,8 +891,10 @@ static bool ocssd_check(const NvmeNamespace *ns, Error **errp)
     const NvmeFlashChunks *c = &ns->flash_conf->chunks;
     uint64_t least = (uint64_t)c->ws_min * ns->lbasz;
 
-    if (!c->ws_min || !c->ws_opt || c->ws_opt % c->ws_min ||
-        c->ws_opt > OCSSD_MAX_LIST) {
+    if (ns->params.zoned) {
+        error_setg(errp, "flash.personality=ocssd needs zoned=off");
+    } else if (!c->ws_min || !c->ws_opt || c->ws_opt % c->ws_min ||
+               c->ws_opt > OCSSD_MAX_LIST) {
         error_setg(errp, "flash.ws_opt (%" PRIu32 ") must be a multiple of "
                    "flash.ws_min (%" PRIu32 "), and at most %d", c->ws_opt,
                    c->ws_min, OCSSD_MAX_LIST);
@@ -924,24 +921,24 @@ static void ocssd_shape(const NvmeNamespace *ns, FlashShape *shape,
     shape->zone_dies = 1;
 }
 
-static bool ocssd_open(NvmeNamespace *ns, Error **errp)
+static char *ocssd_start(NvmeNamespace *ns)
 {
     NvmeFlash *f = ns->flash_conf;
     const FlashShape *s = &f->dev.media.shape;
     uint64_t dies = (uint64_t)s->channels * s->dies_per_channel;
     uint8_t bits;
     NvmeFlashOcssd *o;
+    char *why;
 
     if (s->nr_zones % dies) {
-        error_setg(errp, "flash.size: %" PRIu64 " chunks cannot be shared "
-                   "evenly by %" PRIu64 " dies", s->nr_zones, dies);
-        return false;
+        return asprintf(&why, "flash.size: %" PRIu64 " chunks cannot be shared "
+                        "evenly by %" PRIu64 " dies", s->nr_zones,
+                        dies) < 0 ? NULL : why;
     }
     if (f->dev.unit_blocks % f->chunks.ws_min) {
-        error_setg(errp, "flash.ws_min (%" PRIu32 ") must divide a program "
-                   "unit (%" PRIu32 " blocks)", f->chunks.ws_min,
-                   f->dev.unit_blocks);
-        return false;
+        return asprintf(&why, "flash.ws_min (%" PRIu32 ") must divide a "
+                        "program unit (%" PRIu32 " blocks)", f->chunks.ws_min,
+                        f->dev.unit_blocks) < 0 ? NULL : why;
     }
     o = f->ocssd = g_new0(NvmeFlashOcssd, 1);
     o->groups = s->channels;
@@ -959,22 +956,23 @@ static bool ocssd_open(NvmeNamespace *ns, Error **errp)
     ns->id_ns.nsfeat |= NVME_ID_NS_NSFEAT_DAE;  /* if the host asks for it */
     ns->id_ns.vs[0] = 1;        /* Linux looks here */
     ocssd_load(ns);
-    return true;
+    return NULL;
 }
 
-static void ocssd_close(NvmeNamespace *ns)
+static void ocssd_stop(NvmeNamespace *ns)
 {
-    g_free(ocssd_of(ns)->chunk);
-    g_clear_pointer(&ns->flash_conf->ocssd, g_free);
+    if (ns->flash_conf->ocssd) {
+        g_free(ns->flash_conf->ocssd->chunk);
+        g_clear_pointer(&ns->flash_conf->ocssd, g_free);
+    }
 }
 
 const NvmeFlashPersonality nvme_flash_ocssd = {
     .name = "ocssd",
-    .fits = ocssd_fits,
     .check = ocssd_check,
     .shape = ocssd_shape,
-    .open = ocssd_open,
-    .close = ocssd_close,
+    .start = ocssd_start,
+    .stop = ocssd_stop,
     .load = ocssd_load,
     .fail = ocssd_fail_chunk,
     .other = ocssd_command,

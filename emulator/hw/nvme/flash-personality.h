@@ -19,10 +19,10 @@
 #include "nvme.h"
 
 typedef struct NvmeFlashPersonality {
-    const char *name;           /* what the property calls it */
+    const char *name;           /* value of flash.personality */
 
-    /* Does it go with a namespace of that kind: zoned, or not? */
-    bool (*fits)(const NvmeNamespace *ns);
+    /* Bytes that the host sees of so many bytes of flash; NULL: all. */
+    uint64_t (*bytes)(const NvmeNamespace *ns, uint64_t flash);
 
     /*
      * Refuse properties that do not go with it: at start, and when one has
@@ -32,14 +32,17 @@ typedef struct NvmeFlashPersonality {
 
     /*
      * At start: its part of the shape (zones, their size and capacity,
-     * extensions, zone_dies if the user has no choice), and of the device what
-     * is fixed.
+     * extensions), and of the device what is fixed.  The geometry is there, as
+     * the user gave it.
      */
     void (*shape)(const NvmeNamespace *ns, FlashShape *shape, FlashDev *dev);
 
-    /* The device is open; its last chance to refuse; and it will close. */
-    bool (*open)(NvmeNamespace *ns, Error **errp);
-    void (*close)(NvmeNamespace *ns);
+    /*
+     * The device is open, what is wrong (to be freed), or NULL; it was closed.
+     * Both may be NULL.
+     */
+    char *(*start)(NvmeNamespace *ns);
+    void (*stop)(NvmeNamespace *ns);
 
     /* What is on flash becomes what the host sees: at power on. */
     void (*load)(NvmeNamespace *ns);
@@ -66,6 +69,9 @@ typedef struct NvmeFlashPersonality {
      * the personality, which a cancelled request gives back by g_free().
      */
     uint16_t (*go_on)(NvmeRequest *req);
+
+    /* Add members to the counters' JSON object; NULL: it has none. */
+    void (*tell)(const NvmeNamespace *ns, GString *json);
 } NvmeFlashPersonality;
 
 #endif

@@ -501,17 +501,16 @@ static uint16_t nvme_flash_fail_block(NvmeNamespace *ns, uint64_t lba,
 
 /* Set-up. */
 
-static bool nvme_flash_is_zoned(const NvmeNamespace *ns)
-{
-    return ns->params.zoned;
-}
-
 /* The windows' slots are set aside: something must be left for the rest. */
 static bool nvme_flash_zone_check(const NvmeNamespace *ns, Error **errp)
 {
     uint64_t windows = nvme_flash_windows(ns) * ns->params.zrwas;
     uint64_t buffer = ns->flash_conf->dev.tuning.buffer;
 
+    if (!ns->params.zoned) {
+        error_setg(errp, "flash.media needs zoned=on");
+        return false;
+    }
     if (ns->params.cross_zone_read) {
         error_setg(errp, "flash.media does not go with zoned.cross_read");
         return false;
@@ -538,7 +537,6 @@ static void nvme_flash_zone_shape(const NvmeNamespace *ns, FlashShape *shape,
 
 const NvmeFlashPersonality nvme_flash_zns = {
     .name = "zns",
-    .fits = nvme_flash_is_zoned,
     .check = nvme_flash_zone_check,
     .shape = nvme_flash_zone_shape,
     .load = nvme_flash_load_zones,

@@ -15,6 +15,7 @@
 #include "qobject/qdict.h"
 #include "system/block-backend.h"
 
+#include "flash-blackbox.h"
 #include "flash.h"
 #include "flash-ns.h"
 
@@ -22,6 +23,7 @@
 static const NvmeFlashPersonality *const nvme_flash_personalities[] = {
     &nvme_flash_zns,
     &nvme_flash_ocssd,
+    &nvme_flash_blackbox,
 };
 
 /* What the user asked for; the shape is fixed once the device exists. */
@@ -86,6 +88,9 @@ typedef struct NvmeFlashProp {
 #define CHUNK(_name, _kind, _field, _help)                      \
     { "flash." _name, FLASH_PROP_ ## _kind, false,              \
       offsetof(NvmeFlashConf, flash.chunks._field), _help }
+#define DRIVE(_name, _kind, _field, _help)                      \
+    { "flash." _name, FLASH_PROP_ ## _kind, false,              \
+      offsetof(NvmeFlashConf, flash._field), _help }
 #define LIVE(_name, _kind, _field, _help)                       \
     { "flash." _name, FLASH_PROP_ ## _kind, true,               \
       offsetof(NvmeFlashConf, flash.dev.tuning._field), _help }
@@ -93,7 +98,7 @@ typedef struct NvmeFlashProp {
 static const NvmeFlashProp nvme_flash_props[] = {
     FIXED("media", STR, media, "image file; switches the flash model on"),
     FIXED("personality", STR, personality,
-          "what the host takes the drive for: zns, ocssd"),
+          "what the host takes the drive for: zns, ocssd, blackbox"),
     FIXED("size", SIZE, size, "bytes of all zones"),
     FIXED("channels", U32, channels, "channels"),
     FIXED("dies", U32, dies, "dies a channel"),
@@ -113,6 +118,21 @@ static const NvmeFlashProp nvme_flash_props[] = {
           "ocssd: blocks of a chunk's end that cannot be read until more come"),
     FIXED("stream", STR, stream, "character device for JSON counters"),
     FIXED("stream_ms", U32, stream_ms, "interval of the stream"),
+    DRIVE("mapping", STR, ftl_config.mapping, "of a blackbox: its FTL"),
+    DRIVE("spare", U32, spare,
+          "of a blackbox: flash beyond what the host sees, in percent of that"),
+    DRIVE("gc_begin", U32, ftl_config.gc_begin,
+          "percent of blocks in use at which collection begins"),
+    DRIVE("gc_urgent", U32, ftl_config.gc_urgent,
+          "... and at which writes wait for it"),
+    DRIVE("gc_gain", U32, ftl_config.gc_gain,
+          "until then a victim has to give back 1/gain of its blocks"),
+    DRIVE("gc_age", BOOL, ftl_config.cost_benefit,
+          "victims by benefit over cost, with their age, not the emptiest"),
+    DRIVE("hot_cold", BOOL, ftl_config.hot_cold,
+          "what is collected goes to blocks of its own"),
+    DRIVE("log_blocks", U32, ftl_config.log_blocks,
+          "of a hybrid mapping: log blocks"),
     LIVE("read_ns", U64, read_ns, "cell read"),
     LIVE("program_ns", U64, program_ns, "cell program"),
     LIVE("erase_ns", U64, erase_ns, "erase of a zone's first block on a die"),
@@ -290,6 +310,11 @@ void nvme_flash_instance_init(NvmeNamespace *ns)
     p->block_pages = 256;
     p->stream_ms = 100;
     conf->flash.chunks.ws_min = 1;
+    conf->flash.spare = 7;
+    conf->flash.ftl_config = (FtlConfig) {
+        .mapping = g_strdup("page"), .gc_begin = 75, .gc_urgent = 95,
+        .gc_gain = 8, .hot_cold = true, .log_blocks = 64,
+    };
     t->buffer = 1 * MiB;
     t->delay_read = t->delay_program = true;
     t->delay_erase = t->delay_transfer = true;
@@ -302,6 +327,7 @@ void nvme_flash_instance_finalize(NvmeNamespace *ns)
     nvme_flash_fault_free(&conf->flash);
     g_free(conf->params.media);
     g_free(conf->params.personality);
+    g_free(conf->flash.ftl_config.mapping);
     g_free(conf->params.stream);
     g_free(conf);
 }
@@ -311,15 +337,33 @@ bool nvme_flash_wanted(const NvmeNamespace *ns)
     return ns->flash_conf && conf_of(ns)->params.media;
 }
 
+static const NvmeFlashPersonality *nvme_flash_choose(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(nvme_flash_personalities); i++) {
+        if (!name || !strcmp(nvme_flash_personalities[i]->name, name)) {
+            return nvme_flash_personalities[i];
+        }
+    }
+    return NULL;
+}
+
 /* The rest of the controller expects a block backend: one without data. */
 int nvme_flash_make_blk(NvmeNamespace *ns, Error **errp)
 {
     const NvmeFlashParams *p = &conf_of(ns)->params;
+    const NvmeFlashPersonality *personality =
+        nvme_flash_choose(p->personality);
     uint32_t lbasz = ns->blkconf.logical_block_size;
+    uint64_t size = p->size;
     QDict *opts;
 
     if (ns->blkconf.blk) {
         error_setg(errp, "flash.media and drive exclude each other");
+        return -1;
+    }
+    if (!personality) {
+        error_setg(errp, "flash.personality: there is no '%s'",
+                   p->personality);
         return -1;
     }
     if (!p->size || p->size > 1 * PiB) {
@@ -331,10 +375,15 @@ int nvme_flash_make_blk(NvmeNamespace *ns, Error **errp)
                    "4096, not %" PRIu32, lbasz);
         return -1;
     }
+    ns->flash_conf->personality = personality;
+    ns->flash_conf->bytes = size;
+    if (personality->bytes) {
+        size = personality->bytes(ns, size);
+    }
     opts = qdict_new();
     qdict_put_str(opts, "driver", "null-co");
     qdict_put_int(opts, "size",
-                  p->size / lbasz * (lbasz + ns->params.ms));
+                  size / lbasz * (lbasz + ns->params.ms));
     ns->blkconf.blk = blk_new_open(NULL, NULL, opts, BDRV_O_RDWR, errp);
     return ns->blkconf.blk ? 0 : -1;
 }
@@ -355,6 +404,22 @@ static bool nvme_flash_check_features(NvmeNamespace *ns, Error **errp)
     return false;
 }
 
+/* As the user gave it; nothing of it is checked yet. */
+static void nvme_flash_geometry(const NvmeNamespace *ns, FlashShape *s)
+{
+    const NvmeFlashParams *p = &conf_of(ns)->params;
+
+    s->block_size = ns->lbasz;
+    s->meta_size = ns->lbaf.ms;
+    s->channels = p->channels;
+    s->dies_per_channel = p->dies;
+    s->planes = p->planes;
+    s->page_size = p->page;
+    s->program_pages = p->program_pages;
+    s->pages_per_block = p->block_pages;
+    s->zone_dies = p->zone_dies ? p->zone_dies : p->channels * p->dies;
+}
+
 /* The personality has filled in its part. */
 static bool nvme_flash_check_shape(NvmeNamespace *ns, FlashShape *s,
                                    Error **errp)
@@ -362,8 +427,7 @@ static bool nvme_flash_check_shape(NvmeNamespace *ns, FlashShape *s,
     const NvmeFlashParams *p = &conf_of(ns)->params;
     uint64_t dies = (uint64_t)p->channels * p->dies;
     uint64_t unit = p->planes * p->page * p->program_pages;
-    uint32_t asked = s->zone_dies ? s->zone_dies : p->zone_dies;
-    uint32_t width = asked ? asked : dies;
+    uint32_t width = s->zone_dies;
     uint64_t zone_bytes = nvme_l2b(ns, s->zone_blocks);
     uint64_t die_units, zone_blocks, need;
 
@@ -386,7 +450,7 @@ static bool nvme_flash_check_shape(NvmeNamespace *ns, FlashShape *s,
     } else if (width > dies || dies % width) {
         error_setg(errp, "flash.zone_dies (%" PRIu32 ") must divide the "
                    "number of dies (%" PRIu64 ")", width, dies);
-    } else if (p->size % zone_bytes) {
+    } else if (!zone_bytes || p->size % zone_bytes) {
         error_setg(errp, "flash.size (%" PRIu64 ") must be a multiple of the "
                    "zone size (%" PRIu64 ")", p->size, zone_bytes);
     } else if (!p->stream_ms) {
@@ -405,38 +469,23 @@ fits:
                    "flash.blocks is %" PRIu32, need, p->blocks);
         return false;
     }
-    s->block_size = ns->lbasz;
-    s->meta_size = ns->lbaf.ms;
-    s->channels = p->channels;
-    s->dies_per_channel = p->dies;
-    s->planes = p->planes;
-    s->page_size = p->page;
-    s->program_pages = p->program_pages;
-    s->pages_per_block = p->block_pages;
-    s->zone_dies = width;
     return true;
 }
 
-static const NvmeFlashPersonality *nvme_flash_choose(const NvmeNamespace *ns,
-                                                     Error **errp)
+void nvme_flash_close(NvmeNamespace *ns)
 {
-    const char *name = conf_of(ns)->params.personality;
+    NvmeFlash *f = ns->flash;
 
-    for (size_t i = 0; i < ARRAY_SIZE(nvme_flash_personalities); i++) {
-        const NvmeFlashPersonality *p = nvme_flash_personalities[i];
-
-        if (name && *name && strcmp(name, p->name)) {
-            continue;
-        }
-        if (p->fits(ns)) {
-            return p;
-        }
-        error_setg(errp, "flash.personality=%s needs zoned=%s", p->name,
-                   ns->params.zoned ? "off" : "on");
-        return NULL;
+    ns->flash = NULL;
+    nvme_flash_stream_stop(f);
+    nvme_flash_fault_stop(f);
+    nvme_flash_io_stop(f);
+    flash_dev_close(&f->dev);
+    if (f->personality->stop) {
+        f->personality->stop(ns);
     }
-    error_setg(errp, "flash.personality: there is no '%s'", name);
-    return NULL;
+    blk_unref(ns->blkconf.blk);
+    ns->blkconf.blk = NULL;
 }
 
 /* Chunks that the user says nothing of are what the flash has anyway. */
@@ -461,10 +510,10 @@ int nvme_flash_open(NvmeNamespace *ns, Error **errp)
     char *why;
 
     nvme_flash_size_chunks(ns);
-    f->personality = nvme_flash_choose(ns, errp);
-    if (!f->personality || !nvme_flash_check_features(ns, errp)) {
+    if (!nvme_flash_check_features(ns, errp)) {
         return -1;
     }
+    nvme_flash_geometry(ns, &shape);
     f->personality->shape(ns, &shape, &f->dev);
     if (!nvme_flash_check_shape(ns, &shape, errp) ||
         (p->stream &&
@@ -480,15 +529,18 @@ int nvme_flash_open(NvmeNamespace *ns, Error **errp)
     }
     /* blocks beyond the write pointer read as zeroes, never as an error */
     ns->id_ns.nsfeat &= ~NVME_ID_NS_NSFEAT_DAE;
-    if (f->personality->open && !f->personality->open(ns, errp)) {
-        nvme_flash_stream_stop(f);
-        flash_dev_close(&f->dev);
-        return -1;
-    }
     nvme_flash_io_start(f);
     nvme_flash_fault_start(f);
     ns->flash = f;
     nvme_flash_run(f);
+    why = f->personality->start ? f->personality->start(ns) : NULL;
+    if (why) {
+        error_setg(errp, "%s", why);
+        free(why);
+        nvme_flash_close(ns);
+        return -1;
+    }
+    nvme_flash_arm(f);
     nvme_flash_stream_start(f);
     return 0;
 }
@@ -506,20 +558,4 @@ void nvme_flash_shutdown(NvmeNamespace *ns)
         }
         nvme_flash_arm(f);
     }
-}
-
-void nvme_flash_close(NvmeNamespace *ns)
-{
-    NvmeFlash *f = ns->flash;
-
-    ns->flash = NULL;
-    nvme_flash_stream_stop(f);
-    nvme_flash_fault_stop(f);
-    nvme_flash_io_stop(f);
-    flash_dev_close(&f->dev);
-    if (f->personality->close) {
-        f->personality->close(ns);
-    }
-    blk_unref(ns->blkconf.blk);
-    ns->blkconf.blk = NULL;
 }

@@ -1,0 +1,351 @@
+/*
+ * The black box.  See flash-blackbox.h.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Above flash-io.h, flash-fault.h and the FTL (flash-ftl.h), which does all the
+ * work: here requests become commands on logical blocks.  Dataset Management
+ * and Write Zeroes unmap; blocks without data read as zeroes.
+ */
+
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+
+#include "flash-blackbox.h"
+#include "flash-fault.h"
+#include "flash-ftl.h"
+#include "flash-io.h"
+#include "flash-ns.h"
+
+static Ftl *ftl_of(const NvmeRequest *req)
+{
+    return req->ns->flash->ftl;
+}
+
+static uint16_t nvme_blackbox_bounds(const NvmeNamespace *ns, uint64_t slba,
+                                     uint64_t nlb)
+{
+    uint64_t size = le64_to_cpu(ns->id_ns.nsze);
+
+    return slba > size || nlb > size - slba ? NVME_LBA_RANGE | NVME_DNR :
+                                              NVME_SUCCESS;
+}
+
+/* Reads. */
+
+/* The instant at which a read takes what the blocks hold. */
+static uint16_t nvme_blackbox_read_ended(NvmeRequest *req, const FlashCmd *cmd)
+{
+    NvmeCtrl *n = nvme_ctrl(req);
+    size_t len = nvme_l2b(req->ns, cmd->nlb);
+    g_autofree uint8_t *data = NULL, *want = NULL;
+    uint16_t status;
+
+    if (ftl_bad(ftl_of(req), cmd->block, cmd->nlb)) {
+        return NVME_UNRECOVERED_READ | NVME_DNR;
+    }
+    if (req->cmd.opcode == NVME_CMD_VERIFY) {
+        return NVME_SUCCESS;
+    }
+    data = g_malloc(len);
+    ftl_copy(ftl_of(req), cmd->block, cmd->nlb, data);
+    if (req->cmd.opcode == NVME_CMD_READ) {
+        return nvme_bounce_data(n, data, len, NVME_TX_DIRECTION_FROM_DEVICE,
+                                req);
+    }
+    want = g_malloc(len);
+    status = nvme_bounce_data(n, want, len, NVME_TX_DIRECTION_TO_DEVICE, req);
+    if (!status && memcmp(want, data, len)) {
+        status = NVME_CMP_FAILURE | NVME_DNR;
+    }
+    return status;
+}
+
+static uint16_t nvme_blackbox_read(NvmeCtrl *n, NvmeRequest *req)
+{
+    NvmeRwCmd *rw = (NvmeRwCmd *)&req->cmd;
+    NvmeFlash *f = req->ns->flash;
+    FlashCmd *cmd;
+
+    nvme_flash_begin(req);
+    cmd = nvme_flash_cmd(req, FLASH_CMD_READ, 0);
+    cmd->block = le64_to_cpu(rw->slba);
+    cmd->nlb = (uint32_t)le16_to_cpu(rw->nlb) + 1;
+    cmd->fua = le16_to_cpu(rw->control) & NVME_RW_FUA;
+    if (nvme_flash_faulty(f, false, cmd->block, cmd->nlb)) {
+        req->status = NVME_UNRECOVERED_READ | NVME_DNR;
+    }
+    nvme_flash_submit(f, cmd);
+    return nvme_flash_end(req, NVME_SUCCESS);
+}
+
+/* Compare and Verify cost a read. */
+static uint16_t nvme_blackbox_check(NvmeCtrl *n, NvmeRequest *req)
+{
+    NvmeRwCmd *rw = (NvmeRwCmd *)&req->cmd;
+    uint32_t nlb = (uint32_t)le16_to_cpu(rw->nlb) + 1;
+    uint16_t status = nvme_check_range(n, req, le64_to_cpu(rw->slba), nlb);
+
+    if (!status && req->cmd.opcode == NVME_CMD_COMPARE) {
+        status = nvme_map_dptr(n, &req->sg, nvme_l2b(req->ns, nlb), &req->cmd);
+    }
+    return status ? status : nvme_blackbox_read(n, req);
+}
+
+/* Writes. */
+
+static uint16_t nvme_blackbox_write(NvmeCtrl *n, NvmeRequest *req)
+{
+    NvmeRwCmd *rw = (NvmeRwCmd *)&req->cmd;
+    NvmeNamespace *ns = req->ns;
+    uint64_t slba = le64_to_cpu(rw->slba);
+    uint32_t nlb = (uint32_t)le16_to_cpu(rw->nlb) + 1;
+    uint16_t status = nvme_check_range(n, req, slba, nlb);
+    FlashCmd *cmd;
+    uint8_t *data;
+
+    if (status) {
+        return status;
+    }
+    if (nvme_flash_faulty(ns->flash, true, slba, nlb)) {
+        return NVME_WRITE_FAULT | NVME_DNR;
+    }
+    status = nvme_map_dptr(n, &req->sg, nvme_l2b(ns, nlb), &req->cmd);
+    if (status) {
+        return status;
+    }
+    /* freed by the model, which knows no glib */
+    data = malloc(nvme_l2b(ns, nlb));
+    status = data ? nvme_flash_fetch(req, nlb, data, NULL) :
+                    NVME_INTERNAL_DEV_ERROR;
+    nvme_sg_unmap(&req->sg);
+    if (status) {
+        free(data);
+        return status;
+    }
+    nvme_flash_begin(req);
+    cmd = nvme_flash_cmd(req, FLASH_CMD_WRITE, 0);
+    cmd->block = slba;
+    cmd->nlb = nlb;
+    cmd->data = data;
+    cmd->fua = le16_to_cpu(rw->control) & NVME_RW_FUA;
+    nvme_flash_submit(ns->flash, cmd);
+    return nvme_flash_end(req, NVME_SUCCESS);
+}
+
+/* Trims. */
+
+static void nvme_blackbox_trim(NvmeRequest *req, uint64_t slba, uint32_t nlb)
+{
+    FlashCmd *cmd = nvme_flash_cmd(req, FLASH_CMD_TRIM, 0);
+
+    cmd->block = slba;
+    cmd->nlb = nlb;
+    nvme_flash_submit(req->ns->flash, cmd);
+}
+
+static uint16_t nvme_blackbox_zeroes(NvmeRequest *req)
+{
+    NvmeRwCmd *rw = (NvmeRwCmd *)&req->cmd;
+    uint64_t slba = le64_to_cpu(rw->slba);
+    uint32_t nlb = (uint32_t)le16_to_cpu(rw->nlb) + 1;
+    uint16_t status = nvme_blackbox_bounds(req->ns, slba, nlb);
+
+    if (status) {
+        return status;
+    }
+    if (nvme_flash_faulty(req->ns->flash, true, slba, nlb)) {
+        return NVME_WRITE_FAULT | NVME_DNR;
+    }
+    nvme_flash_begin(req);
+    nvme_blackbox_trim(req, slba, nlb);
+    return nvme_flash_end(req, NVME_SUCCESS);
+}
+
+/* All of the ranges, or none when one of them is wrong. */
+static uint16_t nvme_blackbox_dsm(NvmeCtrl *n, NvmeRequest *req)
+{
+    NvmeDsmCmd *dsm = (NvmeDsmCmd *)&req->cmd;
+    uint32_t nr = (le32_to_cpu(dsm->nr) & 0xff) + 1;
+    size_t len = nr * sizeof(NvmeDsmRange);
+    g_autofree NvmeDsmRange *range = g_malloc(len);
+    uint16_t status = nvme_map_dptr(n, &req->sg, len, &req->cmd);
+
+    if (!status) {
+        status = nvme_bounce_data(n, range, len, NVME_TX_DIRECTION_TO_DEVICE,
+                                  req);
+        nvme_sg_unmap(&req->sg);
+    }
+    for (uint32_t i = 0; !status && i < nr; i++) {
+        status = nvme_blackbox_bounds(req->ns, le64_to_cpu(range[i].slba),
+                                      le32_to_cpu(range[i].nlb));
+    }
+    if (status || !(le32_to_cpu(dsm->attributes) & NVME_DSMGMT_AD)) {
+        return status;
+    }
+    nvme_flash_begin(req);
+    for (uint32_t i = 0; i < nr; i++) {
+        nvme_blackbox_trim(req, le64_to_cpu(range[i].slba),
+                           le32_to_cpu(range[i].nlb));
+    }
+    return nvme_flash_end(req, NVME_SUCCESS);
+}
+
+/* Reads and flushes come on other ways. */
+static bool nvme_blackbox_other(NvmeCtrl *n, NvmeRequest *req,
+                                uint16_t *status)
+{
+    switch (req->cmd.opcode) {
+    case NVME_CMD_WRITE:
+        *status = nvme_blackbox_write(n, req);
+        return true;
+    case NVME_CMD_WRITE_ZEROES:
+        *status = nvme_blackbox_zeroes(req);
+        return true;
+    case NVME_CMD_DSM:
+        *status = nvme_blackbox_dsm(n, req);
+        return true;
+    case NVME_CMD_COMPARE:
+    case NVME_CMD_VERIFY:
+        *status = nvme_blackbox_check(n, req);
+        return true;
+    case NVME_CMD_COPY:
+        *status = NVME_CMD_SIZE_LIMIT | NVME_DNR;   /* 0, as it identifies */
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Power, faults, what it tells. */
+
+static void nvme_blackbox_load(NvmeNamespace *ns)
+{
+    ftl_load(ns->flash->ftl);
+}
+
+static uint16_t nvme_blackbox_fail(NvmeNamespace *ns, uint64_t lba,
+                                   bool offline)
+{
+    return NVME_INVALID_FIELD;      /* there is no zone to fail */
+}
+
+static void nvme_blackbox_tell(const NvmeNamespace *ns, GString *json)
+{
+    const Ftl *ftl = ns->flash->ftl;
+    const FtlStats *s = ftl_stats(ftl);
+    const struct {
+        const char *name;
+        uint64_t value;
+    } numbers[] = {
+        { "logical_blocks", ns->flash->ftl_config.logical },
+        { "free_blocks", s->free_blocks },
+        { "map_bytes", ftl_map_bytes(ftl) },
+        { "host", s->host }, { "moved", s->moved }, { "filler", s->filler },
+        { "trimmed", s->trimmed }, { "victims", s->victims },
+        { "urgent", s->urgent }, { "merges_switch", s->merges_switch },
+        { "merges_partial", s->merges_partial },
+        { "merges_full", s->merges_full },
+    };
+
+    g_string_append_printf(json, ",\"ftl\":{\"mapping\":\"%s\"",
+                           ftl_name(ftl));
+    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+        g_string_append_printf(json, ",\"%s\":%" PRIu64, numbers[i].name,
+                               numbers[i].value);
+    }
+    g_string_append(json, "}");
+}
+
+/* Set-up. */
+
+static uint64_t nvme_blackbox_bytes(const NvmeNamespace *ns, uint64_t flash)
+{
+    uint32_t lbasz = ns->blkconf.logical_block_size;
+
+    return ftl_logical(flash / lbasz, ns->flash_conf->spare) * lbasz;
+}
+
+static bool nvme_blackbox_fits(const NvmeNamespace *ns, Error **errp)
+{
+    const NvmeFlash *f = ns->flash_conf;
+    const FtlConfig *c = &f->ftl_config;
+
+    if (ns->params.zoned) {
+        error_setg(errp, "flash.personality=blackbox needs zoned=off");
+    } else if (ns->params.ms) {
+        error_setg(errp, "flash.personality=blackbox has no metadata: ms=0");
+    } else if (c->gc_begin > 100 || c->gc_urgent > 100 ||
+               c->gc_begin > c->gc_urgent) {
+        error_setg(errp, "flash.gc_begin (%" PRIu32 ") must be at most "
+                   "flash.gc_urgent (%" PRIu32 "), and that at most 100",
+                   c->gc_begin, c->gc_urgent);
+    } else if (f->bytes / ns->lbasz > INT32_MAX) {
+        error_setg(errp, "flash.personality=blackbox: flash.size must be below "
+                   "2^31 logical blocks");
+    } else if (!c->gc_gain) {
+        error_setg(errp, "flash.gc_gain must be at least 1");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+/* An erase block of the FTL is one of each plane on each of zone_dies dies. */
+static void nvme_blackbox_shape(const NvmeNamespace *ns, FlashShape *shape,
+                                FlashDev *dev)
+{
+    const NvmeFlash *f = ns->flash_conf;
+    uint64_t blocks = (uint64_t)shape->zone_dies * shape->pages_per_block *
+                      shape->planes * shape->page_size / ns->lbasz;
+    uint64_t logical = ftl_logical(f->bytes / ns->lbasz, f->spare);
+
+    shape->zone_blocks = shape->zone_cap = blocks;
+    shape->nr_zones = blocks ? f->bytes / ns->lbasz / blocks : 0;
+    shape->meta_size = FTL_OOB;
+    shape->ext_size = shape->nr_zones ?
+                      ROUND_UP(DIV_ROUND_UP(logical * FTL_TRIM,
+                                            shape->nr_zones), FTL_TRIM) : 0;
+    pstrcpy(shape->drive, sizeof(shape->drive), f->ftl_config.mapping);
+}
+
+static char *nvme_blackbox_start(NvmeNamespace *ns)
+{
+    NvmeFlash *f = ns->flash;
+
+    f->ftl_config.logical = ftl_logical(f->bytes / ns->lbasz, f->spare);
+    ns->id_ns.mssrl = ns->id_ns.mcl = 0;
+    return ftl_open(&f->ftl, &f->dev, &f->ftl_config);
+}
+
+static void nvme_blackbox_stop(NvmeNamespace *ns)
+{
+    NvmeFlash *f = ns->flash_conf;
+
+    if (f->ftl) {
+        ftl_free(f->ftl);
+        f->ftl = NULL;
+    }
+}
+
+/* Nothing sets req->opaque here. */
+static uint16_t nvme_blackbox_go_on(NvmeRequest *req)
+{
+    g_assert_not_reached();
+}
+
+const NvmeFlashPersonality nvme_flash_blackbox = {
+    .name = "blackbox",
+    .bytes = nvme_blackbox_bytes,
+    .check = nvme_blackbox_fits,
+    .shape = nvme_blackbox_shape,
+    .start = nvme_blackbox_start,
+    .stop = nvme_blackbox_stop,
+    .load = nvme_blackbox_load,
+    .fail = nvme_blackbox_fail,
+    .read = nvme_blackbox_read,
+    .other = nvme_blackbox_other,
+    .read_ended = nvme_blackbox_read_ended,
+    .go_on = nvme_blackbox_go_on,
+    .tell = nvme_blackbox_tell,
+};
