@@ -59,6 +59,16 @@ def bar(share: float) -> str:
     return BARS[max(0, min(8, math.ceil(8 * share)))]
 
 
+def _drive_line(before: Mapping[str, Any], now: Mapping[str, Any], seconds: float) -> str:
+    """What the FTL inside a black box did."""
+    def rate(key: str) -> str:
+        return amount((now[key] - before[key]) / seconds)
+
+    return (f"  FTL/s        {now['mapping']}: host {rate('host')}  moved {rate('moved')}  trimmed {rate('trimmed')}"
+            f"  merges {rate('merges_switch')} switch, {rate('merges_partial')} partial, {rate('merges_full')} full; "
+            f"{now['free_blocks']} blocks free")
+
+
 def flash_lines(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What the flash did between two lines of its stream."""
     seconds = (now["now_ns"] - before["now_ns"]) / 1e9
@@ -83,6 +93,8 @@ def flash_lines(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         f"  programmed/written {internal:.2f}",
         f"  buffer       {amount(now['buffer_used'], BYTES)}, at most {amount(now['buffer_max'], BYTES)}",
         f"  dies busy    {100 * sum(busy) / len(busy):.0f}% on average; one row a channel, one cell a die"]
+    if "ftl" in now:
+        lines.insert(-1, _drive_line(before["ftl"], now["ftl"], seconds))
     channels = now["geometry"]["channels"]
     lines += [f"    {channel:3} |{''.join(bar(busy[die]) for die in range(channel, len(busy), channels))}|"
               for channel in range(channels)]

@@ -35,6 +35,15 @@ def test_a_busy_die_is_seen() -> None:
     assert rows[1].endswith("| █  |") and all(row.endswith("|    |") for row in rows[:1] + rows[2:])
 
 
+def test_the_ftl_inside_a_drive() -> None:
+    before, now = (json.loads(line) for line in (RECORDED / "flash").read_text().splitlines())
+    names = ("host", "moved", "trimmed", "merges_switch", "merges_partial", "merges_full")
+    before["ftl"] = dict.fromkeys(names, 7)
+    now["ftl"] = {"mapping": "fast", "free_blocks": 11, **{name: 7 + 50 * n for n, name in enumerate(names)}}
+    shown = "\n".join(top.flash_lines(before, now))
+    assert "fast: host 0  moved 100  trimmed 200  merges 300 switch, 400 partial, 500 full; 11 blocks free" in shown
+
+
 def test_lines_arrive_in_pieces(tmp_path: Path) -> None:
     """Half a line is not shown and not lost; what else is in the files does no harm."""
     flash = (RECORDED / "flash").read_bytes()
