@@ -75,6 +75,7 @@ def test_commands(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
         drive.store(DATA, b"\x62" * 4096)
         assert drive.io(COMPARE, prp=DATA, cdw10=5) == (0, 0) and drive.io(COMPARE, prp=DATA, cdw10=6)[0] == 0x285
         assert drive.io(COPY, prp=DATA, cdw10=0, cdw12=0)[0] != 0       # it identifies with none
+        assert drive.admin(0x80, nsid=1, cdw10=0)[0] == 0x10A and drive.read(7) == 0x61     # Format is refused
         assert drive.io(FLUSH)[0] == 0
         stats = drive.stats()
         assert stats["written_bytes"] == 4 * 4096 and stats["ftl"]["host"] == 4 and stats["ftl"]["mapping"] == "page"
