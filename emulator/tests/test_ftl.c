@@ -115,7 +115,7 @@ static void check_tables(void)
 {
     uint32_t *valid = calloc(ftl->nr_blocks, sizeof(*valid));
 
-    for (uint64_t lba = 0; lba < config.logical; lba++) {
+    for (uint64_t lba = 0; lba < ftl->space; lba++) {
         uint64_t place = ftl->map[lba];
 
         if (place != FTL_NOWHERE) {
@@ -402,6 +402,7 @@ static void choose(void)
     config.cost_benefit = draw(2);
     config.hot_cold = draw(2);
     config.log_blocks = 1 + draw(4);
+    config.map_pages = 1 + draw(4);
     config.logical = ftl_logical(shape.nr_zones * shape.zone_cap,
                                  draw(2) ? 50 : 30);
     shape.ext_size = (config.logical * FTL_TRIM / shape.nr_zones + 8) / 8 * 8;

@@ -11,7 +11,7 @@ import pytest
 from test_flash import HERE, MODEL, PURE, compile_c
 
 SANITIZED = ["-O2", "-fsanitize=address,undefined"]
-MAPPINGS = ("page", "bast", "fast", "last")
+MAPPINGS = ("page", "dftl", "bast", "fast", "last")
 SEEDS = range(1, 13)
 SOURCES = [*(MODEL / f"flash-{x}.c" for x in PURE), *sorted(MODEL.glob("flash-ftl*.c"))]
 
@@ -74,6 +74,8 @@ PLANTED = [
      "fast->in_order != FTL_NONE ? take_in_order(fast)", "fast"),
     ("merged before the moved blocks are on flash", "flash-ftl-core.c",
      "        job_step(ftl, job, FLASH_CMD_FLUSH, 0);\n", "", "last"),
+    ("half of the map is not rebuilt", "flash-ftl-core.c", "        if (lba < ftl->space &&",
+     "        if (lba <= ftl->space / 2 &&", "dftl"),
     ("writes that take GC's last blocks", "flash-ftl-page.c",
      "        return FTL_NONE;        /* GC needs what is left */\n", "", "page"),
 ]

@@ -9,6 +9,7 @@
  */
 
 #include "qemu/osdep.h"
+#include "qemu/cutils.h"
 #include "qapi/error.h"
 
 #include "flash-blackbox.h"
@@ -246,6 +247,7 @@ static void nvme_blackbox_tell(const NvmeNamespace *ns, GString *json)
         { "urgent", s->urgent }, { "merges_switch", s->merges_switch },
         { "merges_partial", s->merges_partial },
         { "merges_full", s->merges_full },
+        { "map_reads", s->map_reads }, { "map_writes", s->map_writes },
     };
 
     g_string_append_printf(json, ",\"ftl\":{\"mapping\":\"%s\"",
@@ -283,6 +285,8 @@ static bool nvme_blackbox_fits(const NvmeNamespace *ns, Error **errp)
     } else if (f->bytes / ns->lbasz > INT32_MAX) {
         error_setg(errp, "flash.personality=blackbox: flash.size must be below "
                    "2^31 logical blocks");
+    } else if (!c->map_pages) {
+        error_setg(errp, "flash.map_pages must be at least 1");
     } else if (!c->gc_gain) {
         error_setg(errp, "flash.gc_gain must be at least 1");
     } else {

@@ -342,7 +342,7 @@ void ftl_core_init(Ftl *ftl)
     ftl->nr_blocks = s->nr_zones;
     ftl->nr_groups = ftl->dev->time.nr_dies / s->zone_dies;
     ftl->trims = (uint64_t *)ftl->dev->media.ext;
-    ftl->map = flash_alloc(ftl->config.logical, sizeof(*ftl->map));
+    ftl->map = flash_alloc(ftl->space, sizeof(*ftl->map));
     ftl->back = flash_alloc((size_t)ftl->nr_blocks * ftl->cap,
                             sizeof(*ftl->back));
     ftl->blocks = flash_alloc(ftl->nr_blocks, sizeof(*ftl->blocks));
@@ -383,8 +383,9 @@ static void block_load(Ftl *ftl, uint32_t block, uint64_t *versions)
         const FtlOob *oob = (const FtlOob *)flash_media_oob(m, start + i);
         uint64_t lba = oob->lba & FTL_FILLER;
 
-        if (lba < ftl->config.logical && oob->version > ftl->trims[lba] &&
-            oob->version > versions[lba] && !flash_media_bad(m, start + i, 1)) {
+        if (lba < ftl->space && oob->version > versions[lba] &&
+            (lba >= ftl->config.logical || oob->version > ftl->trims[lba]) &&
+            !flash_media_bad(m, start + i, 1)) {
             versions[lba] = oob->version;
             map_to(ftl, lba, (uint64_t)block * ftl->cap + i);
         }
@@ -393,15 +394,14 @@ static void block_load(Ftl *ftl, uint32_t block, uint64_t *versions)
 
 void ftl_core_load(Ftl *ftl)
 {
-    uint64_t logical = ftl->config.logical;
-    uint64_t *versions = flash_alloc(logical, sizeof(*versions));
+    uint64_t *versions = flash_alloc(ftl->space, sizeof(*versions));
 
     jobs_forget(ftl);
     ftl->version = 0;
     ftl->stats.free_blocks = 0;
-    for (uint64_t i = 0; i < logical; i++) {
+    for (uint64_t i = 0; i < ftl->space; i++) {
         ftl->map[i] = FTL_NOWHERE;
-        if (ftl->trims[i] > ftl->version) {
+        if (i < ftl->config.logical && ftl->trims[i] > ftl->version) {
             ftl->version = ftl->trims[i];
         }
     }

@@ -75,11 +75,19 @@ struct FtlJob {
 
 typedef struct FtlMapping {
     const char *name;
+    uint64_t (*own_blocks)(const Ftl *ftl);     /* behind the host's; NULL: 0 */
     char *(*open)(Ftl *ftl);    /* what is wrong (to be freed), or NULL */
     /* What a block holds does not count at power on; NULL: all does. */
     bool (*ignores)(const FtlBlock *block);
     /* The core knows what is on flash; false: no drive leaves it like that. */
     bool (*load)(Ftl *ftl);
+    /*
+     * Is the part of the map that has this block in memory?  false: it comes,
+     * or room for it; ask again.  NULL: all of the map is.
+     */
+    bool (*fetch)(Ftl *ftl, uint64_t lba, bool change);
+    /* What collection has moved calls for another job, or NULL. */
+    FtlJob *(*follow)(Ftl *ftl, const FtlJob *done);
     /* An erase block for the next version; FTL_NONE: wait for a job. */
     uint32_t (*place)(Ftl *ftl, uint64_t lba);
     uint64_t (*map_bytes)(const Ftl *ftl);
@@ -95,6 +103,7 @@ struct Ftl {
     /* flash-ftl-core.c; mappings read */
     uint32_t nr_blocks, nr_groups, cap;     /* cap: blocks of an erase block */
     uint64_t version;
+    uint64_t space;             /* logical blocks, the mapping's own included */
     uint64_t *map;              /* logical block to place: block x cap + n */
     uint64_t *back;             /* place to logical block, or FTL_FILLER */
     uint64_t *trims;            /* version at the last trim: survives */
@@ -106,6 +115,7 @@ struct Ftl {
 
     /* flash-ftl.c */
     FlashCmd *head, **tail;     /* writes that wait */
+    FlashCmd *readers;          /* reads that wait for a part of the map */
     bool pumping, again;
 };
 

@@ -12,6 +12,7 @@
 #include "flash-ftl-core.h"
 
 extern const FtlMapping ftl_page;
+extern const FtlMapping ftl_dftl;
 extern const FtlMapping ftl_bast;
 extern const FtlMapping ftl_fast;
 extern const FtlMapping ftl_last;

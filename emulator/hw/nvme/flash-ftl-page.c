@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "flash-ftl-mappings.h"
+#include "flash-ftl-page.h"
 
 #define RESERVE 2               /* erase blocks of a group that only GC takes */
 
@@ -42,7 +43,15 @@ static uint32_t kept_free(const Ftl *ftl, uint32_t group)
     return kept > RESERVE ? kept : RESERVE;
 }
 
-static char *page_open(Ftl *ftl)
+/* What follows may be of any type. */
+static size_t own_size(const Ftl *ftl)
+{
+    size_t size = sizeof(Page) + ftl->nr_groups * sizeof(PageGroup);
+
+    return (size + 7) / 8 * 8;
+}
+
+char *ftl_page_open(Ftl *ftl, size_t more)
 {
     uint64_t room = 0;
     char *why = NULL;
@@ -53,16 +62,25 @@ static char *page_open(Ftl *ftl)
 
         room += n > aside ? (uint64_t)(n - aside) * ftl->cap : 0;
     }
-    if (room < ftl->config.logical) {
+    if (room < ftl->space) {
         return asprintf(&why, "the page mapping can hold %llu blocks of data "
                         "on this flash, not %llu: give it more to spare",
                         (unsigned long long)room,
-                        (unsigned long long)ftl->config.logical) < 0 ? NULL :
+                        (unsigned long long)ftl->space) < 0 ? NULL :
                                                                        why;
     }
-    ftl->own = flash_alloc(1, sizeof(Page) +
-                              ftl->nr_groups * sizeof(PageGroup));
+    ftl->own = flash_alloc(1, own_size(ftl) + more);
     return NULL;
+}
+
+static char *page_open(Ftl *ftl)
+{
+    return ftl_page_open(ftl, 0);
+}
+
+void *ftl_page_more(const Ftl *ftl)
+{
+    return (char *)ftl->own + own_size(ftl);
 }
 
 /* Collection. */
@@ -133,6 +151,18 @@ static void collect(Ftl *ftl, uint32_t group);
 
 static void collected(Ftl *ftl, FtlJob *job)
 {
+    FtlJob *next = NULL;
+
+    if (ftl->mapping->follow) {
+        next = ftl->mapping->follow(ftl, job);
+    }
+    if (next) {
+        next->tag = job->tag;
+        next->dest = page_dest;
+        next->ended = collected;
+        ftl_start(ftl, next);
+        return;
+    }
     ((Page *)ftl->own)->groups[job->tag].collecting = false;
     collect(ftl, job->tag);
 }
@@ -199,7 +229,7 @@ static uint32_t group_place(Ftl *ftl, uint32_t group)
     return block;
 }
 
-static uint32_t page_place(Ftl *ftl, uint64_t lba)
+uint32_t ftl_page_place(Ftl *ftl, uint64_t lba)
 {
     Page *page = ftl->own;
 
@@ -219,7 +249,7 @@ static uint32_t page_place(Ftl *ftl, uint64_t lba)
 }
 
 /* Blocks that were being written go on; what there is more is collected. */
-static bool page_load(Ftl *ftl)
+bool ftl_page_load(Ftl *ftl)
 {
     Page *page = ftl->own;
 
@@ -254,7 +284,7 @@ static uint64_t page_map_bytes(const Ftl *ftl)
 const FtlMapping ftl_page = {
     .name = "page",
     .open = page_open,
-    .load = page_load,
-    .place = page_place,
+    .load = ftl_page_load,
+    .place = ftl_page_place,
     .map_bytes = page_map_bytes,
 };

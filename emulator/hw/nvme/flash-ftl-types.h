@@ -27,6 +27,7 @@ typedef struct FtlConfig {
     bool cost_benefit;          /* choose by age too, not the emptiest */
     bool hot_cold;              /* what GC moves has blocks of its own */
     uint32_t log_blocks;        /* of a hybrid mapping */
+    uint32_t map_pages;         /* of a map on flash: in memory */
 } FtlConfig;
 
 typedef struct FtlStats {
@@ -36,6 +37,7 @@ typedef struct FtlStats {
     uint64_t trimmed;
     uint64_t victims;           /* erase blocks that GC or a merge emptied */
     uint64_t urgent;            /* ... while writes waited for it */
+    uint64_t map_reads, map_writes;     /* pages of a map on flash */
     uint64_t free_blocks;       /* now */
     uint64_t merges_switch, merges_partial, merges_full;
 } FtlStats;

@@ -21,6 +21,7 @@
 
 static const FtlMapping *const mappings[] = {
     &ftl_page,
+    &ftl_dftl,
     &ftl_bast,
     &ftl_fast,
     &ftl_last,
@@ -52,22 +53,60 @@ static void part(Ftl *ftl, FlashCmd *whole, FlashCmdKind kind, uint64_t place,
     flash_dev_do(ftl->dev, cmd);
 }
 
-/* Blocks that lie side by side are one read. */
-static void host_read(Ftl *ftl, FlashCmd *cmd)
+static bool in_memory(Ftl *ftl, uint64_t lba, bool change)
+{
+    return !ftl->mapping->fetch || ftl->mapping->fetch(ftl, lba, change);
+}
+
+/* Blocks that lie side by side are one read; true: all are under way. */
+static bool host_read(Ftl *ftl, FlashCmd *cmd)
 {
     const uint64_t *map = ftl->map + cmd->block;
-    uint32_t n;
 
-    for (uint32_t i = 0; i < cmd->nlb; i += n) {
-        n = 1;
-        if (map[i] == FTL_NOWHERE) {
-            continue;
+    while (cmd->admitted < cmd->nlb) {
+        uint32_t i = cmd->admitted, n = 1;
+
+        if (!in_memory(ftl, cmd->block + i, false)) {
+            return false;
         }
-        while (i + n < cmd->nlb && map[i + n] == map[i] + n &&
-               map[i + n] % ftl->cap) {
+        while (map[i] != FTL_NOWHERE && i + n < cmd->nlb &&
+               map[i + n] == map[i] + n && map[i + n] % ftl->cap &&
+               in_memory(ftl, cmd->block + i + n, false)) {
             n++;
         }
-        part(ftl, cmd, FLASH_CMD_READ, map[i], n);
+        cmd->admitted += n;
+        if (map[i] != FTL_NOWHERE) {
+            part(ftl, cmd, FLASH_CMD_READ, map[i], n);
+        }
+    }
+    return true;
+}
+
+static void wait_for_map(Ftl *ftl, FlashCmd *cmd)
+{
+    FlashCmd **p = &ftl->readers;
+
+    while (*p) {
+        p = &(*p)->wait_next;
+    }
+    cmd->pending++;             /* for its place there */
+    cmd->wait_next = NULL;
+    *p = cmd;
+}
+
+static void read_on(Ftl *ftl)
+{
+    FlashCmd **p = &ftl->readers;
+
+    while (*p) {
+        FlashCmd *cmd = *p;
+
+        if (host_read(ftl, cmd)) {
+            *p = cmd->wait_next;
+            flash_cmd_step(ftl->dev, cmd);
+        } else {
+            p = &cmd->wait_next;
+        }
     }
 }
 
@@ -96,7 +135,7 @@ static bool host_write(Ftl *ftl, FlashCmd *cmd)
         uint64_t lba = cmd->block + cmd->admitted;
         uint32_t block = FTL_NONE;
 
-        if (flash_dev_room(ftl->dev)) {
+        if (in_memory(ftl, lba, true) && flash_dev_room(ftl->dev)) {
             block = ftl->mapping->place(ftl, lba);
         }
         if (through && last != FTL_NONE && block != last) {
@@ -139,6 +178,7 @@ static void pump(Ftl *ftl)
             }
             flash_cmd_step(ftl->dev, cmd);
         }
+        read_on(ftl);
     } while (ftl->again);
     ftl->pumping = false;
 }
@@ -165,7 +205,8 @@ static void on_host(FlashDev *dev, FlashCmd *cmd)
     cmd->pending = 1;
     switch (cmd->kind) {
     case FLASH_CMD_READ:
-        host_read(ftl, cmd);
+        wait_for_map(ftl, cmd);
+        pump(ftl);
         break;
     case FLASH_CMD_WRITE:
         host_queue(ftl, cmd);
@@ -269,6 +310,10 @@ char *ftl_open(Ftl **opened, FlashDev *dev, const FtlConfig *config)
     ftl->config = *config;
     ftl->mapping = mapping;
     ftl->kick = pump;
+    ftl->space = config->logical;
+    if (mapping->own_blocks) {
+        ftl->space += mapping->own_blocks(ftl);
+    }
     ftl_core_init(ftl);
     why = mapping->open(ftl);
     if (why) {
@@ -287,6 +332,7 @@ bool ftl_load(Ftl *ftl)
 {
     ftl->head = NULL;
     ftl->tail = &ftl->head;
+    ftl->readers = NULL;
     ftl_core_load(ftl);
     return ftl->mapping->load(ftl);
 }

@@ -133,6 +133,8 @@ static const NvmeFlashProp nvme_flash_props[] = {
           "what is collected goes to blocks of its own"),
     DRIVE("log_blocks", U32, ftl_config.log_blocks,
           "of a hybrid mapping: log blocks"),
+    DRIVE("map_pages", U32, ftl_config.map_pages,
+          "of a map on flash: pages of it in memory"),
     LIVE("read_ns", U64, read_ns, "cell read"),
     LIVE("program_ns", U64, program_ns, "cell program"),
     LIVE("erase_ns", U64, erase_ns, "erase of a zone's first block on a die"),
@@ -314,6 +316,7 @@ void nvme_flash_instance_init(NvmeNamespace *ns)
     conf->flash.ftl_config = (FtlConfig) {
         .mapping = g_strdup("page"), .gc_begin = 75, .gc_urgent = 95,
         .gc_gain = 8, .hot_cold = true, .log_blocks = 64,
+        .map_pages = 64,
     };
     t->buffer = 1 * MiB;
     t->delay_read = t->delay_program = true;
