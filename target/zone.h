@@ -104,7 +104,6 @@ static inline bool mtftl_zone_is_worn_out(const struct mtftl_zone *zone)
 {
 	return zone->failed_lives >= MTFTL_ZONE_LIVES;
 }
-
 void mtftl_zone_finish_broken(struct mtftl_zone *zone);
 void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok);
 /* For so long GC leaves one alone that could not be read, or reset. */
@@ -116,7 +115,6 @@ struct mtftl_hope {
 	u64 moved;
 	unsigned long since;		/* jiffies */
 };
-
 bool mtftl_hope_is_lost(struct mtftl *ftl, struct mtftl_hope *hope);
 
 #endif
