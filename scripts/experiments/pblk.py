@@ -79,11 +79,12 @@ def runs(quick: bool) -> list[Run]:
 
 
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
-    found = []
+    found: list[Sample] = []
     for name, outputs in files.items():
         state, *words = name.split("-")
         for output, data in outputs.items():
             one = fio.sample(data, "write", fio.seconds(data))
+            of: Sample
             if state == "floor":
                 of = {"profile": "none", "line": words[0], "unit": 0, "users": int(Path(output).stem)}
             else:
