@@ -140,7 +140,7 @@ def test_a_reset_that_is_refused_once_retires_no_zone(lab_run, helpers):
 null nullb0 size=64
 mtftl format --op 30% /dev/nullb0 > /dev/null
 """ + ZONES + """
-dmsetup create t --table "$(table /dev/mapper/flaky lanes 1)"
+dmsetup create t --table "$(table /dev/mapper/flaky lanes 1 gc_policy greedy)"
 # Twice the same: nothing is left of the first two zones.
 for turn in 1 2; do
 	numbered 0 2200 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
@@ -151,7 +151,7 @@ set -- $full
 echo "full: $*"
 is_empty() { zones /dev/nullb0 | awk -v zone=$1 'NR - 1 == zone { exit $3 != 1 }'; }
 zone_is $1 error
-# It is the first of those that hold nothing.
+# It is the first of those that hold nothing, and the last one when it was refused.
 for i in 1 2; do dmsetup message t 0 gc; done
 until_true 10 says "zone $1 cannot be reset now"
 test "$(field bad t)" = 0

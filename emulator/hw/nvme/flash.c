@@ -343,7 +343,8 @@ bool nvme_flash_wanted(const NvmeNamespace *ns)
 static const NvmeFlashPersonality *nvme_flash_choose(const char *name)
 {
     for (size_t i = 0; i < ARRAY_SIZE(nvme_flash_personalities); i++) {
-        if (!name || !strcmp(nvme_flash_personalities[i]->name, name)) {
+        if (!name || !*name ||
+            !strcmp(nvme_flash_personalities[i]->name, name)) {
             return nvme_flash_personalities[i];
         }
     }
