@@ -23,7 +23,7 @@ PROGRAMS = DIES * UNIT / 700e-6 / 4096          # blocks a second that the dies 
 HOST, LATE = "host", "1-late"                   # late: a drive that collects from 95% on, not from FEMU's 75%
 STATES = ("fresh", "steady")
 # Counters of the flash: bytes the drive was given, bytes it programmed (docs/emulator.md).
-LOG = "nvme get-log /dev/nvme0 --namespace-id=1 --log-id=0xd0 --log-len=144 --raw-binary >%s"
+LOG = "nvme get-log /dev/nvme0 --namespace-id=1 --log-id=0xc1 --log-len=144 --raw-binary >%s"
 
 
 def _script(drive: str, quick: bool) -> str:
