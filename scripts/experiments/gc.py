@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A full drive under random writes: how near GC comes to what flash, buses and CPUs allow, and what users feel.
+
+The drive is filled, then overwritten at random once; only then it is looked at, at full rate, and at 70% of what that
+was. Two shapes of the same flash: few large zones, and many small ones, where erasing takes most of the dies' time.
+Limits come from the drive's own counters and the guest's accounts: what was done, divided by how busy each was for it.
+"""
+
+import json
+import re
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+from mtlab import figures, fio
+from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown
+from mtlab.options import Options
+
+MIB = 1 << 20
+SHAPES = {32: {"flash.size": "2G"},
+          256: {"flash.size": "2G", "zoned.zone_size": "8M", "zoned.zone_capacity": "6M", "flash.block_pages": "96"}}
+LINES = {"8": (8, "percpu"), "8-single": (8, "1"), "16": (16, "percpu")}       # CPUs, lanes
+SEEDS = 3                                       # of what the headline is about
+DEPTH, PART = 8, 0.7                            # of a job; of the peak, for the tail
+SETTLE_MS, FULL_MS, PART_MS = 300, 800, 400
+BUS = 8 * 1_200_000_000                         # bytes a second of all channels (profile tlc)
+LIMITS = ("dies", "buses", "CPUs")
+LOG = "nvme get-log /dev/nvme0 --namespace-id=1 --log-id=0xc1 --log-len=2048 --raw-binary >%s"
+TAIL = (99.0, 99.9, 99.99)
+
+
+def _script(cpus: int, lanes: str) -> str:
+    common: dict[str, object] = {"filename": "/dev/mapper/ftl", "ioengine": "io_uring", "norandommap": True}
+    random = {**common, "rw": "randwrite", "bs": "4k", "iodepth": DEPTH, "numjobs": cpus}
+    timed = {**random, "time_based": True, "percentile_list": ":".join(f"{p:g}" for p in (50.0, *TAIL))}
+
+    def job(output: str, number: int, milliseconds: int, **more: object) -> str:
+        return fio.command(output, **{**timed, "randseed": fio.seed(number), "runtime": f"{milliseconds}ms", **more})
+
+    return f"""set -e
+look() {{ echo "$EPOCHREALTIME $(head -n 1 /proc/stat) | $(dmsetup status ftl)" >>status; {LOG % "$1.log"}; }}
+mtftl format --force --op 25% /dev/nvme0n1 >/dev/null
+mtftl open /dev/nvme0n1 ftl lanes={lanes}
+{fio.command("fill.json", **{**common, "rw": "write", "bs": "128k", "iodepth": DEPTH})}
+{fio.command("age.json", **random, io_size=f"$(($(blockdev --getsize64 /dev/mapper/ftl) / {cpus}))")}
+{job("settle.json", 43, SETTLE_MS)}
+{job("full.json", 44, FULL_MS)} &
+sleep 0.15
+look before
+sleep {(FULL_MS - 200) / 1000}
+look after
+wait
+rate=$(tr -d ' ,"' <full.json | sed -n 's/^iops:\\([1-9][0-9]*\\).*/\\1/p' | head -n 1)
+{job("part.json", 45, PART_MS, rate_iops=f"$((rate * {round(100 * PART)} / 100 / {cpus}))")}
+mtftl close ftl
+"""
+
+
+def _lines(quick: bool) -> dict[str, tuple[int, str]]:
+    return {"8": LINES["8"]} if quick else LINES
+
+
+def runs(quick: bool) -> list[Run]:
+    return [Run(f"{zones}-{line}", _script(cpus, lanes),
+                Options(clock="virtual", cpus=cpus, profile="tlc", timeout=3600, device=dict(device)),
+                ("full.json", "part.json", "status", "*.log"), seeds=SEEDS if line == "8" and not quick else 1, seconds=100)
+            for zones, device in SHAPES.items() for line, (cpus, lanes) in _lines(quick).items()
+            if not (quick and zones == 32)]
+
+
+def _tail(data: bytes) -> Sample:
+    """fio's JSON, with one percentile more than fio.sample() has."""
+    side = json.loads(data[data.index(b"{"):])["jobs"][0]["write"]
+    return {**{f"p{p:g}_us": round(side["clat_ns"]["percentile"][f"{p:.6f}"] / 1000, 3) for p in (50.0, *TAIL)},
+            "max_us": round(side["clat_ns"]["max"] / 1000, 3), "mean_iops": round(side["iops"], 3)}
+
+
+def _flash(log: bytes) -> dict[str, float]:
+    """Of the vendor log page: time, bytes over the buses, how long a die was busy in the mean (docs/emulator.md)."""
+    header, size = struct.unpack_from("<HH", log, 6)
+    channels, dies = struct.unpack_from("<II", log, 12)
+    now, = struct.unpack_from("<Q", log, 40)
+    read, _, programmed = struct.unpack_from("<3Q", log, 120)
+    busy = [struct.unpack_from("<Q", log, header + size * n)[0] for n in range(channels * dies)]
+    return {"now": now, "bytes": read + programmed, "busy": sum(busy) / len(busy)}
+
+
+def _looks(status: bytes) -> list[dict[str, float]]:
+    found = []
+    for line in status.decode().splitlines():
+        times, counters = line.split(" | ")
+        at, _, *ticks = times.split()
+        found.append({"at": float(at), "ticks": sum(map(int, ticks)), "idle": int(ticks[3]) + int(ticks[4]),
+                      **{k: int(v) for k, v in re.findall(r" ([a-z_]+) (\d+)(?= |$)", counters)}})
+    return found
+
+
+def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
+    found: list[Sample] = []
+    for name, outputs in files.items():
+        zones, line = name.split("-", 1)
+        before, after = _looks(outputs["status"])
+        grown = {k: after[k] - before[k] for k in before}
+        flash = [_flash(outputs[f"{x}.log"]) for x in ("before", "after")]
+        worked = {k: flash[1][k] - flash[0][k] for k in flash[0]}
+        rate = grown["written"] / grown["at"]
+        busy = {"dies": worked["busy"] / worked["now"], "buses": worked["bytes"] * 1e9 / worked["now"] / BUS,
+                "CPUs": 1 - grown["idle"] / grown["ticks"]}
+        on_flash = sum(grown[k] for k in ("flash_data", "flash_gc", "flash_headers", "flash_meta"))
+        found += [{"zones": int(zones), "line": line, "load": "full", "iops": round(rate, 3),
+                   "write_amplification": round(on_flash / grown["written"], 4),
+                   **{f"busy_{k}": round(v, 4) for k, v in busy.items()},
+                   **_tail(outputs["full.json"])},
+                  {"zones": int(zones), "line": line, "load": "part", **_tail(outputs["part.json"])}]
+    return found
+
+
+def _of(found: list[Sample], zones: int, line: str, load: str = "full") -> Sample:
+    return next(s for s in found if (s["zones"], s["line"], s["load"]) == (zones, line, load))
+
+
+def _nearest(point: Sample) -> float:
+    """The share of the least of the limits that was reached."""
+    return max(float(point[f"busy_{k}"]) for k in LIMITS)
+
+
+_ERASE = ("A zone lies on all dies: while it is erased, 3.5 ms, no die does anything else, and neither do the buses. "
+          "Each of the limits is of one thing alone.")
+
+
+def checks(found: list[Sample], quick: bool) -> list[Check]:
+    result = []
+    for zones in sorted({s["zones"] for s in found}):
+        point, part = _of(found, zones, "8"), _of(found, zones, "8", "part")
+        result += [
+            at_least(f"{zones} zones: share of the least limit", _nearest(point), 0.85,
+                     "GC works on every core and waits for nobody", _ERASE),
+            at_most(f"{zones} zones, full rate: p99.9 (us)", point["p99.9_us"], 5000,
+                    "a user waits for slices of GC's work, not for zones", _ERASE),
+            at_most(f"{zones} zones, full rate: worst (us)", point["max_us"], 30000, "no wait is for a victim"),
+            at_most(f"{zones} zones, 70%: p99 (us)", part["p99_us"], 200, "below the peak hardly anybody waits"),
+            at_most(f"{zones} zones, 70%: p99.9 (us)", part["p99.9_us"], 1000, "likewise", _ERASE),
+            at_most(f"{zones} zones, 70%: p99.99 (us)", part["p99.99_us"], 5000, "an erase lasts 3.5 ms", _ERASE),
+            at_most(f"{zones} zones, 70%: worst (us)", part["max_us"], 15000, "likewise"),
+        ]
+        if not quick:
+            result += [
+                at_least(f"{zones} zones: 8 lanes over 1", point["iops"] / _of(found, zones, "8-single")["iops"], 6,
+                         "each core has a lane and a thread of GC's",
+                         "With one lane GC has three threads: the baseline is not weakened. The flash binds before the "
+                         "CPUs do, so eight lanes gain what is left of it."),
+                at_least(f"{zones} zones: 16 CPUs over 8, or the limit that 16 reach",
+                         max(_of(found, zones, "16")["iops"] / point["iops"],
+                             _nearest(_of(found, zones, "16")) / 0.85), 1, "the rate grows until the flash binds", _ERASE),
+            ]
+    return result
+
+
+def table(found: list[Sample]) -> list[list[str]]:
+    rows = [["zones", "CPUs", "lanes", "load", "kIOPS", "write amplification", *(f"{k} busy" for k in LIMITS), "p50 us",
+             *(f"p{p:g} us" for p in TAIL), "worst us"]]
+    for s in found:
+        cpus, lanes = LINES[s["line"]]
+        full = s["load"] == "full"
+        rows.append([str(s["zones"]), str(cpus), "8" if (cpus, lanes) == (8, "percpu") else lanes.replace("percpu", "16"),
+                     "full" if full else f"{PART:.0%}", shown(s, "iops" if full else "mean_iops", ".0f", 1000),
+                     shown(s, "write_amplification", ".2f") if full else "-",
+                     *(shown(s, f"busy_{k}", ".0%") if full else "-" for k in LIMITS),
+                     *(shown(s, f"p{p:g}_us", ".0f") for p in (50.0, *TAIL)), shown(s, "max_us", ".0f")])
+    return rows
+
+
+def draw(found: list[Sample], path: Path) -> None:
+    full = [s for s in found if s["load"] == "full"]
+    names = [f"{s['zones']} zones\n{LINES[s['line']][0]} CPUs" + (", 1 lane" if "single" in s["line"] else "") for s in full]
+    figure, axes = figures.panels(2)
+    figures.bars(axes[0], names, [figures.Bars("reached", [s["iops"] / 1000 for s in full]),
+                                  *(figures.Bars(f"limit of {k}", [s["iops"] / s[f"busy_{k}"] / 1000 for s in full])
+                                    for k in LIMITS)], y="random writes (1000/s)")
+    of8 = [s for s in found if s["line"] == "8"]
+    figures.bars(axes[1], [f"p{p:g}" for p in TAIL] + ["worst"],
+                 [figures.Bars(f"{s['zones']} zones, {'full rate' if s['load'] == 'full' else f'{PART:.0%}'}",
+                               [s[f"p{p:g}_us"] / 1000 for p in TAIL] + [s["max_us"] / 1000]) for s in of8],
+                 y="write latency (ms)")
+    figures.save(figure, path)
+
+
+EXPERIMENT = Experiment(
+    "gc", "A full drive", "How near does GC come to what flash, buses and CPUs allow?", runs, samples, checks, table, draw,
+    by=["zones", "line", "load"],
+    caption="4 KiB random writes on TLC flash of 2 GiB, 25% over-provisioning, as many jobs as CPUs with 8 in flight each. "
+            "Limits: the rate over how busy dies, buses or CPUs were for it. Virtual time.")
