@@ -31,17 +31,19 @@ TAIL = (99.0, 99.9, 99.99)
 
 def _script(cpus: int, lanes: str) -> str:
     common: dict[str, object] = {"filename": "/dev/mapper/ftl", "ioengine": "io_uring", "norandommap": True}
-    random = {**common, "rw": "randwrite", "bs": "4k", "iodepth": DEPTH, "numjobs": cpus}
-    timed = {**random, "time_based": True, "percentile_list": ":".join(f"{p:g}" for p in (50.0, *TAIL))}
+    random: dict[str, object] = {**common, "rw": "randwrite", "bs": "4k", "iodepth": DEPTH, "numjobs": cpus}
+    timed: dict[str, object] = {**random, "time_based": True,
+                                "percentile_list": ":".join(f"{p:g}" for p in (50.0, *TAIL))}
 
     def job(output: str, number: int, milliseconds: int, **more: object) -> str:
-        return fio.command(output, **{**timed, "randseed": fio.seed(number), "runtime": f"{milliseconds}ms", **more})
+        settings = timed | {"randseed": fio.seed(number), "runtime": f"{milliseconds}ms"} | more
+        return fio.command(output, **settings)
 
     return f"""set -e
 look() {{ echo "$EPOCHREALTIME $(head -n 1 /proc/stat) | $(dmsetup status ftl)" >>status; {LOG % "$1.log"}; }}
 mtftl format --force --op 25% /dev/nvme0n1 >/dev/null
 mtftl open /dev/nvme0n1 ftl lanes={lanes}
-{fio.command("fill.json", **{**common, "rw": "write", "bs": "128k", "iodepth": DEPTH})}
+{fio.command("fill.json", **common, rw="write", bs="128k", iodepth=DEPTH)}
 {fio.command("age.json", **random, io_size=f"$(($(blockdev --getsize64 /dev/mapper/ftl) / {cpus}))")}
 {job("settle.json", 43, SETTLE_MS)}
 {job("full.json", 44, FULL_MS)} &
@@ -63,7 +65,8 @@ def _lines(quick: bool) -> dict[str, tuple[int, str]]:
 def runs(quick: bool) -> list[Run]:
     return [Run(f"{zones}-{line}", _script(cpus, lanes),
                 Options(clock="virtual", cpus=cpus, profile="tlc", timeout=3600, device=dict(device)),
-                ("full.json", "part.json", "status", "*.log"), seeds=SEEDS if line == "8" and not quick else 1, seconds=100)
+                ("full.json", "part.json", "status", "*.log"), seeds=SEEDS if line == "8" and not quick else 1,
+                seconds=100)
             for zones, device in SHAPES.items() for line, (cpus, lanes) in _lines(quick).items()
             if not (quick and zones == 32)]
 
@@ -151,7 +154,8 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
                          "CPUs do, so eight lanes gain what is left of it."),
                 at_least(f"{zones} zones: 16 CPUs over 8, or the limit that 16 reach",
                          max(_of(found, zones, "16")["iops"] / point["iops"],
-                             _nearest(_of(found, zones, "16")) / 0.85), 1, "the rate grows until the flash binds", _ERASE),
+                             _nearest(_of(found, zones, "16")) / 0.85), 1, "the rate grows until the flash binds",
+                         _ERASE),
             ]
     return result
 
@@ -162,7 +166,7 @@ def table(found: list[Sample]) -> list[list[str]]:
     for s in found:
         cpus, lanes = LINES[s["line"]]
         full = s["load"] == "full"
-        rows.append([str(s["zones"]), str(cpus), "8" if (cpus, lanes) == (8, "percpu") else lanes.replace("percpu", "16"),
+        rows.append([str(s["zones"]), str(cpus), lanes.replace("percpu", str(cpus)),
                      "full" if full else f"{PART:.0%}", shown(s, "iops" if full else "mean_iops", ".0f", 1000),
                      shown(s, "write_amplification", ".2f") if full else "-",
                      *(shown(s, f"busy_{k}", ".0%") if full else "-" for k in LIMITS),
@@ -172,7 +176,8 @@ def table(found: list[Sample]) -> list[list[str]]:
 
 def draw(found: list[Sample], path: Path) -> None:
     full = [s for s in found if s["load"] == "full"]
-    names = [f"{s['zones']} zones\n{LINES[s['line']][0]} CPUs" + (", 1 lane" if "single" in s["line"] else "") for s in full]
+    names = [f"{s['zones']} zones\n{LINES[s['line']][0]} CPUs{', 1 lane' if 'single' in s['line'] else ''}"
+             for s in full]
     figure, axes = figures.panels(2)
     figures.bars(axes[0], names, [figures.Bars("reached", [s["iops"] / 1000 for s in full]),
                                   *(figures.Bars(f"limit of {k}", [s["iops"] / s[f"busy_{k}"] / 1000 for s in full])
@@ -186,7 +191,7 @@ def draw(found: list[Sample], path: Path) -> None:
 
 
 EXPERIMENT = Experiment(
-    "gc", "A full drive", "How near does GC come to what flash, buses and CPUs allow?", runs, samples, checks, table, draw,
-    by=["zones", "line", "load"],
-    caption="4 KiB random writes on TLC flash of 2 GiB, 25% over-provisioning, as many jobs as CPUs with 8 in flight each. "
+    name="gc", title="A full drive", question="How near does GC come to what flash, buses and CPUs allow?",
+    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("zones", "line", "load"),
+    caption="4 KiB random writes on TLC flash of 2 GiB, 25% over-provisioning, as many jobs as CPUs, 8 in flight each. "
             "Limits: the rate over how busy dies, buses or CPUs were for it. Virtual time.")
