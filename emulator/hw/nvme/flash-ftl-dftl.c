@@ -7,8 +7,9 @@
  * blocks themselves, behind those of the host.  A command waits until the pages
  * that it needs are in the cache; the one that was not used for longest makes
  * way, and is written if it has changed.  What collection moves changes pages
- * too: those that are not in the cache are read and written, all of a victim's
- * at once.  After Gupta et al., DFTL: A Flash Translation Layer Employing
+ * too: those that are not in the cache are read and written, as many as leave
+ * some of what the victim gave back; the others are owed, or small erase blocks
+ * would never gain anything.  After Gupta et al., DFTL: A Flash Translation Layer Employing
  * Demand-based Selective Caching of Page-level Address Mappings, 2009.  A trim
  * costs nothing here.  Called by flash-ftl.c and the core; the owner
  * serialises.
@@ -32,6 +33,8 @@ typedef struct Dftl {
     uint32_t entries;           /* of a page of the map */
     uint32_t pages;
     uint32_t *slot_of;          /* by page: where it is, or FTL_NONE */
+    uint8_t *owed;              /* by page: collection has changed it */
+    uint32_t next_owed;         /* where to look for one */
     Slot slots[];
 } Dftl;
 
@@ -56,7 +59,7 @@ static char *dftl_open(Ftl *ftl)
     uint64_t pages = dftl_own_blocks(ftl);
     size_t slots = ftl->config.map_pages * sizeof(Slot);
     char *why = ftl_page_open(ftl, sizeof(Dftl) + slots +
-                                   pages * sizeof(uint32_t));
+                                   pages * (sizeof(uint32_t) + 1));
     Dftl *dftl;
 
     if (!why) {
@@ -64,6 +67,7 @@ static char *dftl_open(Ftl *ftl)
         dftl->entries = entries_of(ftl);
         dftl->pages = pages;
         dftl->slot_of = (uint32_t *)((char *)(dftl + 1) + slots);
+        dftl->owed = (uint8_t *)(dftl->slot_of + pages);
     }
     return why;
 }
@@ -161,7 +165,9 @@ static bool dftl_fetch(Ftl *ftl, uint64_t lba, bool change)
         }
         dftl->slot_of[page] = slot - dftl->slots;
         slot->page = page;
+        slot->changed = dftl->owed[page];
         slot->used = ++dftl->uses;
+        dftl->owed[page] = false;
         read_page(ftl, slot);
     }
     slot = &dftl->slots[dftl->slot_of[page]];
@@ -173,30 +179,49 @@ static bool dftl_fetch(Ftl *ftl, uint64_t lba, bool change)
     return true;
 }
 
-/* The map's pages of what a job has moved: changed here, or to be moved. */
-static FtlJob *dftl_follow(Ftl *ftl, const FtlJob *done)
+/* What a job has moved changes the map: in the cache, or it is owed. */
+static void owe(Ftl *ftl, const FtlJob *done)
 {
     Dftl *dftl = ftl_page_more(ftl);
-    FtlJob *job = ftl_job();
-    uint8_t *seen = flash_alloc(dftl->pages, 1);
 
-    job->lbas = flash_alloc(done->nr, sizeof(*job->lbas));
-    for (uint32_t i = 0; i < done->nr && done->from != FTL_NONE; i++) {
+    for (uint32_t i = 0; i < done->nr; i++) {
         uint32_t page = done->lbas[i] / dftl->entries;
 
-        if (done->lbas[i] >= ftl->config.logical || seen[page]) {
+        if (done->lbas[i] >= ftl->config.logical) {
             continue;
         }
-        seen[page] = true;
         if (dftl->slot_of[page] != FTL_NONE) {
             dftl->slots[dftl->slot_of[page]].changed = true;
         } else if (ftl->map[ftl->config.logical + page] != FTL_NOWHERE) {
+            dftl->owed[page] = true;
+        }
+    }
+}
+
+/* Pages that are owed move, so that a block of what was gained is left. */
+static FtlJob *dftl_follow(Ftl *ftl, const FtlJob *done)
+{
+    Dftl *dftl = ftl_page_more(ftl);
+    uint32_t most = ftl->cap - done->nr - 1;
+    FtlJob *job;
+
+    if (done->from == FTL_NONE) {
+        return NULL;
+    }
+    owe(ftl, done);
+    job = ftl_job();
+    job->lbas = flash_alloc(most, sizeof(*job->lbas));
+    for (uint32_t i = 0; i < dftl->pages && job->nr < most; i++) {
+        uint32_t page = dftl->next_owed;
+
+        dftl->next_owed = (page + 1) % dftl->pages;
+        if (dftl->owed[page]) {
+            dftl->owed[page] = false;
             job->lbas[job->nr++] = ftl->config.logical + page;
             ftl->stats.map_reads++;
             ftl->stats.map_writes++;
         }
     }
-    free(seen);
     if (!job->nr) {
         free(job->lbas);
         free(job);
@@ -211,7 +236,9 @@ static bool dftl_load(Ftl *ftl)
 
     for (uint32_t i = 0; i < dftl->pages; i++) {
         dftl->slot_of[i] = FTL_NONE;
+        dftl->owed[i] = false;
     }
+    dftl->next_owed = 0;
     for (uint32_t i = 0; i < ftl->config.map_pages; i++) {
         dftl->slots[i] = (Slot) { .page = FTL_NONE };
     }
@@ -222,7 +249,7 @@ static uint64_t dftl_map_bytes(const Ftl *ftl)
 {
     const Dftl *dftl = ftl_page_more(ftl);
 
-    return sizeof(uint32_t) * dftl->pages +
+    return (sizeof(uint32_t) + 1) * dftl->pages +
            (uint64_t)ftl->config.map_pages *
            ftl->dev->media.shape.block_size;
 }

@@ -208,19 +208,27 @@ static void collect(Ftl *ftl, uint32_t group)
 
 /* Users' writes. */
 
+/* GC needs room for a victim's blocks, and for what follows from moving them. */
+static bool scarce(const Ftl *ftl, uint32_t group)
+{
+    return ftl->mapping->follow ? room(ftl, group) <= 2ull * ftl->cap :
+                                  !ftl->groups[group].nr_free;
+}
+
 static uint32_t group_place(Ftl *ftl, uint32_t group)
 {
     uint32_t *open = &((Page *)ftl->own)->groups[group].open[STREAM_USER];
-    uint32_t block;
+    uint32_t block = *open;
 
-    if (*open == FTL_NONE) {
+    if (block == FTL_NONE) {
         if (ftl->groups[group].nr_free > kept_free(ftl, group)) {
-            *open = ftl_take(ftl, group, 0);
+            block = *open = ftl_take(ftl, group, 0);
         }
         collect(ftl, group);
     }
-    block = *open;
-    if (!ftl->groups[group].nr_free) {
+    if (scarce(ftl, group)) {
+        /* a victim may fit by now that did not */
+        collect(ftl, group);
         return FTL_NONE;        /* GC needs what is left */
     }
     if (block != FTL_NONE && ftl_used(ftl, block) + 1 == ftl->cap) {
