@@ -352,6 +352,36 @@ static void test_suspend_with_cache(void **state)
     rig_free(rig);
 }
 
+/* A channel that turns to another of its dies pays for it. */
+static void test_channel_switch(void **state)
+{
+    FlashTuning t = tuning_of(50 * US, 0, 0);
+    Rig *rig;
+
+    (void)state;
+    t.bus = (FlashBus) {
+        .bytes_per_s = bus.bytes_per_s, .switch_ns = 7 * US,
+    };
+    t.cache = false;
+    rig = rig_new(shape_of(1, 2, 1, 4096, 1), t);
+    fill(rig, 0, 0, 4);
+    drain(rig);
+    flash_time_run(&rig->dev.time, 10 * MS);
+    submit(rig, FLASH_CMD_READ, 0, 1, 1);
+    run(rig, 1);                /* die 1 comes next */
+    flash_time_run(&rig->dev.time, 20 * MS);
+    submit(rig, FLASH_CMD_READ, 0, 1, 1);
+    submit(rig, FLASH_CMD_READ, 0, 3, 1);
+    assert_int_equal(run(rig, 1), 20 * MS + 50 * US + XFER);
+    assert_int_equal(run(rig, 1), 20 * MS + 2 * (50 * US + XFER));
+    flash_time_run(&rig->dev.time, 30 * MS);
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    submit(rig, FLASH_CMD_READ, 0, 1, 1);
+    assert_int_equal(run(rig, 1), 30 * MS + 50 * US + XFER + 7 * US);
+    assert_int_equal(run(rig, 1), 30 * MS + 50 * US + 2 * (XFER + 7 * US));
+    rig_free(rig);
+}
+
 /* Writes. */
 
 /* Sustained bandwidth of a device whose buffer is small against the data. */
@@ -1737,6 +1767,7 @@ int main(void)
         cmocka_unit_test(test_beyond_the_data),
         cmocka_unit_test(test_read_overtakes),
         cmocka_unit_test(test_suspend_with_cache),
+        cmocka_unit_test(test_channel_switch),
         cmocka_unit_test(test_write_bandwidth),
         cmocka_unit_test(test_qlc),
         cmocka_unit_test(test_femu),

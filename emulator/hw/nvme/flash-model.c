@@ -155,7 +155,8 @@ bool flash_dev_instant(const FlashDev *dev, uint32_t zone)
     return !(t->delay_read && t->read_ns) &&
            !(t->delay_program && t->program_ns) &&
            !(t->delay_erase && t->erase_ns) &&
-           !(t->delay_transfer && (t->bus.bytes_per_s || t->bus.setup_ns)) &&
+           !(t->delay_transfer && (t->bus.bytes_per_s || t->bus.setup_ns ||
+                                   t->bus.switch_ns)) &&
            !t->service_ns && !dev->fill_head && !dev->issued_head &&
            !dev->wait_head && !dev->jobs && !t->cmd_ns[FLASH_CMD_READ] &&
            !t->cmd_ns[FLASH_CMD_WRITE] && !t->cmd_ns[FLASH_CMD_APPEND] &&

@@ -151,6 +151,10 @@ static void channel_kick(FlashTime *ft, FlashChannel *ch)
     }
     ch->current = queue_take(&ch->queue, NULL);
     ns = flash_xfer_ns(ft, ch->current->bytes);
+    if (ch->last && ch->last != ch->current->die + 1) {
+        ns += ft->bus.switch_ns;
+    }
+    ch->last = ch->current->die + 1;
     ch->busy_ns += ns;
     event_set(ft, ft->now + ns, xfer_end, ch->current, 0);
 }
@@ -431,6 +435,7 @@ void flash_time_clear(FlashTime *ft)
     for (uint32_t i = 0; i < ft->nr_channels; i++) {
         ft->channels[i].queue = (FlashQueue) { 0 };
         ft->channels[i].current = NULL;
+        ft->channels[i].last = 0;
     }
     ft->heap_len = 0;
 }

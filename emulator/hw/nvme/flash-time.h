@@ -80,12 +80,14 @@ typedef struct FlashDie {
 typedef struct FlashChannel {
     FlashQueue queue;
     FlashOp *current;
+    uint32_t last;              /* 1 + the die of the last transfer; 0: none */
     uint64_t busy_ns;
 } FlashChannel;
 
 typedef struct FlashBus {
     uint64_t bytes_per_s;       /* of a channel; 0: transfers take no time */
     uint64_t setup_ns;          /* per transfer */
+    uint64_t switch_ns;         /* ... of another die than the one before */
 } FlashBus;
 
 typedef struct FlashEvent {

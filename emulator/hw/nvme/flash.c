@@ -143,6 +143,8 @@ static const NvmeFlashProp nvme_flash_props[] = {
     LIVE("channel_rate", SIZE, bus.bytes_per_s,
          "bytes a second of a channel; 0: no transfer time"),
     LIVE("channel_setup_ns", U64, bus.setup_ns, "per transfer"),
+    LIVE("channel_switch_ns", U64, bus.switch_ns,
+         "... when the one before was of another die"),
     LIVE("cache", BOOL, cache, "a transfer overlaps the cell array's work"),
     LIVE("read_first", BOOL, read_first,
          "reads overtake waiting programs and erases"),
