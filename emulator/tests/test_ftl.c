@@ -402,13 +402,16 @@ static void choose(void)
     config.cost_benefit = draw(2);
     config.hot_cold = draw(2);
     config.log_blocks = 1 + draw(4);
+    config.log_ways = 1 + draw(config.log_blocks);
+    config.at_once = !draw(4);
     config.map_pages = 1 + draw(4);
     config.logical = ftl_logical(shape.nr_zones * shape.zone_cap,
                                  draw(2) ? 50 : 30);
     shape.ext_size = (config.logical * FTL_TRIM / shape.nr_zones + 8) / 8 * 8;
     tuning = (FlashTuning) {
         .read_ns = 50 * US, .program_ns = 200 * US, .erase_ns = 2000 * US,
-        .bus = { .bytes_per_s = draw(2) ? 100000000 : 0 },
+        .bus = { .bytes_per_s = draw(2) ? 100000000 : 0,
+                 .switch_ns = draw(2) * US },
         .cache = draw(2), .read_first = draw(2), .suspend = !draw(4),
         .delay_read = true, .delay_program = draw(8), .delay_erase = draw(4),
         .delay_transfer = true, .service_ns = draw(2) * US,

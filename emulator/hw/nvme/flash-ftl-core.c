@@ -14,7 +14,7 @@
 typedef struct FtlRun {
     FlashCmd cmd;               /* first: it is freed by its address */
     Ftl *ftl;
-    FtlJob *job;
+    FtlJob *job;                /* that waits for it, or NULL */
     uint32_t first;
 } FtlRun;
 
@@ -126,7 +126,7 @@ static void run_ended(FlashDev *dev, FlashCmd *cmd)
     FtlRun *run = (FtlRun *)cmd;
 
     (void)dev;
-    if (!cmd->status) {
+    if (!cmd->status && run->job) {
         memset(run->job->read + run->first, true, cmd->nlb);
         run->ftl->kick(run->ftl);
     }
@@ -172,7 +172,7 @@ static void job_read(Ftl *ftl, FtlJob *job, uint32_t most)
     run->cmd.nlb = n;
     run->cmd.then = run_ended;
     run->ftl = ftl;
-    run->job = job;
+    run->job = ftl->config.at_once ? NULL : job;
     run->first = job->asked;
     job->asked += n;
     flash_dev_do(ftl->dev, &run->cmd);
@@ -199,6 +199,17 @@ static void job_put(Ftl *ftl, FtlJob *job)
         ftl->stats.moved++;
     }
     ftl_put(ftl, job->dest(ftl, job), lba, ftl->scratch, NULL);
+}
+
+/* FEMU's way: dies are busy for so long, but no write waits for its read. */
+static void job_charge(Ftl *ftl, FtlJob *job)
+{
+    while (job->asked < job->nr) {
+        job_read(ftl, job, job->nr);
+    }
+    while (job->put < job->nr) {
+        job_put(ftl, job);
+    }
 }
 
 static void job_move(Ftl *ftl, FtlJob *job)
@@ -276,7 +287,11 @@ static void job_end(Ftl *ftl, FtlJob *job)
 static void job_pump(Ftl *ftl, FtlJob *job)
 {
     if (job->step == FTL_MOVING) {
-        job_move(ftl, job);
+        if (ftl->config.at_once) {
+            job_charge(ftl, job);
+        } else {
+            job_move(ftl, job);
+        }
         if (job->put < job->nr) {
             return;
         }

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
  * One log block takes writes in order, from the first block of a piece on; the
- * others take all else, one after the other.  When no more are left, the oldest
+ * others take all else, log_ways of them in turn.  When no more are left, the oldest
  * is emptied: each piece that has something in it is merged.  After Lee et al.,
  * A Log Buffer-Based Flash Translation Layer Using Fully-Associative Sector
  * Translation, 2007.  Called by flash-ftl.c and the core; the owner serialises.
@@ -95,17 +95,16 @@ static uint32_t place_in_order(Ftl *ftl, uint64_t lba)
 static uint32_t place_anywhere(Ftl *ftl)
 {
     Fast *fast = ftl->own;
-    uint32_t last = fast->nr ? fast->logs[fast->nr - 1] : FTL_NONE;
+    uint32_t block = ftl_hybrid_way(ftl);
 
-    if (fast->nr <= ftl->config.log_blocks && last != FTL_NONE &&
-        ftl_used(ftl, last) < ftl->cap) {
-        return last;
+    if (block != FTL_NONE) {
+        return block;
     }
     if (fast->nr >= ftl->config.log_blocks) {
         empty_oldest(ftl);
         return FTL_NONE;
     }
-    return fast->logs[fast->nr++] = ftl_hybrid_take(ftl);
+    return fast->logs[fast->nr++] = ftl_hybrid_new_way(ftl);
 }
 
 static uint32_t fast_place(Ftl *ftl, uint64_t lba)

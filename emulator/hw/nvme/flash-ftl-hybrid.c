@@ -30,21 +30,30 @@ char *ftl_hybrid_open(Ftl *ftl, size_t size, uint32_t numbers)
     FtlHybrid *h;
     char *why = NULL;
 
-    if (!ftl->config.log_blocks || need > ftl->nr_blocks) {
-        return asprintf(&why, "%llu data blocks, %u log blocks (at least 1) "
-                        "and %d more do not fit into %u blocks of flash",
+    if (!ftl->config.log_ways ||
+        ftl->config.log_ways > ftl->config.log_blocks) {
+        return asprintf(&why, "%u log blocks in turn, of %u in all: that must "
+                        "be at least 1, and no more than there are",
+                        ftl->config.log_ways, ftl->config.log_blocks) < 0 ?
+               NULL : why;
+    }
+    if (need > ftl->nr_blocks) {
+        return asprintf(&why, "%llu data blocks, %u log blocks and %d more do "
+                        "not fit into %u blocks of flash",
                         (unsigned long long)pieces, ftl->config.log_blocks,
                         ASIDE, ftl->nr_blocks) < 0 ? NULL : why;
     }
-    h = ftl->own = flash_alloc(1, size + (pieces + numbers) * sizeof(*h->data));
+    h = ftl->own = flash_alloc(1, size + (pieces + ftl->config.log_ways +
+                                          numbers) * sizeof(*h->data));
     h->pieces = pieces;
     h->data = (uint32_t *)((char *)h + size);
+    h->ways = h->data + pieces;
     return NULL;
 }
 
 uint32_t *ftl_hybrid_numbers(const Ftl *ftl)
 {
-    return hybrid_of(ftl)->data + hybrid_of(ftl)->pieces;
+    return hybrid_of(ftl)->ways + ftl->config.log_ways;
 }
 
 uint32_t ftl_hybrid_take(Ftl *ftl)
@@ -72,6 +81,33 @@ uint32_t ftl_hybrid_data(Ftl *ftl, uint64_t lba)
     }
     return *data != FTL_NONE && ftl_used(ftl, *data) == lba % ftl->cap ?
            *data : FTL_NONE;
+}
+
+/* The turn of the next way comes with a program unit that is full. */
+static uint32_t next_way(Ftl *ftl, uint32_t block)
+{
+    FtlHybrid *h = hybrid_of(ftl);
+
+    if ((ftl_used(ftl, block) + 1) % ftl->dev->unit_blocks == 0) {
+        h->way = (h->way + 1) % ftl->config.log_ways;
+    }
+    return block;
+}
+
+uint32_t ftl_hybrid_way(Ftl *ftl)
+{
+    uint32_t block = hybrid_of(ftl)->ways[hybrid_of(ftl)->way];
+
+    return block != FTL_NONE && ftl_used(ftl, block) < ftl->cap ?
+           next_way(ftl, block) : FTL_NONE;
+}
+
+uint32_t ftl_hybrid_new_way(Ftl *ftl)
+{
+    FtlHybrid *h = hybrid_of(ftl);
+    uint32_t block = h->ways[h->way] = ftl_hybrid_take(ftl);
+
+    return next_way(ftl, block);
 }
 
 uint32_t ftl_hybrid_piece(const Ftl *ftl, uint32_t block)
@@ -131,11 +167,17 @@ static uint32_t job_dest(Ftl *ftl, FtlJob *job)
 
 void ftl_hybrid_erase(Ftl *ftl, uint32_t block)
 {
+    FtlHybrid *h = hybrid_of(ftl);
     FtlJob *job = ftl_job();
 
+    for (uint32_t i = 0; i < ftl->config.log_ways; i++) {
+        if (h->ways[i] == block) {
+            h->ways[i] = FTL_NONE;
+        }
+    }
     job->victims[0] = block;
     job->ended = job_ended;
-    hybrid_of(ftl)->jobs++;
+    h->jobs++;
     ftl_start(ftl, job);
 }
 
@@ -198,7 +240,10 @@ uint32_t ftl_hybrid_load(Ftl *ftl, uint32_t *logs)
     FtlHybrid *h = hybrid_of(ftl);
     uint32_t n = 0;
 
-    h->jobs = 0;
+    h->jobs = h->way = 0;
+    for (uint32_t i = 0; i < ftl->config.log_ways; i++) {
+        h->ways[i] = FTL_NONE;
+    }
     for (uint32_t i = 0; i < h->pieces; i++) {
         h->data[i] = FTL_NONE;
     }

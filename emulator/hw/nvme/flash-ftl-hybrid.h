@@ -23,6 +23,8 @@
 typedef struct FtlHybrid {
     uint32_t pieces;
     uint32_t *data;             /* by piece: its data block, or FTL_NONE */
+    uint32_t *ways;             /* logs for any block that are written in turn */
+    uint32_t way;               /* ... whose turn it is */
     uint32_t turn;              /* the group that gives the next block */
     uint32_t jobs;              /* under way */
     void (*ended)(Ftl *ftl);    /* one has ended */
@@ -60,6 +62,14 @@ uint32_t ftl_hybrid_take(Ftl *ftl);
  * becomes the data block; FTL_NONE: there is none.
  */
 void ftl_hybrid_merge(Ftl *ftl, uint32_t piece, uint32_t log);
+
+/*
+ * Logs that take any block are log_ways at a time, each for a program unit.
+ * The one whose turn it is, if it has room, or FTL_NONE; then another may take
+ * its place, which is returned.
+ */
+uint32_t ftl_hybrid_way(Ftl *ftl);
+uint32_t ftl_hybrid_new_way(Ftl *ftl);
 
 /* A log block without valid blocks is erased. */
 void ftl_hybrid_erase(Ftl *ftl, uint32_t block);

@@ -3,10 +3,10 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
- * A quarter of the log blocks takes writes in order, each those of one piece.
+ * A fifth of the log blocks takes writes in order, each those of one piece.
  * The others take all else: hot blocks, which were in them already, apart from
- * cold ones, so that whole log blocks go stale and cost no merge.  Of these the
- * one with the least valid blocks is emptied.  After Lee et al., LAST:
+ * cold ones, so that whole log blocks go stale and cost no merge.  Cold ones go
+ * to log_ways of them in turn.  The one with the least valid blocks is emptied.  After Lee et al., LAST:
  * Locality-Aware Sector Translation for NAND Flash Memory-Based Storage
  * Systems, 2008.
  * Called by flash-ftl.c and the core; the owner serialises.
@@ -15,11 +15,9 @@
 #include "flash-ftl-hybrid.h"
 #include "flash-ftl-mappings.h"
 
-enum { COLD, HOT, HEATS };
-
 typedef struct Last {
     FtlHybrid hybrid;
-    uint32_t open[HEATS];       /* logs being written */
+    uint32_t hot;               /* log that hot blocks go to, or FTL_NONE */
     uint32_t victim;            /* log that is being emptied */
     uint32_t nr;
     uint32_t *logs;             /* for writes in any order */
@@ -57,7 +55,7 @@ static char *last_open(Ftl *ftl)
 
 static uint32_t most_in_order(const Ftl *ftl)
 {
-    uint32_t n = ftl->config.log_blocks / 4;
+    uint32_t n = ftl->config.log_blocks / 5;
 
     return n ? n : 1;
 }
@@ -114,10 +112,8 @@ static void empty_victim(Ftl *ftl)
         merge(ftl, piece);
         return;
     }
-    for (int i = 0; i < HEATS; i++) {
-        if (last->open[i] == last->victim) {
-            last->open[i] = FTL_NONE;
-        }
+    if (last->hot == last->victim) {
+        last->hot = FTL_NONE;
     }
     remove_from(last->logs, &last->nr, last->victim);
     last->is_log[last->victim] = false;
@@ -165,18 +161,23 @@ static uint32_t place_anywhere(Ftl *ftl, uint64_t lba)
     Last *last = ftl->own;
     uint64_t place = ftl->map[lba];
     bool hot = place != FTL_NOWHERE && last->is_log[place / ftl->cap];
-    uint32_t *open = &last->open[hot ? HOT : COLD];
+    uint32_t log = hot ? last->hot : ftl_hybrid_way(ftl);
 
-    if (*open != FTL_NONE && ftl_used(ftl, *open) < ftl->cap) {
-        return *open;
+    if (log != FTL_NONE && ftl_used(ftl, log) < ftl->cap) {
+        return log;
     }
     if (last->nr >= most_logs(ftl)) {
         empty_least(ftl);
         return FTL_NONE;
     }
-    *open = last->logs[last->nr++] = ftl_hybrid_take(ftl);
-    last->is_log[*open] = true;
-    return *open;
+    if (hot) {
+        log = last->hot = ftl_hybrid_take(ftl);
+    } else {
+        log = ftl_hybrid_new_way(ftl);
+    }
+    last->logs[last->nr++] = log;
+    last->is_log[log] = true;
+    return log;
 }
 
 static uint32_t last_place(Ftl *ftl, uint64_t lba)
@@ -203,7 +204,7 @@ static bool last_load(Ftl *ftl)
 {
     Last *last = ftl->own;
 
-    last->open[COLD] = last->open[HOT] = last->victim = FTL_NONE;
+    last->hot = last->victim = FTL_NONE;
     last->nr_in_order = 0;
     last->nr = ftl_hybrid_load(ftl, last->logs);
     for (uint32_t i = 0; i < ftl->nr_blocks; i++) {

@@ -26,7 +26,9 @@ typedef struct FtlConfig {
     uint32_t gc_gain;           /* until then a victim gives back 1/gain */
     bool cost_benefit;          /* choose by age too, not the emptiest */
     bool hot_cold;              /* what GC moves has blocks of its own */
+    bool at_once;               /* moves are charged at once, as FEMU does */
     uint32_t log_blocks;        /* of a hybrid mapping */
+    uint32_t log_ways;          /* ... of these, written in turn */
     uint32_t map_pages;         /* of a map on flash: in memory */
 } FtlConfig;
 

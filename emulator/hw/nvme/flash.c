@@ -131,8 +131,12 @@ static const NvmeFlashProp nvme_flash_props[] = {
           "victims by benefit over cost, with their age, not the emptiest"),
     DRIVE("hot_cold", BOOL, ftl_config.hot_cold,
           "what is collected goes to blocks of its own"),
+    DRIVE("gc_at_once", BOOL, ftl_config.at_once,
+          "what is collected is charged to the dies at once, as FEMU does"),
     DRIVE("log_blocks", U32, ftl_config.log_blocks,
           "of a hybrid mapping: log blocks"),
+    DRIVE("log_ways", U32, ftl_config.log_ways,
+          "... of these, written in turn"),
     DRIVE("map_pages", U32, ftl_config.map_pages,
           "of a map on flash: pages of it in memory"),
     LIVE("read_ns", U64, read_ns, "cell read"),
@@ -318,7 +322,7 @@ void nvme_flash_instance_init(NvmeNamespace *ns)
     conf->flash.ftl_config = (FtlConfig) {
         .mapping = g_strdup("page"), .gc_begin = 75, .gc_urgent = 95,
         .gc_gain = 8, .hot_cold = true, .log_blocks = 64,
-        .map_pages = 64,
+        .log_ways = 1, .map_pages = 64,
     };
     t->buffer = 1 * MiB;
     t->delay_read = t->delay_program = true;
