@@ -8,8 +8,8 @@
  * that it needs are in the cache; the one that was not used for longest makes
  * way, and is written if it has changed.  What collection moves changes pages
  * too: those that are not in the cache are read and written, as many as leave
- * some of what the victim gave back; the others are owed, or small erase blocks
- * would never gain anything.  After Gupta et al., DFTL: A Flash Translation Layer Employing
+ * room for the next victim; the others are owed, or small erase blocks would
+ * never gain anything.  After Gupta et al., DFTL: A Flash Translation Layer Employing
  * Demand-based Selective Caching of Page-level Address Mappings, 2009.  A trim
  * costs nothing here.  Called by flash-ftl.c and the core; the owner
  * serialises.
@@ -198,11 +198,16 @@ static void owe(Ftl *ftl, const FtlJob *done)
     }
 }
 
-/* Pages that are owed move, so that a block of what was gained is left. */
+/*
+ * Pages that are owed move: what nobody needs, or all but one block of what the
+ * victim gave back.
+ */
 static FtlJob *dftl_follow(Ftl *ftl, const FtlJob *done)
 {
     Dftl *dftl = ftl_page_more(ftl);
-    uint32_t most = ftl->cap - done->nr - 1;
+    uint64_t gained = ftl->cap - done->nr - 1;
+    uint64_t spare = ftl_page_spare(ftl, done->tag);
+    uint32_t most = gained > spare ? gained : spare;
     FtlJob *job;
 
     if (done->from == FTL_NONE) {
@@ -210,6 +215,7 @@ static FtlJob *dftl_follow(Ftl *ftl, const FtlJob *done)
     }
     owe(ftl, done);
     job = ftl_job();
+    most = most < dftl->pages ? most : dftl->pages;
     job->lbas = flash_alloc(most, sizeof(*job->lbas));
     for (uint32_t i = 0; i < dftl->pages && job->nr < most; i++) {
         uint32_t page = dftl->next_owed;

@@ -14,6 +14,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,10 +23,12 @@
 
 #define RESERVE 2               /* erase blocks of a group that only GC takes */
 
-enum { STREAM_USER, STREAM_GC, STREAMS };
+enum { STREAM_USER, STREAM_GC, STREAM_MAP, STREAMS };
+enum { ROLE_DATA, ROLE_MAP };   /* of erase blocks; a map is not mixed in */
 
 typedef struct PageGroup {
     uint32_t open[STREAMS];     /* erase blocks being written */
+    uint64_t left;              /* room in those that a power loss cut short */
     bool collecting;
 } PageGroup;
 
@@ -58,7 +61,7 @@ char *ftl_page_open(Ftl *ftl, size_t more)
 
     for (uint32_t i = 0; i < ftl->nr_groups; i++) {
         uint32_t n = ftl->groups[i].nr_blocks;
-        uint32_t aside = kept_free(ftl, i) + STREAMS;
+        uint32_t aside = kept_free(ftl, i) + STREAMS - !ftl->mapping->follow;
 
         room += n > aside ? (uint64_t)(n - aside) * ftl->cap : 0;
     }
@@ -100,7 +103,7 @@ static uint64_t score(const Ftl *ftl, const FtlBlock *b)
 static uint64_t room(const Ftl *ftl, uint32_t group)
 {
     const PageGroup *g = &((Page *)ftl->own)->groups[group];
-    uint64_t n = (uint64_t)ftl->groups[group].nr_free * ftl->cap;
+    uint64_t n = (uint64_t)ftl->groups[group].nr_free * ftl->cap + g->left;
 
     for (int i = 0; i < STREAMS; i++) {
         if (g->open[i] != FTL_NONE) {
@@ -118,8 +121,10 @@ static uint32_t pick_victim(const Ftl *ftl, uint32_t group)
 
     for (uint32_t i = group; i < ftl->nr_blocks; i += ftl->nr_groups) {
         const FtlBlock *b = &ftl->blocks[i];
+        uint64_t own = ftl->cap - ftl_used(ftl, i);
 
-        if (b->state == FTL_CLOSED && b->valid < ftl->cap && b->valid <= most &&
+        if (b->state == FTL_CLOSED && b->valid < ftl->cap &&
+            b->valid + own <= most &&
             (best == FTL_NONE || score(ftl, b) > best_score)) {
             best = i;
             best_score = score(ftl, b);
@@ -128,17 +133,49 @@ static uint32_t pick_victim(const Ftl *ftl, uint32_t group)
     return best;
 }
 
-static uint32_t page_dest(Ftl *ftl, FtlJob *job)
+/* A block that was cut short, to go on there, or FTL_NONE. */
+static uint32_t take_left(Ftl *ftl, uint32_t group)
 {
-    PageGroup *g = &((Page *)ftl->own)->groups[job->tag];
-    uint32_t *open = &g->open[ftl->config.hot_cold ? STREAM_GC : STREAM_USER];
-    uint32_t block;
+    PageGroup *g = &((Page *)ftl->own)->groups[group];
+
+    for (uint32_t i = group; g->left && i < ftl->nr_blocks;
+         i += ftl->nr_groups) {
+        if (ftl->blocks[i].state == FTL_CLOSED && ftl_used(ftl, i) < ftl->cap) {
+            ftl->blocks[i].state = FTL_OPEN;
+            g->left -= ftl->cap - ftl_used(ftl, i);
+            return i;
+        }
+    }
+    return FTL_NONE;
+}
+
+/* The erase block that the stream is written to, if there can be one. */
+static uint32_t *stream_open(Ftl *ftl, uint32_t group, int stream)
+{
+    uint32_t *open = &((Page *)ftl->own)->groups[group].open[stream];
 
     if (*open == FTL_NONE) {
-        *open = ftl_take(ftl, job->tag, 0);
+        *open = ftl_take(ftl, group, stream == STREAM_MAP ? ROLE_MAP :
+                                                            ROLE_DATA);
     }
     if (*open == FTL_NONE) {
-        open = &g->open[STREAM_USER];
+        *open = take_left(ftl, group);
+    }
+    return open;
+}
+
+static uint32_t page_dest(Ftl *ftl, FtlJob *job)
+{
+    bool map = job->from == FTL_NONE ||
+               ftl->blocks[job->from].role == ROLE_MAP;
+    uint32_t *open = stream_open(ftl, job->tag, map ? STREAM_MAP :
+                                 ftl->config.hot_cold ? STREAM_GC :
+                                                        STREAM_USER);
+    uint32_t block;
+
+    for (int i = 0; *open == FTL_NONE; i++) {
+        assert(i < STREAMS);    /* a victim's blocks have room somewhere */
+        open = &((Page *)ftl->own)->groups[job->tag].open[i];
     }
     block = *open;
     if (ftl_used(ftl, block) + 1 == ftl->cap) {
@@ -197,6 +234,9 @@ static void collect(Ftl *ftl, uint32_t group)
             job->lbas[job->nr++] = lba;
         }
     }
+    if (ftl_used(ftl, victim) < ftl->cap) {
+        g->left -= ftl->cap - ftl_used(ftl, victim);
+    }
     job->from = job->victims[0] = victim;
     job->tag = group;
     job->dest = page_dest;
@@ -209,20 +249,27 @@ static void collect(Ftl *ftl, uint32_t group)
 /* Users' writes. */
 
 /* GC needs room for a victim's blocks, and for what follows from moving them. */
+uint64_t ftl_page_spare(const Ftl *ftl, uint32_t group)
+{
+    uint64_t have = room(ftl, group), need = 2ull * ftl->cap;
+
+    return have > need ? have - need : 0;
+}
+
 static bool scarce(const Ftl *ftl, uint32_t group)
 {
-    return ftl->mapping->follow ? room(ftl, group) <= 2ull * ftl->cap :
+    return ftl->mapping->follow ? !ftl_page_spare(ftl, group) :
                                   !ftl->groups[group].nr_free;
 }
 
-static uint32_t group_place(Ftl *ftl, uint32_t group)
+static uint32_t group_place(Ftl *ftl, uint32_t group, int stream)
 {
-    uint32_t *open = &((Page *)ftl->own)->groups[group].open[STREAM_USER];
+    uint32_t *open = &((Page *)ftl->own)->groups[group].open[stream];
     uint32_t block = *open;
 
     if (block == FTL_NONE) {
         if (ftl->groups[group].nr_free > kept_free(ftl, group)) {
-            block = *open = ftl_take(ftl, group, 0);
+            block = *stream_open(ftl, group, stream);
         }
         collect(ftl, group);
     }
@@ -239,11 +286,11 @@ static uint32_t group_place(Ftl *ftl, uint32_t group)
 
 uint32_t ftl_page_place(Ftl *ftl, uint64_t lba)
 {
+    int stream = lba < ftl->config.logical ? STREAM_USER : STREAM_MAP;
     Page *page = ftl->own;
 
-    (void)lba;
     for (uint32_t i = 0; i < ftl->nr_groups; i++) {
-        uint32_t block = group_place(ftl, page->turn);
+        uint32_t block = group_place(ftl, page->turn, stream);
 
         if (block == FTL_NONE ||
             (ftl_used(ftl, block) + 1) % ftl->dev->unit_blocks == 0) {
@@ -256,24 +303,30 @@ uint32_t ftl_page_place(Ftl *ftl, uint64_t lba)
     return FTL_NONE;
 }
 
-/* Blocks that were being written go on; what there is more is collected. */
+/* Blocks that were being written go on; what there is more waits for GC. */
 bool ftl_page_load(Ftl *ftl)
 {
     Page *page = ftl->own;
 
     page->turn = 0;
     for (uint32_t i = 0; i < ftl->nr_groups; i++) {
-        page->groups[i] = (PageGroup) { .open = { FTL_NONE, FTL_NONE } };
+        page->groups[i] = (PageGroup) {
+            .open = { FTL_NONE, FTL_NONE, FTL_NONE },
+        };
     }
     for (uint32_t i = 0; i < ftl->nr_blocks; i++) {
         PageGroup *g = &page->groups[i % ftl->nr_groups];
-        int stream = g->open[STREAM_USER] == FTL_NONE ? STREAM_USER : STREAM_GC;
+        int stream = ftl->blocks[i].role == ROLE_MAP ? STREAM_MAP :
+                     g->open[STREAM_USER] == FTL_NONE ? STREAM_USER :
+                                                        STREAM_GC;
 
         if (ftl->blocks[i].state == FTL_CLOSED && ftl_used(ftl, i) < ftl->cap &&
             g->open[stream] == FTL_NONE &&
-            (stream == STREAM_USER || ftl->config.hot_cold)) {
+            (stream != STREAM_GC || ftl->config.hot_cold)) {
             g->open[stream] = i;
             ftl->blocks[i].state = FTL_OPEN;
+        } else if (ftl->blocks[i].state == FTL_CLOSED) {
+            g->left += ftl->cap - ftl_used(ftl, i);
         }
     }
     for (uint32_t i = 0; i < ftl->nr_groups; i++) {

@@ -17,4 +17,7 @@ void *ftl_page_more(const Ftl *ftl);
 bool ftl_page_load(Ftl *ftl);
 uint32_t ftl_page_place(Ftl *ftl, uint64_t lba);
 
+/* Blocks that can be written to a group beyond what GC needs. */
+uint64_t ftl_page_spare(const Ftl *ftl, uint32_t group);
+
 #endif
