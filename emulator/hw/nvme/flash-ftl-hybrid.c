@@ -102,6 +102,18 @@ uint32_t ftl_hybrid_way(Ftl *ftl)
            next_way(ftl, block) : FTL_NONE;
 }
 
+bool ftl_hybrid_is_way(const Ftl *ftl, uint32_t block)
+{
+    const FtlHybrid *h = hybrid_of(ftl);
+
+    for (uint32_t i = 0; i < ftl->config.log_ways; i++) {
+        if (h->ways[i] == block && ftl_used(ftl, block) < ftl->cap) {
+            return true;
+        }
+    }
+    return false;
+}
+
 uint32_t ftl_hybrid_new_way(Ftl *ftl)
 {
     FtlHybrid *h = hybrid_of(ftl);

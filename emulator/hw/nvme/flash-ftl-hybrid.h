@@ -70,6 +70,7 @@ void ftl_hybrid_merge(Ftl *ftl, uint32_t piece, uint32_t log);
  */
 uint32_t ftl_hybrid_way(Ftl *ftl);
 uint32_t ftl_hybrid_new_way(Ftl *ftl);
+bool ftl_hybrid_is_way(const Ftl *ftl, uint32_t block);
 
 /* A log block without valid blocks is erased. */
 void ftl_hybrid_erase(Ftl *ftl, uint32_t block);

@@ -121,15 +121,28 @@ static void empty_victim(Ftl *ftl)
     last->victim = FTL_NONE;
 }
 
+static bool is_open(const Ftl *ftl, uint32_t log)
+{
+    const Last *last = ftl->own;
+
+    return (log == last->hot && ftl_used(ftl, log) < ftl->cap) ||
+           ftl_hybrid_is_way(ftl, log);
+}
+
+/* One that is being written has little in it, but comes last. */
 static void empty_least(Ftl *ftl)
 {
     Last *last = ftl->own;
 
-    last->victim = last->logs[0];
-    for (uint32_t i = 1; i < last->nr; i++) {
-        if (ftl->blocks[last->logs[i]].valid <
-            ftl->blocks[last->victim].valid) {
-            last->victim = last->logs[i];
+    last->victim = FTL_NONE;
+    for (uint32_t i = 0; i < last->nr; i++) {
+        uint32_t log = last->logs[i];
+
+        if (last->victim == FTL_NONE ||
+            (is_open(ftl, log) == is_open(ftl, last->victim) ?
+             ftl->blocks[log].valid < ftl->blocks[last->victim].valid :
+             is_open(ftl, last->victim))) {
+            last->victim = log;
         }
     }
     empty_victim(ftl);
