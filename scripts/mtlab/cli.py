@@ -15,6 +15,7 @@ from . import (
     emulator,
     experiments,
     failure,
+    firmware,
     guest,
     house,
     kernels,
@@ -196,6 +197,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_commands(commands)
     house.add_commands(commands)
     simulate.add_commands(commands)
+    firmware.add_command(commands)
     return parser
 
 

@@ -27,9 +27,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from . import accel, debian, emulator, guest, kernels, machine, pool, results, target
+from . import accel, debian, emulator, firmware, guest, kernels, machine, pool, results, target
 from .base import BUILD, ROOT, LabError, guests_at_once, output, say, terminal, write_file
-from .options import Options
+from .options import MODEL, Options
 from .qemu import SEED
 from .results import Result
 
@@ -45,7 +45,10 @@ Sample = dict[str, Any]                 # flat: names to numbers and short strin
 
 @dataclass(frozen=True)
 class Run:
-    """One boot of a guest: a script for bash and what it needs; it writes files to be pulled."""
+    """One boot of a guest: a script for bash and what it needs; it writes files to be pulled.
+
+    Where the clock is MODEL: no guest, but drives, a line each (firmware.py); a file for each is pulled.
+    """
 
     name: str
     script: str
@@ -190,7 +193,7 @@ def _commit() -> str:
 
 
 def _provenance(runs: Sequence[Run], booted: Mapping[str, Result]) -> dict[str, Any]:
-    release = {r.options.kernel: kernels.get(r.options.kernel).release for r in runs}
+    release = {r.options.kernel: kernels.get(r.options.kernel).release for r in runs if r.options.clock != MODEL}
     fio = subprocess.run(["fio", "--version"], capture_output=True, text=True).stdout.strip()
     qemu = output([emulator.build(), "--version"]).splitlines()[0]
     settings = {r.name: {k: v for k, v in asdict(r.options).items() if k in
@@ -205,6 +208,8 @@ def _provenance(runs: Sequence[Run], booted: Mapping[str, Result]) -> dict[str, 
 
 def _boot(run: Run, seed: int, fresh: bool) -> Result:
     """One seed of a run. In virtual time it is a function of its inputs: one that ran before is not run again."""
+    if run.options.clock == MODEL:
+        return firmware.run(run.script, seed, fresh)
     virtual = run.options.clock == "virtual"
     options = replace(run.options, pull=run.pull, recall=virtual and not fresh)
     result = machine.run(run.seeded(seed), options, accel="tcg" if virtual else accel.choose())
@@ -219,7 +224,7 @@ def _build_first(runs: Iterable[Run]) -> dict[str, str]:
 
     Returns which kernels cannot be had, and why: it is their experiments' loss alone.
     """
-    names = sorted({r.options.kernel for r in runs})
+    names = sorted({r.options.kernel for r in runs if r.options.clock != MODEL})
     missing = {}
     with ThreadPoolExecutor(1) as beside:
         building = beside.submit(emulator.build)
@@ -285,8 +290,9 @@ def run(experiments: Iterable[Experiment], quick: bool, done: Callable[[Experime
             for seed in range(run.seeds):
                 name = one.job_name(run, seed)
                 of[name] = one, run.key(seed)
-                jobs[run.options.clock].append(pool.Job(name, functools.partial(work, one, run, seed),
-                                                        known.get(name, run.seconds)))
+                clock = "wall" if run.options.clock == "wall" else "virtual"
+                jobs[clock].append(pool.Job(name, functools.partial(work, one, run, seed),
+                                            known.get(name, run.seconds)))
 
     def ended(job: pool.Job[Result | None], future: "Future[Result | None]", left: str) -> None:
         one, key = of[job.name]

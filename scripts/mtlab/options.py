@@ -12,6 +12,7 @@ PROFILES = ROOT / "emulator/profiles"
 STOCK = "stock"
 NONE = "none"
 NAMESPACE = "/dev/nvme0n1"
+MODEL = "model"             # a clock: no guest, the model of flash by itself (firmware.py)
 
 
 @dataclass

@@ -68,7 +68,7 @@ static void clear(FlashMedia *m, uint32_t zone, uint64_t block, uint64_t nlb)
     flash_media_mark(m, lba, nlb, false);
 }
 
-/* The kernel writes a mapping back as it finds it: in the order of our stores. */
+/* The kernel writes a mapping back as it finds it: in order of our stores. */
 static void publish(FlashImageZone *z, uint64_t was)
 {
     __atomic_store_n(&z->was, was, __ATOMIC_RELEASE);

@@ -9,10 +9,10 @@
  * way, and is written if it has changed.  What collection moves changes pages
  * too: those that are not in the cache are read and written, as many as leave
  * room for the next victim; the others are owed, or small erase blocks would
- * never gain anything.  After Gupta et al., DFTL: A Flash Translation Layer Employing
- * Demand-based Selective Caching of Page-level Address Mappings, 2009.  A trim
- * costs nothing here.  Called by flash-ftl.c and the core; the owner
- * serialises.
+ * never gain anything.  After Gupta et al., DFTL: A Flash Translation Layer
+ * Employing Demand-based Selective Caching of Page-level Address Mappings,
+ * 2009.  A trim costs nothing here.  Called by flash-ftl.c and the core; the
+ * owner serialises.
  */
 
 #include <stdlib.h>

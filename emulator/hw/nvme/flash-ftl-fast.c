@@ -4,10 +4,11 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
  * One log block takes writes in order, from the first block of a piece on; the
- * others take all else, log_ways of them in turn.  When no more are left, the oldest
- * is emptied: each piece that has something in it is merged.  After Lee et al.,
- * A Log Buffer-Based Flash Translation Layer Using Fully-Associative Sector
- * Translation, 2007.  Called by flash-ftl.c and the core; the owner serialises.
+ * others take all else, log_ways of them in turn.  When no more are left, the
+ * oldest is emptied: each piece that has something in it is merged.  After Lee
+ * et al., A Log Buffer-Based Flash Translation Layer Using Fully-Associative
+ * Sector Translation, 2007.  Called by flash-ftl.c and the core; the owner
+ * serialises.
  */
 
 #include "flash-ftl-hybrid.h"

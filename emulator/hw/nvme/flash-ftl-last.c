@@ -6,10 +6,10 @@
  * A fifth of the log blocks takes writes in order, each those of one piece.
  * The others take all else: hot blocks, which were in them already, apart from
  * cold ones, so that whole log blocks go stale and cost no merge.  Cold ones go
- * to log_ways of them in turn.  The one with the least valid blocks is emptied.  After Lee et al., LAST:
- * Locality-Aware Sector Translation for NAND Flash Memory-Based Storage
- * Systems, 2008.
- * Called by flash-ftl.c and the core; the owner serialises.
+ * to log_ways of them in turn.  The one with the least valid blocks is emptied.
+ * After Lee et al., LAST: Locality-Aware Sector Translation for NAND Flash
+ * Memory-Based Storage Systems, 2008.  Called by flash-ftl.c and the core; the
+ * owner serialises.
  */
 
 #include "flash-ftl-hybrid.h"

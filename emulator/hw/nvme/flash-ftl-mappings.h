@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
- * One file each, which includes this; flash-ftl.c lists them.
+ * One file each, which includes this, and one line here.
  */
 
 #ifndef HW_NVME_FLASH_FTL_MAPPINGS_H
@@ -11,10 +11,16 @@
 
 #include "flash-ftl-core.h"
 
-extern const FtlMapping ftl_page;
-extern const FtlMapping ftl_dftl;
-extern const FtlMapping ftl_bast;
-extern const FtlMapping ftl_fast;
-extern const FtlMapping ftl_last;
+#define FTL_MAPPINGS(each)      \
+    each(ftl_page)              \
+    each(ftl_dftl)              \
+    each(ftl_bast)              \
+    each(ftl_fast)              \
+    each(ftl_last)
+
+#define FTL_DECLARE(mapping)    \
+extern const FtlMapping mapping;
+
+FTL_MAPPINGS(FTL_DECLARE)
 
 #endif

@@ -248,7 +248,7 @@ static void collect(Ftl *ftl, uint32_t group)
 
 /* Users' writes. */
 
-/* GC needs room for a victim's blocks, and for what follows from moving them. */
+/* GC needs room for a victim's blocks, and for what follows from them. */
 uint64_t ftl_page_spare(const Ftl *ftl, uint32_t group)
 {
     uint64_t have = room(ftl, group), need = 2ull * ftl->cap;

@@ -19,14 +19,6 @@
 #include "flash-ftl.h"
 #include "flash-ftl-mappings.h"
 
-static const FtlMapping *const mappings[] = {
-    &ftl_page,
-    &ftl_dftl,
-    &ftl_bast,
-    &ftl_fast,
-    &ftl_last,
-};
-
 /* Parts of the host's commands. */
 
 static void part_ended(FlashDev *dev, FlashCmd *cmd)
@@ -281,11 +273,12 @@ uint64_t ftl_logical(uint64_t blocks, uint32_t spare)
 
 static const FtlMapping *mapping_of(const char *name)
 {
-    for (size_t i = 0; i < sizeof(mappings) / sizeof(mappings[0]); i++) {
-        if (!strcmp(mappings[i]->name, name)) {
-            return mappings[i];
-        }
+#define IS_IT(mapping)                          \
+    if (!strcmp((mapping).name, name)) {        \
+        return &(mapping);                      \
     }
+
+    FTL_MAPPINGS(IS_IT)
     return NULL;
 }
 
