@@ -7,7 +7,8 @@ the dies: a zone of Z bytes takes Z / B to program and the erase's time besides,
 
 The source lets fio reset zones when 90% of the device is written (zone_reset_frequency=1). From then on fio
 resets the zone of each write, full or not; on a drive with a write buffer most of that data is dropped before
-it is programmed, and what is measured is no longer the flash.
+it is programmed, and what is measured is no longer the flash. So the source's very job has a run of its own, on a drive
+without buffer, at a quarter of its time and of FEMU's 4 GiB.
 """
 
 from collections.abc import Mapping
@@ -28,6 +29,9 @@ PACE = 5 * MIB                                  # a second and writer
 START = {"raw": 0.4, "ftl": 0.6, "paced": 0.5}               # of the run: by then all is written, and some of it twice
 RUNTIME = {"raw": (25, 7), "ftl": (25, 10), "paced": (12, 8)}      # seconds; the second: quick
 PERCENTILES = ("mean_us", "p50_us", "p99_us", "p99.9_us")
+EXACT, EXACT_SCALE = "exact", 4
+SOURCE = {"without": (655.66, 81.96, 27.309, 0.259, 1115.685, 1568.670),    # IOPS, MiB/s, mean and percentiles in ms
+          "with": (654.14, 81.77, 139.355, 0.050, 4278.190, 6006.243)}
 
 
 def _zone(line: str, quick: bool) -> int:
@@ -53,8 +57,21 @@ def _script(line: str, quick: bool) -> str:
     return "\n".join([*lines, fio.command("fio.json", **where, **common), "dmsetup status ftl", "mtftl close ftl"])
 
 
+def _exact(quick: bool) -> list[Run]:
+    """The source's job, word for word but for its time."""
+    job = fio.command("fio.json", filename="/dev/nvme0n1", ioengine="io_uring", zonemode="zbd", rw="write", bs=BLOCK,
+                      iodepth=DEPTH, numjobs=JOBS, max_open_zones=JOBS, zone_reset_frequency="1.0",
+                      zone_reset_threshold="0.9", time_based=True, runtime=180 // EXACT_SCALE)
+    device = {"flash.size": f"{4096 * MIB // EXACT_SCALE}", "zoned.zone_size": f"{ZONE}",
+              "zoned.zone_capacity": f"{ZONE}", "flash.buffer": "0"}
+    return [] if quick else [
+        Run(f"{EXACT}-{delay}", job, Options(clock="virtual", cpus=2, profile="qlc", timeout=1800, module=False,
+                                             device={**device, "flash.delay_erase": switch}), ("*.json",))
+        for delay, switch in DELAYS.items()]
+
+
 def runs(quick: bool) -> list[Run]:
-    found = []
+    found = _exact(quick)
     for line in TARGETS:
         zone = _zone(line, quick)
         size = (JOBS + 1) * zone if line == "raw" else (1024 if line == "ftl" and not quick else 512) * MIB
@@ -71,6 +88,9 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     found = []
     for name, outputs in sorted(files.items()):
         line, delay = name.split("-")
+        if line == EXACT:
+            found.append({"target": line, "erase delay": delay, **fio.sample(outputs["fio.json"], "write")})
+            continue
         seconds = fio.seconds(outputs["fio.json"])
         measured = fio.logged(outputs, "write", START[line] * seconds, seconds, BLOCK)
         found.append({"target": line, "erase delay": delay, **measured})
@@ -81,12 +101,31 @@ def _of(found: list[Sample], line: str, delay: str) -> Sample:
     return next(s for s in found if (s["target"], s["erase delay"]) == (line, delay))
 
 
+def _exact_checks(found: list[Sample], quick: bool) -> list[Check]:
+    if quick:
+        return []
+    without, with_delay = (_of(found, EXACT, delay) for delay in DELAYS)
+    filled = 0.9 * 4096 * MIB / EXACT_SCALE / CEILING / (180 / EXACT_SCALE)     # of the run, in order
+    slowed = PROGRAM_S / (PROGRAM_S + ERASE_S)      # an erase for each program of a die
+    return [
+        within("the source's job: bandwidth without delay (MiB/s)", without["bytes_per_s"] / MIB, SOURCE["without"][1],
+               0.05, "ten writers keep eight dies programming, also when each waits for its own write"),
+        within("the source's job: bandwidth with delay over without",
+               with_delay["bytes_per_s"] / without["bytes_per_s"], filled + (1 - filled) * slowed, 0.05,
+               "from 90% on each write of 128 KiB, a program of one die, is followed by an erase of it"),
+        *(Check(f"the source's job, {delay} delay: requests in flight (Little's law)",
+                s["iops"] * s["mean_us"] / 1e6, JOBS, JOBS * DEPTH,
+                "between one for each job, which waits before it resets, and its whole queue; FEMU's were 18 and 91")
+          for delay, s in (("without", without), ("with", with_delay))),
+    ]
+
+
 def checks(found: list[Sample], quick: bool) -> list[Check]:
     raw, raw_delay = (_of(found, "raw", delay) for delay in DELAYS)
     ftl, ftl_delay = (_of(found, "ftl", delay) for delay in DELAYS)
     paced, paced_delay = (_of(found, "paced", delay) for delay in DELAYS)
     predicted = 1 / (1 + ERASE_S * CEILING / _zone("raw", quick))
-    return [
+    return _exact_checks(found, quick) + [
         within("raw: bandwidth without delay (MiB/s)", raw["bytes_per_s"] / MIB, CEILING / MIB, 0.01,
                "16 planes x 64 KiB / 12.196 ms: nothing but programs takes time that counts"),
         within("raw: bandwidth with delay over without", raw_delay["bytes_per_s"] / raw["bytes_per_s"], predicted, 0.01,
@@ -115,6 +154,11 @@ def table(found: list[Sample]) -> list[list[str]]:
         for delay in DELAYS:
             s = _of(found, line, delay)
             rows.append([label, delay, f"{s['iops']:.2f}", f"{s['bytes_per_s'] / MIB:.2f}",
+                         *(f"{s[p] / 1000:.1f}" for p in PERCENTILES)])
+    for delay, (iops, mib, *latencies) in SOURCE.items():
+        rows.append(["FEMU's own figures", delay, f"{iops:.2f}", f"{mib:.2f}", *(f"{ms:.1f}" for ms in latencies)])
+        for s in (s for s in found if (s["target"], s["erase delay"]) == (EXACT, delay)):
+            rows.append(["the same job here", delay, f"{s['iops']:.2f}", f"{s['bytes_per_s'] / MIB:.2f}",
                          *(f"{s[p] / 1000:.1f}" for p in PERCENTILES)])
     return rows
 
