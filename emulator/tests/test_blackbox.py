@@ -137,15 +137,18 @@ def test_verified(lab_run, mapping: str) -> None:
     assert result.status == 0, result.output + result.console
 
 
-def test_clean_restart(lab_run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("make,check", [("mkfs.ext4 -q", "e2fsck -f -n"), ("mkfs.xfs -q", "xfs_repair -n")],
+                         ids=["ext4", "XFS"])
+def test_clean_restart(lab_run, tmp_path: Path, make: str, check: str) -> None:
     """Two guests, one drive: what the first left, the second finds."""
     media = tmp_path / "media"
-    first = lab_run("set -e; mkfs.ext4 -q /dev/nvme0n1; mount /dev/nvme0n1 /mnt\n"
+    large = DEVICE | {"flash.size": "384M"}         # XFS takes no less than 300 MiB
+    first = lab_run(f"set -e; {make} /dev/nvme0n1; mount /dev/nvme0n1 /mnt\n"
                     "head -c 9000000 /dev/urandom >/mnt/file; sha256sum /mnt/file >/mnt/sum; umount /mnt",
-                    profile="dram", device=DEVICE, media=media, **LOCKSTEP)
+                    profile="dram", device=large, media=media, **LOCKSTEP)
     assert first.status == 0, first.output
-    second = lab_run("set -e; e2fsck -f -n /dev/nvme0n1 >/dev/null; mount /dev/nvme0n1 /mnt\n"
-                     "sha256sum -c -s /mnt/sum", profile="dram", device=DEVICE, media=media, **LOCKSTEP)
+    second = lab_run(f"set -e; {check} /dev/nvme0n1 >/dev/null; mount /dev/nvme0n1 /mnt\n"
+                     "sha256sum -c -s /mnt/sum", profile="dram", device=large, media=media, **LOCKSTEP)
     assert second.status == 0, second.output
 
 

@@ -57,6 +57,8 @@ DEVICES = {
     "mtftl": Device("dm-mtftl on the flash model", "tlc", {"flash.size": f"{PLAIN_SIZE}M"}, PLAIN_SIZE,
                     "/dev/mapper/ftl",
                     f"mtftl format --force {NAMESPACE} && mtftl open {NAMESPACE} ftl", True),
+    "box": Device("black box of the flash model", "tlc", FLASH | {
+        "zoned": "off", "flash.personality": "blackbox", "flash.spare": "15", "flash.block_pages": "64"}, ZONED_SIZE),
 }
 
 
@@ -222,6 +224,7 @@ SUITES = {
     "fio-zbd": Suite("fio's tests of zoned devices", ("stock", "raw"), _fio, _fio_tests, _fio_script, _fio_parse),
     "blktests-zoned": _blktests(("stock", "raw"), ("zbd", "block", "nvme")),
     "blktests": _blktests(("plain", "mtftl"), ("block", "dm")),
+    "blktests-box": _blktests(("plain", "box"), ("block", "nvme")),
     **{f"xfstests-{fs}": Suite(
         f"xfstests on {fs}, the first of group quick", ("plain", "mtftl"),
         _built("xfstests", "git://git.kernel.org/pub/scm/fs/xfs/xfstests-dev.git", _xfstests_make),
