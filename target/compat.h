@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The only place that knows kernel versions: 6.1, 6.12 and 7.3 are supported.
+ * The only place that knows kernel versions, with meta.h: 6.1, 6.12 and 7.3 are supported.
  */
 #ifndef MTFTL_COMPAT_H
 #define MTFTL_COMPAT_H

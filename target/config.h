@@ -22,6 +22,8 @@ struct mtftl_config {
 	u64 logical_blocks;
 	u32 seed;
 	u32 unit_max;		/* payload of the largest unit */
+	u32 meta_size;		/* bytes of metadata of each block that we may use; 0: none */
+	u32 head;		/* blocks of a header of user data: 1, or 0 as that is metadata */
 
 	/* Of the table. */
 	u32 nr_lanes;
@@ -41,5 +43,11 @@ struct mtftl_config {
 	u32 turn;		/* zones that hold as much as the device: see policy.h */
 	u64 log_limit;		/* numbers drawn between two checkpoints */
 };
+
+/* Blocks at the end of a zone that its footer and tail take at most. */
+static inline u32 mtftl_footer_blocks(const struct mtftl_config *config)
+{
+	return mtftl_footer_reserve(config->capacity, !config->head);
+}
 
 #endif

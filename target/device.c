@@ -6,6 +6,8 @@
 
 #include <linux/slab.h>
 
+#include "meta.h"
+
 #define NR_COUNTERS	(sizeof(struct mtftl_cpu_stats) / sizeof(u64))
 
 int mtftl_device_open(struct mtftl *ftl, struct dm_target *ti, const char *path)
@@ -143,9 +145,9 @@ void mtftl_give_back(struct bio *bio)
 
 /* I/O */
 
-/* For what is not in the hot path. @data is from the page allocator. */
-int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr)
+static int rw(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr, void *oob)
 {
+	struct mtftl_meta meta;
 	struct bio_vec vec;
 	struct bio bio;
 	int r;
@@ -153,6 +155,8 @@ int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *da
 	bio_init(&bio, ftl->device->bdev, &vec, 1, opf);
 	bio.bi_iter.bi_sector = sector;
 	__bio_add_page(&bio, virt_to_page(data), nr << SECTOR_SHIFT, offset_in_page(data));
+	if (op_is_write(opf) || oob)
+		mtftl_meta_attach(&ftl->config, &bio, &meta, oob);
 	if (op_is_write(opf))
 		mtftl_count(ftl, sent, 1);
 	r = submit_bio_wait(&bio);
@@ -160,8 +164,23 @@ int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *da
 		mtftl_count(ftl, taken, 1);
 	if (op_is_write(opf))
 		mtftl_count(ftl, landed, 1);
+	if (op_is_write(opf) || oob)
+		mtftl_meta_detach(&bio);
 	bio_uninit(&bio);
 	return r;
+}
+
+/* For what is not in the hot path. @data is from the page allocator. */
+int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr)
+{
+	return rw(ftl, opf, sector, data, nr, NULL);
+}
+
+/* With the blocks' metadata. @oob: within a page. */
+int mtftl_read_oob(struct mtftl *ftl, u32 page, void *data, u32 nr_blocks, void *oob)
+{
+	return rw(ftl, REQ_OP_READ, mtftl_page_sector(page), data, nr_blocks * MTFTL_BLOCK_SECTORS,
+		  oob);
 }
 
 int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr_blocks)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The drive below: its geometry in pages, synchronous I/O, who reads from it, whether it may be
- * written to, and the counters of all that is done with it.
+ * The drive below: geometry in pages, synchronous I/O, readers, whether it may be written to, counters.
  *
  * read_only, paused and giving_back are flags that anybody may look at; they are set here only.
  * Counters are per CPU and only ever added to. mtftl_set_read_only() may be called in any context,
@@ -113,6 +112,7 @@ static inline bool mtftl_medium_says(int error)
 
 int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr);
 int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr_blocks);
+int mtftl_read_oob(struct mtftl *ftl, u32 page, void *data, u32 nr_blocks, void *oob);
 int mtftl_zone_mgmt(struct mtftl *ftl, u32 zone, enum req_op op);
 bool mtftl_zone_is_offline(struct mtftl *ftl, u32 zone);
 bool mtftl_device_answers(struct mtftl *ftl, void *block);

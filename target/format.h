@@ -7,7 +7,9 @@
  *
  *   zones 0, 1   superblock log: struct mtftl_sb records, one a block, the
  *                highest generation that verifies is the valid one
- *   other zones  units, back to back: a header block, then its payload blocks
+ *   other zones  units, back to back: a header block, then its payload blocks; or, where
+ *                the superblock says so, data without a header, and a struct mtftl_oob
+ *                in the metadata of each block
  *
  * Numbers (seq) are drawn from one counter. For any logical block the durable
  * unit or range record with the highest number tells where its newest data is.
@@ -30,6 +32,9 @@
 #define MTFTL_SB_CLEAN		0x0001	/* the checkpoint is all there is to read */
 #define MTFTL_SB_READONLY	0x0002	/* out of good zones: mounts read-only */
 
+/* Features that a reader must know. */
+#define MTFTL_SB_OOB		0x0001	/* DATA and GC units have no header: struct mtftl_oob */
+
 #define MTFTL_SB_MAX_CKPT_ZONES	256
 #define MTFTL_GC_RESERVE_ZONES	4u	/* never counted as space for users */
 /* Units of a checkpoint or footer stream, but its last, hold at least so many blocks. */
@@ -43,7 +48,7 @@ struct mtftl_sb {
 	__u8   uuid[16];		/*  16: with the key, seeds every other checksum */
 	__le64 generation;		/*  32: one more with every record */
 	__le64 compat;			/*  40: features that an old reader may ignore */
-	__le64 incompat;		/*  48: features that it must know */
+	__le64 incompat;		/*  48: features that it must know: MTFTL_SB_OOB */
 	__le64 logical_blocks;		/*  56: size of the exported device */
 	__le32 nr_zones;		/*  64 */
 	__le32 zone_blocks;		/*  68: distance between zone starts */
@@ -99,6 +104,23 @@ struct mtftl_entry {
 	__le32 reserved;		/* 12 */
 };
 
+/*
+ * With MTFTL_SB_OOB: the first bytes of the metadata of each block of a DATA or GC unit, zeroes
+ * for all other blocks. Neighbours of one number and type are one unit. The checksum is that of
+ * the block, xor that of lba, tag and zone, both from the seed: so GC finds what the block's
+ * writer said of it, and whatever is damaged, block or metadata, does not verify.
+ */
+struct mtftl_oob {
+	__le32 lba;			/*  0 */
+	__le32 check;			/*  4 */
+	__le64 tag;			/*  8: from the lowest bit: type, erase count, number */
+};
+
+#define MTFTL_OOB_TYPE_BITS	2	/* enum mtftl_unit_type, 0: the block is no data */
+#define MTFTL_OOB_ERASE_BITS	14	/* the lowest of the zone's erase count */
+#define MTFTL_OOB_SEQ_BITS	48
+#define MTFTL_META_MAX		128u	/* more bytes of metadata a block are not used at all */
+
 enum mtftl_range_kind {
 	MTFTL_RANGE_TRIM	= 1,	/* reads as zeroes */
 	MTFTL_RANGE_LOST	= 2,	/* unreadable when GC came for it: reads as an error */
@@ -141,7 +163,7 @@ struct mtftl_tail {
 /* The footer stream: per unit one record, followed by nr_entries __le64 lbas. */
 struct mtftl_footer_record {
 	__le64 seq;			/*  0 */
-	__le32 offset;			/*  8: of the unit's header */
+	__le32 offset;			/*  8: of the unit's first block */
 	__u8   type;			/* 12 */
 	__u8   reserved;		/* 13 */
 	__le16 nr_entries;		/* 14: 0 for MTFTL_UNIT_RANGES: read its header */
@@ -170,6 +192,7 @@ mtftl_assert_size(struct mtftl_sb, MTFTL_BLOCK_SIZE);
 mtftl_assert_size(struct mtftl_unit, 64);
 mtftl_assert_size(struct mtftl_entry, 16);
 mtftl_assert_size(struct mtftl_range, 24);
+mtftl_assert_size(struct mtftl_oob, 16);
 mtftl_assert_size(struct mtftl_tail, MTFTL_BLOCK_SIZE);
 mtftl_assert_size(struct mtftl_footer_record, 16);
 mtftl_assert_size(struct mtftl_zone_record, 32);

@@ -27,6 +27,7 @@
 #include "map.h"
 #include "move.h"
 #include "pace.h"
+#include "reader.h"
 #include "reset.h"
 #include "seq.h"
 #include "space.h"
@@ -58,6 +59,7 @@ struct mtftl_gc {
 	struct workqueue_struct *wq;	/* lists the newest victim */
 	struct work_struct list_work;
 	struct victim *listed;		/* list_work's, like the next two */
+	struct mtftl_reader *reader;
 	void *walk_buf;
 	void *stream;			/* of a footer */
 	void *block;			/* for whether the device answers */
@@ -176,7 +178,7 @@ static void keep_item(void *private, enum mtftl_unit_type type, u32 header, u32 
 	struct listing *listing = private;
 	struct mtftl_victim *victim = listing->victim;
 	struct mtftl *ftl = victim->zone->ftl;
-	u32 page = header + 1 + index;
+	u32 page = header + ftl->config.head + index;
 
 	if (type == MTFTL_UNIT_RANGES) {
 		if (has_new_ranges(victim->zone))
@@ -185,7 +187,7 @@ static void keep_item(void *private, enum mtftl_unit_type type, u32 header, u32 
 	}
 	if (lba >= ftl->config.logical_blocks || mtftl_map_look(ftl, lba) != page)
 		return;
-	if (listing->header != header)
+	if (ftl->config.head && listing->header != header)
 		add_item(victim, MTFTL_NO_LBA, header);
 	listing->header = header;
 	add_item(victim, lba, page);
@@ -219,8 +221,8 @@ static void list_victim(struct mtftl_gc *gc, struct mtftl_victim *victim)
 	victim->ended_early = false;
 	atomic_set(&victim->moved, 0);
 	if (mtftl_map_valid(gc->ftl, zone->index) || has_new_ranges(zone))
-		victim->ranges_left = !mtftl_zone_walk(zone, gc->walk_buf, gc->stream, keep_item,
-						       &listing);
+		victim->ranges_left = !mtftl_zone_walk(zone, gc->reader, gc->walk_buf, gc->stream,
+						       keep_item, &listing);
 }
 
 /*
@@ -262,7 +264,7 @@ static u64 room(const struct mtftl_gc *gc)
 	const struct mtftl_config *config = &gc->ftl->config;
 	u32 empty = min(mtftl_zones_count(gc->ftl, MTFTL_ZONE_EMPTY), config->reserve);
 	u32 kept = 1 + mtftl_zones_promised(gc->ftl);
-	u64 usable = config->capacity - mtftl_footer_reserve(config->capacity);
+	u64 usable = config->capacity - mtftl_footer_blocks(config);
 
 	return mtftl_streams_gc_room(gc->ftl) +
 	       (empty > kept ? (empty - kept) * usable : 0);
@@ -515,7 +517,7 @@ static void zone_opened(struct mtftl *ftl)
 
 int mtftl_gc_alloc(struct mtftl *ftl)
 {
-	u32 i, capacity = ftl->config.capacity, usable = capacity - mtftl_footer_reserve(capacity);
+	u32 i, capacity = ftl->config.capacity, usable = capacity - mtftl_footer_blocks(&ftl->config);
 	struct mtftl_gc *gc = kzalloc(sizeof(*gc), GFP_KERNEL);
 
 	if (!gc)
@@ -524,7 +526,9 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 	gc->ftl = ftl;
 	gc->pace.ftl = ftl;
 	INIT_WORK(&gc->list_work, list_work);
-	gc->payload = usable - DIV_ROUND_UP(usable, mtftl_move_unit_blocks(ftl) + 1);
+	gc->payload = usable;
+	if (ftl->config.head)
+		gc->payload -= DIV_ROUND_UP(usable, mtftl_move_unit_blocks(ftl) + 1);
 	for (i = 0; i < VICTIMS; i++) {
 		struct mtftl_victim *victim = &gc->victims[i].moved;
 
@@ -533,12 +537,13 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 		if (!victim->items)
 			return -ENOMEM;
 	}
+	gc->reader = mtftl_reader_alloc(ftl, GFP_KERNEL);
 	gc->walk_buf = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
-	gc->stream = kvmalloc(mtftl_footer_reserve(capacity) * MTFTL_BLOCK_SIZE, GFP_KERNEL);
+	gc->stream = kvmalloc(mtftl_footer_blocks(&ftl->config) * MTFTL_BLOCK_SIZE, GFP_KERNEL);
 	gc->resets = mtftl_resets_alloc(ftl);
 	gc->block = (void *)__get_free_page(GFP_KERNEL);
 	gc->wq = alloc_ordered_workqueue("mtftl-list-%s", WQ_MEM_RECLAIM, ftl->device->dm->name);
-	if (!gc->walk_buf || !gc->stream || !gc->resets || !gc->block || !gc->wq)
+	if (!gc->reader || !gc->walk_buf || !gc->stream || !gc->resets || !gc->block || !gc->wq)
 		return -ENOMEM;
 	gc->movers = mtftl_movers_alloc(ftl, &gc->pace, gc->resets);
 	gc->keeper = mtftl_thread(keeper, gc, -1, "mtftl_gc");
@@ -562,6 +567,7 @@ void mtftl_gc_free(struct mtftl *ftl)
 		destroy_workqueue(gc->wq);
 	free_page((unsigned long)gc->block);
 	free_pages((unsigned long)gc->walk_buf, MTFTL_BUFFER_ORDER);
+	mtftl_reader_free(gc->reader);
 	for (i = 0; i < VICTIMS; i++)
 		kvfree(gc->victims[i].moved.items);
 	kfree(gc);

@@ -304,14 +304,15 @@ static bool lane_compose(struct lane *lane)
 		WRITE_ONCE(lane->stalled, NOT_STALLED);
 		return false;
 	}
-	stream = mtftl_stream_find(ftl, picked.class, lane->index, 2, MTFTL_RIGHT_USER, &room);
+	stream = mtftl_stream_find(ftl, picked.class, lane->index, ftl->config.head + 1,
+				   MTFTL_RIGHT_USER, &room);
 	if (!stream) {
 		put_unit(lane, unit);
 		return false;
 	}
 	WRITE_ONCE(lane->stalled, NOT_STALLED);
 	WRITE_ONCE(lane->enough, lane->batch);
-	n = min(picked.nr, room - 1);
+	n = min(picked.nr, room - ftl->config.head);
 
 	/*
 	 * Only now, with the slots known: each of the n was published before this number was

@@ -247,7 +247,8 @@ static int mtftl_iterate_devices(struct dm_target *ti, iterate_devices_callout_f
 static struct target_type mtftl_target = {
 	.name = "mtftl",
 	.version = { 1, 0, 0 },
-	.features = DM_TARGET_SINGLETON | DM_TARGET_MIXED_ZONED_MODEL | DM_TARGET_NOWAIT,
+	.features = DM_TARGET_SINGLETON | DM_TARGET_MIXED_ZONED_MODEL | DM_TARGET_NOWAIT |
+		    DM_TARGET_INTEGRITY,	/* the device's metadata is not the user's */
 	.module = THIS_MODULE,
 	.ctr = mtftl_ctr,
 	.dtr = mtftl_dtr,

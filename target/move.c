@@ -22,6 +22,7 @@
 #include "inflight.h"
 #include "lane.h"
 #include "map.h"
+#include "meta.h"
 #include "pending.h"
 #include "reset.h"
 #include "seq.h"
@@ -54,6 +55,7 @@ struct part {
 	u32 pos;		/* in the slice's memory, in blocks */
 	u32 nr;
 	blk_status_t status;
+	struct mtftl_meta *meta;	/* where there are no headers */
 };
 
 struct slice {
@@ -70,6 +72,8 @@ struct slice {
 	u32 nr_parts;
 	struct mtftl_inflight inflight;	/* reads */
 	void **chunks;			/* its blocks' memory */
+	void **oobs;			/* a page for each chunk, where there are no headers */
+	struct mtftl_meta *metas;	/* likewise, of each part */
 	struct mtftl_unit_io *unit;
 	struct completion landed;	/* the unit, where there is more to write with it */
 	struct mtftl_apart apart;
@@ -180,6 +184,7 @@ static bool add_item(struct slice *slice, struct mtftl_item item)
 		part = &slice->parts[slice->nr_parts++];
 		*part = (struct part){
 			.inflight = &slice->inflight, .page = item.page, .pos = end, .nr = 1,
+			.meta = slice->metas + slice->nr_parts - 1,
 		};
 	} else {
 		return false;
@@ -206,9 +211,10 @@ static void cut_slice(struct mtftl_movers *movers, struct mtftl_victim *victim,
 	if (!is_header(item) && victim->header != U32_MAX)
 		add_item(slice, (struct mtftl_item){ MTFTL_NO_LBA, victim->header });
 	for (; item < end && blocks < slice->unit->max && add_item(slice, *item); item++) {
-		if (is_header(item))
+		/* One of ranges stands by itself. */
+		if (is_header(item) && movers->ftl->config.head)
 			victim->header = item->page;
-		else
+		else if (!is_header(item))
 			blocks++;
 	}
 	victim->next = item - victim->items;
@@ -252,6 +258,12 @@ static void *memory_at(const struct slice *slice, u32 pos)
 	return slice->chunks[pos / CHUNK] + pos % CHUNK * MTFTL_BLOCK_SIZE;
 }
 
+/* The metadata of a block in its memory. */
+static void *oob_at(const struct slice *slice, u32 pos)
+{
+	return slice->oobs[pos / CHUNK] + pos % CHUNK * slice->mover->movers->ftl->config.meta_size;
+}
+
 /* Of an item. */
 static void *slice_block(const struct slice *slice, u32 i)
 {
@@ -263,6 +275,7 @@ static void read_endio(struct bio *bio)
 	struct part *part = bio->bi_private;
 
 	part->status = bio->bi_status;
+	mtftl_meta_detach(bio);
 	bio_put(bio);
 	mtftl_inflight_put(part->inflight);
 }
@@ -278,6 +291,9 @@ static void submit_part(struct slice *slice, struct part *part)
 	bio->bi_private = part;
 	bio->bi_end_io = read_endio;
 	__bio_add_page(bio, virt_to_page(data), part->nr * MTFTL_BLOCK_SIZE, offset_in_page(data));
+	if (!movers->ftl->config.head)
+		mtftl_meta_attach(&movers->ftl->config, bio, part->meta,
+				  oob_at(slice, part->pos));
 	mtftl_inflight_get(part->inflight);
 	submit_bio_noacct(bio);
 }
@@ -300,8 +316,13 @@ static bool read_again(struct slice *slice, u32 i)
 {
 	const struct mtftl_item *item = &slice->items[i];
 	struct mtftl *ftl = slice->mover->movers->ftl;
-	int r = mtftl_rw_sync(ftl, REQ_OP_READ, item->page, slice_block(slice, i), 1);
+	int r;
 
+	if (ftl->config.head)
+		r = mtftl_rw_sync(ftl, REQ_OP_READ, item->page, slice_block(slice, i), 1);
+	else
+		r = mtftl_read_oob(ftl, item->page, slice_block(slice, i), 1,
+				   oob_at(slice, slice->pos[i]));
 	slice->found[i] = WHOLE;
 	if (!r)
 		return true;
@@ -376,11 +397,19 @@ static void take_header(struct slice *slice, u32 i)
 }
 
 /* What the block's writer said of it. False: there is no header that tells. */
-static bool expected_crc(struct mover *mover, const struct mtftl_item *item, u32 *crc)
+static bool expected_crc(struct slice *slice, u32 i, u32 *crc)
 {
+	const struct mtftl_item *item = &slice->items[i];
+	struct mover *mover = slice->mover;
+	struct mtftl *ftl = mover->movers->ftl;
 	u32 index = item->page - mover->header_page - 1;
 	u64 lba;
 
+	if (!ftl->config.head) {
+		*crc = mtftl_oob_crc(oob_at(slice, slice->pos[i]), item->lba, ftl->config.seed,
+				     mtftl_page_zone(ftl, item->page));
+		return true;
+	}
 	if (mover->header_found != WHOLE || index >= mover->unit.nr_entries)
 		return false;
 	mtftl_unit_entry(mover->header, index, &lba, crc);
@@ -395,11 +424,12 @@ static bool verify(struct slice *slice, u32 i)
 	u32 crc;
 
 	slice->crcs[i] = mtftl_payload_crc(ftl->config.seed, slice_block(slice, i));
-	if (!expected_crc(slice->mover, item, &crc) || crc == slice->crcs[i])
+	if (!expected_crc(slice, i, &crc) || crc == slice->crcs[i])
 		return true;
 	/* On the way here, or on the medium? */
 	if (!read_again(slice, i))
 		return false;
+	expected_crc(slice, i, &crc);
 	slice->crcs[i] = mtftl_payload_crc(ftl->config.seed, slice_block(slice, i));
 	if (slice->found[i] == WHOLE && crc != slice->crcs[i]) {
 		slice->found[i] = LOST;
@@ -424,7 +454,7 @@ static bool finish_reading(struct slice *slice)
 	for (i = 0; i < slice->nr; i++) {
 		if (is_header(&slice->items[i]))
 			take_header(slice, i);
-		else if (mover->header_found == LATER)
+		else if (mover->header_found == LATER && mover->movers->ftl->config.head)
 			slice->found[i] = LATER;
 		else if (slice->found[i] == WHOLE && !verify(slice, i))
 			return false;
@@ -535,11 +565,11 @@ static u32 write_unit(struct slice *slice, u32 i, bool *sent)
 	*sent = false;
 	if (mtftl_is_paused(ftl))
 		return 0;
-	stream = mtftl_stream_find(ftl, mtftl_stream_moved(ftl, slice->victim->zone->index), 0, 2,
-				   MTFTL_RIGHT_GC, &room);
+	stream = mtftl_stream_find(ftl, mtftl_stream_moved(ftl, slice->victim->zone->index), 0,
+				   ftl->config.head + 1, MTFTL_RIGHT_GC, &room);
 	if (!stream)
 		return 0;
-	room = min(room - 1, (u32)unit->max);
+	room = min(room - ftl->config.head, (u32)unit->max);
 	/* The number first, then the look at the map: a write in between has a higher one. */
 	mtftl_unit_start(unit, MTFTL_UNIT_GC, mtftl_seq_apart_begin(ftl, &slice->apart));
 	unit->born = mtftl_map_born(ftl, slice->victim->zone->index);
@@ -699,6 +729,22 @@ void mtftl_movers_stop(struct mtftl_movers *movers)
 	set_starved(movers, false);
 }
 
+static int alloc_metas(struct slice *slice)
+{
+	u32 i;
+
+	slice->oobs = kcalloc(CHUNKS, sizeof(*slice->oobs), GFP_KERNEL);
+	slice->metas = kcalloc(SLICE_ITEMS, sizeof(*slice->metas), GFP_KERNEL);
+	if (!slice->oobs || !slice->metas)
+		return -ENOMEM;
+	for (i = 0; i < CHUNKS; i++) {
+		slice->oobs[i] = (void *)__get_free_page(GFP_KERNEL);
+		if (!slice->oobs[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int slice_alloc(struct mover *mover, struct slice *slice)
 {
 	u32 i;
@@ -709,7 +755,7 @@ static int slice_alloc(struct mover *mover, struct slice *slice)
 	init_completion(&slice->inflight.done);
 	slice->chunks = kcalloc(CHUNKS, sizeof(*slice->chunks), GFP_KERNEL);
 	slice->unit = mtftl_unit_alloc(ftl, mtftl_move_unit_blocks(ftl), &unit_owner, slice);
-	if (!slice->chunks || !slice->unit)
+	if (!slice->chunks || !slice->unit || (!ftl->config.head && alloc_metas(slice)))
 		return -ENOMEM;
 	for (i = 0; i < CHUNKS; i++) {
 		slice->chunks[i] = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
@@ -728,6 +774,10 @@ static void slice_free(struct mtftl *ftl, struct slice *slice)
 		mtftl_seq_remove_apart(ftl, &slice->apart);
 	for (i = 0; slice->chunks && i < CHUNKS; i++)
 		free_pages((unsigned long)slice->chunks[i], MTFTL_BUFFER_ORDER);
+	for (i = 0; slice->oobs && i < CHUNKS; i++)
+		free_page((unsigned long)slice->oobs[i]);
+	kfree(slice->oobs);
+	kfree(slice->metas);
 	kfree(slice->chunks);
 	mtftl_unit_free(slice->unit);
 }

@@ -15,6 +15,7 @@
 #include "device.h"
 #include "log.h"
 #include "map.h"
+#include "reader.h"
 #include "seq.h"
 #include "zone.h"
 
@@ -23,7 +24,7 @@
 /* A unit that is newer than the checkpoint. */
 struct found_unit {
 	u64 seq;
-	u32 page;		/* of its header */
+	u32 page;		/* of its first payload block */
 	u16 nr;
 	u8 type;
 	bool twice;		/* durable, in two places: what verifies in neither is lost */
@@ -41,6 +42,7 @@ struct recovery {
 	u64 durable_seq;
 	u64 newest_seq;
 	bool clean;		/* the checkpoint is all that there is */
+	struct mtftl_reader *reader;
 	void *buf;
 };
 
@@ -169,6 +171,12 @@ static int step_set_aside(struct recovery *rec)
 
 /* Scanning */
 
+/* Blocks in front of its payload. */
+static u32 head(const struct recovery *rec, enum mtftl_unit_type type)
+{
+	return mtftl_unit_head(!rec->ftl->config.head, type);
+}
+
 static int keep_unit(struct recovery *rec, const void *header,
 		     const struct mtftl_unit_info *info)
 {
@@ -190,7 +198,7 @@ static int keep_unit(struct recovery *rec, const void *header,
 	}
 	unit = &rec->units[rec->nr_units];
 	unit->seq = info->seq;
-	unit->page = (info->zone << rec->ftl->config.zone_shift) + info->offset;
+	unit->page = (info->zone << rec->ftl->config.zone_shift) + info->offset + head(rec, info->type);
 	unit->nr = info->nr_entries;
 	unit->type = info->type;
 	unit->twice = false;
@@ -244,7 +252,7 @@ static bool is_kept(const struct recovery *rec, u32 first, u64 seq)
 /*
  * Units of one zone from block @at on. A torn one in the middle hides nothing behind it. What is
  * found behind it may be a copy in users' data of a header of this zone: of another life,
- * too old to matter, or of one that was found already.
+ * too old to matter, or of one that was found already. Metadata has no copies.
  */
 static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 {
@@ -255,15 +263,12 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 	int r;
 
 	while (at < zone->wp) {
-		r = mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_start(zone) + at, rec->buf, 1);
-		if (r && !mtftl_medium_says(r))
+		r = mtftl_read_unit(rec->reader, zone, at, rec->buf, &info);
+		if (r < 0)
 			return r;
-		if (!r)
-			r = mtftl_unit_parse(rec->buf, ftl->config.seed, zone->index, at,
-					     ftl->config.capacity, &info);
-		if (r || (found && info.erase_count != zone->erase_count) ||
-		    (!in_step && (info.seq <= ftl->log->info.ckpt_seq ||
-				  is_kept(rec, first, info.seq)))) {
+		if (!r || (ftl->config.head && found && info.erase_count != zone->erase_count) ||
+		    (ftl->config.head && !in_step && (info.seq <= ftl->log->info.ckpt_seq ||
+						      is_kept(rec, first, info.seq)))) {
 			in_step = false;
 			at++;
 			continue;
@@ -278,7 +283,7 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 			if (r)
 				return r;
 		}
-		at += 1 + info.nr_blocks;
+		at += head(rec, info.type) + info.nr_blocks;
 		cond_resched();
 	}
 	zone->torn_end = at;
@@ -294,13 +299,10 @@ static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
 	u64 first = 0;
 	int r;
 
-	r = mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_start(zone), rec->buf, 1);
-	if (r && !mtftl_medium_says(r))
+	r = mtftl_read_unit(rec->reader, zone, 0, rec->buf, &info);
+	if (r < 0)
 		return r;
-	if (!r)
-		r = mtftl_unit_parse(rec->buf, ftl->config.seed, zone->index, 0,
-				     ftl->config.capacity, &info);
-	if (!r)
+	if (r)
 		first = info.seq;
 	/* Reset since, or nothing known of it: all of it is new. */
 	if (from && (from > zone->wp || !first || first != le64_to_cpu(record->first_seq)))
@@ -403,13 +405,13 @@ static int verify_unit(struct recovery *rec, struct found_unit *unit)
 	u64 lba;
 	int r;
 
-	r = mtftl_rw_sync(ftl, REQ_OP_READ, unit->page, rec->buf, 1);
+	r = mtftl_rw_sync(ftl, REQ_OP_READ, unit->page - 1, rec->buf, 1);
 	if (r && !mtftl_medium_says(r))
 		return r;
 	for (i = 0; r && i < unit->nr; i++)
 		unit->lbas[i] = MTFTL_NO_LBA;
 	for (; i < unit->nr; i += n) {
-		u32 page = unit->page + 1 + i;
+		u32 page = unit->page + i;
 		bool together;
 
 		n = min(unit->nr - i, 1u << MTFTL_BUFFER_ORDER);
@@ -438,7 +440,8 @@ static int step_verify(struct recovery *rec)
 		bool twice = (i && unit[-1].seq == unit->seq) ||
 			     (i + 1 < rec->nr_units && unit[1].seq == unit->seq);
 
-		if (unit->type == MTFTL_UNIT_RANGES)
+		/* Without a header it was verified block by block. */
+		if (unit->type == MTFTL_UNIT_RANGES || !rec->ftl->config.head)
 			continue;
 		if (unit->seq > rec->durable_seq)
 			r = verify_unit(rec, unit);
@@ -486,7 +489,7 @@ static int apply(struct recovery *rec, const struct change *change)
 		r = verify_unit(rec, unit);
 	for (i = 0; !r && i < unit->nr; i++)
 		if (unit->lbas[i] < ftl->config.logical_blocks)
-			mtftl_map_set(ftl, unit->lbas[i], unit->page + 1 + i);
+			mtftl_map_set(ftl, unit->lbas[i], unit->page + i);
 	return r;
 }
 
@@ -720,6 +723,9 @@ static int step_count_zones(struct recovery *rec)
 		if (zone->state == MTFTL_ZONE_FULL && mtftl_zone_is_worn_out(zone))
 			ftl->zones->worn_out++;
 	}
+	/* Metadata has room for twice as many: for what this mount will draw. */
+	if (!ftl->config.head && rec->newest_seq >> (MTFTL_OOB_SEQ_BITS - 1))
+		mtftl_set_read_only(ftl, "its numbers are used up");
 	mtftl_seq_go_on(ftl, rec->newest_seq, min(rec->durable_seq, rec->newest_seq));
 	return 0;
 }
@@ -750,7 +756,8 @@ int mtftl_recover(struct mtftl *ftl)
 	u32 i;
 
 	rec.buf = (void *)__get_free_pages(GFP_NOIO, 1);
-	if (!rec.buf)
+	rec.reader = mtftl_reader_alloc(ftl, GFP_NOIO);
+	if (!rec.buf || !rec.reader)
 		goto out;
 	for (i = 0, r = 0; !r && i < ARRAY_SIZE(steps); i++) {
 		ktime_t start = ktime_get();
@@ -767,6 +774,7 @@ out:
 	for (i = 0; i < rec.nr_units; i++)
 		kfree(rec.units[i].lbas);
 	kvfree(rec.units);
+	mtftl_reader_free(rec.reader);
 	free_pages((unsigned long)rec.buf, 1);
 	return r;
 }

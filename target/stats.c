@@ -41,6 +41,7 @@ void mtftl_status(struct mtftl *ftl, const struct mtftl_cpu_stats *origin, char 
 	unsigned int sz = 0;
 
 	stats_since(ftl, origin, &s);
+	s.units *= ftl->config.head;
 	flash = s.data_blocks + s.gc_blocks + s.units + s.meta_blocks;
 	waf = s.user_writes ? div64_u64(flash * 1000, s.user_writes) : 1000;
 	for (i = 0; i < config->nr_zones; i++) {

@@ -131,7 +131,7 @@ static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right
 	/* Without a footer data may go up to the end. */
 	zone->limit = ftl->config.capacity;
 	if (zone->footer)
-		zone->limit -= mtftl_footer_reserve(ftl->config.capacity);
+		zone->limit -= mtftl_footer_blocks(&ftl->config);
 	mtftl_event_tell(&ftl->streams->opened, ftl);
 	/* Others may share it, with lesser rights than who opened it: they may try again. */
 	mtftl_space_appeared(ftl);

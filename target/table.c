@@ -6,6 +6,7 @@
 #include <linux/sched.h>
 
 #include "log.h"
+#include "meta.h"
 #include "pool.h"
 #include "target.h"
 
@@ -159,7 +160,10 @@ int mtftl_table_check_device(struct mtftl_target *target)
 		return r;
 	}
 	config->zone_shift = ilog2(bdev_zone_sectors(bdev) / MTFTL_BLOCK_SECTORS);
-	if (!bdev_max_zone_append_sectors(bdev))
+	if (bdev_logical_block_size(bdev) == MTFTL_BLOCK_SIZE)
+		config->meta_size = mtftl_meta_size(bdev);
+	if (!bdev_max_zone_append_sectors(bdev) ||
+	    (!config->meta_size && mtftl_meta_is_there(bdev)))
 		config->append = false;
 	sectors = queue_max_sectors(q);
 	if (config->append)
@@ -167,6 +171,8 @@ int mtftl_table_check_device(struct mtftl_target *target)
 	/* One segment a block at worst, and one for the header: units are never split. */
 	config->unit_max = min3(sectors / MTFTL_BLOCK_SECTORS, (u32)queue_max_segments(q),
 				(u32)MTFTL_UNIT_MAX_ENTRIES + 1);
+	if (config->meta_size)
+		config->unit_max = min_t(u32, config->unit_max, PAGE_SIZE / config->meta_size);
 	if (config->unit_max < 2) {
 		ti->error = "Device takes less than 8192 bytes in one write";
 		return -EINVAL;
@@ -215,7 +221,14 @@ int mtftl_table_check_log(struct mtftl_target *target)
 		ti->error = "Table has another length than the device was formatted with";
 		return -EINVAL;
 	}
+	if (info->oob && ftl->config.meta_size < sizeof(struct mtftl_oob)) {
+		mtftl_err(ftl, "has %u bytes of metadata a block, expected %zu: headers are there",
+			  ftl->config.meta_size, sizeof(struct mtftl_oob));
+		ti->error = "Device or kernel lacks the metadata that it was formatted with";
+		return -EINVAL;
+	}
 	/* Somebody may have formatted it since the constructor. */
+	ftl->config.head = mtftl_unit_head(info->oob, MTFTL_UNIT_DATA);
 	ftl->config.seed = mtftl_seed(info->uuid, info->key);
 	return 0;
 }
@@ -223,8 +236,8 @@ int mtftl_table_check_log(struct mtftl_target *target)
 /* Zones that what users have stored takes. */
 static u32 zones_of_users(const struct mtftl_config *config)
 {
-	u32 payload = config->capacity - mtftl_footer_reserve(config->capacity);
-	u64 blocks = config->logical_blocks + config->logical_blocks / 32;
+	u32 payload = config->capacity - mtftl_footer_blocks(config);
+	u64 blocks = config->logical_blocks + (config->head ? config->logical_blocks / 32 : 0);
 
 	return max_t(u32, DIV_ROUND_UP_ULL(blocks, payload), 1);
 }

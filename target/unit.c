@@ -204,6 +204,95 @@ void mtftl_unit_range(const void *block, unsigned int index, u64 *lba, u32 *nr_b
 	*kind = le32_to_cpu(range->kind);
 }
 
+/* Units without a header */
+
+#define OOB_ERASE_SHIFT	MTFTL_OOB_TYPE_BITS
+#define OOB_ERASE_MASK	((1u << MTFTL_OOB_ERASE_BITS) - 1)
+#define OOB_SEQ_SHIFT	(MTFTL_OOB_TYPE_BITS + MTFTL_OOB_ERASE_BITS)
+
+static u32 oob_own_crc(u32 seed, __le32 lba, __le64 tag, u32 zone)
+{
+	__le32 meant_for = cpu_to_le32(zone);
+	u32 crc = mtftl_crc32c(seed, &lba, sizeof(lba));
+
+	crc = mtftl_crc32c(crc, &tag, sizeof(tag));
+	return mtftl_crc32c(crc, &meant_for, sizeof(meant_for));
+}
+
+void mtftl_oob_compose(struct mtftl_oob *oob, enum mtftl_unit_type type, u64 seq, u32 lba, u32 crc,
+		       u32 seed, u32 zone, u32 erase_count)
+{
+	oob->lba = cpu_to_le32(lba);
+	oob->tag = cpu_to_le64((u64)type | (u64)(erase_count & OOB_ERASE_MASK) << OOB_ERASE_SHIFT |
+			       seq << OOB_SEQ_SHIFT);
+	oob->check = cpu_to_le32(crc ^ oob_own_crc(seed, oob->lba, oob->tag, zone));
+}
+
+u32 mtftl_oob_crc(const struct mtftl_oob *oob, u32 lba, u32 seed, u32 zone)
+{
+	return le32_to_cpu(oob->check) ^ oob_own_crc(seed, cpu_to_le32(lba), oob->tag, zone);
+}
+
+static enum mtftl_unit_type oob_type(const struct mtftl_oob *oob)
+{
+	return le64_to_cpu(oob->tag) & ((1u << MTFTL_OOB_TYPE_BITS) - 1);
+}
+
+int mtftl_oob_parse(const void *blocks, const void *oob, u32 stride, u32 nr, u32 seed, u32 zone,
+		    u32 offset, u32 capacity, void *header, struct mtftl_unit_info *info)
+{
+	const struct mtftl_oob *first = oob, *next = oob;
+	u64 tag = le64_to_cpu(first->tag);
+	const u8 *block = blocks;
+	u32 i, lba, crc;
+	int r;
+
+	if (!oob_type(first)) {
+		memcpy(header, blocks, MTFTL_BLOCK_SIZE);
+		r = mtftl_unit_parse(header, seed, zone, offset, capacity, info);
+		/* Who reads on would look for its payload in its place. */
+		return r ?: (mtftl_unit_head(true, info->type) ? 0 : -EINVAL);
+	}
+	*info = (struct mtftl_unit_info){
+		.type = oob_type(first),
+		.seq = tag >> OOB_SEQ_SHIFT,
+		.zone = zone,
+		.offset = offset,
+		.erase_count = tag >> OOB_ERASE_SHIFT & OOB_ERASE_MASK,
+	};
+	if (mtftl_unit_head(true, info->type) || !info->seq || offset >= capacity)
+		return -EINVAL;
+	mtftl_unit_init(header, info);
+	if (nr > capacity - offset)
+		nr = capacity - offset;
+	if (nr > MTFTL_UNIT_MAX_ENTRIES)
+		nr = MTFTL_UNIT_MAX_ENTRIES;
+	for (i = 0; i < nr; i++, block += MTFTL_BLOCK_SIZE) {
+		next = (const struct mtftl_oob *)((const u8 *)oob + (size_t)i * stride);
+		lba = le32_to_cpu(next->lba);
+		/* A unit holds a block once: this is the same one, sent again. */
+		if (i && (next->tag != first->tag || next->lba == first->lba))
+			break;
+		crc = mtftl_payload_crc(seed, block);
+		if (crc != mtftl_oob_crc(next, lba, seed, zone))
+			break;
+		mtftl_unit_add_entry(header, lba, crc);
+	}
+	info->nr_entries = i;
+	info->nr_blocks = i;
+	return i ? 0 : -EBADMSG;
+}
+
+u32 mtftl_erase_count(u32 known, u32 lowest)
+{
+	return known + ((lowest - known) & OOB_ERASE_MASK);
+}
+
+bool mtftl_same_erase_count(bool oob, u32 a, u32 b)
+{
+	return !((a ^ b) & (oob ? OOB_ERASE_MASK : ~(u32)0));
+}
+
 /* Superblock records */
 
 void mtftl_sb_compose(void *block, const struct mtftl_sb_info *info)
@@ -216,6 +305,7 @@ void mtftl_sb_compose(void *block, const struct mtftl_sb_info *info)
 	sb->version = cpu_to_le16(MTFTL_VERSION);
 	sb->flags = cpu_to_le16(info->flags);
 	memcpy(sb->uuid, info->uuid, sizeof(sb->uuid));
+	sb->incompat = cpu_to_le64(info->oob ? MTFTL_SB_OOB : 0);
 	sb->generation = cpu_to_le64(info->generation);
 	sb->logical_blocks = cpu_to_le64(info->logical_blocks);
 	sb->nr_zones = cpu_to_le32(info->nr_zones);
@@ -238,7 +328,7 @@ static bool sb_geometry_valid(const struct mtftl_sb_info *info)
 	return info->generation != 0 && info->nr_zones > MTFTL_NR_SB_ZONES &&
 	       info->zone_capacity != 0 && info->zone_capacity <= info->zone_blocks &&
 	       device_blocks <= (u64)MTFTL_MAP_MAX_PAGE + 1 && info->logical_blocks != 0 &&
-	       info->logical_blocks <= mtftl_logical_blocks(info->nr_zones, info->zone_capacity, 0) &&
+	       info->logical_blocks <= mtftl_logical_blocks(info->nr_zones, info->zone_capacity, 0, info->oob) &&
 	       info->op_permille < 1000;
 }
 
@@ -274,11 +364,13 @@ int mtftl_sb_parse(const void *block, struct mtftl_sb_info *info)
 		return -ENODATA;
 	if (le32_to_cpu(sb->crc) != block_crc(CRC_INIT, block, MTFTL_BLOCK_SIZE, offsetof(struct mtftl_sb, crc)))
 		return -EBADMSG;
-	if (le16_to_cpu(sb->version) != MTFTL_VERSION || le64_to_cpu(sb->incompat) != 0)
+	if (le16_to_cpu(sb->version) != MTFTL_VERSION ||
+	    le64_to_cpu(sb->incompat) & ~(u64)MTFTL_SB_OOB)
 		return -EPROTO;
 
 	memcpy(info->uuid, sb->uuid, sizeof(info->uuid));
 	info->flags = le16_to_cpu(sb->flags);
+	info->oob = le64_to_cpu(sb->incompat) & MTFTL_SB_OOB;
 	info->generation = le64_to_cpu(sb->generation);
 	info->logical_blocks = le64_to_cpu(sb->logical_blocks);
 	info->nr_zones = le32_to_cpu(sb->nr_zones);
@@ -326,28 +418,30 @@ u32 mtftl_ckpt_zones(u32 nr_zones, u32 zone_capacity, u64 logical_blocks)
 	return div_round_up(stream_blocks, units * MTFTL_STREAM_UNIT_BLOCKS);
 }
 
-u32 mtftl_footer_reserve(u32 zone_capacity)
+u32 mtftl_footer_reserve(u32 zone_capacity, bool oob)
 {
-	/* At worst each block is a unit of ranges: one record and no entry. */
-	u64 bytes = (u64)zone_capacity * sizeof(struct mtftl_footer_record);
+	/* At worst each block is a unit: of ranges, one record and no entry; or of one block. */
+	u64 each = sizeof(struct mtftl_footer_record) + (oob ? sizeof(__le64) : 0);
+	u64 bytes = zone_capacity * each;
 	u32 payload = div_round_up(bytes, MTFTL_BLOCK_SIZE);
 
 	return payload + div_round_up(payload, MTFTL_STREAM_UNIT_BLOCKS) + 1;
 }
 
-u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille)
+u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille, bool oob)
 {
 	const u32 alignment = (1024 * 1024) / MTFTL_BLOCK_SIZE;
 	u32 ckpt_zones = mtftl_ckpt_zones(nr_zones, zone_capacity, (u64)nr_zones * zone_capacity);
 	u64 taken = MTFTL_NR_SB_ZONES + MTFTL_GC_RESERVE_ZONES + 2 * (u64)ckpt_zones;
-	u32 footer = mtftl_footer_reserve(zone_capacity);
+	u32 footer = mtftl_footer_reserve(zone_capacity, oob);
 	u64 blocks;
 
 	if (nr_zones <= taken || ckpt_zones > MTFTL_SB_MAX_CKPT_ZONES || zone_capacity <= footer ||
 	    op_permille >= 1000)
 		return 0;
 	blocks = (nr_zones - taken) * (zone_capacity - footer);
-	blocks -= div_round_up(blocks, 33);
+	if (!oob)
+		blocks -= div_round_up(blocks, 33);
 	blocks -= div_round_up(blocks * op_permille, 1000);
 	return blocks < alignment ? blocks : blocks & ~(u64)(alignment - 1);
 }
@@ -439,7 +533,7 @@ int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity,
 		return -EINVAL;
 	room = capacity - info->footer_offset - 1;
 	if (info->footer_blocks == 0 || info->footer_blocks >= room ||
-	    info->footer_blocks > mtftl_footer_reserve(capacity))
+	    info->footer_blocks > mtftl_footer_reserve(capacity, true))
 		return -EINVAL;
 	if (info->nr_records == 0 || info->nr_records > info->footer_offset ||
 	    info->min_seq == 0 || info->min_seq > info->max_seq)

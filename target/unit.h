@@ -61,10 +61,38 @@ void mtftl_unit_entry(const void *block, unsigned int index, u64 *lba, u32 *crc)
 void mtftl_unit_range(const void *block, unsigned int index, u64 *lba, u32 *nr_blocks,
 		      u64 *seq, enum mtftl_range_kind *kind);
 
+/*
+ * Units without a header. What their blocks' metadata says is made a header of, so that whoever
+ * reads units sees no other difference than where the payload begins: mtftl_unit_head().
+ */
+
+/* Blocks of a unit in front of its payload. */
+static inline u32 mtftl_unit_head(bool oob, enum mtftl_unit_type type)
+{
+	return !oob || (type != MTFTL_UNIT_DATA && type != MTFTL_UNIT_GC);
+}
+
+/* @crc: of the block, by mtftl_payload_crc(). */
+void mtftl_oob_compose(struct mtftl_oob *oob, enum mtftl_unit_type type, u64 seq, u32 lba, u32 crc,
+		       u32 seed, u32 zone, u32 erase_count);
+/* What the writer of block @lba said its checksum is. Anything, if it is not that block's. */
+u32 mtftl_oob_crc(const struct mtftl_oob *oob, u32 lba, u32 seed, u32 zone);
+/*
+ * The unit at block @offset: of @nr blocks there, with @stride bytes of metadata each, the first
+ * ones of one number and type that verify. @header gets a header that says the same, or that of
+ * a unit that has one. Of the erase count only the lowest bits are known: mtftl_erase_count().
+ */
+int mtftl_oob_parse(const void *blocks, const void *oob, u32 stride, u32 nr, u32 seed, u32 zone,
+		    u32 offset, u32 capacity, void *header, struct mtftl_unit_info *info);
+/* The first one from @known on with these lowest bits. */
+u32 mtftl_erase_count(u32 known, u32 lowest);
+bool mtftl_same_erase_count(bool oob, u32 a, u32 b);
+
 /* Superblock records. */
 struct mtftl_sb_info {
 	u8  uuid[16];
 	u16 flags;
+	bool oob;
 	u64 generation;
 	u64 logical_blocks;
 	u32 nr_zones;
@@ -92,14 +120,14 @@ u32 mtftl_ckpt_stream_blocks(u32 nr_zones, u64 logical_blocks);
 /* Zones that one checkpoint takes; two are kept so that one is always valid. */
 u32 mtftl_ckpt_zones(u32 nr_zones, u32 zone_capacity, u64 logical_blocks);
 /* Blocks at the end of a zone that its footer and tail take at most. */
-u32 mtftl_footer_reserve(u32 zone_capacity);
+u32 mtftl_footer_reserve(u32 zone_capacity, bool oob);
 /*
  * Largest exported size for a device, or 0 if it is too small or its checkpoint
  * would take too many zones: superblock and checkpoint zones, GC's reserve,
- * footers, one header a 32-block unit and @op_permille of the rest are taken
- * off. A multiple of 1 MiB where it is at least that.
+ * footers, one header a 32-block unit where there are any, and @op_permille of the
+ * rest are taken off. A multiple of 1 MiB where it is at least that.
  */
-u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille);
+u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille, bool oob);
 
 /* Footers: a builder that is fed unit by unit, into a caller's stream buffer. */
 struct mtftl_footer {

@@ -74,9 +74,14 @@ void mtftl_unit_add(struct mtftl_unit_io *unit, u32 lba, u32 from, void *data)
 	unit->lbas[unit->nr++] = lba;
 }
 
+static u32 head(const struct mtftl_unit_io *unit)
+{
+	return mtftl_unit_head(!unit->ftl->config.head, unit->type);
+}
+
 void mtftl_unit_take_place(struct mtftl_unit_io *unit, struct mtftl_stream *stream)
 {
-	mtftl_stream_take(stream, &unit->place, 1 + unit->nr, unit->born);
+	mtftl_stream_take(stream, &unit->place, head(unit) + unit->nr, unit->born);
 }
 
 static void redo(struct mtftl_units *units, unsigned long delay)
@@ -86,7 +91,7 @@ static void redo(struct mtftl_units *units, unsigned long delay)
 
 static void unit_written(struct mtftl_unit_io *unit)
 {
-	u32 page = mtftl_zone_start(unit->place.zone) + unit->place.offset + 1;
+	u32 page = mtftl_zone_start(unit->place.zone) + unit->place.offset + head(unit);
 
 	unit->owner->written(unit, page);
 	mtftl_stream_landed(&unit->place, unit->type, unit->seq, unit->nr, unit->lbas);
@@ -111,6 +116,7 @@ static void unit_endio(struct bio *bio)
 				mtftl_page_sector(mtftl_zone_start(place->zone)),
 				ftl->config.capacity, place->blocks, &place->offset))
 		status = BLK_STS_IOERR;
+	mtftl_meta_detach(bio);
 	bio_uninit(bio);
 	trace_mtftl_unit_completed(ftl->device->bdev->bd_dev, unit->lane, unit->type, unit->seq,
 				   unit->nr, place->zone->index, place->offset,
@@ -128,6 +134,19 @@ static void unit_endio(struct bio *bio)
 	redo(units, 0);
 }
 
+/* What its blocks' metadata says; the place is known. */
+static void compose_oob(struct mtftl_unit_io *unit)
+{
+	const struct mtftl_config *config = &unit->ftl->config;
+	const struct mtftl_zone *zone = unit->place.zone;
+	u32 i;
+
+	for (i = 0; i < unit->nr; i++)
+		mtftl_oob_compose(unit->header + i * config->meta_size, unit->type, unit->seq,
+				  unit->entries[i].lba, unit->entries[i].crc, config->seed,
+				  zone->index, zone->erase_count);
+}
+
 /* Its place is taken: seal the header for it and go. */
 void mtftl_unit_submit(struct mtftl_unit_io *unit)
 {
@@ -137,15 +156,19 @@ void mtftl_unit_submit(struct mtftl_unit_io *unit)
 	u32 i;
 
 	unit->place.failures = mtftl_streams_failures(ftl);
-	mtftl_unit_seal(unit->header, ftl->config.seed, zone->index,
-			zone->append ? MTFTL_ANY_OFFSET : unit->place.offset, zone->erase_count,
-			mtftl_seq_durable(ftl));
+	if (head(unit))
+		mtftl_unit_seal(unit->header, ftl->config.seed, zone->index,
+				zone->append ? MTFTL_ANY_OFFSET : unit->place.offset,
+				zone->erase_count, mtftl_seq_durable(ftl));
+	else
+		compose_oob(unit);
 	bio_init(bio, ftl->device->bdev, unit->vecs, unit->max + 1,
 		 zone->append ? REQ_OP_ZONE_APPEND : REQ_OP_WRITE);
 	bio->bi_iter.bi_sector = mtftl_page_sector(mtftl_zone_start(zone) +
 						   (zone->append ? 0 : unit->place.offset));
 	bio->bi_end_io = unit_endio;
-	__bio_add_page(bio, virt_to_page(unit->header), MTFTL_BLOCK_SIZE, 0);
+	if (head(unit))
+		__bio_add_page(bio, virt_to_page(unit->header), MTFTL_BLOCK_SIZE, 0);
 	for (i = 0; i < unit->nr; i++) {
 		void *data = unit->entries[i].data;
 
@@ -154,6 +177,7 @@ void mtftl_unit_submit(struct mtftl_unit_io *unit)
 				 offset_in_page(data)) != MTFTL_BLOCK_SIZE)
 			WARN_ON_ONCE(1);
 	}
+	mtftl_meta_attach(&ftl->config, bio, &unit->meta, head(unit) ? NULL : unit->header);
 	trace_mtftl_unit_submitted(ftl->device->bdev->bd_dev, unit->lane, unit->type, unit->seq,
 				   unit->nr, zone->index, unit->place.offset, 0);
 	mtftl_count(ftl, sent, 1);
@@ -171,14 +195,16 @@ void mtftl_unit_compose(struct mtftl_unit_io *unit)
 	};
 	u32 i;
 
-	mtftl_unit_init(unit->header, &info);
+	if (head(unit))
+		mtftl_unit_init(unit->header, &info);
 	for (i = 0; i < unit->nr; i++) {
 		struct mtftl_entry_io *entry = &unit->entries[i];
 
 		/* GC's was verified: whatever happens to the data from here on, it tells. */
 		if (unit->type != MTFTL_UNIT_GC)
 			entry->crc = mtftl_payload_crc(ftl->config.seed, entry->data);
-		mtftl_unit_add_entry(unit->header, entry->lba, entry->crc);
+		if (head(unit))
+			mtftl_unit_add_entry(unit->header, entry->lba, entry->crc);
 	}
 }
 

@@ -12,6 +12,7 @@
 
 #include <linux/bio.h>
 
+#include "meta.h"
 #include "stream.h"
 
 struct mtftl_unit_io;
@@ -26,7 +27,7 @@ struct mtftl_unit_owner {
 struct mtftl_entry_io {
 	u32 lba;
 	u32 from;		/* map value that it replaces: a slot, or GC's old page */
-	u32 crc;		/* of GC's: as the unit before said */
+	u32 crc;		/* of its data; of GC's, as the unit before said */
 	void *data;
 };
 
@@ -42,9 +43,10 @@ struct mtftl_unit_io {
 	u16 nr;
 	u16 max;
 	u32 born;			/* by the map's clock: when users wrote it */
-	void *header;
+	void *header;			/* or all its blocks' metadata */
 	u64 *lbas;			/* for the footer */
 	struct bio bio;
+	struct mtftl_meta meta;
 	struct bio_vec *vecs;
 	struct mtftl_entry_io entries[];
 };

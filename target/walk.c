@@ -54,7 +54,7 @@ static u32 read_footer(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, vo
 static void walk_footer(struct mtftl *ftl, struct mtftl_zone *zone, const void *stream,
 			u32 size, mtftl_walk_fn block, void *private)
 {
-	u32 pos = 0, offset, i, start = mtftl_zone_start(zone);
+	u32 pos = 0, offset, i, start = mtftl_zone_start(zone), head = ftl->config.head;
 	enum mtftl_unit_type type;
 	const __le64 *lbas;
 	u16 nr;
@@ -63,7 +63,7 @@ static void walk_footer(struct mtftl *ftl, struct mtftl_zone *zone, const void *
 	while (mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &nr, &lbas) == 1) {
 		if (type == MTFTL_UNIT_RANGES && offset < ftl->config.capacity)
 			block(private, type, start + offset, 0, 0);
-		for (i = 0; i < nr && offset + 1 + i < ftl->config.capacity; i++)
+		for (i = 0; i < nr && offset + head + i < ftl->config.capacity; i++)
 			block(private, type, start + offset, i, le64_to_cpu(lbas[i]));
 	}
 }
@@ -72,8 +72,8 @@ static void walk_footer(struct mtftl *ftl, struct mtftl_zone *zone, const void *
  * Every block that units of a zone hold, for GC: from its footer, which is read into @stream, or
  * where that does not verify from its headers. False: what cannot be read is left out.
  */
-bool mtftl_zone_walk(struct mtftl_zone *zone, void *buf, void *stream, mtftl_walk_fn block,
-		     void *private)
+bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_reader *reader, void *buf, void *stream,
+		     mtftl_walk_fn block, void *private)
 {
 	struct mtftl *ftl = zone->ftl;
 	u32 start = mtftl_zone_start(zone), at = 0, i, crc;
@@ -88,10 +88,8 @@ bool mtftl_zone_walk(struct mtftl_zone *zone, void *buf, void *stream, mtftl_wal
 		return true;
 	}
 	while (at < zone->wp) {
-		r = mtftl_rw_sync(ftl, REQ_OP_READ, start + at, buf, 1);
-		r = r ?: mtftl_unit_parse(buf, ftl->config.seed, zone->index, at,
-					  ftl->config.capacity, &info);
-		if (r) {
+		r = mtftl_read_unit(reader, zone, at, buf, &info);
+		if (r <= 0) {
 			all = false;
 			at++;
 			continue;
@@ -103,7 +101,7 @@ bool mtftl_zone_walk(struct mtftl_zone *zone, void *buf, void *stream, mtftl_wal
 			}
 		if (info.type == MTFTL_UNIT_RANGES)
 			block(private, info.type, start + at, 0, 0);
-		at += 1 + info.nr_blocks;
+		at += mtftl_unit_head(!ftl->config.head, info.type) + info.nr_blocks;
 	}
 	return all;
 }

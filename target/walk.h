@@ -6,18 +6,18 @@
 #ifndef MTFTL_WALK_H
 #define MTFTL_WALK_H
 
-#include "zone.h"
+#include "reader.h"
 
-/* An entry of the unit whose header is page @header, or a unit of ranges. */
+/* An entry of the unit that begins at page @header, or a unit of ranges. */
 typedef void (*mtftl_walk_fn)(void *private, enum mtftl_unit_type type, u32 header, u32 index,
 			      u64 lba);
 
 /*
  * Every block that units of a zone hold: from its footer, which is read into @stream, or where
  * that does not verify from its headers. False: what cannot be read is left out. @buf: of
- * MTFTL_BUFFER_ORDER; @stream: mtftl_footer_reserve() blocks.
+ * MTFTL_BUFFER_ORDER; @stream: mtftl_footer_blocks().
  */
-bool mtftl_zone_walk(struct mtftl_zone *zone, void *buf, void *stream, mtftl_walk_fn block,
-		     void *private);
+bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_reader *reader, void *buf, void *stream,
+		     mtftl_walk_fn block, void *private);
 
 #endif

@@ -87,7 +87,7 @@ struct mtftl_zone *mtftl_zones_least_worn(struct mtftl *ftl)
 u32 mtftl_zones_promised(const struct mtftl *ftl)
 {
 	const struct mtftl_config *config = &ftl->config;
-	u32 usable = config->capacity - mtftl_footer_reserve(config->capacity);
+	u32 usable = config->capacity - mtftl_footer_blocks(config);
 	u32 buffered = 2 * config->buffer_entries, room = READ_ONCE(ftl->zones->users_room);
 
 	/* What GC shares it may fill, too. */

@@ -107,11 +107,11 @@ def _lint(_args: argparse.Namespace) -> int:
     checkpatch: list[str | Path] = ["perl", _checkpatch(), "--no-tree", "--no-summary", "--terse",
                                     "--max-line-length=100", "--ignore", "SPDX_LICENSE_TAG", "-f"]
     c_files = _files("target/*.[ch]", "scripts/*.[ch]")
-    compat = [p for p in c_files if p.name == "compat.h"]
+    compat = [p for p in c_files if p.name in ("compat.h", "meta.h")]
     module = [p for p in c_files if not _is_user_space(p) and p not in compat]
     judge("checkpatch", [*checkpatch, *module])
     if compat:
-        judge("checkpatch, compat.h", [*checkpatch, "--ignore", VERSIONS, *compat])
+        judge("checkpatch, kernel versions", [*checkpatch, "--ignore", VERSIONS, *compat])
     judge("checkpatch, user space", [*checkpatch, "--ignore", KERNEL_ONLY, *filter(_is_user_space, c_files)])
     judge("sparse and W=1", None, _sparse())
     judge("house", None, house.complaints())

@@ -74,7 +74,7 @@ static bool set_up(struct drive *drive, const struct parameters *parameters)
 	struct mtftl_placement wanted;
 
 	drive->blocks = mtftl_logical_blocks(parameters->zones, parameters->capacity,
-					     parameters->op_permille);
+					     parameters->op_permille, false);
 	drive->placing = placing_find(drive, parameters->streams);
 	drive->victims = mtftl_victim_policy(parameters->victims);
 	if (!drive->blocks || !drive->placing || !drive->victims || !parameters->lanes ||
@@ -89,7 +89,7 @@ static bool set_up(struct drive *drive, const struct parameters *parameters)
 		return false;
 	ckpt = mtftl_ckpt_zones(parameters->zones, parameters->capacity, drive->blocks);
 	drive->nr_zones = parameters->zones - MTFTL_NR_SB_ZONES - 2 * ckpt;
-	drive->capacity = parameters->capacity - mtftl_footer_reserve(parameters->capacity);
+	drive->capacity = parameters->capacity - mtftl_footer_reserve(parameters->capacity, false);
 	drive->write_unit = parameters->write_unit;
 	drive->gc_unit = parameters->gc_unit;
 	drive->lanes = parameters->lanes;

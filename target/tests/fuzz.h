@@ -3,7 +3,8 @@
  * The fuzzers' input. Parsers of one block take the block, zeroes following. The
  * image fuzzer takes the zones' states, two bytes each (condition, write pointer),
  * then records: zone, offset, length as __le16, so many bytes of that block; with
- * FUZZ_TEAR set in the length, the block's checksum is wrong.
+ * FUZZ_TEAR set in the length, the block's checksum is wrong; with FUZZ_OOB the first bytes
+ * are its metadata.
  */
 #ifndef MTFTL_TESTS_FUZZ_H
 #define MTFTL_TESTS_FUZZ_H
@@ -12,6 +13,7 @@
 
 #define FUZZ_TORN	0xee
 #define FUZZ_TEAR	0x8000u
+#define FUZZ_OOB	0x4000u
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 

@@ -10,19 +10,6 @@
 #include "sparse.h"
 #include "super.h"
 
-static int sparse_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer)
-{
-	struct sparse_image *image = (struct sparse_image *)flash;
-	u8 *to = buffer;
-	u32 i;
-
-	fuzz_assert(zone < IMAGE_ZONES && nr > 0);
-	fuzz_assert(offset + nr <= image->zones[zone].wp);
-	for (i = 0; i < nr; i++, to += MTFTL_BLOCK_SIZE)
-		sparse_block(image, flash_page(flash, zone, offset + i), to);
-	return 0;
-}
-
 static void compare_with_recovery(struct sparse_image *image)
 {
 	struct report report = { .quiet = true };
@@ -53,7 +40,6 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	if (size < 2 * IMAGE_ZONES)
 		return 0;
 	sparse_load(&image, data, size);
-	image.flash.read = sparse_read;
 	if (!check_flash(&image.flash, &report, &totals) && !report.errors)
 		compare_with_recovery(&image);
 	return 0;

@@ -72,6 +72,17 @@ int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr
 	return 0;
 }
 
+int mtftl_read_oob(struct mtftl *ftl, u32 page, void *data, u32 nr, void *oob)
+{
+	u32 written = image.zones[page / IMAGE_ZONE_BLOCKS].wp, i;
+	struct mtftl_oob *to = oob;
+
+	memset(to, 0, nr * sizeof(*to));
+	for (i = 0; i < nr && page % IMAGE_ZONE_BLOCKS + i < written; i++)
+		to[i] = image.blocks[page + i].oob;
+	return mtftl_rw_sync(ftl, REQ_OP_READ, page, data, nr);
+}
+
 int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr)
 {
 	(void)ftl;
@@ -201,12 +212,14 @@ static void check_map(const struct mtftl *ftl)
 static void walk(struct mtftl *ftl)
 {
 	void *buf = malloc(MTFTL_BLOCK_SIZE << MTFTL_BUFFER_ORDER);
-	void *stream = malloc(mtftl_footer_reserve(IMAGE_CAPACITY) * MTFTL_BLOCK_SIZE);
+	void *stream = malloc(mtftl_footer_blocks(&ftl->config) * MTFTL_BLOCK_SIZE);
+	struct mtftl_reader *reader = mtftl_reader_alloc(ftl, GFP_KERNEL);
 	u32 i;
 
 	for (i = MTFTL_NR_SB_ZONES; i < IMAGE_ZONES; i++)
 		if (mtftl_zone(ftl, i)->state == MTFTL_ZONE_FULL)
-			mtftl_zone_walk(mtftl_zone(ftl, i), buf, stream, seen, &i);
+			mtftl_zone_walk(mtftl_zone(ftl, i), reader, buf, stream, seen, &i);
+	mtftl_reader_free(reader);
 	free(stream);
 	free(buf);
 }
@@ -244,6 +257,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	}
 	ftl.config.seed = mtftl_seed(ftl.log->info.uuid, ftl.log->info.key);
 	ftl.config.logical_blocks = ftl.log->info.logical_blocks;
+	ftl.config.head = !ftl.log->info.oob;
+	ftl.config.meta_size = sizeof(struct mtftl_oob);
 	map.entries = malloc(ftl.config.logical_blocks * sizeof(*map.entries));
 	memset(map.entries, 0xff, ftl.config.logical_blocks * sizeof(*map.entries));
 	map.zones = calloc(IMAGE_ZONES, sizeof(*map.zones));

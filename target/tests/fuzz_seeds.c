@@ -53,14 +53,17 @@ static void save_image_for(const char *folder, const char *fuzzer, const char *n
 	for (zone = 0; zone < IMAGE_ZONES; zone++) {
 		for (offset = 0; offset < image->flash.zones[zone].wp; offset++) {
 			const u8 *block = image_block(image, zone, offset);
-			size_t used = used_bytes(block);
+			const struct mtftl_oob *oob = image->oob + flash_page(&image->flash, zone, offset);
+			size_t used = used_bytes(block), length;
 
-			if (!used)
+			if (!used && !oob->tag)
 				continue;
+			length = oob->tag ? FUZZ_OOB | (sizeof(*oob) + used) : used;
 			fputc(zone, file);
 			fputc(offset, file);
-			fputc(used & 0xff, file);
-			fputc(used >> 8, file);
+			fputc(length & 0xff, file);
+			fputc(length >> 8, file);
+			fwrite(oob, 1, oob->tag ? sizeof(*oob) : 0, file);
 			fwrite(block, 1, used, file);
 		}
 	}
@@ -137,6 +140,18 @@ int main(int argc, char **argv)
 	save_image(folder, "checkpoint", image);
 	save_block(folder, "super", "checkpoint", image_block(image, 0, 2));
 	short_footer(folder, image);
+	image_free(image);
+
+	image = image_new();
+	image->sb.oob = true;
+	image_write_super(image, 0);
+	image_write_unit(image, 3, MTFTL_UNIT_DATA, 3, 3, lbas, contents);
+	image_write_range(image, 3, 5, 9, 1, 4, MTFTL_RANGE_TRIM);
+	image_write_unit(image, 3, MTFTL_UNIT_GC, 6, 2, lbas, contents);
+	image_write_footer(image, 3, 0);
+	image_write_unit(image, 4, MTFTL_UNIT_GC, 6, 2, lbas, contents);
+	save_image(folder, "metadata", image);
+	save_block(folder, "unit", "metadata", (const u8 *)&image->oob[3 * IMAGE_ZONE_BLOCKS]);
 	image_free(image);
 	return 0;
 }

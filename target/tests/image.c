@@ -17,6 +17,15 @@ static int image_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *b
 	return 0;
 }
 
+static int image_read_oob(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer,
+			  struct mtftl_oob *oob)
+{
+	struct image *image = (struct image *)flash;
+
+	memcpy(oob, image->oob + flash_page(flash, zone, offset), nr * sizeof(*oob));
+	return image_read(flash, zone, offset, nr, buffer);
+}
+
 static int image_write(struct flash *flash, u32 zone, u32 offset, u32 nr, const void *buffer)
 {
 	struct image *image = (struct image *)flash;
@@ -55,6 +64,7 @@ struct image *image_new(void)
 		.zone_capacity = IMAGE_CAPACITY,
 		.zones = xalloc(IMAGE_ZONES, sizeof(struct flash_zone)),
 		.read = image_read,
+		.read_oob = image_read_oob,
 		.write = image_write,
 		.flush = image_flush,
 		.reset = image_reset,
@@ -71,6 +81,7 @@ struct image *image_new(void)
 	image->unreadable = IMAGE_ALL_READABLE;
 	image->seed = mtftl_seed(image->sb.uuid, image->sb.key);
 	image->data = xalloc(IMAGE_ZONES * IMAGE_ZONE_BLOCKS, MTFTL_BLOCK_SIZE);
+	image->oob = xalloc(IMAGE_ZONES * IMAGE_ZONE_BLOCKS, sizeof(*image->oob));
 	for (i = 0; i < IMAGE_ZONES; i++)
 		image->flash.zones[i].cond = FLASH_EMPTY;
 	return image;
@@ -80,6 +91,7 @@ void image_free(struct image *image)
 {
 	free(image->flash.zones);
 	free(image->data);
+	free(image->oob);
 	free(image);
 }
 
@@ -91,6 +103,8 @@ u8 *image_block(struct image *image, u32 zone, u32 offset)
 void image_reset_zone(struct image *image, u32 zone)
 {
 	memset(image_block(image, zone, 0), 0, (size_t)IMAGE_ZONE_BLOCKS << MTFTL_BLOCK_SHIFT);
+	memset(image->oob + flash_page(&image->flash, zone, 0), 0,
+	       IMAGE_ZONE_BLOCKS * sizeof(*image->oob));
 	image->flash.zones[zone] = (struct flash_zone) { .cond = FLASH_EMPTY };
 	image->erase_count[zone]++;
 	image->first_seq[zone] = 0;
@@ -150,19 +164,47 @@ static void write_stream_unit(struct image *image, u32 zone, enum mtftl_unit_typ
 	note_unit(image, zone, offset, info.seq);
 }
 
+static void fill(u8 *block, u16 content)
+{
+	u16 *to = (u16 *)block;
+	u32 j;
+
+	for (j = 0; j < MTFTL_BLOCK_SIZE / sizeof(*to); j++)
+		to[j] = content;
+}
+
+static u32 write_without_header(struct image *image, u32 zone, enum mtftl_unit_type type, u64 seq,
+				u16 nr, const u64 *lbas, const u16 *contents)
+{
+	u32 first = image->flash.zones[zone].wp, at, i;
+
+	for (i = 0; i < nr; i++) {
+		u8 *block = next_block(image, zone, &at);
+
+		fill(block, contents[i]);
+		mtftl_oob_compose(image->oob + flash_page(&image->flash, zone, at), type, seq,
+				  lbas[i], mtftl_payload_crc(image->seed, block), image->seed, zone,
+				  image->erase_count[zone]);
+	}
+	note_unit(image, zone, first, seq);
+	return first;
+}
+
 u32 image_write_unit(struct image *image, u32 zone, enum mtftl_unit_type type, u64 seq, u16 nr,
 		     const u64 *lbas, const u16 *contents)
 {
 	struct mtftl_unit_info info = { .type = type, .seq = seq, .nr_blocks = nr };
-	u32 offset, at, i, j;
-	u8 *header = next_block(image, zone, &offset);
+	u32 offset, at, i;
+	u8 *header;
 
+	if (image->sb.oob)
+		return write_without_header(image, zone, type, seq, nr, lbas, contents);
+	header = next_block(image, zone, &offset);
 	mtftl_unit_init(header, &info);
 	for (i = 0; i < nr; i++) {
-		u16 *block = (u16 *)next_block(image, zone, &at);
+		u8 *block = next_block(image, zone, &at);
 
-		for (j = 0; j < MTFTL_BLOCK_SIZE / sizeof(*block); j++)
-			block[j] = contents[i];
+		fill(block, contents[i]);
 		mtftl_unit_add_entry(header, lbas[i], mtftl_payload_crc(image->seed, block));
 	}
 	mtftl_unit_seal(header, image->seed, zone, MTFTL_ANY_OFFSET, image->erase_count[zone],
@@ -211,6 +253,18 @@ void image_write_checkpoint(struct image *image, u32 zone, u64 ckpt_seq, const u
 	image_write_super(image, flags);
 }
 
+static int parse(struct image *image, u32 zone, u32 at, u8 *header, struct mtftl_unit_info *info)
+{
+	const u8 *block = image_block(image, zone, at);
+
+	if (image->sb.oob)
+		return mtftl_oob_parse(block, image->oob + flash_page(&image->flash, zone, at),
+				       sizeof(*image->oob), image->flash.zones[zone].wp - at,
+				       image->seed, zone, at, IMAGE_CAPACITY, header, info);
+	memcpy(header, block, MTFTL_BLOCK_SIZE);
+	return mtftl_unit_parse(header, image->seed, zone, at, IMAGE_CAPACITY, info);
+}
+
 void image_write_footer(struct image *image, u32 zone, u32 omitted)
 {
 	u32 at, footer_offset, padding;
@@ -218,20 +272,21 @@ void image_write_footer(struct image *image, u32 zone, u32 omitted)
 	struct mtftl_unit_info info;
 	struct mtftl_footer footer;
 	u64 lbas[MTFTL_UNIT_MAX_ENTRIES];
+	u8 header[MTFTL_BLOCK_SIZE] __attribute__((aligned(8)));
 	u32 crc, i;
 
 	mtftl_footer_init(&footer, stream, sizeof(stream));
-	for (at = 0; at < image->flash.zones[zone].wp; at += 1 + info.nr_blocks) {
-		const u8 *block = image_block(image, zone, at);
+	for (at = 0; at < image->flash.zones[zone].wp;
+	     at += mtftl_unit_head(image->sb.oob, info.type) + info.nr_blocks) {
 		u16 listed;
 
-		if (mtftl_unit_parse(block, image->seed, zone, at, IMAGE_CAPACITY, &info))
+		if (parse(image, zone, at, header, &info))
 			fail(EXIT_FAILED, "image: zone %u has no unit at block %u", zone, at);
 		if (omitted && omitted--)
 			continue;
 		listed = info.type == MTFTL_UNIT_RANGES ? 0 : info.nr_entries;
 		for (i = 0; i < listed; i++)
-			mtftl_unit_entry(block, i, &lbas[i], &crc);
+			mtftl_unit_entry(header, i, &lbas[i], &crc);
 		if (mtftl_footer_add(&footer, info.seq, at, info.type, listed, lbas))
 			fail(EXIT_FAILED, "image: footer of zone %u is too long", zone);
 	}

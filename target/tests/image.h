@@ -25,6 +25,7 @@ struct image {
 	u32 erase_count[IMAGE_ZONES];
 	u64 first_seq[IMAGE_ZONES];
 	u8 *data;
+	struct mtftl_oob *oob;		/* of each block, where sb.oob is set first of all */
 	u32 unreadable;			/* page that fails to read, if any */
 };
 
@@ -38,7 +39,7 @@ void image_write_super(struct image *image, u16 flags);
 
 /*
  * Append a unit with the given number; payload block i holds content[i] in every
- * byte pair. Returns the offset of its header.
+ * byte pair. Returns the offset of its first block: the header, if it has one.
  */
 u32 image_write_unit(struct image *image, u32 zone, enum mtftl_unit_type type, u64 seq, u16 nr,
 		     const u64 *lbas, const u16 *contents);

@@ -15,10 +15,15 @@ struct sparse_image {
 		const u8 *data;
 		u32 size;
 		bool torn;
+		struct mtftl_oob oob;
 	} blocks[SPARSE_BLOCKS];
 };
 
 void sparse_load(struct sparse_image *image, const u8 *data, size_t size);
+/* For recovery and check: as struct flash has it. */
+int sparse_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer);
+int sparse_read_oob(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer,
+		    struct mtftl_oob *oob);
 void sparse_block(const struct sparse_image *image, u32 page, u8 *block);
 
 #endif

@@ -75,11 +75,16 @@ static u64 check_notes(void)
 	return report.notes;
 }
 
+static u32 head(void)
+{
+	return mtftl_unit_head(image->sb.oob, MTFTL_UNIT_DATA);
+}
+
 /* One block in a unit of its own; returns its page. */
 static u32 put(u32 zone, u64 seq, u64 lba, u16 content)
 {
 	return page(zone, image_write_unit(image, zone, MTFTL_UNIT_DATA, seq, 1, &lba,
-					   &content) + 1);
+					   &content) + head());
 }
 
 static void tear(u32 zone, u32 offset)
@@ -642,8 +647,122 @@ static void check_finds_a_block_twice_in_a_unit(void **state)
 	assert_int_equal(check_errors(), 1);
 }
 
+static void without_headers_each_block_counts_by_itself(void **state)
+{
+	const u64 lbas[] = { 1, 2, 3 };
+	const u16 contents[] = { 1, 2, 3 };
+	u32 old;
+
+	(void)state;
+	image->sb.oob = true;
+	image_write_super(image, 0);
+	old = put(3, 1, 2, 9);
+	assert_int_equal(old, page(3, 0));
+	image_write_unit(image, 3, MTFTL_UNIT_DATA, 2, 3, lbas, contents);
+	assert_int_equal(recover(), 0);
+	assert_int_equal(replay.units, 2);
+	assert_int_equal(replay.map[2], page(3, 2));
+	assert_int_equal(check_errors(), 0);
+	assert_int_equal(check_notes(), 0);
+
+	/* One is torn, by its data or its metadata: the others are there. */
+	tear(3, 2);
+	assert_int_equal(recover(), 0);
+	assert_int_equal(replay.map[1], page(3, 1));
+	assert_int_equal(replay.map[2], old);
+	assert_int_equal(replay.map[3], page(3, 3));
+	assert_int_equal(check_errors(), 0);
+	tear(3, 2);
+	image->oob[page(3, 2)].tag ^= cpu_to_le64(1ull << 40);
+	assert_int_equal(recover(), 0);
+	assert_int_equal(replay.map[2], old);
+	assert_int_equal(replay.map[3], page(3, 3));
+	assert_int_equal(check_errors(), 0);
+	image->oob[page(3, 2)].tag ^= cpu_to_le64(1ull << 40);
+	image->unreadable = page(3, 2);
+	assert_int_equal(recover(), 0);
+	assert_int_equal(replay.map[2], old);
+	assert_int_equal(replay.map[3], page(3, 3));
+	assert_int_equal(check_errors(), 0);
+}
+
+static void without_headers_a_copied_header_is_data(void **state)
+{
+	u64 lba = 7;
+	u16 content = 0;
+	u32 at;
+
+	(void)state;
+	image->sb.oob = true;
+	image_write_super(image, 0);
+	at = image_write_range(image, 3, 9, 1, 5, 8, MTFTL_RANGE_LOST);
+	put(4, 10, 1, 1);
+	/* A user stores what a range of a later life of this device could look like. */
+	image_write_unit(image, 4, MTFTL_UNIT_DATA, 11, 1, &lba, &content);
+	memcpy(image_block(image, 4, 1), image_block(image, 3, at), MTFTL_BLOCK_SIZE);
+	((struct mtftl_unit *)image_block(image, 4, 1))->zone = cpu_to_le32(4);
+	mtftl_unit_seal(image_block(image, 4, 1), image->seed, 4, 1, 0, 0);
+	mtftl_oob_compose(&image->oob[page(4, 1)], MTFTL_UNIT_DATA, 11, 7,
+			  mtftl_payload_crc(image->seed, image_block(image, 4, 1)), image->seed, 4, 0);
+	assert_int_equal(recover(), 0);
+	assert_int_equal(replay.map[7], page(4, 1));
+	assert_int_equal(replay.map[1], page(4, 0));
+	assert_int_equal(check_errors(), 0);
+}
+
+static void without_headers_a_footer_must_say_the_same(void **state)
+{
+	(void)state;
+	image->sb.oob = true;
+	image_write_super(image, 0);
+	fill_with_footer(3);
+	assert_int_equal(recover(), 0);
+	assert_int_equal(replay.zones_scanned, 1);
+	assert_int_equal(replay.map[30], page(3, 4));
+	assert_int_equal(replay.map[31], MTFTL_MAP_UNMAPPED);
+	assert_int_equal(replay.map[32], page(3, 2));
+	assert_int_equal(check_errors(), 0);
+	assert_int_equal(check_notes(), 0);
+
+	/* Another block, intact, where it lists one. */
+	mtftl_oob_compose(&image->oob[page(3, 4)], MTFTL_UNIT_GC, 7, 99,
+			  mtftl_payload_crc(image->seed, image_block(image, 3, 4)), image->seed, 3, 0);
+	assert_int_equal(check_errors(), 1);
+}
+
+static void without_headers_as_many_as_a_window_holds(void **state)
+{
+	u64 lbas[100];
+	u16 contents[100];
+	u32 i;
+
+	(void)state;
+	image->sb.oob = true;
+	image_write_super(image, 0);
+	for (i = 0; i < 100; i++) {
+		lbas[i] = i;
+		contents[i] = i;
+	}
+	image_write_unit(image, 3, MTFTL_UNIT_DATA, 1, 10, lbas, contents);
+	image_write_unit(image, 3, MTFTL_UNIT_DATA, 2, 100, lbas, contents);
+	assert_int_equal(recover(), 0);
+	assert_int_equal(replay.units, 2);
+	assert_int_equal(replay.map[99], page(3, 109));
+	assert_int_equal(check_errors(), 0);
+	assert_int_equal(check_notes(), 0);
+}
+
+static void metadata_that_cannot_be_read_is_refused(void **state)
+{
+	(void)state;
+	image->sb.oob = true;
+	image_write_super(image, 0);
+	image->flash.read_oob = NULL;
+	assert_int_equal(recover(), -EOPNOTSUPP);
+}
+
 /*
- * Random histories. The writer keeps every rule; the power goes at a random moment,
+ * Random histories, with headers and without. The writer keeps every rule; the power goes at a random moment,
  * at which each unit that no flush covered is whole, torn or has a torn header. The
  * model knows for each block the versions that may survive: the newest, and if that
  * was not durable, older ones back to the newest durable one.
@@ -700,7 +819,7 @@ static void write_randomly(u64 seq)
 	offset = image_write_unit(image, zone, rand() % 2 ? MTFTL_UNIT_DATA : MTFTL_UNIT_GC, seq,
 				  nr, lbas, contents);
 	for (i = 0; i < nr; i++)
-		add_version(lbas[i], seq, page(zone, offset + 1 + i));
+		add_version(lbas[i], seq, page(zone, offset + head() + i));
 }
 
 static void trim_randomly(u64 seq)
@@ -766,6 +885,7 @@ static void random_histories(void **state)
 		srand(history);
 		image_free(image);
 		image = image_new();
+		image->sb.oob = history % 2;
 		memset(nr_versions, 0, sizeof(nr_versions));
 		image_write_super(image, 0);
 		steps = 1 + rand() % 150;
@@ -834,6 +954,11 @@ int main(void)
 		test(check_finds_numbers_given_twice),
 		test(check_takes_a_unit_that_was_sent_twice),
 		test(check_finds_a_block_twice_in_a_unit),
+		test(without_headers_each_block_counts_by_itself),
+		test(without_headers_a_copied_header_is_data),
+		test(without_headers_a_footer_must_say_the_same),
+		test(without_headers_as_many_as_a_window_holds),
+		test(metadata_that_cannot_be_read_is_refused),
 		test(random_histories),
 	};
 

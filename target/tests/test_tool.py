@@ -66,7 +66,7 @@ PIECES = {
     "good": GOOD.superblock(),
     "clean": GOOD.superblock(flags=CLEAN),
     "version": GOOD.superblock(version=2),
-    "feature": GOOD.superblock() + GOOD.superblock(generation=2, incompat=1),
+    "feature": GOOD.superblock() + GOOD.superblock(generation=2, incompat=2),
     "absurd": GOOD.superblock(logical_blocks=1 << 40),
     "other": OTHER.superblock(),
     "torn": GOOD.superblock() + flipped(GOOD.superblock(generation=2), 90),

@@ -241,6 +241,168 @@ static void retried_unit_keeps_its_number(void **state)
 	assert_int_equal(parsed.erase_count, 2);
 }
 
+/* Units without a header */
+
+#define OOB_BLOCKS	5u
+#define STRIDE		64u	/* of metadata: more than we use */
+
+static _Alignas(8) u8 bare[OOB_BLOCKS][MTFTL_BLOCK_SIZE], meta[OOB_BLOCKS][STRIDE];
+
+static struct mtftl_oob *oob_at(u32 i)
+{
+	return (struct mtftl_oob *)meta[i];
+}
+
+static void compose_bare(u32 first, u32 nr, enum mtftl_unit_type type, u64 seq)
+{
+	u32 i;
+
+	for (i = first; i < first + nr; i++) {
+		memset(bare[i], 'a' + i, MTFTL_BLOCK_SIZE);
+		mtftl_oob_compose(oob_at(i), type, seq, 0xfffffff0u + i,
+				  mtftl_payload_crc(seed(), bare[i]), seed(), ZONE, 0x12345);
+	}
+}
+
+static int parse_bare(u32 first, u32 nr, u32 zone, u32 offset)
+{
+	return mtftl_oob_parse(bare[first], meta[first], STRIDE, nr, seed(), zone, offset, CAPACITY,
+			       block, &parsed);
+}
+
+static void bare_unit_round_trip(void **state)
+{
+	const u64 seq = (1ull << MTFTL_OOB_SEQ_BITS) - 1;
+	u32 i, crc;
+	u64 lba;
+
+	(void)state;
+	memset(meta, 0xee, sizeof(meta));
+	compose_bare(0, OOB_BLOCKS, MTFTL_UNIT_GC, seq);
+	assert_int_equal(parse_bare(0, OOB_BLOCKS, ZONE, OFFSET), 0);
+	assert_int_equal(parsed.type, MTFTL_UNIT_GC);
+	assert_int_equal(parsed.seq, seq);
+	assert_int_equal(parsed.zone, ZONE);
+	assert_int_equal(parsed.offset, OFFSET);
+	assert_int_equal(parsed.nr_entries, OOB_BLOCKS);
+	assert_int_equal(parsed.nr_blocks, OOB_BLOCKS);
+	assert_int_equal(parsed.durable_seq, 0);
+	assert_int_equal(mtftl_erase_count(0x10000, parsed.erase_count), 0x12345);
+	assert_true(mtftl_same_erase_count(true, parsed.erase_count, 0x12345));
+	assert_false(mtftl_same_erase_count(false, parsed.erase_count, 0x12345));
+	for (i = 0; i < OOB_BLOCKS; i++) {
+		mtftl_unit_entry(block, i, &lba, &crc);
+		assert_int_equal(lba, 0xfffffff0u + i);
+		assert_int_equal(crc, mtftl_payload_crc(seed(), bare[i]));
+		assert_int_equal(mtftl_oob_crc(oob_at(i), lba, seed(), ZONE), crc);
+		assert_int_not_equal(mtftl_oob_crc(oob_at(i), lba + 1, seed(), ZONE), crc);
+		assert_int_not_equal(mtftl_oob_crc(oob_at(i), lba, seed(), ZONE + 1), crc);
+	}
+	/* From its middle on; and as far as the zone goes. */
+	assert_int_equal(parse_bare(2, 2, ZONE, OFFSET), 0);
+	assert_int_equal(parsed.nr_entries, 2);
+	assert_int_equal(parse_bare(0, OOB_BLOCKS, ZONE, CAPACITY - 3), 0);
+	assert_int_equal(parsed.nr_entries, 3);
+	assert_int_equal(parse_bare(0, OOB_BLOCKS, ZONE, CAPACITY), -EINVAL);
+}
+
+static void bare_units_end_where_another_begins(void **state)
+{
+	(void)state;
+	compose_bare(0, 2, MTFTL_UNIT_DATA, 7);
+	compose_bare(2, 1, MTFTL_UNIT_DATA, 8);
+	compose_bare(3, 1, MTFTL_UNIT_GC, 8);
+	memset(oob_at(4), 0, sizeof(struct mtftl_oob));
+	assert_int_equal(parse_bare(0, OOB_BLOCKS, ZONE, OFFSET), 0);
+	assert_int_equal(parsed.nr_entries, 2);
+	assert_int_equal(parse_bare(2, 3, ZONE, OFFSET), 0);
+	assert_int_equal(parsed.nr_entries, 1);
+	assert_int_equal(parse_bare(3, 2, ZONE, OFFSET), 0);
+	assert_int_equal(parsed.nr_entries, 1);
+	/* No data, and no header either. */
+	assert_int_equal(parse_bare(4, 1, ZONE, OFFSET), -ENODATA);
+
+	/* The same unit, sent again. */
+	compose_bare(0, 2, MTFTL_UNIT_DATA, 7);
+	memcpy(bare[2], bare[0], 2 * sizeof(bare[0]));
+	memcpy(meta[2], meta[0], 2 * sizeof(meta[0]));
+	assert_int_equal(parse_bare(0, 4, ZONE, OFFSET), 0);
+	assert_int_equal(parsed.nr_entries, 2);
+}
+
+static void headers_stand_between_bare_units(void **state)
+{
+	u8 header[MTFTL_BLOCK_SIZE];
+
+	(void)state;
+	compose_unit(MTFTL_UNIT_RANGES, 3, 0, OFFSET);
+	memcpy(bare[0], block, sizeof(block));
+	memset(oob_at(0), 0, sizeof(struct mtftl_oob));
+	compose_bare(1, 1, MTFTL_UNIT_DATA, 7);
+	memcpy(header, block, sizeof(header));
+	memset(block, 0, sizeof(block));
+	assert_int_equal(parse_bare(0, 2, ZONE, OFFSET), 0);
+	assert_int_equal(parsed.type, MTFTL_UNIT_RANGES);
+	assert_memory_equal(block, header, sizeof(header));
+	assert_int_equal(mtftl_unit_head(true, MTFTL_UNIT_RANGES), 1);
+	assert_int_equal(mtftl_unit_head(true, MTFTL_UNIT_DATA), 0);
+	assert_int_equal(mtftl_unit_head(false, MTFTL_UNIT_DATA), 1);
+
+	/* Data has none here. */
+	compose_unit(MTFTL_UNIT_DATA, 0, 0, OFFSET);
+	memcpy(bare[0], block, sizeof(block));
+	assert_int_equal(parse_bare(0, 2, ZONE, OFFSET), -EINVAL);
+
+	/* What users store may look like a header: their blocks say that they are none. */
+	memcpy(bare[1], header, sizeof(header));
+	mtftl_oob_compose(oob_at(1), MTFTL_UNIT_DATA, 7, 3, mtftl_payload_crc(seed(), bare[1]),
+			  seed(), ZONE, 0);
+	assert_int_equal(parse_bare(1, 1, ZONE, OFFSET), 0);
+	assert_int_equal(parsed.type, MTFTL_UNIT_DATA);
+}
+
+static void each_bit_of_metadata_and_block_is_covered(void **state)
+{
+	u8 *bytes = meta[0];
+	size_t bit;
+
+	(void)state;
+	compose_bare(0, 1, MTFTL_UNIT_DATA, 0x123456789abcull);
+	for (bit = 0; bit < 8 * sizeof(struct mtftl_oob); bit++) {
+		bytes[bit / 8] ^= 1u << bit % 8;
+		assert_int_not_equal(parse_bare(0, 1, ZONE, OFFSET), 0);
+		bytes[bit / 8] ^= 1u << bit % 8;
+	}
+	for (bit = 0; bit < 8 * MTFTL_BLOCK_SIZE; bit += 7) {
+		bare[0][bit / 8] ^= 1u << bit % 8;
+		assert_int_equal(parse_bare(0, 1, ZONE, OFFSET), -EBADMSG);
+		bare[0][bit / 8] ^= 1u << bit % 8;
+	}
+	assert_int_equal(parse_bare(0, 1, ZONE + 1, OFFSET), -EBADMSG);
+	assert_int_equal(parse_bare(0, 1, ZONE, OFFSET), 0);
+	/* A block of another unit under this one's metadata. */
+	compose_bare(1, 1, MTFTL_UNIT_DATA, 9);
+	memcpy(meta[1], meta[0], STRIDE);
+	assert_int_equal(parse_bare(1, 1, ZONE, OFFSET), -EBADMSG);
+	/* Numbers start at 1; a type of two bits that has a header. */
+	compose_bare(0, 1, MTFTL_UNIT_DATA, 0);
+	assert_int_equal(parse_bare(0, 1, ZONE, OFFSET), -EINVAL);
+	compose_bare(0, 1, MTFTL_UNIT_RANGES, 9);
+	assert_int_equal(parse_bare(0, 1, ZONE, OFFSET), -EINVAL);
+}
+
+static void erase_counts_are_the_next_ones(void **state)
+{
+	const u32 turn = 1u << MTFTL_OOB_ERASE_BITS;
+
+	(void)state;
+	assert_int_equal(mtftl_erase_count(0, 0), 0);
+	assert_int_equal(mtftl_erase_count(5, 5), 5);
+	assert_int_equal(mtftl_erase_count(5, 4), turn + 4);
+	assert_int_equal(mtftl_erase_count(7 * turn + 3, 2), 8 * turn + 2);
+	assert_int_equal(mtftl_erase_count(7 * turn + 3, turn - 1), 8 * turn - 1);
+}
+
 /* Superblock */
 
 static struct mtftl_sb_info example_sb(void)
@@ -275,6 +437,12 @@ static void superblock_round_trip(void **state)
 	assert_int_equal(mtftl_sb_parse(block, &out), 0);
 	assert_memory_equal(&in, &out, sizeof(in));
 
+	in.oob = true;
+	assert_int_equal(sb_round_trip(&in), 0);
+	mtftl_sb_compose(block, &in);
+	assert_int_equal(mtftl_sb_parse(block, &out), 0);
+	assert_true(out.oob);
+
 	/* As made by format: everything unmapped. */
 	in.ckpt_seq = in.ckpt_blocks = in.ckpt_nr_zones = 0;
 	assert_int_equal(sb_round_trip(&in), 0);
@@ -301,7 +469,7 @@ static void newer_superblock_is_refused(void **state)
 
 	(void)state;
 	mtftl_sb_compose(block, &in);
-	sb->incompat = cpu_to_le64(1);
+	sb->incompat = cpu_to_le64(MTFTL_SB_OOB << 1);
 	sb->crc = 0;
 	sb->crc = cpu_to_le32(mtftl_crc32c(~0u, block, sizeof(block)));
 	assert_int_equal(mtftl_sb_parse(block, &out), -EPROTO);
@@ -332,7 +500,7 @@ static void contradictions_in_a_superblock_are_refused(void **state)
 	(void)state;
 	refuses(generation, 0);
 	refuses(logical_blocks, 0);
-	refuses(logical_blocks, mtftl_logical_blocks(64, CAPACITY, 0) + 1);
+	refuses(logical_blocks, mtftl_logical_blocks(64, CAPACITY, 0, false) + 1);
 	refuses(nr_zones, 2);
 	refuses(zone_capacity, 0);
 	refuses(zone_capacity, 1025);
@@ -386,21 +554,25 @@ static void layout_arithmetic(void **state)
 	assert_int_equal(mtftl_ckpt_zones(128, 16, 13 * 1024 + 1), 2);
 	assert_int_equal(mtftl_ckpt_zones(128, 7, 1024), (u32)-1);
 	/* 1024 records of 16 bytes: 4 blocks, a header, the tail. */
-	assert_int_equal(mtftl_footer_reserve(1024), 6);
+	assert_int_equal(mtftl_footer_reserve(1024, false), 6);
+	/* Without headers each block may be a unit of one: 6 blocks. */
+	assert_int_equal(mtftl_footer_reserve(1024, true), 8);
 
 	/* A 1 TB drive: 904 zones of 1077 MiB. */
-	blocks = mtftl_logical_blocks(zones, capacity, 250);
+	blocks = mtftl_logical_blocks(zones, capacity, 250, false);
 	assert_true(blocks > (u64)zones * capacity * 70 / 100);
 	assert_true(blocks < (u64)zones * capacity * 75 / 100);
 	assert_int_equal(blocks % 256, 0);
-	assert_true(mtftl_logical_blocks(zones, capacity, 0) > blocks);
+	assert_true(mtftl_logical_blocks(zones, capacity, 0, false) > blocks);
+	/* Headers were one block in 33. */
+	assert_true(mtftl_logical_blocks(zones, capacity, 250, true) > blocks * 102 / 100);
 
 	/* Too small, too many checkpoint zones, nothing left. */
-	assert_int_equal(mtftl_logical_blocks(8, 1024, 0), 0);
-	assert_true(mtftl_logical_blocks(9, 1024, 0) > 0);
-	assert_int_equal(mtftl_logical_blocks(9, 1024, 1000), 0);
-	assert_int_equal(mtftl_logical_blocks(64, 6, 0), 0);
-	assert_int_equal(mtftl_logical_blocks(1u << 22, 1024, 250), 0);
+	assert_int_equal(mtftl_logical_blocks(8, 1024, 0, false), 0);
+	assert_true(mtftl_logical_blocks(9, 1024, 0, false) > 0);
+	assert_int_equal(mtftl_logical_blocks(9, 1024, 1000, false), 0);
+	assert_int_equal(mtftl_logical_blocks(64, 6, 0, false), 0);
+	assert_int_equal(mtftl_logical_blocks(1u << 22, 1024, 250, false), 0);
 }
 
 static void footer_and_tail_fit_their_reserve(void **state)
@@ -409,13 +581,18 @@ static void footer_and_tail_fit_their_reserve(void **state)
 
 	(void)state;
 	for (capacity = 16; capacity < 300000; capacity = capacity * 3 / 2) {
-		u32 reserve = mtftl_footer_reserve(capacity);
+		u32 oob;
 
-		assert_true(reserve < capacity / 2);
-		/* The worst zone: headers of ranges only, up to the reserve. */
-		used = ((capacity - reserve) * 16 + MTFTL_BLOCK_SIZE - 1) / MTFTL_BLOCK_SIZE;
-		used += (used + MTFTL_STREAM_UNIT_BLOCKS - 1) / MTFTL_STREAM_UNIT_BLOCKS + 1;
-		assert_true(used <= reserve);
+		for (oob = 0; oob < 2; oob++) {
+			u32 reserve = mtftl_footer_reserve(capacity, oob);
+
+			assert_true(reserve < capacity / 2);
+			/* The worst zone, up to the reserve: ranges only, or units of one block. */
+			used = ((capacity - reserve) * (oob ? 24 : 16) + MTFTL_BLOCK_SIZE - 1) /
+			       MTFTL_BLOCK_SIZE;
+			used += (used + MTFTL_STREAM_UNIT_BLOCKS - 1) / MTFTL_STREAM_UNIT_BLOCKS + 1;
+			assert_true(used <= reserve);
+		}
 	}
 }
 
@@ -588,6 +765,11 @@ int main(void)
 		cmocka_unit_test(foreign_units_are_refused),
 		cmocka_unit_test(contradictions_in_a_unit_are_refused),
 		cmocka_unit_test(retried_unit_keeps_its_number),
+		cmocka_unit_test(bare_unit_round_trip),
+		cmocka_unit_test(bare_units_end_where_another_begins),
+		cmocka_unit_test(headers_stand_between_bare_units),
+		cmocka_unit_test(each_bit_of_metadata_and_block_is_covered),
+		cmocka_unit_test(erase_counts_are_the_next_ones),
 		cmocka_unit_test(superblock_round_trip),
 		cmocka_unit_test(each_bit_of_a_superblock_is_covered),
 		cmocka_unit_test(newer_superblock_is_refused),

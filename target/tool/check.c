@@ -97,7 +97,7 @@ static void check_entries(struct check *check, const struct mtftl_unit_info *inf
 	u64 lba;
 
 	for (i = 0; i < info->nr_entries; i++) {
-		u32 offset = info->offset + 1 + i;
+		u32 offset = info->offset + window_payload(&check->window, info) + i;
 		u32 page = flash_page(check->flash, info->zone, offset);
 		const u8 *block = NULL;
 
@@ -155,7 +155,6 @@ static void check_ranges(struct check *check, const struct mtftl_unit_info *info
 static void check_unit(void *context, const struct mtftl_unit_info *info, const u8 *header)
 {
 	struct check *check = context;
-	u8 copy[MTFTL_BLOCK_SIZE];
 
 	check->totals->units++;
 	if (info->type == MTFTL_UNIT_CKPT || info->type == MTFTL_UNIT_FOOTER)
@@ -168,25 +167,21 @@ static void check_unit(void *context, const struct mtftl_unit_info *info, const 
 		report_error(check->report, "zone %u block %u: unit %" PRIu64
 			     " is newer than the clean checkpoint's %" PRIu64, info->zone,
 			     info->offset, info->seq, check->sb->ckpt_seq);
-	/* Reading the payload moves the window. */
-	memcpy(copy, header, sizeof(copy));
 	if (info->type == MTFTL_UNIT_RANGES)
-		check_ranges(check, info, copy);
+		check_ranges(check, info, header);
 	else
-		check_entries(check, info, copy);
+		check_entries(check, info, header);
 }
 
 /* The header that a footer record speaks of must be there and say the same. */
 static bool record_matches(struct check *check, u32 zone, u64 seq, u32 offset,
 			   enum mtftl_unit_type type, u16 nr_entries, const __le64 *lbas)
 {
-	const u8 *header = window_block(&check->window, zone, offset);
 	struct mtftl_unit_info info;
 	u64 lba;
 	u32 crc, i;
 
-	if (!header || mtftl_unit_parse(header, check->seed, zone, offset,
-					check->flash->zone_capacity, &info))
+	if (window_unit(&check->window, check->seed, zone, offset, &info))
 		return false;
 	if (info.seq != seq || info.type != type)
 		return false;
@@ -195,8 +190,26 @@ static bool record_matches(struct check *check, u32 zone, u64 seq, u32 offset,
 	if (info.nr_entries != nr_entries)
 		return false;
 	for (i = 0; i < nr_entries; i++) {
-		mtftl_unit_entry(header, i, &lba, &crc);
+		mtftl_unit_entry(check->window.header, i, &lba, &crc);
 		if (lba != le64_to_cpu(lbas[i]))
+			return false;
+	}
+	return true;
+}
+
+/* So must the metadata of each of its blocks, but for those that a cut has torn. */
+static bool blocks_match(struct check *check, u32 zone, u64 seq, u32 offset,
+			 enum mtftl_unit_type type, u16 nr_entries, const __le64 *lbas)
+{
+	struct mtftl_unit_info info;
+	u64 lba;
+	u32 crc, i;
+
+	for (i = 0; i < nr_entries; i++) {
+		if (window_unit(&check->window, check->seed, zone, offset + i, &info))
+			continue;
+		mtftl_unit_entry(check->window.header, 0, &lba, &crc);
+		if (info.seq != seq || info.type != type || lba != le64_to_cpu(lbas[i]))
 			return false;
 	}
 	return true;
@@ -218,13 +231,19 @@ static void check_footer(struct check *check, u32 zone, u64 units)
 		return;
 	while (mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &entries, &lbas) > 0) {
 		/* After a cut a footer may be there before a unit of a slower die. */
-		if (!window_block(&check->window, zone, offset))
+		if (!mtftl_unit_head(check->sb->oob, type)) {
+			if (!blocks_match(check, zone, seq, offset, type, entries, lbas))
+				report_error(check->report, "zone %u: footer lists unit %" PRIu64
+					     " at block %u, the metadata does not", zone, seq,
+					     offset);
+		} else if (!window_block(&check->window, zone, offset))
 			torn++;
 		else if (!record_matches(check, zone, seq, offset, type, entries, lbas))
 			report_error(check->report, "zone %u: footer lists unit %" PRIu64
 				     " at block %u, its header does not", zone, seq, offset);
 	}
-	if (tail.nr_records - torn != units)
+	/* A unit without a header may be there in parts. */
+	if (!check->sb->oob && tail.nr_records - torn != units)
 		report_error(check->report, "zone %u: footer lists %u units, the zone has %" PRIu64,
 			     zone, tail.nr_records, units);
 	free(stream);
@@ -269,18 +288,19 @@ static bool same_unit(struct check *check, const struct unit_ref *a, const struc
 {
 	static _Alignas(8) u8 header[MTFTL_BLOCK_SIZE];
 	struct mtftl_unit_info x, y;
-	const u8 *block = window_block(&check->window, a->zone, a->offset);
-	u32 capacity = check->flash->zone_capacity;
+	struct window *window = &check->window;
 
-	if (!block || mtftl_unit_parse(block, check->seed, a->zone, a->offset, capacity, &x))
+	if (window_unit(window, check->seed, a->zone, a->offset, &x))
 		return false;
-	memcpy(header, block, sizeof(header));
-	block = window_block(&check->window, b->zone, b->offset);
-	if (!block || mtftl_unit_parse(block, check->seed, b->zone, b->offset, capacity, &y))
+	memcpy(header, window->header, sizeof(header));
+	if (window_unit(window, check->seed, b->zone, b->offset, &y) || x.type != y.type)
 		return false;
-	return x.type == y.type && x.nr_entries == y.nr_entries &&
-	       !memcmp(header + sizeof(struct mtftl_unit), block + sizeof(struct mtftl_unit),
-		       MTFTL_BLOCK_SIZE - sizeof(struct mtftl_unit));
+	/* Without a header each may lack other blocks. */
+	return !window_payload(window, &x) ||
+	       (x.nr_entries == y.nr_entries &&
+		!memcmp(header + sizeof(struct mtftl_unit),
+			window->header + sizeof(struct mtftl_unit),
+			MTFTL_BLOCK_SIZE - sizeof(struct mtftl_unit)));
 }
 
 static void check_numbers(struct check *check)

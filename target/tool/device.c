@@ -8,8 +8,10 @@
 #include <fcntl.h>
 #include <libzbd/zbd.h>
 #include <limits.h>
+#include <linux/nvme_ioctl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -18,6 +20,15 @@
 #include "mtftl.h"
 
 #define MIN_OPEN_ZONES	4
+#define META_BLOCKS	32u	/* read at once: any drive takes that */
+
+/* Of NVMe's commands and Identify Namespace, what is needed here. */
+#define NVME_CMD_READ		0x02
+#define NVME_ADMIN_IDENTIFY	0x06
+#define NVME_ID_SIZE		4096
+#define NVME_ID_FLBAS		26	/* bits 0-3: format; 4: metadata follows the data */
+#define NVME_ID_DPS		29	/* bits 0-2: protection information, which is not ours */
+#define NVME_ID_LBAF		128	/* 4 bytes a format, the first two: bytes of metadata */
 
 static int device_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer)
 {
@@ -38,6 +49,35 @@ static int device_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *
 		to += got;
 	}
 	return 0;
+}
+
+/* Metadata comes with a command of NVMe's only. */
+static int device_read_oob(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer,
+			   struct mtftl_oob *oob)
+{
+	struct device *device = (struct device *)flash;
+	u8 *meta = xalloc(META_BLOCKS, device->meta_size), *to = buffer;
+	u32 n, i;
+	int err = 0;
+
+	for (; !err && nr; nr -= n, offset += n, to += (size_t)n << MTFTL_BLOCK_SHIFT, oob += n) {
+		struct nvme_user_io io = {
+			.opcode = NVME_CMD_READ,
+			.addr = (uintptr_t)to,
+			.metadata = (uintptr_t)meta,
+			.slba = flash_page(flash, zone, offset),
+		};
+
+		n = nr < META_BLOCKS ? nr : META_BLOCKS;
+		io.nblocks = n - 1;
+		err = ioctl(device->fd, NVME_IOCTL_SUBMIT_IO, &io);
+		if (err)
+			err = err < 0 ? -errno : -EIO;
+		for (i = 0; i < n; i++)
+			memcpy(&oob[i], meta + (size_t)i * device->meta_size, sizeof(*oob));
+	}
+	free(meta);
+	return err;
 }
 
 static int device_write(struct flash *flash, u32 zone, u32 offset, u32 nr, const void *buffer)
@@ -198,6 +238,27 @@ static void take_zone(struct device *device, u32 index, const struct zbd_zone *z
 	}
 }
 
+/* None, unless it is NVMe with metadata apart that means nothing to drive or kernel. */
+static u32 find_meta_size(const struct device *device)
+{
+	u8 id[NVME_ID_SIZE] = { 0 };
+	struct nvme_admin_cmd command = {
+		.opcode = NVME_ADMIN_IDENTIFY, .addr = (uintptr_t)id, .data_len = sizeof(id),
+	};
+	int nsid = ioctl(device->fd, NVME_IOCTL_ID);
+	const u8 *format;
+
+	if (nsid <= 0 || device->sector_size != MTFTL_BLOCK_SIZE)
+		return 0;
+	command.nsid = nsid;
+	if (ioctl(device->fd, NVME_IOCTL_ADMIN_CMD, &command))
+		return 0;
+	format = id + NVME_ID_LBAF + 4 * (id[NVME_ID_FLBAS] & 0xf);
+	if (id[NVME_ID_FLBAS] & 0x10 || id[NVME_ID_DPS] & 0x7)
+		return 0;
+	return format[0] | format[1] << 8;
+}
+
 struct device *device_open(const char *path, enum device_access access)
 {
 	struct device *device = xalloc(1, sizeof(*device));
@@ -216,6 +277,9 @@ struct device *device_open(const char *path, enum device_access access)
 	device->flash.zone_blocks = info.zone_size >> MTFTL_BLOCK_SHIFT;
 	device->flash.zones = xalloc(nr_zones, sizeof(*device->flash.zones));
 	device->flash.read = device_read;
+	device->meta_size = find_meta_size(device);
+	if (device->meta_size >= sizeof(struct mtftl_oob) && device->meta_size <= MTFTL_META_MAX)
+		device->flash.read_oob = device_read_oob;
 	device->flash.write = device_write;
 	device->flash.flush = device_flush;
 	device->flash.reset = device_reset_zone;

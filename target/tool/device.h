@@ -10,6 +10,7 @@ struct device {
 	const char *path;
 	int fd;
 	u32 sector_size;
+	u32 meta_size;		/* bytes of metadata of each block that we may use, or 0 */
 };
 
 enum device_access {

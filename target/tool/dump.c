@@ -36,6 +36,8 @@ struct zone_dump {
 	u64 min_seq;
 	u64 max_seq;
 	u32 erase_count;
+	u32 known_erase_count;	/* as the checkpoint has it */
+	bool oob;
 };
 
 static void dump_super(struct json *json, const struct super *super)
@@ -58,6 +60,7 @@ static void dump_super(struct json *json, const struct super *super)
 	json_u64(json, "zone_blocks", info->zone_blocks);
 	json_u64(json, "zone_capacity", info->zone_capacity);
 	json_u64(json, "op_permille", info->op_permille);
+	json_string(json, "headers", info->oob ? "metadata" : "blocks");
 	json_u64(json, "checkpoint_seq", info->ckpt_seq);
 	json_u64(json, "checkpoint_blocks", info->ckpt_blocks);
 	json_array(json, "checkpoint_zones");
@@ -78,6 +81,8 @@ static void dump_unit(void *context, const struct mtftl_unit_info *info, const u
 	if (info->seq > dump->max_seq)
 		dump->max_seq = info->seq;
 	dump->erase_count = info->erase_count;
+	if (!mtftl_unit_head(dump->oob, info->type))
+		dump->erase_count = mtftl_erase_count(dump->known_erase_count, info->erase_count);
 	dump->units[info->type]++;
 	if (!dump->list_units)
 		return;
@@ -116,7 +121,10 @@ static void dump_zone(struct json *json, struct window *window, u32 seed, u32 zo
 		      const struct replay *replay, const u32 *valid, bool list_units)
 {
 	struct flash *flash = window->flash;
-	struct zone_dump dump = { .json = json, .list_units = list_units };
+	struct zone_dump dump = {
+		.json = json, .list_units = list_units, .oob = flash->oob,
+		.known_erase_count = replay->zones[zone].erase_count,
+	};
 	struct mtftl_tail_info tail;
 	struct scan_result result = { 0 };
 	u64 durable = 0;

@@ -27,8 +27,12 @@ struct flash {
 	u32 zone_blocks;	/* distance between zone starts */
 	u32 zone_capacity;
 	struct flash_zone *zones;
+	bool oob;		/* units of data have no header: as the superblock says */
 	/* Read @nr blocks into an aligned buffer; 0 or -errno. Never crosses a zone's end. */
 	int (*read)(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer);
+	/* The same, with what the blocks' metadata begins with; NULL where there is too little. */
+	int (*read_oob)(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer,
+			struct mtftl_oob *oob);
 	/* For those who write: the same at a zone's write pointer; and make it all durable. */
 	int (*write)(struct flash *flash, u32 zone, u32 offset, u32 nr, const void *buffer);
 	int (*flush)(struct flash *flash);

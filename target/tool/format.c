@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
 
@@ -93,19 +94,54 @@ static u32 usable_zones(struct device *device)
 	return nr;
 }
 
-static u64 exported_blocks(struct device *device, u32 op_permille)
+static u64 exported_blocks(struct device *device, u32 op_permille, bool oob)
 {
 	u32 capacity = device->flash.zone_capacity, nr = usable_zones(device), enough;
-	u64 blocks = mtftl_logical_blocks(nr, capacity, op_permille);
+	u64 blocks = mtftl_logical_blocks(nr, capacity, op_permille, oob);
 
 	if (blocks)
 		return blocks;
 	for (enough = nr; enough < nr + 64; enough++)
-		if (mtftl_logical_blocks(enough, capacity, op_permille))
+		if (mtftl_logical_blocks(enough, capacity, op_permille, oob))
 			fail(EXIT_FAILED, "%s: %u usable zones, expected %u or more", device->path,
 			     nr, enough);
 	fail(EXIT_FAILED, "%s: zones of %u blocks are too small for a device of %u zones",
 	     device->path, capacity, nr);
+}
+
+enum headers { HEADERS_AUTO, HEADERS_BLOCKS, HEADERS_METADATA };
+
+static enum headers parse_headers(const char *text)
+{
+	static const char *const names[] = { "auto", "blocks", "metadata" };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(text, names[i]))
+			return i;
+	fail(EXIT_USAGE, "--headers %s: expected auto, blocks or metadata", text);
+}
+
+/* The module, too, can carry metadata: see target/compat.h. */
+static bool kernel_is_new_enough(void)
+{
+	unsigned int major = 0, minor = 0;
+	struct utsname name;
+
+	return !uname(&name) && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 11));
+}
+
+/* Where units of data have their headers: in metadata, if there is enough. */
+static bool choose_headers(const struct device *device, enum headers headers)
+{
+	if (headers == HEADERS_AUTO)
+		return device->flash.read_oob && kernel_is_new_enough();
+	if (headers == HEADERS_METADATA && !device->flash.read_oob)
+		fail(EXIT_FAILED, "%s: %u bytes of metadata a block, expected %zu to %u, apart from "
+		     "blocks of %u bytes", device->path, device->meta_size,
+		     sizeof(struct mtftl_oob), MTFTL_META_MAX, MTFTL_BLOCK_SIZE);
+	return headers == HEADERS_METADATA;
 }
 
 int cmd_format(int argc, char **argv)
@@ -114,6 +150,7 @@ int cmd_format(int argc, char **argv)
 		{ "op", required_argument, NULL, 'o' },
 		{ "force", no_argument, NULL, 'f' },
 		{ "uuid", required_argument, NULL, 'u' },
+		{ "headers", required_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
 	struct mtftl_sb_info sb = {
@@ -123,6 +160,7 @@ int cmd_format(int argc, char **argv)
 	};
 	char uuid[UUID_STR_LEN];
 	struct device *device;
+	enum headers headers = HEADERS_AUTO;
 	bool force = false;
 	void *block;
 	int c;
@@ -135,6 +173,8 @@ int cmd_format(int argc, char **argv)
 			force = true;
 		else if (c == 'u' && uuid_parse(optarg, sb.uuid))
 			fail(EXIT_USAGE, "--uuid %s: expected a UUID", optarg);
+		else if (c == 'h')
+			headers = parse_headers(optarg);
 		else if (c == '?')
 			return EXIT_USAGE;
 	}
@@ -147,7 +187,8 @@ int cmd_format(int argc, char **argv)
 	sb.nr_zones = device->flash.nr_zones;
 	sb.zone_blocks = device->flash.zone_blocks;
 	sb.zone_capacity = device->flash.zone_capacity;
-	sb.logical_blocks = exported_blocks(device, sb.op_permille);
+	sb.oob = choose_headers(device, headers);
+	sb.logical_blocks = exported_blocks(device, sb.op_permille, sb.oob);
 	if (!force) {
 		refuse_ours(device);
 		refuse_signature(device->path);
@@ -162,9 +203,10 @@ int cmd_format(int argc, char **argv)
 	free(block);
 
 	uuid_unparse(sb.uuid, uuid);
-	printf("%s: %" PRIu64 " MiB of %" PRIu64 " MiB, over-provisioning %u.%u%%, UUID %s\n",
+	printf("%s: %" PRIu64 " MiB of %" PRIu64 " MiB, over-provisioning %u.%u%%, UUID %s%s\n",
 	       device->path, sb.logical_blocks >> 8, ((u64)sb.nr_zones * sb.zone_capacity) >> 8,
-	       sb.op_permille / 10, sb.op_permille % 10, uuid);
+	       sb.op_permille / 10, sb.op_permille % 10, uuid,
+	       sb.oob ? ", headers in metadata" : "");
 	device_close(device);
 	return EXIT_OK;
 }

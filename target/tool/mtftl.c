@@ -9,7 +9,7 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *usage;
 } commands[] = {
-	{ "format", cmd_format, "[--op PERCENT] [--force] [--uuid UUID] DEVICE" },
+	{ "format", cmd_format, "[--op PERCENT] [--headers auto|blocks|metadata] [--force] [--uuid UUID] DEVICE" },
 	{ "open", cmd_open, "DEVICE NAME [KEY=VALUE...]" },
 	{ "close", cmd_close, "NAME" },
 	{ "check", cmd_check, "[--rebuild [--force]] DEVICE" },

@@ -49,6 +49,10 @@ static void vouch(void *context, const struct mtftl_unit_info *info, const u8 *h
 	if (!seen->told) {
 		seen->told = true;
 		seen->erase_count = info->erase_count;
+		if (!window_payload(&rebuild->window, info))
+			seen->erase_count =
+				mtftl_erase_count(rebuild->replay.zones[info->zone].erase_count,
+						  info->erase_count);
 		seen->first_seq = info->offset ? 0 : info->seq;
 	}
 	if (info->type != MTFTL_UNIT_DATA && info->type != MTFTL_UNIT_GC)
@@ -57,7 +61,8 @@ static void vouch(void *context, const struct mtftl_unit_info *info, const u8 *h
 		mtftl_unit_entry(header, i, &lba, &crc);
 		if (lba < rebuild->super.info.logical_blocks &&
 		    rebuild->replay.map[lba] == flash_page(rebuild->flash, info->zone,
-							   info->offset + 1 + i))
+							   info->offset +
+							   window_payload(&rebuild->window, info) + i))
 			rebuild->vouched[lba] = true;
 	}
 }

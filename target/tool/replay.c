@@ -16,7 +16,7 @@
 struct log_unit {
 	u64 seq;
 	u32 zone;
-	u32 offset;
+	u32 offset;		/* of its first block */
 	u64 first_entry;
 	u16 nr_entries;
 	bool has_crcs;		/* else found in a footer: they are in its header */
@@ -99,16 +99,14 @@ static void take_ckpt_unit(void *context, const struct mtftl_unit_info *info, co
 {
 	struct ckpt_walk *walk = context;
 	struct log *log = walk->log;
-	u8 copy[MTFTL_BLOCK_SIZE];
 	const u8 *block;
 	u64 index;
 	u32 i, crc;
 
 	if (info->type != MTFTL_UNIT_CKPT)
 		return;
-	memcpy(copy, header, sizeof(copy));
 	for (i = 0; i < info->nr_entries; i++) {
-		mtftl_unit_entry(copy, i, &index, &crc);
+		mtftl_unit_entry(header, i, &index, &crc);
 		if (info->offset + 1 + i >= log->replay->flash->zones[info->zone].wp)
 			return;
 		block = window_block(&log->window, info->zone, info->offset + 1 + i);
@@ -270,6 +268,9 @@ static bool read_by_footer(struct log *log, u32 zone)
 	u32 size;
 	u8 *stream;
 
+	/* Whether a block verifies, and so counts, only its metadata says. */
+	if (log->replay->sb->oob)
+		return false;
 	stream = scan_footer(&log->window, log->seed, zone, &tail, &log->replay->durable_seq,
 			     &size);
 	if (!stream)
@@ -290,13 +291,10 @@ static u32 scan_start(struct log *log, u32 zone)
 	struct replay *replay = log->replay;
 	const struct replay_zone *record = &replay->zones[zone];
 	struct mtftl_unit_info info;
-	const u8 *block;
 
 	if (replay->ckpt_have || record->first_seq == 0 || record->wp > replay->flash->zones[zone].wp)
 		return 0;
-	block = window_block(&log->window, zone, 0);
-	if (!block || mtftl_unit_parse(block, log->seed, zone, 0, replay->flash->zone_capacity,
-				       &info))
+	if (window_unit(&log->window, log->seed, zone, 0, &info))
 		return 0;
 	return info.seq == record->first_seq ? record->wp : 0;
 }
@@ -381,9 +379,15 @@ static bool find_crcs(struct log *log, struct log_unit *unit)
 	return true;
 }
 
+/* Blocks in front of a data unit's payload. */
+static u32 head(const struct log *log)
+{
+	return mtftl_unit_head(log->replay->sb->oob, MTFTL_UNIT_DATA);
+}
+
 static bool payload_verifies(struct log *log, const struct log_unit *unit, u32 index, u32 crc)
 {
-	u32 offset = unit->offset + 1 + index;
+	u32 offset = unit->offset + head(log) + index;
 	const u8 *block;
 
 	if (offset >= log->replay->flash->zones[unit->zone].wp)
@@ -415,7 +419,7 @@ static void apply_unit(struct log *log, struct log_unit *unit, bool verify)
 			continue;
 		}
 		replay->map[entry[i].lba] = flash_page(replay->flash, unit->zone,
-						       unit->offset + 1 + i);
+						       unit->offset + head(log) + i);
 	}
 	replay->units++;
 }

@@ -8,11 +8,16 @@
 
 void window_init(struct window *window, struct flash *flash, u32 size)
 {
+	/* Without a header a unit is at hand as a whole, or it would be taken for several. */
+	if (flash->oob && size <= MTFTL_UNIT_MAX_ENTRIES)
+		size = MTFTL_UNIT_MAX_ENTRIES + 1;
 	if (size > flash->zone_capacity)
 		size = flash->zone_capacity;
 	*window = (struct window) {
 		.flash = flash,
 		.buffer = xalloc_blocks(size),
+		.oob = xalloc(size, sizeof(struct mtftl_oob)),
+		.header = xalloc_blocks(1),
 		.size = size,
 	};
 }
@@ -20,6 +25,17 @@ void window_init(struct window *window, struct flash *flash, u32 size)
 void window_free(struct window *window)
 {
 	free(window->buffer);
+	free(window->oob);
+	free(window->header);
+}
+
+static int read_blocks(struct window *window, u32 zone, u32 offset, u32 nr)
+{
+	struct flash *flash = window->flash;
+
+	if (flash->oob)
+		return flash->read_oob(flash, zone, offset, nr, window->buffer, window->oob);
+	return flash->read(flash, zone, offset, nr, window->buffer);
 }
 
 const u8 *window_block(struct window *window, u32 zone, u32 offset)
@@ -34,16 +50,47 @@ const u8 *window_block(struct window *window, u32 zone, u32 offset)
 		window->zone = zone;
 		window->first = offset;
 		window->filled = nr;
-		if (flash->read(flash, zone, offset, nr, window->buffer)) {
+		if (read_blocks(window, zone, offset, nr)) {
 			/* One bad block must not hide its neighbours. */
 			window->filled = 1;
-			if (nr == 1 || flash->read(flash, zone, offset, 1, window->buffer)) {
+			if (nr == 1 || read_blocks(window, zone, offset, 1)) {
 				window->filled = 0;
 				return NULL;
 			}
 		}
 	}
 	return window->buffer + ((size_t)(offset - window->first) << MTFTL_BLOCK_SHIFT);
+}
+
+int window_unit(struct window *window, u32 seed, u32 zone, u32 offset,
+		struct mtftl_unit_info *info)
+{
+	const struct flash *flash = window->flash;
+	const u8 *block = window_block(window, zone, offset);
+	u32 skip = offset - window->first, nr = window->filled - skip;
+	int err;
+
+	if (!block)
+		return -EIO;
+	if (!flash->oob) {
+		memcpy(window->header, block, MTFTL_BLOCK_SIZE);
+		return mtftl_unit_parse(window->header, seed, zone, offset, flash->zone_capacity,
+					info);
+	}
+	err = mtftl_oob_parse(block, window->oob + skip, sizeof(*window->oob), nr, seed, zone,
+			      offset, flash->zone_capacity, window->header, info);
+	/* All that is at hand is of it, and more may be. */
+	if (!err && skip && !window_payload(window, info) && info->nr_blocks == nr &&
+	    offset + nr < flash->zones[zone].wp) {
+		window->filled = 0;
+		return window_unit(window, seed, zone, offset, info);
+	}
+	return err;
+}
+
+u32 window_payload(const struct window *window, const struct mtftl_unit_info *info)
+{
+	return mtftl_unit_head(window->flash->oob, info->type);
 }
 
 /* What is known of this zone; numbers are only asked for behind torn places. */
@@ -79,17 +126,16 @@ void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq
 	       scan_found found, void *context, struct scan_result *result)
 {
 	u32 wp = window->flash->zones[zone].wp, at = from;
+	bool oob = window->flash->oob;	/* which users cannot copy */
 	struct mtftl_unit_info info;
 	struct seen seen = { 0 };
 	bool in_step = from == 0;	/* at the zone's start, or right behind a unit */
 
 	memset(result, 0, sizeof(*result));
 	while (at < wp) {
-		const u8 *block = window_block(window, zone, at);
-		int err = block ? mtftl_unit_parse(block, seed, zone, at,
-						   window->flash->zone_capacity, &info) : -EIO;
+		int err = window_unit(window, seed, zone, at, &info);
 
-		if (err && is_tail(window, block, seed, zone, at))
+		if (err && err != -EIO && is_tail(window, window_block(window, zone, at), seed, zone, at))
 			break;
 		result->unreadable += err == -EIO;
 		result->contradictions += err == -EINVAL;
@@ -97,9 +143,9 @@ void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq
 			result->newer = true;
 			break;
 		}
-		if (!err && seen.seqs.nr && info.erase_count != seen.erase_count)
+		if (!err && !oob && seen.seqs.nr && info.erase_count != seen.erase_count)
 			err = -ESTALE;
-		if (!err && !in_step && is_copy(&seen, &info, ckpt_seq))
+		if (!err && !oob && !in_step && is_copy(&seen, &info, ckpt_seq))
 			err = -ESTALE;
 		if (err) {
 			if (!result->gap_blocks++)
@@ -108,12 +154,13 @@ void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq
 			at++;
 			continue;
 		}
-		*(u64 *)vector_add(&seen.seqs, sizeof(u64)) = info.seq;
+		if (!oob)
+			*(u64 *)vector_add(&seen.seqs, sizeof(u64)) = info.seq;
 		seen.erase_count = info.erase_count;
 		result->units++;
-		found(context, &info, block);
+		found(context, &info, window->header);
 		in_step = true;
-		at += 1 + info.nr_blocks;
+		at += window_payload(window, &info) + info.nr_blocks;
 	}
 	vector_free(&seen.seqs);
 }
@@ -123,25 +170,22 @@ static bool load_footer(struct window *window, u32 seed, u32 zone, u32 at,
 			const struct mtftl_tail_info *tail, u64 *durable_seq, u8 *stream)
 {
 	u32 capacity = window->flash->zone_capacity, left = tail->footer_blocks, i;
-	u8 *header = xalloc_blocks(1);
 	struct mtftl_unit_info info;
 	const u8 *block;
 	bool *have = xalloc(tail->footer_blocks, sizeof(*have));
 
 	while (left > 0 && at < capacity - 1) {
-		block = window_block(window, zone, at);
-		if (!block || mtftl_unit_parse(block, seed, zone, at, capacity, &info))
+		if (window_unit(window, seed, zone, at, &info))
 			break;
 		if (info.type != MTFTL_UNIT_FOOTER || info.erase_count != tail->erase_count)
 			break;
 		if (info.durable_seq > *durable_seq)
 			*durable_seq = info.durable_seq;
-		memcpy(header, block, MTFTL_BLOCK_SIZE);
 		for (i = 0; i < info.nr_entries; i++) {
 			u64 index;
 			u32 crc;
 
-			mtftl_unit_entry(header, i, &index, &crc);
+			mtftl_unit_entry(window->header, i, &index, &crc);
 			block = window_block(window, zone, at + 1 + i);
 			if (index >= tail->footer_blocks || have[index] || !block ||
 			    mtftl_payload_crc(seed, block) != crc)
@@ -154,11 +198,10 @@ static bool load_footer(struct window *window, u32 seed, u32 zone, u32 at,
 	}
 out:
 	free(have);
-	free(header);
 	return left == 0;
 }
 
-static bool footer_valid(const u8 *stream, u32 size, const struct mtftl_tail_info *tail)
+static bool footer_valid(const u8 *stream, u32 size, const struct mtftl_tail_info *tail, bool oob)
 {
 	u32 pos = 0, offset, records = 0;
 	enum mtftl_unit_type type;
@@ -170,7 +213,8 @@ static bool footer_valid(const u8 *stream, u32 size, const struct mtftl_tail_inf
 	while ((got = mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &entries,
 					&lbas)) > 0) {
 		if (seq < tail->min_seq || seq > tail->max_seq ||
-		    offset >= tail->footer_offset || entries >= tail->footer_offset - offset)
+		    offset >= tail->footer_offset ||
+		    mtftl_unit_head(oob, type) + entries > tail->footer_offset - offset)
 			return false;
 		records++;
 	}
@@ -187,18 +231,17 @@ u8 *scan_footer(struct window *window, u32 seed, u32 zone, struct mtftl_tail_inf
 
 	if (window->flash->zones[zone].wp < capacity)
 		return NULL;
-	block = window_block(window, zone, 0);
-	if (!block || mtftl_unit_parse(block, seed, zone, 0, capacity, &first))
+	if (window_unit(window, seed, zone, 0, &first))
 		return NULL;
 	block = window_block(window, zone, capacity - 1);
 	if (!block || mtftl_tail_parse(block, seed, zone, capacity, tail) ||
-	    tail->erase_count != first.erase_count)
+	    !mtftl_same_erase_count(window->flash->oob, tail->erase_count, first.erase_count))
 		return NULL;
 
 	*size = tail->footer_blocks << MTFTL_BLOCK_SHIFT;
 	stream = xalloc_blocks(tail->footer_blocks);
 	if (load_footer(window, seed, zone, tail->footer_offset, tail, durable_seq, stream) &&
-	    footer_valid(stream, *size, tail))
+	    footer_valid(stream, *size, tail, window->flash->oob))
 		return stream;
 	free(stream);
 	return NULL;

@@ -13,6 +13,8 @@
 struct window {
 	struct flash *flash;
 	u8 *buffer;
+	struct mtftl_oob *oob;	/* of its blocks, where units have no headers */
+	u8 *header;		/* of the unit read last */
 	u32 size;		/* blocks in the buffer */
 	u32 zone;
 	u32 first;		/* what it holds: blocks [first, first + filled) of zone */
@@ -23,6 +25,14 @@ void window_init(struct window *window, struct flash *flash, u32 size);
 void window_free(struct window *window);
 /* One block below the write pointer, NULL if it cannot be read; valid until the next call. */
 const u8 *window_block(struct window *window, u32 zone, u32 offset);
+/*
+ * The unit that begins there, as mtftl_unit_parse() says, or -EIO. Its header, window->header, is
+ * valid until the next unit.
+ */
+int window_unit(struct window *window, u32 seed, u32 zone, u32 offset,
+		struct mtftl_unit_info *info);
+/* Where the payload of a unit begins. */
+u32 window_payload(const struct window *window, const struct mtftl_unit_info *info);
 
 struct scan_result {
 	u32 units;

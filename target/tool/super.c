@@ -54,7 +54,8 @@ int super_find(struct flash *flash, struct super *super)
 	    super->info.zone_blocks != flash->zone_blocks ||
 	    super->info.zone_capacity != flash->zone_capacity)
 		return -ESTALE;
-	return 0;
+	flash->oob = super->info.oob;
+	return flash->oob && !flash->read_oob ? -EOPNOTSUPP : 0;
 }
 
 const char *super_error(int error)
@@ -68,6 +69,8 @@ const char *super_error(int error)
 		return "a superblock whose fields contradict each other";
 	case -ESTALE:
 		return "a superblock written for another geometry";
+	case -EOPNOTSUPP:
+		return "headers in metadata of 16 bytes a block, which this device does not have";
 	}
 	return strerror(-error);
 }

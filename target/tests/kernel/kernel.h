@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * As much of the kernel as recover.c, checkpoint.c, log.c and walk.c need, for a single thread on the host: no locks,
+ * As much of the kernel as recover.c, checkpoint.c, log.c, reader.c and walk.c need, for a single thread on the host: no locks,
  * no waiting, memory from malloc. The device is up to who includes this: see fuzz_recover.c.
  */
 #ifndef MTFTL_TESTS_KERNEL_H
@@ -32,6 +32,7 @@ struct bvec_iter { sector_t bi_sector; unsigned int bi_size; };
 struct bio { struct bvec_iter bi_iter; blk_status_t bi_status; };
 struct completion { int unused; };
 struct dm_target;
+struct mtftl_meta;
 struct work_struct { int unused; };
 struct workqueue_struct;
 struct delayed_work { struct work_struct work; };
@@ -53,6 +54,7 @@ enum req_op { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_ZONE_RESET, REQ_OP_ZONE_FINISH }
 #define __GFP_ZERO		1u
 #define HZ			250
 #define PAGE_SHIFT		12
+#define PAGE_SIZE		4096u
 #define SECTOR_SHIFT		9
 #define U16_MAX			0xffffu
 #define U32_MAX			0xffffffffu
@@ -69,6 +71,8 @@ enum req_op { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_ZONE_RESET, REQ_OP_ZONE_FINISH }
 #define container_of(ptr, type, member)	((type *)((char *)(ptr) - offsetof(type, member)))
 #define min(a, b)		((a) < (b) ? (a) : (b))
 #define max(a, b)		((a) > (b) ? (a) : (b))
+#define clamp(n, least, most)	min(max(n, least), most)
+#define static_assert(condition)	_Static_assert(condition, #condition)
 static inline u64 div64_u64(u64 dividend, u64 divisor)
 {
 	return dividend / divisor;
