@@ -134,6 +134,8 @@ def shape(seed: int) -> tuple[int, int, dict[str, str]]:
         "flash.program_pages": str(program_pages),
         "flash.block_pages": str(capacity // 64),
         "flash.buffer": rng.choice(["256K", "1M", "8M"]),
+        # Where there is metadata, units of data have their headers there.
+        "ms": rng.choice(["0", "0", "16", "64"]),
     }
     return cpus, quantum, device
 
@@ -376,6 +378,9 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 
 def _choose(args: argparse.Namespace) -> int:
+    if args.bugs is not None or args.damage:
+        # Bugs are planted in what reads headers, and damage knows nothing of metadata.
+        args.device = ",".join(["ms=0", *filter(None, [args.device])])
     if args.bugs is not None:
         return bugs(args)
     if args.allocations:
