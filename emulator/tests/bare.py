@@ -126,7 +126,8 @@ class Driver(Monitor):
               **cdw: int) -> None:
         """A command in a slot of a queue; its identifier is the slot."""
         words = [cdw.get(f"cdw{i}", 0) for i in range(10, 16)]
-        command = struct.pack("<IIQQQQ6I", opcode | slot << 16, nsid, 0, mptr, prp, prp2, *words)
+        second = cdw.get("cdw2", 0) | cdw.get("cdw3", 0) << 32
+        command = struct.pack("<IIQQQQ6I", opcode | slot << 16, nsid, second, mptr, prp, prp2, *words)
         self.store(self.sq[queue] + 64 * slot, command)
 
     def submit(self, queue: int, opcode: int, **fields: int) -> int:

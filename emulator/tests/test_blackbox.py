@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from bare import COMPARE, COPY, DATA, FLUSH, VERIFY, Driver, Monitor, device, driver
+from bare import COMPARE, COPY, DATA, FLUSH, VERIFY, WRITE, Driver, Monitor, device, driver
 from test_flash import LOCKSTEP, refuses
 
 MAPPINGS = ("page", "dftl", "bast", "fast", "last")
@@ -83,6 +83,34 @@ def test_commands(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
         stats = drive.stats()
         assert stats["written_bytes"] == 4 * 4096 and stats["ftl"]["host"] == 4 and stats["ftl"]["mapping"] == "page"
         assert stats["ftl"]["logical_blocks"] == BLOCKS
+
+
+def test_hints(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """Where writes go without hints, after a predecessor, and over what is there; hints that say nothing are not taken."""
+    append, overwrite = 1 << 24, 1 << 25
+    few = {"flash.channels": "4", "flash.dies": "2", "flash.zone_dies": "1", "flash.hints": "on", "flash.size": "32M"}
+    with driver(emulator_binary, bios, *box(tmp_path / "media", **few)) as drive:
+        written = [0] * 8
+
+        def die(lba: int, hint: int = 0, near: int = 0) -> int:
+            """On which the block is written."""
+            assert drive.io(WRITE, prp=DATA, cdw2=near & 0xFFFFFFFF, cdw3=near >> 32, cdw10=lba, cdw12=hint)[0] == 0
+            assert drive.io(FLUSH)[0] == 0
+            now = [x["programs"] for x in drive.stats()["dies"]]
+            grown = [i for i in range(8) if now[i] > written[i]]
+            written[:] = now
+            assert len(grown) == 1
+            return grown[0]
+
+        assert [die(lba) for lba in range(10)] == [0, 1, 2, 3, 4, 5, 6, 7, 0, 1]
+        assert die(100, append, 7) == 0 and die(101, append, 100) == 1 and die(102) == 2
+        assert die(5, overwrite) == 5 and die(6) == 6 and die(5, overwrite) == 5
+        assert die(103, append, 500) == 6 and die(104, overwrite) == 7      # neither is mapped
+        assert die(105, append, 1 << 40) == 0
+    few["flash.hints"] = "off"
+    with driver(emulator_binary, bios, *box(tmp_path / "off", **few)) as drive:
+        written = [0] * 8
+        assert [die(0), die(1, append, 0), die(0, overwrite), die(2, append, 0)] == [0, 1, 2, 3]
 
 
 def test_trim(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:

@@ -855,6 +855,73 @@ static void test_open_and_close(void **state)
     rig_free(rig);
 }
 
+/*
+ * The host's link carries one transfer at a time each way, a page when it is
+ * out of the flash.
+ */
+static void test_link(void **state)
+{
+    FlashTuning t = tuning_of(50 * US, 0, 0);
+    FlashCmd *copy;
+    uint64_t start;
+    Rig *rig;
+
+    (void)state;
+    t.link_rate = 40000 * BLOCK;                /* 25 us a block */
+    rig = rig_new(shape_of(4, 1, 1, 4096, 1), t);
+    fill(rig, 0, 0, 64);
+    start = rig->dev.time.now;
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    assert_int_equal(run(rig, 1) - start, 50 * US + 25 * US);
+    start = rig->dev.time.now;
+    submit(rig, FLASH_CMD_READ, 0, 0, 64);      /* of four dies: it is full */
+    assert_int_equal(run(rig, 1) - start, 50 * US + 64 * 25 * US);
+
+    /* both ways at once; nothing but reads overtakes data */
+    start = rig->dev.time.now;
+    put_write(rig, 1, 0, 8, 1, false);
+    submit(rig, FLASH_CMD_FLUSH, 0, 0, 0);
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    assert_int_equal(run(rig, 1) - start, 50 * US + 25 * US);
+    assert_int_equal(run(rig, 2) - start, 8 * 25 * US);
+    assert_int_equal(rig->status, FLASH_OK);
+
+    /* a copy's blocks do not pass it, buffered ones do */
+    copy = cmd_new(FLASH_CMD_READ, 0, 0, 4);
+    copy->inside = true;
+    start = rig->dev.time.now;
+    flash_dev_submit(&rig->dev, copy);
+    assert_int_equal(run(rig, 1) - start, 50 * US);
+    rig->dev.tuning.program_ns = 1000 * MS;
+    put_write(rig, 2, 0, 4, 1, false);
+    run(rig, 1);
+    start = rig->dev.time.now;
+    submit(rig, FLASH_CMD_READ, 2, 0, 4);
+    assert_int_equal(run(rig, 1) - start, 4 * 25 * US);
+    rig_free(rig);
+}
+
+/* The firmware may take longer for reads of more than 4 KiB. */
+static void test_long_reads(void **state)
+{
+    FlashTuning t = tuning_of(50 * US, 0, 0);
+    uint64_t start;
+    Rig *rig;
+
+    (void)state;
+    t.cmd_ns[FLASH_CMD_READ] = 20 * US;
+    t.long_read_ns = 30 * US;
+    rig = rig_new(shape_of(2, 1, 1, 4096, 1), t);
+    fill(rig, 0, 0, 8);
+    start = rig->dev.time.now;
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    assert_int_equal(run(rig, 1) - start, 70 * US);
+    start = rig->dev.time.now;
+    submit(rig, FLASH_CMD_READ, 0, 0, 2);
+    assert_int_equal(run(rig, 1) - start, 80 * US);
+    rig_free(rig);
+}
+
 /* The controller serves one command after the other. */
 static void test_service_time(void **state)
 {
@@ -1790,6 +1857,8 @@ int main(void)
         cmocka_unit_test(test_dropped_programs),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_open_and_close),
+        cmocka_unit_test(test_link),
+        cmocka_unit_test(test_long_reads),
         cmocka_unit_test(test_service_time),
         cmocka_unit_test(test_slow_die_and_failed_program),
         cmocka_unit_test(test_cut_in_time),

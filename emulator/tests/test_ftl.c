@@ -213,6 +213,10 @@ static void submit_write(uint64_t lba, uint32_t nlb)
         word[0] = lba + i + 1;
         word[1] = word[BLOCK / 8 - 1] = c->versions[i] = ++known[lba + i].sent;
     }
+    /* some with a hint, and some of these of a block that does not exist */
+    c->cmd.hinted = c->versions[0] % 2;
+    c->cmd.near = c->versions[0] * 7919 % (config.logical + 8);
+    c->cmd.further = c->versions[0] % 3;
     flash_dev_submit(&dev, &c->cmd);
 }
 
@@ -414,6 +418,7 @@ static void choose(void)
                  .switch_ns = draw(2) * US },
         .cache = draw(2), .read_first = draw(2), .suspend = !draw(4),
         .delay_read = true, .delay_program = draw(8), .delay_erase = draw(4),
+        .link_rate = shape.channels == 2 ? 300000000 : 0,
         .delay_transfer = true, .service_ns = draw(2) * US,
         .buffer = draw(8) ? (1 + draw(256)) * BLOCK : 0,
     };

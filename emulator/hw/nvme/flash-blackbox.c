@@ -62,7 +62,7 @@ static uint16_t nvme_blackbox_read_ended(NvmeRequest *req, const FlashCmd *cmd)
     return status;
 }
 
-static uint16_t nvme_blackbox_read(NvmeCtrl *n, NvmeRequest *req)
+static uint16_t nvme_blackbox_do_read(NvmeRequest *req, bool inside)
 {
     NvmeRwCmd *rw = (NvmeRwCmd *)&req->cmd;
     NvmeFlash *f = req->ns->flash;
@@ -73,11 +73,17 @@ static uint16_t nvme_blackbox_read(NvmeCtrl *n, NvmeRequest *req)
     cmd->block = le64_to_cpu(rw->slba);
     cmd->nlb = (uint32_t)le16_to_cpu(rw->nlb) + 1;
     cmd->fua = le16_to_cpu(rw->control) & NVME_RW_FUA;
+    cmd->inside = inside;
     if (nvme_flash_faulty(f, false, cmd->block, cmd->nlb)) {
         req->status = NVME_UNRECOVERED_READ | NVME_DNR;
     }
     nvme_flash_submit(f, cmd);
     return nvme_flash_end(req, NVME_SUCCESS);
+}
+
+static uint16_t nvme_blackbox_read(NvmeCtrl *n, NvmeRequest *req)
+{
+    return nvme_blackbox_do_read(req, false);
 }
 
 /* Compare and Verify cost a read. */
@@ -90,10 +96,32 @@ static uint16_t nvme_blackbox_check(NvmeCtrl *n, NvmeRequest *req)
     if (!status && req->cmd.opcode == NVME_CMD_COMPARE) {
         status = nvme_map_dptr(n, &req->sg, nvme_l2b(req->ns, nlb), &req->cmd);
     }
-    return status ? status : nvme_blackbox_read(n, req);
+    return status ? status : nvme_blackbox_do_read(req, true);
 }
 
 /* Writes. */
+
+/*
+ * What a file system knows of a write, as the artifact of "We Ain't Afraid of
+ * No File Fragmentation" (FAST '24) puts it into bits that are reserved: an
+ * append, dwords 2 and 3 say where the file's data before it begins, or an
+ * overwrite.
+ */
+#define HINT_APPEND     (1 << 8)        /* of the control field */
+#define HINT_OVERWRITE  (1 << 9)
+
+static void nvme_blackbox_hint(const NvmeRequest *req, FlashCmd *cmd)
+{
+    const NvmeRwCmd *rw = (const NvmeRwCmd *)&req->cmd;
+    uint16_t control = le16_to_cpu(rw->control);
+
+    cmd->hinted = control & (HINT_APPEND | HINT_OVERWRITE);
+    cmd->near = cmd->block;
+    if (control & HINT_APPEND) {
+        cmd->near = le32_to_cpu(rw->cdw2) | (uint64_t)le32_to_cpu(rw->cdw3) << 32;
+        cmd->further = 1;
+    }
+}
 
 static uint16_t nvme_blackbox_write(NvmeCtrl *n, NvmeRequest *req)
 {
@@ -130,6 +158,9 @@ static uint16_t nvme_blackbox_write(NvmeCtrl *n, NvmeRequest *req)
     cmd->nlb = nlb;
     cmd->data = data;
     cmd->fua = le16_to_cpu(rw->control) & NVME_RW_FUA;
+    if (ns->flash->hints) {
+        nvme_blackbox_hint(req, cmd);
+    }
     nvme_flash_submit(ns->flash, cmd);
     return nvme_flash_end(req, NVME_SUCCESS);
 }

@@ -84,6 +84,20 @@ uint64_t flash_buffer_room(const FlashDev *dev)
     return used < size ? (size - used) / dev->media.shape.block_size : 0;
 }
 
+uint64_t flash_link_take(FlashDev *dev, FlashWay way, uint64_t from,
+                         uint64_t bytes)
+{
+    uint64_t rate = dev->tuning.delay_transfer ? dev->tuning.link_rate : 0;
+    uint64_t *free_at = &dev->link_free[way];
+
+    if (rate) {
+        from = *free_at > from ? *free_at : from;
+        *free_at = from + (bytes * 1000000000 + rate - 1) / rate;
+        return *free_at;
+    }
+    return from;
+}
+
 void flash_dev_begin(FlashDev *dev, uint32_t zone, uint64_t block,
                      uint32_t nlb)
 {
@@ -93,6 +107,15 @@ void flash_dev_begin(FlashDev *dev, uint32_t zone, uint64_t block,
 
 /* Commands. */
 
+static uint64_t cmd_firmware_ns(const FlashDev *dev, const FlashCmd *cmd)
+{
+    uint64_t bytes = (uint64_t)cmd->nlb * dev->media.shape.block_size;
+
+    return cmd->kind == FLASH_CMD_READ && bytes > FLASH_SHORT_READ &&
+           dev->tuning.long_read_ns ? dev->tuning.long_read_ns :
+                                      dev->tuning.cmd_ns[cmd->kind];
+}
+
 void flash_cmd_link(FlashDev *dev, FlashCmd *cmd)
 {
     cmd->status = FLASH_OK;
@@ -100,7 +123,7 @@ void flash_cmd_link(FlashDev *dev, FlashCmd *cmd)
     cmd->ended = NULL;
     cmd->reads = NULL;
     cmd->admitted = cmd->pending = 0;
-    cmd->extra_ns = dev->tuning.cmd_ns[cmd->kind];
+    cmd->extra_ns = cmd_firmware_ns(dev, cmd);
     cmd->next = dev->cmds;
     cmd->pprev = &dev->cmds;
     if (dev->cmds) {

@@ -54,6 +54,7 @@ struct FlashDev {
     uint32_t row_blocks;        /* ... of a page on all planes */
     uint32_t units_per_block;
     uint64_t service_free;
+    uint64_t link_free[FLASH_WAYS];
     uint64_t cut_at;            /* the power goes; UINT64_MAX: it does not */
     uint64_t seq;
     FlashZone *zones;
@@ -90,6 +91,13 @@ uint64_t flash_program_ns(const FlashDev *dev);
 /* Slots of the buffer: bytes more in use, blocks that still fit. */
 void flash_buffer_add(FlashDev *dev, int64_t bytes);
 uint64_t flash_buffer_room(const FlashDev *dev);
+
+/*
+ * So many bytes go over the host's link, from that instant on and behind what
+ * goes the same way; when they have arrived.
+ */
+uint64_t flash_link_take(FlashDev *dev, FlashWay way, uint64_t from,
+                         uint64_t bytes);
 
 /* What comes into a zone finds it erased, and is what a cut finds there. */
 void flash_dev_begin(FlashDev *dev, uint32_t zone, uint64_t block,

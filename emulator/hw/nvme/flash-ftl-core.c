@@ -170,6 +170,7 @@ static void job_read(Ftl *ftl, FtlJob *job, uint32_t most)
     run->cmd.zone = block_of(ftl, place);
     run->cmd.block = place % ftl->cap;
     run->cmd.nlb = n;
+    run->cmd.inside = true;
     run->cmd.then = run_ended;
     run->ftl = ftl;
     run->job = ftl->config.at_once ? NULL : job;

@@ -90,6 +90,8 @@ typedef struct FtlMapping {
     FtlJob *(*follow)(Ftl *ftl, const FtlJob *done);
     /* An erase block for the next version; FTL_NONE: wait for a job. */
     uint32_t (*place)(Ftl *ftl, uint64_t lba);
+    /* It would be good to go on so many dies from where that block is; NULL. */
+    void (*near)(Ftl *ftl, uint64_t lba, uint32_t further);
     uint64_t (*map_bytes)(const Ftl *ftl);
 } FtlMapping;
 

@@ -141,6 +141,7 @@ static void read_page(Ftl *ftl, Slot *slot)
     }
     fetch = flash_alloc(1, sizeof(*fetch));
     fetch->cmd.kind = FLASH_CMD_READ;
+    fetch->cmd.inside = true;
     fetch->cmd.zone = place / ftl->cap;
     fetch->cmd.block = place % ftl->cap;
     fetch->cmd.nlb = 1;
@@ -268,5 +269,6 @@ const FtlMapping ftl_dftl = {
     .fetch = dftl_fetch,
     .follow = dftl_follow,
     .place = ftl_page_place,
+    .near = ftl_page_near,
     .map_bytes = dftl_map_bytes,
 };

@@ -303,6 +303,16 @@ uint32_t ftl_page_place(Ftl *ftl, uint64_t lba)
     return FTL_NONE;
 }
 
+void ftl_page_near(Ftl *ftl, uint64_t lba, uint32_t further)
+{
+    Page *page = ftl->own;
+    uint64_t place = ftl->map[lba];
+
+    if (place != FTL_NOWHERE) {
+        page->turn = (place / ftl->cap + further) % ftl->nr_groups;
+    }
+}
+
 /* Blocks that were being written go on; what there is more waits for GC. */
 bool ftl_page_load(Ftl *ftl)
 {
@@ -347,5 +357,6 @@ const FtlMapping ftl_page = {
     .open = page_open,
     .load = ftl_page_load,
     .place = ftl_page_place,
+    .near = ftl_page_near,
     .map_bytes = page_map_bytes,
 };

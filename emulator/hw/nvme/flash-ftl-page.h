@@ -16,6 +16,7 @@ char *ftl_page_open(Ftl *ftl, size_t more);
 void *ftl_page_more(const Ftl *ftl);
 bool ftl_page_load(Ftl *ftl);
 uint32_t ftl_page_place(Ftl *ftl, uint64_t lba);
+void ftl_page_near(Ftl *ftl, uint64_t lba, uint32_t further);
 
 /* Blocks that can be written to a group beyond what GC needs. */
 uint64_t ftl_page_spare(const Ftl *ftl, uint32_t group);

@@ -39,6 +39,7 @@ static void part(Ftl *ftl, FlashCmd *whole, FlashCmdKind kind, uint64_t place,
     cmd->block = place % ftl->cap;
     cmd->nlb = nlb;
     cmd->fua = whole->fua;
+    cmd->inside = whole->inside;
     cmd->owner = whole;
     cmd->then = part_ended;
     whole->pending++;
@@ -123,6 +124,10 @@ static bool host_write(Ftl *ftl, FlashCmd *cmd)
     uint32_t last = FTL_NONE;
     bool all = true;
 
+    if (!cmd->admitted && cmd->hinted && ftl->mapping->near &&
+        cmd->near < ftl->config.logical) {
+        ftl->mapping->near(ftl, cmd->near, cmd->further);
+    }
     while (cmd->admitted < cmd->nlb) {
         uint64_t lba = cmd->block + cmd->admitted;
         uint32_t block = FTL_NONE;

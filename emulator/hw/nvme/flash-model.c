@@ -112,7 +112,7 @@ void flash_dev_submit(FlashDev *dev, FlashCmd *cmd)
 {
     uint64_t now = dev->time.now;
     uint64_t begin = dev->service_free > now ? dev->service_free : now;
-    uint64_t bytes = (uint64_t)cmd->nlb * dev->media.shape.block_size;
+    uint64_t ready, bytes = (uint64_t)cmd->nlb * dev->media.shape.block_size;
 
     flash_cmd_link(dev, cmd);
     if (!dev->powered) {
@@ -138,9 +138,14 @@ void flash_dev_submit(FlashDev *dev, FlashCmd *cmd)
         cmd->extra_ns *= n ? n : 1;
     }
 
-    dev->service_free = begin + dev->tuning.service_ns;
-    if (dev->service_free > now) {
-        flash_time_at(&dev->time, dev->service_free, cmd_ready, cmd);
+    ready = dev->service_free = begin + dev->tuning.service_ns;
+    if (cmd->kind != FLASH_CMD_READ) {
+        /* nothing overtakes data that is on its way here, but reads */
+        ready = flash_link_take(dev, FLASH_FROM_HOST, ready,
+                                cmd->data && !cmd->inside ? bytes : 0);
+    }
+    if (ready > now) {
+        flash_time_at(&dev->time, ready, cmd_ready, cmd);
     } else {
         cmd_ready(&dev->time, cmd);
     }
@@ -160,6 +165,7 @@ bool flash_dev_instant(const FlashDev *dev, uint32_t zone)
            !t->service_ns && !dev->fill_head && !dev->issued_head &&
            !dev->wait_head && !dev->jobs && !t->cmd_ns[FLASH_CMD_READ] &&
            !t->cmd_ns[FLASH_CMD_WRITE] && !t->cmd_ns[FLASH_CMD_APPEND] &&
+           !(t->delay_transfer && t->link_rate) && !t->long_read_ns &&
            !dev->trouble.cut_at_program && !dev->trouble.fail_program &&
            !dev->zones[zone].fill;
 }
@@ -224,6 +230,7 @@ static void drop_all(FlashDev *dev)
         zone_load(dev, i);
     }
     dev->service_free = 0;
+    dev->link_free[FLASH_FROM_HOST] = dev->link_free[FLASH_TO_HOST] = 0;
     flash_buffer_add(dev, (int64_t)(dev->window_bytes -
                                     dev->stats.buffer_used));
     flash_time_clear(&dev->time);

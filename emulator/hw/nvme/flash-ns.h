@@ -52,6 +52,7 @@ struct NvmeFlash {
     /* flash-blackbox.c; configuration and spare: flash.c, from properties */
     struct FtlConfig ftl_config;
     uint32_t spare;             /* percent of what the host sees */
+    bool hints;                 /* those of write commands count */
     Ftl *ftl;
 
     /* flash-log.c */

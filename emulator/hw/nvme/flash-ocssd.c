@@ -408,6 +408,7 @@ static uint16_t ocssd_read(NvmeRequest *req, OcssdList *l)
         FlashCmd *cmd = nvme_flash_cmd(req, FLASH_CMD_READ, run->zone);
 
         run->cmd = cmd;
+        cmd->inside = l->kind == OCSSD_DO_COPY;
         if (run->there) {
             cmd->block = run->sector;
             cmd->nlb = run->nlb;
@@ -466,7 +467,8 @@ static void ocssd_check_write(const NvmeNamespace *ns, OcssdList *l,
 }
 
 /* What the list holds is written where its runs say; it was checked. */
-static uint16_t ocssd_store(NvmeRequest *req, OcssdList *l, bool fua)
+static uint16_t ocssd_store(NvmeRequest *req, OcssdList *l, bool fua,
+                            bool inside)
 {
     NvmeNamespace *ns = req->ns;
     NvmeFlashOcssd *o = ocssd_of(ns);
@@ -488,6 +490,7 @@ static uint16_t ocssd_store(NvmeRequest *req, OcssdList *l, bool fua)
         cmd->block = run->sector;
         cmd->nlb = run->nlb;
         cmd->fua = fua;
+        cmd->inside = inside;
         c->wp += run->nlb;
         c->state = c->wp == o->sectors ? OCSSD_CLOSED : OCSSD_OPEN;
         nvme_flash_submit(ns->flash, cmd);
@@ -506,7 +509,7 @@ static uint16_t ocssd_write(NvmeRequest *req, OcssdList *l)
         return status;
     }
     ocssd_check_write(req->ns, l, l->addr);
-    return ocssd_store(req, l, le16_to_cpu(rw->control) & NVME_RW_FUA);
+    return ocssd_store(req, l, le16_to_cpu(rw->control) & NVME_RW_FUA, false);
 }
 
 /* A copy's sources have been read. */
@@ -519,7 +522,7 @@ static uint16_t ocssd_copied(NvmeRequest *req)
     }
     l->kind = OCSSD_DO_WRITE;
     ocssd_check_write(req->ns, l, l->to);
-    return ocssd_store(req, l, false);
+    return ocssd_store(req, l, false, true);
 }
 
 /* Resets. */

@@ -9,9 +9,29 @@
 #include "flash-read.h"
 #include "flash-unit.h"
 
+static void read_arrived(FlashTime *ft, void *arg)
+{
+    flash_cmd_step(flash_time_dev(ft), arg);
+}
+
+/* So many bytes of the command are out of the flash. */
+static void read_out(FlashDev *dev, FlashCmd *cmd, uint64_t bytes)
+{
+    uint64_t now = dev->time.now, when = now;
+
+    if (bytes && !cmd->inside) {
+        when = flash_link_take(dev, FLASH_TO_HOST, now, bytes);
+    }
+    if (when > now) {
+        flash_time_at(&dev->time, when, read_arrived, cmd);
+    } else {
+        flash_cmd_step(dev, cmd);
+    }
+}
+
 static void read_ended(FlashTime *ft, FlashOp *op)
 {
-    flash_cmd_step(flash_time_dev(ft), op->arg);
+    read_out(flash_time_dev(ft), op->arg, op->bytes);
 }
 
 /* A FUA read waits until what it reads is on flash. */
@@ -36,6 +56,7 @@ void flash_read(FlashDev *dev, FlashCmd *cmd)
     uint64_t block = cmd->block, end = cmd->block + cmd->nlb;
     uint64_t limit = flash_zone_end(dev, cmd->zone);
     uint64_t accepted = dev->zones[cmd->zone].accepted;
+    uint64_t buffered = 0;
     uint32_t n = 0;
 
     if (end > limit) {
@@ -52,11 +73,13 @@ void flash_read(FlashDev *dev, FlashCmd *cmd)
     }
     while (block < end) {
         uint64_t edge = (block / dev->row_blocks + 1) * dev->row_blocks;
+        uint64_t first = block;
         uint32_t wanted = 0;
 
         for (edge = edge < end ? edge : end; block < edge; block++) {
             wanted += block < accepted && !flash_unit_of(dev, cmd->zone, block);
         }
+        buffered += block - first - wanted;
         if (!wanted) {
             dev->stats.buffer_hits++;
             continue;
@@ -77,7 +100,7 @@ void flash_read(FlashDev *dev, FlashCmd *cmd)
     for (uint32_t i = 0; i < n; i++) {
         flash_op_submit(&dev->time, &cmd->reads[i]);
     }
-    flash_cmd_step(dev, cmd);
+    read_out(dev, cmd, buffered * s->block_size);
 }
 
 /* Data. */

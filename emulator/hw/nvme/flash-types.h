@@ -14,6 +14,13 @@
 #include "flash-time.h"
 
 #define FLASH_ALL_ZONES UINT32_MAX
+#define FLASH_SHORT_READ 4096   /* bytes */
+
+typedef enum FlashWay {
+    FLASH_FROM_HOST,
+    FLASH_TO_HOST,
+    FLASH_WAYS
+} FlashWay;
 
 typedef enum FlashCmdKind {
     FLASH_CMD_READ,
@@ -43,6 +50,10 @@ struct FlashCmd {
     FlashCmdKind kind;
     bool fua;                   /* a write ends, or a read begins, on flash */
     bool window;                /* write to it; open: the zone gets one */
+    bool inside;                /* no byte of it goes over the link */
+    bool hinted;                /* write to an FTL: it would like to lie ... */
+    uint64_t near;              /* ... on the die of this logical block */
+    uint32_t further;           /* ... or so many dies on from there */
     uint32_t zone;
     uint64_t block;             /* first block, from the zone's start */
     uint32_t nlb;
@@ -78,6 +89,8 @@ typedef struct FlashTuning {
     uint64_t buffer;            /* bytes; 0: writes end when programmed */
     uint64_t service_ns;        /* the controller, one command at a time */
     uint64_t cmd_ns[FLASH_CMD_KINDS];   /* firmware latency, overlapping */
+    uint64_t long_read_ns;      /* ... of more than FLASH_SHORT_READ; 0: same */
+    uint64_t link_rate;         /* bytes a second, each way; 0: no time */
 } FlashTuning;
 
 typedef struct FlashStats {

@@ -162,6 +162,7 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
     nvme_flash_adopt(req, cmd);
     zone->w_ptr += window ? 0 : nlb;
     nvme_finalize_zoned_write(ns, req);
+    cmd->inside = zeroes || req->opaque;        /* opaque: a copy's */
     cmd->window = window;
     cmd->commit = zone->d.wp - zone->d.zslba;
     nvme_flash_submit(f, cmd);
@@ -226,6 +227,7 @@ static uint16_t nvme_flash_copy(NvmeCtrl *n, NvmeRequest *req)
 
         cmd->block = slba % ns->zone_size;
         cmd->nlb = le16_to_cpu(c->from[i].nlb) + 1;
+        cmd->inside = true;
         if (nvme_flash_faulty(ns->flash, false, slba, cmd->nlb)) {
             req->status = NVME_UNRECOVERED_READ | NVME_DNR;
         }
@@ -313,6 +315,7 @@ static bool nvme_flash_zone_other(NvmeCtrl *n, NvmeRequest *req,
     cmd = nvme_flash_cmd(req, FLASH_CMD_READ, slba / ns->zone_size);
     cmd->block = slba % ns->zone_size;
     cmd->nlb = nlb;
+    cmd->inside = true;
     nvme_flash_submit(ns->flash, cmd);
     *status = nvme_flash_end(req, NVME_SUCCESS);
     return true;
