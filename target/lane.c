@@ -14,6 +14,7 @@
 #include <linux/timer.h>
 
 #include "device.h"
+#include "follow.h"
 #include "log.h"
 #include "map.h"
 #include "pending.h"
@@ -48,6 +49,7 @@ struct lane {
 	u32 batch;			/* filled slots that are worth waking the writer for */
 	u32 enough;			/* now: none were worth a unit when it looked; writer */
 	u32 span;			/* slots that may wait for others of their class */
+	struct mtftl_follow follow;	/* writer */
 	struct bio_list waiting;	/* writes that found no slot, in order; ring->lock */
 	struct list_head free_units;	/* ring->lock, like the next */
 	unsigned int units_in_flight;
@@ -273,6 +275,36 @@ static const struct mtftl_unit_owner unit_owner = {
 	.done = unit_done,
 };
 
+/*
+ * Of the class's streams, counted from the lane's own, the one for what begins with the first
+ * picked slots. Where their blocks do not follow each other, nothing is looked up.
+ */
+static u32 follow(struct lane *lane, const struct mtftl_pick *picked)
+{
+	u32 next[MTFTL_FOLLOW_STREAMS], nr, lba, page, value;
+	struct mtftl *ftl = lane->ftl;
+	const struct mtftl_ring *ring = lane->ring;
+	u64 pos = ring->next;
+
+	while (!mtftl_ring_is_picked(ring, picked, pos))
+		pos++;
+	lba = READ_ONCE(mtftl_slot(ftl, mtftl_ring_value(ring, pos), NULL)->lba);
+	if (!lba || lba == MTFTL_NO_LBA)
+		return 0;
+	if (picked->nr > 1 &&
+	    READ_ONCE(mtftl_slot(ftl, mtftl_ring_value(ring, pos + 1), NULL)->lba) != lba + 1)
+		return 0;
+	page = mtftl_follow_page(&lane->follow, lba);
+	if (page == MTFTL_FOLLOW_NOWHERE) {
+		value = mtftl_map_look(ftl, lba - 1);
+		if (!mtftl_is_page(value))
+			return 0;
+		page = value + 1;
+	}
+	nr = mtftl_streams_next(ftl, picked->class, lane->index, next, MTFTL_FOLLOW_STREAMS);
+	return mtftl_follow_choose(&lane->follow, page, next, nr, ftl->config.zone_shift);
+}
+
 static bool lane_compose(struct lane *lane)
 {
 	struct mtftl *ftl = lane->ftl;
@@ -304,8 +336,8 @@ static bool lane_compose(struct lane *lane)
 		WRITE_ONCE(lane->stalled, NOT_STALLED);
 		return false;
 	}
-	stream = mtftl_stream_find(ftl, picked.class, lane->index, ftl->config.head + 1,
-				   MTFTL_RIGHT_USER, &room);
+	stream = mtftl_stream_find(ftl, picked.class, lane->index + follow(lane, &picked),
+				   ftl->config.head + 1, MTFTL_RIGHT_USER, &room);
 	if (!stream) {
 		put_unit(lane, unit);
 		return false;
@@ -332,8 +364,12 @@ static bool lane_compose(struct lane *lane)
 		if (mtftl_map_take(ftl, slot, value))
 			mtftl_unit_add(unit, slot->lba, value, data);
 	}
-	if (unit->nr)
+	if (unit->nr) {
 		mtftl_unit_take_place(unit, stream);
+		mtftl_follow_note(&lane->follow, unit->entries[unit->nr - 1].lba + 1,
+				  mtftl_zone_start(unit->place.zone) + unit->place.offset +
+				  unit->place.blocks);
+	}
 	mutex_unlock(&stream->lock);
 	mtftl_ring_taken(lane->ring, taken);
 	trace_mtftl_unit_composed(ftl->device->bdev->bd_dev, lane->index, seq, n, unit->nr);
@@ -811,6 +847,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		lane->cpu = cpu;
 		lane->batch = max(ftl->config.write_unit, min(BATCH_MIN, lane->ring->entries / 4));
 		lane->enough = lane->batch;
+		mtftl_follow_init(&lane->follow);
 		lane->span = min(lane->ring->entries / 2,
 				 2 * ftl->config.budget.user_classes * ftl->config.write_unit);
 		lane->guest = lane->index;

@@ -6,6 +6,7 @@
 
 #include <linux/slab.h>
 
+#include "follow.h"
 #include "footer.h"
 #include "map.h"
 #include "pool.h"
@@ -288,6 +289,21 @@ struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, u32 class, unsigned in
 	if (!stream && !mixed && shares && scarce)
 		stream = try_classes(ftl, user_class, first, least, right, false, room);
 	return stream;
+}
+
+u32 mtftl_streams_next(const struct mtftl *ftl, u32 class, unsigned int first, u32 *next, u32 max)
+{
+	u32 from = mtftl_budget_first(&ftl->config.budget, class), i;
+	u32 nr = mtftl_budget_first(&ftl->config.budget, class + 1) - from;
+
+	for (i = 0; i < min(nr, max); i++) {
+		const struct mtftl_stream *stream = &ftl->streams->all[from + (first + i) % nr];
+		const struct mtftl_zone *zone = READ_ONCE(stream->zone);
+
+		next[i] = zone ? mtftl_zone_start(zone) + READ_ONCE(zone->wp) :
+				 MTFTL_FOLLOW_NOWHERE;
+	}
+	return i;
 }
 
 u32 mtftl_stream_moved(const struct mtftl *ftl, u32 zone)

@@ -44,6 +44,11 @@ void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl));
 /* @class: of users' data, or of GC's; @first: of the streams that users of a class have. */
 struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, u32 class, unsigned int first, u32 least,
 				       enum mtftl_right right, u32 *room);
+/*
+ * The page that each stream of a class would write to, from @first on, @max of them at most; their
+ * number. A moment's truth: others write.
+ */
+u32 mtftl_streams_next(const struct mtftl *ftl, u32 class, unsigned int first, u32 *next, u32 max);
 /* @born: by the map's clock, when users wrote what goes there. */
 void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_place *place, u32 blocks,
 		       u32 born);

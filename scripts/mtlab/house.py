@@ -40,7 +40,7 @@ TARGET = (
     "ftl.h",
     "meta.h",
     "config.h event.h compat.h inflight.h thread trace.h",
-    "budget place victim rate",
+    "budget place victim rate follow",
     "policy.h",
     "unit",
     "format.h",

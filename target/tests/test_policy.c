@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Unit tests of the policies: budget of open zones, victims, rate of users.
+ * Unit tests of the policies: budget of open zones, victims, rate of users, blocks in order.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "follow.h"
 #include "policy.h"
 
 static int budget(u32 limit, u32 lanes, u32 nr_zones, struct mtftl_budget *b)
@@ -218,6 +219,102 @@ static void rate_does_not_see_zones_open(void **state)
 	assert_int_equal(credit(space(6, 0, 0, 0)), credit(space(5, 1000, 0, 0)));
 }
 
+#define SHIFT	10u		/* zones of 1024 pages */
+#define NO	MTFTL_FOLLOW_NOWHERE
+
+/*
+ * Users' writes in order, in turn, in one lane: each unit goes to the stream that is chosen. How many
+ * of the last rounds' units do not lie behind the one before.
+ */
+static u32 torn(u32 writers, u32 streams, bool others)
+{
+	u32 next[MTFTL_FOLLOW_STREAMS], page[MTFTL_FOLLOW_STREAMS], lba[MTFTL_FOLLOW_STREAMS];
+	struct mtftl_follow follow;
+	u32 round, w, s, i, torn = 0;
+
+	mtftl_follow_init(&follow);
+	for (i = 0; i < streams; i++)
+		next[i] = i ? NO : 0;
+	for (w = 0; w < writers; w++) {
+		page[w] = NO;
+		lba[w] = w * 100000;
+	}
+	for (round = 0; round < 100; round++)
+		for (w = 0; w < writers; w++) {
+			u32 at = mtftl_follow_page(&follow, lba[w]);
+
+			assert_true(at == page[w] || at == NO);
+			if (page[w] != NO)
+				at = page[w];		/* the map knows it */
+			s = at == NO ? 0 : mtftl_follow_choose(&follow, at, next, streams, SHIFT);
+			assert_true(s < streams);
+			if (next[s] == NO)
+				next[s] = s << SHIFT;
+			torn += round >= 50 && next[s] != page[w];
+			next[s] = page[w] = next[s] + 9;
+			lba[w] += 8;
+			mtftl_follow_note(&follow, lba[w], page[w]);
+			for (i = 0; others && i < streams; i++)
+				if (next[i] != NO)
+					next[i]++;
+		}
+	return torn;
+}
+
+static void writers_in_order_part_ways(void **state)
+{
+	u32 writers, streams;
+
+	(void)state;
+	for (streams = 1; streams <= MTFTL_FOLLOW_STREAMS; streams++)
+		for (writers = 1; writers <= streams; writers++)
+			assert_int_equal(torn(writers, streams, false), 0);
+	assert_true(torn(2, 1, false) > 0);
+}
+
+static void who_cannot_part_stays_at_home(void **state)
+{
+	u32 next[4] = { 100, 1024 + 100, 2048 + 100, NO }, i, moved = 0;
+	struct mtftl_follow follow;
+
+	(void)state;
+	/* All are busy: others write behind each unit. */
+	mtftl_follow_init(&follow);
+	for (i = 0; i < 1000; i++)
+		moved += mtftl_follow_choose(&follow, 50, next, 4, SHIFT) != 0;
+	assert_true(moved > 0 && moved < 40);
+	/* And what finds its place goes there all the same. */
+	assert_int_equal(mtftl_follow_choose(&follow, 2048 + 100, next, 4, SHIFT), 2);
+}
+
+static void what_lies_in_a_closed_zone_leads_nowhere(void **state)
+{
+	const u32 next[3] = { 100, 1024 + 100, NO };
+	struct mtftl_follow follow;
+
+	(void)state;
+	mtftl_follow_init(&follow);
+	assert_int_equal(mtftl_follow_choose(&follow, 5000, next, 3, SHIFT), 0);
+	/* A zone's last page, and the first of the next zone, which is written to. */
+	assert_int_equal(mtftl_follow_choose(&follow, 3 * 1024, next, 3, SHIFT), 0);
+	assert_int_equal(mtftl_follow_choose(&follow, 1024 + 90, next, 3, SHIFT), 2);
+}
+
+static void a_few_ends_are_remembered(void **state)
+{
+	struct mtftl_follow follow;
+	u32 i;
+
+	(void)state;
+	mtftl_follow_init(&follow);
+	assert_int_equal(mtftl_follow_page(&follow, 0), NO);
+	for (i = 0; i < MTFTL_FOLLOW_UNITS + 1; i++)
+		mtftl_follow_note(&follow, 100 * i + 8, 1000 + i);
+	assert_int_equal(mtftl_follow_page(&follow, 8), NO);
+	for (i = 1; i < MTFTL_FOLLOW_UNITS + 1; i++)
+		assert_int_equal(mtftl_follow_page(&follow, 100 * i + 8), 1000 + i);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,6 +330,10 @@ int main(void)
 		cmocka_unit_test(rate_is_what_is_free_above_the_level),
 		cmocka_unit_test(rate_grows_with_what_is_moved),
 		cmocka_unit_test(rate_does_not_see_zones_open),
+		cmocka_unit_test(writers_in_order_part_ways),
+		cmocka_unit_test(who_cannot_part_stays_at_home),
+		cmocka_unit_test(what_lies_in_a_closed_zone_leads_nowhere),
+		cmocka_unit_test(a_few_ends_are_remembered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The kernel module in a guest: data, geometries, what may happen under load, what is refused."""
 
+import json
 import re
 from pathlib import Path
 
@@ -22,6 +23,32 @@ GEOMETRIES = {
     "units of one": ("", "write_unit 1 lanes 2"),
     "blocks of 512": ("blocksize=512", "gc_policy greedy streams none"),
 }
+
+
+def test_writers_in_order_part_ways(lab_run, helpers):
+    """Three that write in order, in turn: what each writes lies together, but for the beginning."""
+    result = lab_run(START + """
+null nullb0 size=1024
+mtftl format /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 4)"
+for i in $(seq 0 63); do for writer in 0 1 2; do
+	dd if=/dev/zero of=/dev/mapper/t bs=32k seek=$((writer * 1000 + i)) count=1 oflag=direct conv=fsync 2> /dev/null
+done; done
+dmsetup remove t
+mtftl dump --units /dev/nullb0 > dump.json
+""", **QUICK, push=helpers, pull=["dump.json"])
+    assert result.status == 0, result.output
+    units = [(zone["zone"], unit) for zone in json.loads(result.files["dump.json"])["zones"]
+             for unit in zone.get("list", []) if unit["type"] == "data"]
+    torn = 0
+    for writer in range(3):
+        ours = sorted((unit["blocks"][0], zone, unit["block"]) for zone, unit in units
+                      if unit["blocks"] and unit["blocks"][0] // 8000 == writer)
+        assert len(ours) == 64
+        torn += sum((zone, at) != (before, end + 9) for (_, before, end), (_, zone, at) in zip(ours, ours[1:],
+                                                                                                 strict=False))
+    # each zone that is full is such a place, and so are the first rounds
+    assert torn <= 12, torn
 
 
 def test_docs_name_everything(lab_run, helpers):
