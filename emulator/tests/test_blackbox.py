@@ -86,7 +86,7 @@ def test_commands(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
 
 
 def test_hints(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
-    """Where writes go without hints, after a predecessor, and over what is there; hints that say nothing are not taken."""
+    """Where writes go without hints, after a predecessor, over what is there; hints that say nothing are not taken."""
     append, overwrite = 1 << 24, 1 << 25
     few = {"flash.channels": "4", "flash.dies": "2", "flash.zone_dies": "1", "flash.hints": "on", "flash.size": "32M"}
     with driver(emulator_binary, bios, *box(tmp_path / "media", **few)) as drive:

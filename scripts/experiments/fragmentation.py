@@ -1,0 +1,429 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Fragmentation inside the drive: the measurements of "We Ain't Afraid of No File Fragmentation" (FAST '24).
+
+A file is written in pieces, with others' pieces between them, and read back in order. On the paper's drive (profile
+fast24) with and without its hints, beside the numbers that its artifact prints; on other geometries, beside a closed
+form; and on a zoned drive of the same flash under dm-mtftl, which gets no hints. Plans for guest-pieces say what is
+written and read, in KiB.
+"""
+
+import functools
+import itertools
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from mtlab import figures, guest
+from mtlab.experiments import Check, Experiment, Run, Sample, at_least, within
+from mtlab.options import Options
+
+FILE, READ, PIECE, COMMAND = 8192, 1024, 32, 256        # KiB
+LAYOUTS = (1, 2, 3)             # seeds of what is random; the first stands for the artifact's own numbers
+KINDS = ("worst", "random")
+SPEED = 2                       # instructions a nanosecond: the artifact's machine has 2 GHz
+MIB = 1 << 20
+
+# MB/s (of 2^20 bytes) that the artifact prints: without its approach, with it.
+PAPER = {"contiguous": (2174.5, 2174.5), "append worst": (397.3, 2126.5), "append random": (1470.0, 2063.6),
+         "overwrite worst": (398.8, 2057.9), "overwrite random": (1487.3, 2069.3),
+         "sqlite contiguous": (870.0, 870.0), "sqlite": (531.1, 849.6)}
+
+
+@dataclass(frozen=True)
+class Flash:
+    """A drive as the closed form sees it: dies, KiB of a page, microseconds, MiB/s."""
+
+    channels: int
+    dies: int                   # of a channel
+    page: int
+    read: float
+    channel: float
+    link: float = 0
+    firmware: float = 30.49
+    more: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def stripe(self) -> int:
+        return self.channels * self.dies * self.page
+
+    def device(self) -> dict[str, str]:
+        return {"flash.channels": f"{self.channels}", "flash.dies": f"{self.dies}", "flash.page": f"{self.page}K",
+                "flash.read_ns": f"{round(1000 * self.read)}", "flash.channel_rate": f"{round(self.channel * MIB)}",
+                "flash.link_rate": f"{round(self.link * MIB)}", "nvme0.mdts": "6", "flash.hints": "on"} | self.more
+
+    def micros(self, dies: list[int]) -> float:
+        """How long a read of whole pages on these dies takes: the fullest die, channel, or link, and the firmware."""
+        transfer = self.page / 1024 / self.channel * 1e6
+        passing = self.page / 1024 / self.link * 1e6 if self.link else 0
+        cached = self.more.get("flash.cache") == "on"
+        most = max(dies.count(die) for die in dies)
+        die = self.read + transfer + (most - 1) * (max(self.read, transfer) if cached else self.read + transfer)
+        on_channel = [sum(1 for x in dies if x % self.channels == c) for c in range(self.channels)]
+        channel = self.read + max(on_channel) * transfer
+        # the channels that are busy to the end bring their last pages together
+        tail = on_channel.count(max(on_channel)) * passing
+        return self.firmware + max(max(die, channel) + tail, self.read + transfer + len(dies) * passing)
+
+
+DRIVES = {
+    "paper": Flash(4, 2, 32, 30.013, 800, 3360),
+    "2x2, 16 KiB": Flash(2, 2, 16, 50, 400),
+    "8x1, 32 KiB": Flash(8, 1, 32, 60, 1200),
+    "4x4, 16 KiB, cache": Flash(4, 4, 16, 40, 800, 0, 30.49, {"flash.cache": "on"}),
+}
+OTHERS = tuple(name for name in DRIVES if name != "paper")
+# What of a read is software's: the paper's drive with a flash that takes no time.
+SOFTWARE = "software"
+INSTANT = {"flash.delay_read": "off", "flash.delay_program": "off", "flash.delay_transfer": "off",
+           "flash.read_cmd_ns": "0", "flash.long_read_ns": "0", "flash.write_cmd_ns": "0"}
+# The same flash as a zoned drive for dm-mtftl. Cache: the next cell read overlaps a transfer.
+ZONED = {"zoned": "on", "flash.personality": "zns", "flash.zone_dies": "0", "flash.hints": "off",
+         "zoned.zone_size": "4M", "zoned.zone_capacity": "4M", "zoned.max_open": "14", "zoned.max_active": "14"}
+HOSTS: dict[str, dict[str, str]] = {"host": {}, "host, cache": {"flash.cache": "on"}}
+
+
+class Plan:
+    """Lines for guest-pieces, and the die of each page where the drive writes them one after the other."""
+
+    def __init__(self, flash: Flash, flush: bool = False) -> None:
+        self.lines: list[str] = []
+        self.flash = flash
+        self.flush = flush
+        self.free = 0               # where nothing was written yet
+        self.turn = 0               # the die that comes next
+        self.die: dict[int, int] = {}
+        self.reads: dict[str, list[list[int]]] = {}         # by what is measured: the dies of each read
+
+    def take(self, size: int) -> int:
+        at, self.free = self.free, self.free + size
+        return at
+
+    def write(self, at: int, size: int, before: int | None = None, over: bool = False) -> None:
+        """Before: where the last block before it lies, for a hint; over: hint at an overwrite."""
+        dies = self.flash.channels * self.flash.dies
+        for place in range(at, at + size, COMMAND):
+            part = min(COMMAND, at + size - place)
+            if before is not None:
+                self.lines.append(f"a {place} {part} {before}")
+                self.turn = (self.die.get(before // self.flash.page, self.turn - 1) + 1) % dies
+                before = place + part - 4
+            elif over:
+                self.lines.append(f"o {place} {part}")
+                self.turn = self.die.get(place // self.flash.page, self.turn)
+            else:
+                self.lines.append(f"w {place} {part}")
+            for page in range(place // self.flash.page, (place + part) // self.flash.page):
+                self.die[page] = self.turn
+                self.turn = (self.turn + 1) % dies
+        if self.flush:
+            self.lines.append("f")
+
+    def read(self, what: str, pieces: Iterable[list[tuple[int, int]]], times: int = 2) -> None:
+        """Each list of pieces at once."""
+        lists = list(pieces)
+        self.lines.append("f")
+        for _ in range(times):
+            self.lines += ["r " + " ".join(f"{at} {size}" for at, size in x) for x in lists]
+        self.lines.append(f"= {what}")
+        self.reads[what] = [[self.die[page] for at, size in x
+                             for page in range(at // self.flash.page, (at + size) // self.flash.page)] for x in lists]
+
+    def whole(self, at: int, size: int = FILE, step: int = READ) -> list[list[tuple[int, int]]]:
+        return [[(at + x, step)] for x in range(0, size, step)]
+
+    def script(self, device: str) -> str:
+        return "cat >plan <<'END'\n" + "\n".join(self.lines) + f"\nEND\n./guest-pieces {device} <plan >found\n"
+
+
+@functools.cache
+def _libc_random(skip: int, count: int) -> tuple[int, ...]:
+    """What rand() of the GNU C library gives after so many calls: r(n) = r(n - 3) + r(n - 31), skipped by powers.
+
+    The artifact's programs fill 200 MiB by it before they draw their gaps.
+    """
+    def times(a: list[int], b: list[int]) -> list[int]:
+        product = [0] * 61
+        for i, x in enumerate(a):
+            for j, y in enumerate(b):
+                product[i + j] += x * y
+        for i in range(60, 30, -1):                 # x^31 is x^28 + 1
+            product[i - 3] += product[i]
+            product[i - 31] += product[i]
+        return [x % (1 << 32) for x in product[:31]]
+
+    start = [1]
+    while len(start) < 31:
+        start.append(16807 * start[-1] % 0x7FFFFFFF)
+    start = [*start[3:], *start[:3]]                # three are taken over before the sum begins
+    state = []
+    for n in range(344 + skip - 3 - 31, 344 + skip - 3):
+        power, square = [1] + [0] * 30, [0, 1] + [0] * 29
+        while n:
+            power = times(power, square) if n & 1 else power
+            square = times(square, square)
+            n >>= 1
+        state.append(sum(a * b for a, b in zip(power, start, strict=True)) % (1 << 32))
+    for _ in range(count):
+        state.append((state[-3] + state[-31]) % (1 << 32))
+    return tuple(x >> 1 for x in state[31:])
+
+
+def _gaps(plan: Plan, kind: str, seed: int, piece: int = PIECE) -> Iterator[int]:
+    """What others write behind each piece: so much that the next one falls on the same die, or anything."""
+    if kind == "worst":
+        yield from itertools.repeat(-piece % plan.flash.stripe or plan.flash.stripe)
+    if seed == LAYOUTS[0]:
+        yield from (piece * (x % 32 + 1) for x in _libc_random(200 * MIB, FILE // PIECE))
+    chance = random.Random(seed)
+    while True:
+        yield piece * chance.randint(1, 32)
+
+
+def _append(plan: Plan, kind: str, seed: int, hints: bool, apart: bool = True, piece: int = PIECE,
+            size: int = FILE) -> list[tuple[int, int]]:
+    """The pieces of a file; apart: others' blocks lie between them, as in the artifact, else elsewhere."""
+    pieces: list[tuple[int, int]] = []
+    at = 0 if apart else plan.take(size)
+    for i, others in zip(range(size // piece), _gaps(plan, kind, seed, piece), strict=False):
+        here = plan.take(piece) if apart else at + i * piece
+        plan.write(here, piece, sum(pieces[-1]) - 4 if hints and pieces else None)
+        pieces.append((here, piece))
+        plan.write(plan.take(others), others)
+    return pieces
+
+
+def _overwrite(plan: Plan, kind: str, seed: int, hints: bool, at: int) -> None:
+    for i, others in zip(range(FILE // PIECE), _gaps(plan, kind, seed), strict=False):
+        plan.write(at + i * PIECE, PIECE, over=hints)
+        plan.write(plan.take(others), others)
+
+
+def _contiguous(plan: Plan) -> int:
+    at = plan.take(FILE)
+    plan.write(at, FILE)
+    return at
+
+
+def _hypothetical(plan: Plan, hints: bool, layouts: Iterable[int], apart: bool = True) -> None:
+    """The paper's main table."""
+    mark = " hinted" if hints else ""
+    if not hints:
+        plan.read("contiguous", plan.whole(_contiguous(plan)))
+    for kind in KINDS:
+        for seed in layouts if kind == "random" else [0]:
+            pieces = _append(plan, kind, seed, hints, apart)
+            per_read = READ // PIECE
+            plan.read(f"append {kind} {seed}{mark}",
+                      [pieces[i:i + per_read] for i in range(0, len(pieces), per_read)] if apart else
+                      plan.whole(pieces[0][0]))
+            at = _contiguous(plan)
+            _overwrite(plan, kind, seed, hints, at)
+            plan.read(f"overwrite {kind} {seed}{mark}", plan.whole(at))
+
+
+def _sqlite(plan: Plan, hints: bool, records: int) -> None:
+    """Records of 16 KiB, 100 KiB of others after each, read in order through the page cache.
+
+    With each record sqlite writes three pages again: the first, one of its index, the last leaf.
+    """
+    size = records * 16
+    if not hints:
+        at = plan.take(size)
+        plan.write(at, size)
+        plan.lines += ["f", f"b {at} {size}", "= sqlite contiguous"]
+    again = [plan.take(4) for _ in range(3)]
+    for page in again:
+        plan.write(page, 4)
+    at = plan.take(size)
+    for i in range(records):
+        for page in again:
+            plan.write(page, 4, over=hints)
+        plan.write(at + 16 * i, 16, at + 16 * i - 4 if hints and i else None)
+        plan.write(plan.take(100), 100)
+    plan.lines += ["f", f"b {at} {size}", f"= sqlite{' hinted' if hints else ''}"]
+
+
+DEGREES = (1, 4, 16, 32, 64, 128, 256)
+SIZES = (32, 64, 128, 256, 512, 1024)
+
+
+def _figures(plan: Plan) -> None:
+    """By the number of pieces, with one command or all of them at a time; by the size of requests."""
+    for degree in DEGREES:
+        pieces = _append(plan, "worst", 0, False, piece=FILE // degree)
+        commands = [(at + x, min(COMMAND, size)) for at, size in pieces for x in range(0, size, COMMAND)]
+        plan.read(f"degree {degree} all", [commands], 1)
+        plan.read(f"degree {degree} one", [[x] for x in commands], 1)
+    at = _contiguous(plan)
+    worst = _contiguous(plan)
+    _overwrite(plan, "worst", 0, False, worst)
+    for size in SIZES:
+        plan.read(f"size {size} contiguous", plan.whole(at, step=size), 1)
+        plan.read(f"size {size} worst", plan.whole(worst, step=size), 1)
+
+
+def _plan(drive: str, quick: bool) -> Plan:
+    layouts = LAYOUTS[:1] if quick or drive == SOFTWARE else LAYOUTS
+    plan = Plan(DRIVES.get(drive, DRIVES["paper"]), flush=drive in HOSTS)
+    _hypothetical(plan, False, layouts, apart=drive not in HOSTS)
+    if drive in DRIVES:
+        _hypothetical(plan, True, layouts[:1])
+    if drive == "paper" and not quick:
+        _figures(plan)
+    if drive in ("paper", *HOSTS) and not quick:
+        for hints in (False, True) if drive == "paper" else (False,):
+            _sqlite(plan, hints, 500)
+    return plan
+
+
+def runs(quick: bool) -> list[Run]:
+    names = ["paper", SOFTWARE, *([] if quick else OTHERS), *HOSTS]
+    tool = [guest.program("guest-pieces")]
+    result = []
+    for name in names:
+        plan = _plan(name, quick)
+        host = name in HOSTS
+        device = plan.flash.device() | {"flash.size": "2G"}
+        if host:
+            device |= ZONED | HOSTS[name]
+        elif name == SOFTWARE:
+            device |= INSTANT
+        script = plan.script("/dev/mapper/ftl" if host else "/dev/nvme0n1")
+        if host:
+            script = ("set -e\nmtftl format --force /dev/nvme0n1 >/dev/null\nmtftl open /dev/nvme0n1 ftl\n" + script +
+                      "mtftl close ftl\n")
+        options = Options(clock="virtual", cpus=4 if host else 2, speed=SPEED, profile="fast24", timeout=1800,
+                          module=host, device=device, push=tool)
+        result.append(Run(name, script, options, ("found",), seconds=40))
+    return result
+
+
+def _found(data: bytes) -> dict[str, tuple[int, int]]:
+    """Bytes and nanoseconds of each line."""
+    return {" ".join(words[:-2]): (int(words[-2]), int(words[-1]))
+            for words in (line.split() for line in data.decode().splitlines())}
+
+
+def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
+    found: list[Sample] = []
+    instant = _found(files[SOFTWARE]["found"])
+    quick = not any("sqlite" in what for what in _found(files["paper"]["found"]))
+    for drive, outputs in files.items():
+        took = _found(outputs["found"])
+        flash, reads = DRIVES.get(drive), _plan(drive, quick).reads
+        for what, (size, ns) in took.items():
+            share = size / ns * took["contiguous"][1] / took["contiguous"][0]
+            sample: Sample = {"drive": drive, "what": what, "mib_per_s": round(size / ns * 1e9 / MIB, 1),
+                              "of_contiguous": round(share, 4)}
+            if flash and what.startswith(("contiguous", "append", "overwrite")):
+                # an append is read by as many commands as it has pieces, the others as a contiguous file is
+                like = instant["append worst 0" if what.startswith("append") else "contiguous"]
+                software = like[1] / like[0] * READ * 1024 / 1000
+                micros = sum(flash.micros(dies) + software for dies in reads[what])
+                sample["closed_form"] = round(len(reads[what]) * READ / 1024 / micros * 1e6, 1)
+            found.append(sample)
+    return found
+
+
+def _value(found: list[Sample], drive: str, what: str, key: str = "mib_per_s", hinted: bool = False) -> float:
+    """The median over layouts."""
+    mark = " hinted" if hinted and what != "contiguous" and what != "sqlite contiguous" else ""
+    names = {what + mark, *(f"{what} {seed}{mark}" for seed in (0, *LAYOUTS))}
+    return float(median(s[key] for s in found if s["drive"] == drive and s["what"] in names))
+
+
+def _share(found: list[Sample], drive: str, what: str, hinted: bool = False) -> float:
+    """Of what a contiguous file gives."""
+    return _value(found, drive, what, "of_contiguous", hinted) if not what.startswith("sqlite") else \
+        _value(found, drive, what, hinted=hinted) / _value(found, drive, "sqlite contiguous")
+
+
+def _table_names(quick: bool) -> list[str]:
+    return [name for name in PAPER if not quick or not name.startswith("sqlite")]
+
+
+# Why a prediction is missed; shown where one is.
+_HEADERS = (
+    "A piece of 8 blocks and its header are 9: parts of two pages on two dies, which are read again for its "
+    "neighbours. A MiB takes 60 cell reads in place of 39, and that costs nothing only where the next cell is read "
+    "during a transfer.")
+_SQLITE = (
+    "Records of half a page go to the next die each, to all eight in turn; a file written in one go has two on a page, "
+    "and read-ahead of 128 KiB then meets four dies at once.")
+_SOFTWARE = "software's part is added to the flash's, but where the flash is fast and has many dies they overlap"
+_PIECES = "32 pieces are 32 reads of our program, and one of its file system"
+
+
+def checks(found: list[Sample], quick: bool) -> list[Check]:
+    result = []
+    for name in _table_names(True):
+        for hinted in (False, True):
+            if hinted and name.endswith("contiguous"):
+                continue
+            result.append(within(f"the paper's drive, {name}{', hints' if hinted else ''} (MiB/s)",
+                                 _value(found, "paper", name, hinted=hinted), PAPER[name][hinted], 0.1,
+                                 "what the artifact prints", _PIECES if "append" in name else ""))
+    if not quick:
+        result += [within(f"the paper's drive, sqlite over contiguous{', hints' if hinted else ''}",
+                          _share(found, "paper", "sqlite", hinted),
+                          PAPER["sqlite"][hinted] / PAPER["sqlite contiguous"][0], 0.1,
+                          "what the artifact prints; sqlite's own time is not in ours", _SQLITE)
+                   for hinted in (False, True)]
+    for drive in ["paper"] if quick else DRIVES:
+        for name in ("append worst", "append random", "overwrite worst", "overwrite random"):
+            for hinted in (False, True):
+                result.append(within(f"{drive}: {name}{', hints' if hinted else ''} (MiB/s)",
+                                     _value(found, drive, name, hinted=hinted),
+                                     _value(found, drive, name, "closed_form", hinted), 0.05,
+                                     "the fullest die, channel or the link", _SOFTWARE))
+    for drive in HOSTS:
+        result += [at_least(f"dm-mtftl ({drive}): {name} over contiguous", _share(found, drive, name), 0.95,
+                            "each of several writers in order has a zone of its own", _HEADERS)
+                   for name in _table_names(True) if name != "contiguous"]
+        if not quick:
+            result.append(at_least(f"dm-mtftl ({drive}): sqlite over contiguous", _share(found, drive, "sqlite"),
+                                   PAPER["sqlite"][1] / PAPER["sqlite contiguous"][1], "the paper's remedy", _HEADERS))
+    return result
+
+
+def table(found: list[Sample]) -> list[list[str]]:
+    quick = not any(s["what"].startswith("sqlite") for s in found)
+    rows = [["read", "paper", "here", "paper, hints", "here, hints", *(f"dm-mtftl ({drive})" for drive in HOSTS)]]
+    for name in _table_names(quick):
+        hinted = not name.endswith("contiguous")
+        host = [f"{_value(found, d, name):.0f} ({_share(found, d, name):.0%})" for d in HOSTS]
+        rows.append([name, f"{PAPER[name][0]:.0f}", f"{_value(found, 'paper', name):.0f}",
+                     *([f"{PAPER[name][1]:.0f}", f"{_value(found, 'paper', name, hinted=True):.0f}"]
+                       if hinted else ["-", "-"]), *host])
+    return rows
+
+
+def draw(found: list[Sample], path: Path) -> None:
+    quick = not any(s["what"].startswith("sqlite") for s in found)
+    figure, panels = figures.panels(1 if quick else 3)
+    names = _table_names(True)
+    figures.bars(panels[0], [x.replace(" ", "\n") for x in names], [
+        figures.Bars("drive", [_value(found, "paper", x) for x in names]),
+        figures.Bars("drive, hints", [_value(found, "paper", x, hinted=True) for x in names]),
+        *(figures.Bars(f"dm-mtftl ({d})", [_value(found, d, x) for x in names]) for d in HOSTS)], y="MiB/s")
+    if not quick:
+        figures.lines(panels[1], [figures.Line(f"{label} at a time", DEGREES,
+                                               [_value(found, "paper", f"degree {d} {depth}") for d in DEGREES])
+                                  for depth, label in (("all", "all commands"), ("one", "one command"))],
+                      x="pieces of 8 MiB", y="MiB/s", log2_x=True)
+        figures.lines(panels[2], [figures.Line(kind, SIZES, [_value(found, "paper", f"size {s} {kind}") for s in SIZES])
+                                  for kind in ("contiguous", "worst")], x="request (KiB)", y="MiB/s", log2_x=True)
+    figures.save(figure, path)
+
+
+EXPERIMENT = Experiment(
+    name="fragmentation", title="Fragmentation inside the drive",
+    question="A file that is written in pieces, between others': how fast is it read, and who can help?",
+    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("drive", "what"),
+    caption="Direct reads of 1 MiB of a file of 8 MiB, MiB/s; in brackets the share of a contiguous file. The file was "
+            "appended to, or overwritten, by 32 KiB at a time; between two pieces others write so much that all fall "
+            "on one die (worst), or 1 to 32 pieces (random; median of three). Paper: what its artifact prints for "
+            "NVMeVirt, without and with its approach (hints from the file system). dm-mtftl: the same flash as a zoned "
+            "drive, no hints, a flush after each write; cache: a drive that reads the next page during a transfer.")
