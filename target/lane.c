@@ -32,6 +32,7 @@
 #define RESERVE_MAX	32u	/* blocks that are copied without being preempted */
 #define AWAY		(2 * HZ)	/* a writer keeps off a CPU that it did not get */
 #define SPARE_AFTER	2	/* jiffies without a user of its own */
+#define NEIGHBOURS	8u	/* lanes that are looked at for room */
 #define LATENCIES	24	/* the last: 4 s and more */
 
 enum stall {
@@ -553,7 +554,8 @@ static bool lane_admit(struct lane *lane)
  *
  * The user's own CPU also runs its lane's writer, so a user whose neighbours are idle
  * goes to a neighbour's lane, where the writer has a CPU to itself; with all CPUs busy
- * everybody stays at home. The choice is kept for a jiffy, or until the lane is full: each
+ * everybody stays at home, and waits there when it is full. Only who would queue behind others there
+ * goes where room is. The choice is kept for a jiffy, or until the lane is full: each
  * move wakes another writer. Hints only: a wrong one costs time, nothing else, so nothing
  * here is locked.
  */
@@ -561,6 +563,12 @@ static bool lane_admit(struct lane *lane)
 static bool is_full(const struct lane *lane)
 {
 	return mtftl_ring_used(lane->ring) >= lane->ring->entries;
+}
+
+/* More users than it has slots for: one who waits leaves his CPU to the writer, others need not. */
+static bool is_crowded(const struct lane *lane)
+{
+	return is_full(lane) && READ_ONCE(lane->waiting.head);
 }
 
 /* Its CPU has no user of its own, and no other lane's user has come to it. */
@@ -590,28 +598,42 @@ static struct lane *find_spare(struct mtftl *ftl, struct lane *first, struct lan
 	return NULL;
 }
 
+/* A neighbour that is not full, for who would queue behind others; NULL: none of the next few. */
+static struct lane *find_room(struct mtftl *ftl, struct lane *first, struct lane *home)
+{
+	unsigned int i, nr = min(ftl->lanes->nr, NEIGHBOURS);
+	struct lane *lane;
+
+	for (i = 0; i < nr; i++) {
+		lane = &ftl->lanes->all[(first->index + i) % ftl->lanes->nr];
+		if (lane != home && !is_full(lane))
+			return lane;
+	}
+	return NULL;
+}
+
 static struct lane *choose_lane(struct mtftl *ftl, struct cpu_choice *here, struct lane *home)
 {
-	struct lane *lane = find_spare(ftl, here->lane ?: home, home);
-	unsigned int i;
+	struct lane *first = here->lane ?: home;
+	struct lane *lane = find_spare(ftl, first, home);
 
+	if (!lane && is_crowded(home))
+		lane = find_room(ftl, first, home);
 	WRITE_ONCE(here->seen, jiffies);
 	here->lane = lane ?: home;
-	if (!lane && is_full(home))
-		for (i = 0, lane = home; i < ftl->lanes->nr; i++)
-			if (mtftl_ring_used(ftl->lanes->all[i].ring) < mtftl_ring_used(lane->ring))
-				lane = &ftl->lanes->all[i];
-	return lane ?: home;
+	return here->lane;
 }
 
 static struct lane *pick_lane(struct mtftl *ftl)
 {
+	struct lane *home = &ftl->lanes->all[raw_smp_processor_id() % ftl->lanes->nr];
 	struct cpu_choice *here = raw_cpu_ptr(ftl->lanes->cpus);
 	struct lane *lane = READ_ONCE(here->lane);
 
-	if (lane && time_before_eq(jiffies, here->seen) && !is_full(lane))
+	if (lane && time_before_eq(jiffies, here->seen) &&
+	    !(lane == home ? is_crowded(lane) : is_full(lane)))
 		return lane;
-	return choose_lane(ftl, here, &ftl->lanes->all[raw_smp_processor_id() % ftl->lanes->nr]);
+	return choose_lane(ftl, here, home);
 }
 
 /* A user's write: never sleeps. Completes the bio, now or later. */
