@@ -41,6 +41,7 @@ enum stall {
 	NO_PLACE,
 };
 
+/* Lines that its own CPU writes are apart from those that others look at. */
 struct lane {
 	struct mtftl *ftl;
 	struct mtftl_ring *ring;
@@ -48,31 +49,31 @@ struct lane {
 	unsigned int cpu;
 	struct task_struct *writer;
 	u32 batch;			/* filled slots that are worth waking the writer for */
-	u32 enough;			/* now: none were worth a unit when it looked; writer */
 	u32 span;			/* slots that may wait for others of their class */
-	struct mtftl_follow follow;	/* writer */
-	struct bio_list waiting;	/* writes that found no slot, in order; ring->lock */
+	unsigned long away;		/* jiffies, 0: on its CPU; flusher */
+
+	/* Who puts work into other lanes: a hint, racy by design. */
+	unsigned int guest ____cacheline_aligned_in_smp;	/* whose user came here last */
+	unsigned long guest_seen;	/* jiffies */
+
+	struct bio_list waiting ____cacheline_aligned_in_smp;	/* no slot yet; ring->lock */
 	struct list_head free_units;	/* ring->lock, like the next */
 	unsigned int units_in_flight;
-
-	unsigned long away;		/* jiffies, 0: on its CPU; flusher */
-	u64 latency[LATENCIES];		/* writes that waited, by log2 of microseconds; writer */
+	u32 enough;			/* now: none were worth a unit when it looked; writer */
 	bool overdue;			/* what is filled goes, full unit or not */
-	struct timer_list timer;	/* makes it so */
 	bool asleep;			/* the writer wants to be woken */
 	enum stall stalled;		/* writer, like the next */
 	u32 stalled_at;			/* mtftl_space_gen() when it was refused */
-
-	/* Who puts work into other lanes: a hint, racy by design. */
-	unsigned int guest;		/* lane whose user came here last */
-	unsigned long guest_seen;	/* jiffies */
+	struct timer_list timer;	/* makes it overdue */
+	u64 latency[LATENCIES];		/* writes that waited, by log2 of microseconds; writer */
+	struct mtftl_follow follow;	/* writer */
 };
 
 /* A CPU's choice of lane, for a jiffy. Hints: written by whoever runs there. */
 struct cpu_choice {
 	struct lane *lane;
 	unsigned long seen;		/* jiffies of its last write */
-};
+} ____cacheline_aligned_in_smp;
 
 struct mtftl_lanes {
 	struct hlist_node cpu_node;	/* tells when CPUs come back */

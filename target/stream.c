@@ -18,7 +18,7 @@ struct mtftl_footer_buf {
 	struct mtftl_footer footer;
 	bool complete;			/* lists every unit */
 	void *stream;
-};
+} ____cacheline_aligned_in_smp;		/* of zones that others write to */
 
 struct mtftl_streams {
 	struct mtftl_stream *gc;	/* budget.gc_streams */
@@ -164,6 +164,19 @@ static void stream_close_zone(struct mtftl_stream *stream)
 		queue_close(zone);
 }
 
+/* Nothing but the zone append command orders writes to a zone on 6.1. */
+static bool is_busy(struct mtftl_zone *zone)
+{
+	bool busy;
+
+	if (zone->append)
+		return false;
+	spin_lock_irq(&zone->lock);
+	busy = zone->in_flight;
+	spin_unlock_irq(&zone->lock);
+	return busy;
+}
+
 /*
  * Blocks that a unit may take now, header included; 0: busy, or no zone for @right.
  * Where fewer than @least are left the zone is closed and another one opened.
@@ -173,18 +186,13 @@ static u32 stream_room(struct mtftl_stream *stream, u32 least, enum mtftl_right 
 {
 	struct mtftl_zone *zone = stream->zone;
 	bool busy, close;
-	u32 room;
 
 	lockdep_assert_held(&stream->lock);
 	if (zone) {
-		spin_lock_irq(&zone->lock);
-		close = zone->broken || zone->wp + least > zone->limit;
-		/* Nothing but the zone append command orders writes to a zone on 6.1. */
-		busy = !zone->append && zone->in_flight;
-		room = zone->limit - zone->wp;
-		spin_unlock_irq(&zone->lock);
+		busy = is_busy(zone);
+		close = READ_ONCE(zone->broken) || zone->wp + least > zone->limit;
 		if (!close)
-			return busy ? 0 : room;
+			return busy ? 0 : zone->limit - zone->wp;
 		stream_close_zone(stream);
 	}
 	if (!may_open || !stream_open_zone(stream, right))

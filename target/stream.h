@@ -26,7 +26,7 @@ struct mtftl_stream {
 	struct mutex lock;		/* who takes place */
 	struct mtftl *ftl;
 	struct mtftl_zone *zone;	/* changes under zones->lock too */
-};
+} ____cacheline_aligned_in_smp;		/* lanes write to streams of their own */
 
 /* Where a unit goes, or went. */
 struct mtftl_place {

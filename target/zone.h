@@ -32,31 +32,33 @@ enum mtftl_zone_state {
 
 #define MTFTL_ZONE_LIVES	2u	/* each ended by a failed write, in a row: it is worn out */
 
+/* Who writes to a zone changes one line of it. Neighbours share none. */
 struct mtftl_zone {
-	spinlock_t lock;	/* wp to footer */
-	u32 index;
+	spinlock_t lock ____cacheline_aligned_in_smp;	/* wp to footer */
 	u32 wp;			/* blocks handed out */
 	u32 quiet_wp;		/* every unit below it has completed */
-	u32 limit;		/* data goes below it */
-	u8 torn_sectors;	/* of the block at wp, found by recovery */
-	u32 torn_end;		/* where recovery found the last unit's end; above wp: torn */
 	u16 in_flight;
 	bool closing;		/* nobody takes place in it any more */
 	bool broken;		/* failed a write: nothing more goes here before a reset */
-	bool append;		/* placed by the device */
-	bool unfinished;	/* found written to its last block, and active still */
+	u64 first_seq;		/* number of its first unit, 0 if not known yet */
+	u64 ranges_seq;		/* of the newest ranges in it */
+	u64 born_sum;		/* of its blocks, by the map's clock */
+	struct mtftl_footer_buf *footer;	/* NULL: it will have none; see stream.c */
+
+	struct mtftl *ftl ____cacheline_aligned_in_smp;
+	u32 index;
+	u32 limit;		/* data goes below it */
 	u32 erase_count;	/* changed while nobody writes to the zone, like the next */
 	u32 failed_lives;	/* in a row, of this mount */
 	unsigned long not_before;	/* jiffies, 0: no victim sooner, see MTFTL_GIVEN_UP */
-	u64 first_seq;		/* number of its first unit, 0 if not known yet */
-	u64 ranges_seq;		/* of the newest ranges in it */
 	u64 full_seq;		/* when it became full, for its age */
-	u64 born_sum;		/* of its blocks, by the map's clock */
-	struct mtftl_footer_buf *footer;	/* NULL: it will have none; see stream.c */
+	u32 torn_end;		/* where recovery found the last unit's end; above wp: torn */
+	u8 torn_sectors;	/* of the block at wp, found by recovery */
+	bool append;		/* placed by the device */
+	bool unfinished;	/* found written to its last block, and active still */
 	enum mtftl_zone_state state;	/* zones->lock */
 	struct list_head list;	/* of its state; zones->lock */
 	struct work_struct close_work;
-	struct mtftl *ftl;
 };
 
 struct mtftl_zones {
