@@ -77,6 +77,11 @@ static inline struct mtftl_slot *mtftl_slot(const struct mtftl *ftl, u32 value, 
 	return &ring->slots[index];
 }
 
+static inline u32 mtftl_slot_lane(const struct mtftl *ftl, u32 value)
+{
+	return (value - MTFTL_MAP_SLOTS) >> ftl->pool->shift;
+}
+
 static inline u32 mtftl_ring_value(const struct mtftl_ring *ring, u64 pos)
 {
 	return ring->first_slot + ((u32)pos & ring->mask);
