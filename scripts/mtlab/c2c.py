@@ -321,6 +321,15 @@ class Report:
                 for name, x in found.items()]
         return sorted(rows, key=lambda x: (-x[2], x[0]))
 
+    def functions(self, accesses: Iterable[Access | Misses]) -> list[tuple[str, int, float]]:
+        """What each function did: name, how often, ns."""
+        found: dict[str, list[float]] = defaultdict(lambda: [0, 0])
+        for access in accesses:
+            total = found[self.function(access.pc)]
+            total[0] += access.count
+            total[1] += access.ns
+        return sorted(((name, int(count), ns) for name, (count, ns) in found.items()), key=lambda x: (-x[2], x[0]))
+
     def text(self, operations: int, listed: int = LISTED) -> str:
         """As `lab c2c` prints it."""
         per = max(operations, 1)
@@ -342,12 +351,8 @@ class Report:
         out += ["", "The same by what is there"]
         out += [f"{count / per:10.3f} times {ns / per:10.1f} ns   {lines:5} lines  {name}"
                 for name, count, ns, lines in self.fields()[:listed]]
-        by_function: dict[str, list[float]] = defaultdict(lambda: [0, 0])
-        for m in self.missed:
-            total = by_function[self.function(m.pc)]
-            total[0] += m.count
-            total[1] += m.ns
-        out += ["", "Misses without another CPU, by function"]
-        out += [f"{count / per:10.3f} times {ns / per:10.1f} ns   {name}" for name, (count, ns) in
-                sorted(by_function.items(), key=lambda x: (-x[1][1], x[0]))[:listed]]
+        for title, rows in (("The same by function", self.functions(self.shared)),
+                            ("Misses without another CPU, by function", self.functions(self.missed))):
+            out += ["", title]
+            out += [f"{count / per:10.3f} times {ns / per:10.1f} ns   {name}" for name, count, ns in rows[:listed]]
         return "\n".join(out) + "\n"
