@@ -28,7 +28,7 @@
 
 #define UNITS_MIN	4u
 #define UNITS_MAX	32u
-#define BATCH_MIN	32u	/* blocks that are worth waking the writer for */
+#define BATCH_MIN	64u	/* blocks that are worth waking the writer for */
 #define RESERVE_MAX	32u	/* blocks that are copied without being preempted */
 #define AWAY		(2 * HZ)	/* a writer keeps off a CPU that it did not get */
 #define SPARE_AFTER	2	/* jiffies without a user of its own */
@@ -149,17 +149,18 @@ static bool may_admit(struct lane *lane)
 
 static bool has_work(struct lane *lane)
 {
+	/* Small units are worth waking up for several at a time only. */
+	bool worth = mtftl_ring_unsent(lane->ring) >= READ_ONCE(lane->enough) || is_urgent(lane);
+
+	/* Most that ask hear this. */
+	if (!worth && bio_list_empty(&lane->waiting))
+		return false;
 	if (mtftl_is_read_only(lane->ftl))
 		return !bio_list_empty(&lane->waiting);
 	if (may_admit(lane))
 		return true;
-	if (!mtftl_ring_next_is_filled(lane->ring) || mtftl_is_paused(lane->ftl))
-		return false;
-	if (is_stalled(lane))
-		return false;
-	/* Small units are worth waking up for several at a time only. */
-	return !list_empty(&lane->free_units) &&
-	       (is_urgent(lane) || mtftl_ring_unsent(lane->ring) >= READ_ONCE(lane->enough));
+	return worth && mtftl_ring_next_is_filled(lane->ring) && !mtftl_is_paused(lane->ftl) &&
+	       !is_stalled(lane) && !list_empty(&lane->free_units);
 }
 
 static void wake_writer(struct lane *lane)
@@ -363,6 +364,7 @@ static bool lane_compose(struct lane *lane)
 			continue;
 		taken++;
 		slot = mtftl_slot(ftl, value, &data);
+		mtftl_ring_take(lane->ring, slot);
 		if (mtftl_map_take(ftl, slot, value))
 			mtftl_unit_add(unit, slot->lba, value, data);
 	}
@@ -868,7 +870,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		lane->ring = &ftl->pool->rings[lanes->nr];
 		lane->index = lanes->nr;
 		lane->cpu = cpu;
-		lane->batch = max(ftl->config.write_unit, min(BATCH_MIN, lane->ring->entries / 4));
+		lane->batch = max(ftl->config.write_unit, min(BATCH_MIN, lane->ring->entries / 2));
 		lane->enough = lane->batch;
 		mtftl_follow_init(&lane->follow);
 		lane->span = min(lane->ring->entries / 2,

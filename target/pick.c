@@ -10,27 +10,33 @@ static struct mtftl_slot *slot_at(const struct mtftl_ring *ring, u64 pos)
 	return &ring->slots[(u32)pos & ring->mask];
 }
 
+/* What was seen once is not looked at again: the writer asks after every few slots. */
 void mtftl_ring_pick(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick)
 {
-	u64 head = READ_ONCE(ring->head), pos;
-	u32 filled[MTFTL_MAX_CLASSES] = {}, all = 0;
+	u64 head = READ_ONCE(ring->head);
+	u32 all = 0, i;
 
 	*pick = (struct mtftl_pick){};
-	for (pos = ring->next; pos != head && filled[pick->class] < max; pos++) {
-		const struct mtftl_slot *slot = slot_at(ring, pos);
-		/* Pairs with mtftl_map_publish(). */
-		u8 state = smp_load_acquire(&slot->state);
-
-		if (state == MTFTL_SLOT_FREE)
-			break;
-		if (state != MTFTL_SLOT_FILLED)
-			continue;
-		if (!all++ || filled[slot->class] + 1 == max)
-			pick->class = slot->class;
-		filled[slot->class]++;
+	for (i = 0; i < MTFTL_MAX_CLASSES; i++) {
+		all += ring->filled[i];
+		if (ring->filled[i] >= max)
+			pick->class = i;
 	}
-	pick->end = pos;
-	pick->nr = filled[pick->class];
+	if (all && ring->filled[pick->class] < max)
+		pick->class = slot_at(ring, ring->next)->class;
+	while (ring->looked != head && ring->filled[pick->class] < max) {
+		const struct mtftl_slot *slot = slot_at(ring, ring->looked);
+
+		/* Pairs with mtftl_map_publish(). */
+		if (smp_load_acquire(&slot->state) == MTFTL_SLOT_FREE)
+			break;
+		ring->looked++;
+		ring->filled[slot->class]++;
+		if (!all++ || ring->filled[slot->class] == max)
+			pick->class = slot->class;
+	}
+	pick->end = ring->looked;
+	pick->nr = min(ring->filled[pick->class], max);
 	pick->others = all - pick->nr;
 }
 

@@ -24,6 +24,12 @@ struct mtftl_pick {
 void mtftl_ring_pick(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick);
 /* It is picked, and not taken yet. */
 bool mtftl_ring_is_picked(const struct mtftl_ring *ring, const struct mtftl_pick *pick, u64 pos);
+/* A picked one is taken. */
+static inline void mtftl_ring_take(struct mtftl_ring *ring, const struct mtftl_slot *slot)
+{
+	ring->filled[slot->class]--;
+}
+
 /* So many of the picked ones were taken. */
 void mtftl_ring_taken(struct mtftl_ring *ring, u32 nr);
 

@@ -49,8 +49,10 @@ struct mtftl_ring {
 	spinlock_t lock ____cacheline_aligned_in_smp;
 	u64 head;			/* next position to be filled */
 	u64 tail;			/* first position that is not written yet */
-	u64 next ____cacheline_aligned_in_smp;	/* next to be composed; writer only, like ahead */
+	u64 next ____cacheline_aligned_in_smp;	/* next to be composed; writer only, up to filled */
 	u32 ahead;			/* slots behind it that were composed before it */
+	u64 looked;			/* pick.c has seen those before it */
+	u32 filled[MTFTL_MAX_CLASSES];	/* of these, by class: not composed yet */
 	u64 drain_to;			/* compose up to here without waiting; flusher */
 	u64 settle_to;			/* a reset waits until this is written; who resets */
 };
