@@ -355,7 +355,7 @@ static void one_operation(void)
         submit_read(lba, nlb);
     } else if (what < 990) {
         submit_trim(lba, nlb);
-    } else if (what < 999) {
+    } else if (what < 994) {
         submit_flush();
     } else if (!draw(3)) {
         dev.trouble.cut_at_program = 1 + draw(200);

@@ -75,6 +75,10 @@ PLANTED = [
      "        job_step(ftl, job, FLASH_CMD_FLUSH, 0);\n", "", "last"),
     ("half of the map is not rebuilt", "flash-ftl-core.c", "        if (lba < ftl->space &&",
      "        if (lba <= ftl->space / 2 &&", "dftl"),
+    ("room that a cut left is forgotten", "flash-ftl-page.c",
+     "            g->left += ftl->cap - ftl_used(ftl, i);\n", "            ;\n", "page"),
+    ("a log that is written is emptied first, and written on", "flash-ftl-hybrid.c",
+     "        if (h->ways[i] == block) {\n", "        if (0) {\n", "fast"),
     ("writes that take GC's last blocks", "flash-ftl-page.c",
      "        return FTL_NONE;        /* GC needs what is left */\n", "", "page"),
 ]

@@ -125,7 +125,9 @@ def draw(found: list[Sample], path: Path) -> None:
     for panel, key, label in ((rate, "mb_s", "writes (MB/s)"), (written, "write_amplification", "write amplification")):
         figures.bars(panel, MAPPINGS, [figures.Bars(load, [_of(found, m, load)[key] for m in MAPPINGS])
                                        for load in LOADS], y=label)
+        values = [_of(found, m, load)[key] for m in MAPPINGS for load in LOADS]
         panel.set_yscale("log")
+        panel.set_ylim(min(values) / 2, max(values) * 10)       # room for the legend
     figures.save(figure, path)
 
 

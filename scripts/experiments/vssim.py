@@ -355,7 +355,7 @@ def draw(found: list[Sample], path: Path) -> None:
     for panel, load, label in ((shapes, "random", "4 KiB random writes (MB/s)"), (copies, "copy", "copying (MB/s)")):
         figures.lines(panel, [figures.Line(f"{m}, {x}", at, [_mb_s(found, "shapes", f"{c}-{w}-{load}", m)
                                                             for c, w in points], dashed=x == "4 channels, by ways")
-                              for m in HYBRIDS
+                              for m in (*HYBRIDS, *(["page"] if load == "copy" else []))
                               for x, at, points in (("by channels", CHANNELS, [(c, 1) for c in CHANNELS]),
                                                     ("4 channels, by ways", [4 * w for w in WAYS],
                                                      [(4, w) for w in WAYS]))],
