@@ -129,13 +129,14 @@ static void drop_page(struct mtftl *ftl, u32 value)
 }
 
 /*
- * What is replaced tells how long the block lived: its new data may live as long. What replaces
+ * What @slot replaces tells how long the block lived: its new data may live as long. What replaces
  * nothing is cold; but on a young device all does, and lanes use all zones that may be open.
  */
-static u8 class_of(const struct mtftl *ftl, u32 old, u32 lane)
+static u8 class_of(const struct mtftl *ftl, u32 old, u32 slot)
 {
 	const struct mtftl_config *config = &ftl->config;
 	u32 coldest = config->budget.user_classes - 1;
+	u32 lane = (slot - MTFTL_MAP_SLOTS) >> ftl->pool->shift;
 
 	if (mtftl_is_slot(old))
 		return 0;
@@ -171,7 +172,7 @@ void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 
 	} else {
 		slot->lba = lba;
 		slot->prev = old;
-		slot->class = class_of(ftl, old, mtftl_slot_lane(ftl, value));
+		slot->class = class_of(ftl, old, value);
 		drop_page(ftl, old);
 		WRITE_ONCE(ftl->map->entries[lba], value);
 	}

@@ -69,19 +69,14 @@ void mtftl_pool_free(struct mtftl *ftl);
 /* The slot that a map value points to, and its memory. */
 static inline struct mtftl_slot *mtftl_slot(const struct mtftl *ftl, u32 value, void **data)
 {
-	u32 slot = value - MTFTL_MAP_SLOTS;
+	u32 slot = value - MTFTL_MAP_SLOTS, index;
 	struct mtftl_ring *ring = &ftl->pool->rings[slot >> ftl->pool->shift];
-	u32 index = slot & ring->mask;
 
+	index = slot & ring->mask;
 	if (data)
 		*data = ring->chunks[index >> MTFTL_BUFFER_ORDER] +
 			(index & ((1u << MTFTL_BUFFER_ORDER) - 1)) * MTFTL_BLOCK_SIZE;
 	return &ring->slots[index];
-}
-
-static inline u32 mtftl_slot_lane(const struct mtftl *ftl, u32 value)
-{
-	return (value - MTFTL_MAP_SLOTS) >> ftl->pool->shift;
 }
 
 static inline u32 mtftl_ring_value(const struct mtftl_ring *ring, u64 pos)
@@ -115,7 +110,6 @@ static inline bool mtftl_ring_next_is_filled(const struct mtftl_ring *ring)
 
 /* Free what is done at the tail, in order. Lock held. */
 void mtftl_ring_advance(struct mtftl_ring *ring);
-
 bool mtftl_pool_is_empty(const struct mtftl *ftl);
 /* Flushes: up to the heads of now; whoever drains them is told apart. */
 void mtftl_pool_mark_drain(struct mtftl *ftl);

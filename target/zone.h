@@ -44,7 +44,6 @@ struct mtftl_zone {
 	u64 ranges_seq;		/* of the newest ranges in it */
 	u64 born_sum;		/* of its blocks, by the map's clock */
 	struct mtftl_footer_buf *footer;	/* NULL: it will have none; see stream.c */
-
 	struct mtftl *ftl ____cacheline_aligned_in_smp;
 	u32 index;
 	u32 limit;		/* data goes below it */
@@ -96,7 +95,6 @@ static inline u32 mtftl_zones_count(const struct mtftl *ftl, enum mtftl_zone_sta
 void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state);
 struct mtftl_zone *mtftl_zones_least_worn(struct mtftl *ftl);
 void mtftl_zones_update_gate(struct mtftl *ftl);
-
 /* By themselves, the rest. */
 u32 mtftl_zones_promised(const struct mtftl *ftl);
 void mtftl_zones_set_no_victim(struct mtftl *ftl, bool none);

@@ -59,7 +59,7 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
 
 
 def _at(found: list[Sample], place: str, unit: int, key: str) -> float:
-    return next(s[key] for s in found if (s["headers"], s["unit"]) == (place, unit))
+    return float(next(s[key] for s in found if (s["headers"], s["unit"]) == (place, unit)))
 
 
 def checks(found: list[Sample], _quick: bool) -> list[Check]:
