@@ -81,7 +81,8 @@ INSTANT = {"flash.delay_read": "off", "flash.delay_program": "off", "flash.delay
 # The same flash as a zoned drive for dm-mtftl. Cache: the next cell read overlaps a transfer.
 ZONED = {"zoned": "on", "flash.personality": "zns", "flash.zone_dies": "0", "flash.hints": "off",
          "zoned.zone_size": "4M", "zoned.zone_capacity": "4M", "zoned.max_open": "14", "zoned.max_active": "14"}
-HOSTS: dict[str, dict[str, str]] = {"host": {}, "host, cache": {"flash.cache": "on"}}
+# Metadata: headers lie there, and not between the data.
+HOSTS: dict[str, dict[str, str]] = {"host": {}, "host, cache": {"flash.cache": "on"}, "host, metadata": {"ms": "16"}}
 
 
 class Plan:
@@ -426,4 +427,5 @@ EXPERIMENT = Experiment(
             "appended to, or overwritten, by 32 KiB at a time; between two pieces others write so much that all fall "
             "on one die (worst), or 1 to 32 pieces (random; median of three). Paper: what its artifact prints for "
             "NVMeVirt, without and with its approach (hints from the file system). dm-mtftl: the same flash as a zoned "
-            "drive, no hints, a flush after each write; cache: a drive that reads the next page during a transfer.")
+            "drive, no hints, a flush after each write; cache: a drive that reads the next page during a transfer; "
+            "metadata: one that has 16 bytes beside each block.")
