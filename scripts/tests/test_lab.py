@@ -266,7 +266,7 @@ def test_every_experiment_is_well_formed() -> None:
             runs = experiment.runs(quick)
             assert runs and len({r.name for r in runs}) == len(runs)
             for run in runs:
-                subprocess.run(["bash", "-n", "-c", run.script], check=True)
+                subprocess.run(["bash", "-n"], input=run.script, text=True, check=True)
 
 
 def test_figure_is_the_same_twice(tmp_path: Path) -> None:
