@@ -54,6 +54,31 @@ class Misses:
     ns: float
 
 
+def _rows(text: str) -> dict[tuple[str, str], float]:
+    """Of a printed report: ns by title and name."""
+    found, title = {}, ""
+    for line in text.splitlines():
+        if match := re.match(r" +[0-9.]+ times +([0-9.]+) ns +(?:\d+ lines +)?(\S.*)", line):
+            if not match[2].startswith("line "):
+                found[title, match[2]] = float(match[1])
+        elif line:
+            title = line
+    return found
+
+
+def compared(before: str, after: str, listed: int = LISTED) -> str:
+    """What one printed report has more or less than another one, the largest difference first."""
+    old, new = _rows(before), _rows(after)
+    out = []
+    for title in dict.fromkeys(title for title, _ in [*new, *old]):
+        rows = [(new.get(key, 0) - old.get(key, 0), old.get(key, 0), new.get(key, 0), key[1])
+                for key in {*old, *new} if key[0] == title]
+        rows = sorted((row for row in rows if abs(row[0]) >= 0.05), key=lambda x: (-abs(x[0]), x[3]))[:listed]
+        out += ["", f"{title}, against the run before"]
+        out += [f"{change:+10.1f} ns, {was:.1f} to {now:.1f}   {name}" for change, was, now, name in rows]
+    return "\n".join(out) + "\n"
+
+
 def wrapped(command: str) -> str:
     """A command that brings the kernel's symbols along."""
     return f"{FUNCTIONS}{command}\nstatus=$?\ncat /proc/kallsyms > {KALLSYMS}\nexit $status"

@@ -128,7 +128,8 @@ def _c2c(args: argparse.Namespace) -> int:
         modules += [c2c.Module(ko, ko.parent, symbols) for ko in args.names]
         said = re.findall(r"^operations (\d+)$", result.output, re.M)
         shared, missed = c2c.parse(options.sharing.read_text())
-        print(c2c.Report(shared, missed, symbols, modules).text(int(said[-1]) if said else 0, args.lines), end="")
+        text = c2c.Report(shared, missed, symbols, modules).text(int(said[-1]) if said else 0, args.lines)
+        print(text + (c2c.compared(args.against.read_text(), text, args.lines) if args.against else ""), end="")
     return 0
 
 
@@ -180,6 +181,8 @@ def _parser() -> argparse.ArgumentParser:
     shared.add_argument("--names", type=Path, nargs="+", default=[], metavar="KO",
                         help="more modules whose structures to name, beside their sources")
     shared.add_argument("--keep", type=Path, metavar="FILE", help="what the emulator wrote down")
+    shared.add_argument("--against", type=Path, metavar="FILE",
+                        help="what an earlier run printed: list what has changed")
     shared.add_argument("--lines", type=int, default=c2c.LISTED, metavar="N", help="how many of each kind to list")
     shared.add_argument("command", nargs="+", metavar="COMMAND", help="a line for bash")
     shared.set_defaults(function=_c2c)

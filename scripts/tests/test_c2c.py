@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mtlab import kernels, machine, target
+from mtlab import c2c, kernels, machine, target
 from mtlab.base import ROOT, LabError
 from mtlab.options import Options
 
@@ -44,6 +44,20 @@ def test_what_is_there_is_summed_up(report: str) -> None:
     counts = {words[-1]: float(words[0]) for words in map(str.split, rows)}
     for name in ("sharing_pair.left", "sharing_pair.right"):
         assert 10000 <= counts[name] <= 45000
+
+
+def test_two_runs_are_compared() -> None:
+    """By what is there and by function, the largest change first; what only one of them has, too."""
+    before = ("Lines of memory, dearest first\n     1.000 times       54.9 ns   line 14a21f\n\n"
+              "The same by what is there\n     1.118 times       61.6 ns       7 lines  zone.lock\n"
+              "     0.500 times       30.0 ns       1 lines  gone\n"
+              "     0.100 times        5.0 ns       1 lines  same\n\n"
+              "The same by function\n     2.000 times      100.0 ns   work [module]\n")
+    after = before.replace("61.6", "1.6").replace("gone", "new").replace("100.0 ns", "90.5 ns")
+    said = c2c.compared(before, after).splitlines()
+    assert [line.split() for line in said if line and "against" not in line] == [
+        ["-60.0", "ns,", "61.6", "to", "1.6", "zone.lock"], ["-30.0", "ns,", "30.0", "to", "0.0", "gone"],
+        ["+30.0", "ns,", "0.0", "to", "30.0", "new"], ["-9.5", "ns,", "100.0", "to", "90.5", "work", "[module]"]]
 
 
 def test_a_model_needs_virtual_time() -> None:
