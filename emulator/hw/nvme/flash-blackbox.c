@@ -118,7 +118,8 @@ static void nvme_blackbox_hint(const NvmeRequest *req, FlashCmd *cmd)
     cmd->hinted = control & (HINT_APPEND | HINT_OVERWRITE);
     cmd->near = cmd->block;
     if (control & HINT_APPEND) {
-        cmd->near = le32_to_cpu(rw->cdw2) | (uint64_t)le32_to_cpu(rw->cdw3) << 32;
+        cmd->near = le32_to_cpu(rw->cdw2) |
+                    (uint64_t)le32_to_cpu(rw->cdw3) << 32;
         cmd->further = 1;
     }
 }
