@@ -376,8 +376,8 @@ class Report:
         out += ["", "The same by what is there"]
         out += [f"{count / per:10.3f} times {ns / per:10.1f} ns   {lines:5} lines  {name}"
                 for name, count, ns, lines in self.fields()[:listed]]
-        for title, rows in (("The same by function", self.functions(self.shared)),
-                            ("Misses without another CPU, by function", self.functions(self.missed))):
+        for title, functions in (("The same by function", self.functions(self.shared)),
+                                 ("Misses without another CPU, by function", self.functions(self.missed))):
             out += ["", title]
-            out += [f"{count / per:10.3f} times {ns / per:10.1f} ns   {name}" for name, count, ns in rows[:listed]]
+            out += [f"{count / per:10.3f} times {ns / per:10.1f} ns   {name}" for name, count, ns in functions[:listed]]
         return "\n".join(out) + "\n"
