@@ -22,11 +22,14 @@ static u32 run_length(struct mtftl *ftl, u32 lba, u32 max, u32 value, u32 step)
 }
 
 /*
- * The first @n of @of blocks; device-mapper comes again with the rest. With REQ_NOWAIT a part may find
- * the device busy when others are under way: all of it ends, when these have, with BLK_STS_AGAIN.
+ * The first @n of @of blocks; device-mapper comes again with the rest. What is read in parts waits
+ * where the device is busy, REQ_NOWAIT or not: to give up when some of its parts are under way would
+ * end the whole in an interrupt, where not every caller tries again (io_uring on 6.1 does not).
  */
 static void accept(struct bio *bio, u32 n, u32 of)
 {
+	if (n < of || bio->bi_iter.bi_idx || bio->bi_iter.bi_bvec_done)
+		bio->bi_opf &= ~REQ_NOWAIT;
 	if (n < of)
 		dm_accept_partial_bio(bio, n * MTFTL_BLOCK_SECTORS);
 }

@@ -1076,7 +1076,10 @@ dmesg | grep -F -q '{reason}' || {{ echo 'message {words}: expected {reason}'; d
 
 
 def test_who_must_not_block_does_not(lab_run, helpers):
-    """Writes go without a detour, and so do reads in parts, until the drive has no request left for one of them."""
+    """Writes go without a detour, and reads too; where the drive has few requests, what is read in parts waits for them.
+
+    A caller whose read ends with EAGAIN in an interrupt may never read again: io_uring on 6.1 tells its user.
+    """
     result = lab_run(START + """
 mtftl format --op 30% /dev/nvme0n1 > /dev/null
 dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
@@ -1086,8 +1089,8 @@ echo 4 > /sys/block/nvme0n1/queue/nr_requests
 read -r writes reads < <(./blocks nowait /dev/mapper/t 2048)
 echo "$writes writes and $reads reads said EAGAIN"
 test "$writes" = 0
-test "$reads" -ge 100
-# Whoever was sent away is no reader any more: zones are reset.
+test "$reads" = 0
+# Whoever has read is no reader any more: zones are reset.
 for turn in 1 2 3 4 5 6; do
 	./blocks nowait /dev/mapper/t 8192
 done
