@@ -103,7 +103,7 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     for name, outputs in files.items():
         zones, line = name.split("-", 1)
         before, after = _looks(outputs["status"])
-        grown = {k: after[k] - before[k] for k in before}
+        grown = {k: after[k] - before[k] for k in before if k in after}     # credit may be negative, and is no count
         flash = [_flash(outputs[f"{x}.log"]) for x in ("before", "after")]
         worked = {k: flash[1][k] - flash[0][k] for k in flash[0]}
         rate = grown["written"] / grown["at"]
