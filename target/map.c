@@ -128,20 +128,14 @@ static void drop_page(struct mtftl *ftl, u32 value)
 		atomic_dec(&ftl->map->zones[mtftl_page_zone(ftl, value)].blocks);
 }
 
-/*
- * What @slot replaces tells how long the block lived: its new data may live as long. What replaces
- * nothing is cold; but on a young device all does, and lanes use all zones that may be open.
- */
-static u8 class_of(const struct mtftl *ftl, u32 old, u32 slot)
+/* What is replaced tells how long the block lived: its new data may live as long. */
+static u8 class_of(const struct mtftl *ftl, u32 old)
 {
 	const struct mtftl_config *config = &ftl->config;
 	u32 coldest = config->budget.user_classes - 1;
-	u32 lane = (slot - MTFTL_MAP_SLOTS) >> ftl->pool->shift;
 
 	if (mtftl_is_slot(old))
 		return 0;
-	if (!mtftl_is_page(old) && READ_ONCE(ftl->map->young))
-		return lane * config->budget.user_classes / config->nr_lanes;
 	if (!mtftl_is_page(old))
 		return coldest;
 	return min(config->streams->written(mtftl_map_age(ftl, mtftl_page_zone(ftl, old)),
@@ -172,7 +166,7 @@ void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 
 	} else {
 		slot->lba = lba;
 		slot->prev = old;
-		slot->class = class_of(ftl, old, value);
+		slot->class = class_of(ftl, old);
 		drop_page(ftl, old);
 		WRITE_ONCE(ftl->map->entries[lba], value);
 	}

@@ -27,7 +27,6 @@ struct mtftl_map {
 	struct mtftl_map_shard *shards;
 	struct mtftl_map_zone *zones;
 	u32 clock;			/* zones that users have begun; zones->lock to change */
-	bool young;			/* most zones were never written to; like clock */
 };
 
 int mtftl_map_alloc(struct mtftl *ftl);
@@ -56,18 +55,15 @@ static inline u32 mtftl_map_born(const struct mtftl *ftl, u32 zone)
 	return READ_ONCE(ftl->map->zones[zone].born);
 }
 
-/* A zone more that users have begun; most are empty still. */
-static inline void mtftl_map_tick(struct mtftl *ftl, bool young)
+/* A zone more that users have begun. */
+static inline void mtftl_map_tick(struct mtftl *ftl)
 {
 	WRITE_ONCE(ftl->map->clock, ftl->map->clock + 1);
-	if (ftl->map->young != young)
-		WRITE_ONCE(ftl->map->young, young);
 }
 
 static inline void mtftl_map_set_born(struct mtftl *ftl, u32 zone, u32 born)
 {
-	if (mtftl_map_born(ftl, zone) != born)
-		WRITE_ONCE(ftl->map->zones[zone].born, born);
+	WRITE_ONCE(ftl->map->zones[zone].born, born);
 }
 
 static inline u32 mtftl_map_age(const struct mtftl *ftl, u32 zone)

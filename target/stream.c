@@ -118,7 +118,7 @@ static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right
 	if (zone)
 		mtftl_zone_set_state(zone, MTFTL_ZONE_OPEN);
 	if (zone && stream < ftl->streams->all + ftl->config.budget.user_streams)
-		mtftl_map_tick(ftl, zones->count[MTFTL_ZONE_EMPTY] > ftl->config.nr_zones / 2);
+		mtftl_map_tick(ftl);
 	/* With its place in the budget: may_open_empty() looks at both. */
 	stream->zone = zone;
 	look_at_room(ftl);
