@@ -21,6 +21,13 @@ static u32 run_length(struct mtftl *ftl, u32 lba, u32 max, u32 value, u32 step)
 	return n;
 }
 
+/* What device-mapper comes again with. */
+static bool is_rest(const struct bio *bio)
+{
+	return bio->bi_iter.bi_idx || mp_bvec_iter_offset(bio->bi_io_vec, bio->bi_iter) !=
+				      bio->bi_io_vec->bv_offset;
+}
+
 /*
  * The first @n of @of blocks; device-mapper comes again with the rest. What is read in parts waits
  * where the device is busy, REQ_NOWAIT or not: to give up when some of its parts are under way would
@@ -28,7 +35,7 @@ static u32 run_length(struct mtftl *ftl, u32 lba, u32 max, u32 value, u32 step)
  */
 static void accept(struct bio *bio, u32 n, u32 of)
 {
-	if (n < of || bio->bi_iter.bi_idx || bio->bi_iter.bi_bvec_done)
+	if (n < of || is_rest(bio))
 		bio->bi_opf &= ~REQ_NOWAIT;
 	if (n < of)
 		dm_accept_partial_bio(bio, n * MTFTL_BLOCK_SECTORS);
