@@ -3,9 +3,7 @@
  * Resets of collected zones: see reset.h.
  *
  * Valid counts fall when newer data is buffered, not when it is durable, so a zone is reset only
- * after a flush of everything, and after the last reader has gone: then it is settled. Zones settle
- * together, while those before them are erased, one after the other: no die waits for a flush.
- * Each of the two has a queue of its own, for a flush may wait for what an erase gives.
+ * after a flush of everything, and after the last reader has gone.
  */
 #include "reset.h"
 
@@ -21,7 +19,7 @@
 #include "space.h"
 #include "zone.h"
 
-#define AT_ONCE		2u	/* where zones are short: a die that is done goes on with the next */
+#define AT_ONCE		8u	/* where zones are short; else one by one */
 
 struct reset {
 	struct bio bio;
@@ -30,12 +28,9 @@ struct reset {
 
 struct mtftl_resets {
 	struct mtftl *ftl;
-	struct workqueue_struct *settle_wq;
-	struct workqueue_struct *erase_wq;
-	struct work_struct settle_work;
-	struct work_struct erase_work;
-	struct list_head settled;	/* zones->lock */
-	struct reset *all;		/* AT_ONCE; the erasing work's, like inflight */
+	struct workqueue_struct *wq;
+	struct work_struct work;
+	struct reset *all;		/* AT_ONCE; the work's, like inflight */
 	struct mtftl_inflight inflight;
 	bool failed;
 	bool hurry;
@@ -60,48 +55,34 @@ static void reset_endio(struct bio *bio)
 	mtftl_inflight_put(inflight);
 }
 
-/* Of those that are settled, up to @most. */
-static u32 take_settled(struct mtftl_resets *resets, u32 most)
-{
-	struct mtftl_zones *zones = resets->ftl->zones;
-	struct mtftl_zone *zone;
-	u32 n = 0;
-
-	spin_lock(&zones->lock);
-	while (n < most) {
-		zone = list_first_entry_or_null(&resets->settled, struct mtftl_zone, list);
-		if (!zone)
-			break;
-		list_del_init(&zone->list);
-		resets->all[n++].zone = zone;
-	}
-	spin_unlock(&zones->lock);
-	return n;
-}
-
 /*
- * As many zones as go at once. Each erase keeps a die from everything else for milliseconds:
- * what users want comes between two of them, unless they have to wait anyway.
+ * As many zones of the list as go at once. Each erase keeps a die from everything else for
+ * milliseconds: what users want comes between two of them, unless they have to wait anyway.
  */
-static bool reset_zones(struct mtftl_resets *resets)
+static void reset_zones(struct mtftl_resets *resets, struct list_head *zones)
 {
 	struct mtftl *ftl = resets->ftl;
-	u32 n = take_settled(resets, in_a_hurry(ftl, resets) ? AT_ONCE : 1), i;
+	u32 at_once = in_a_hurry(ftl, resets) ? AT_ONCE : 1;
+	struct mtftl_zone *zone;
+	u32 n = 0, i;
 	bool ok;
 
 	mtftl_inflight_begin(&resets->inflight);
-	for (i = 0; i < n; i++) {
-		struct reset *reset = &resets->all[i];
+	list_for_each_entry(zone, zones, list) {
+		struct reset *reset = &resets->all[n++];
 		struct bio *bio = &reset->bio;
 
+		reset->zone = zone;
 		bio_init(bio, ftl->device->bdev, NULL, 0, REQ_OP_ZONE_RESET | REQ_SYNC);
-		bio->bi_iter.bi_sector = mtftl_page_sector(mtftl_zone_start(reset->zone));
+		bio->bi_iter.bi_sector = mtftl_page_sector(mtftl_zone_start(zone));
 		bio->bi_private = &resets->inflight;
 		bio->bi_end_io = reset_endio;
-		if (!mtftl_zone_is_worn_out(reset->zone)) {
+		if (!mtftl_zone_is_worn_out(zone)) {
 			mtftl_inflight_get(&resets->inflight);
 			submit_bio(bio);
 		}
+		if (n == at_once)
+			break;
 	}
 	mtftl_inflight_wait(&resets->inflight);
 	for (i = 0; i < n; i++) {
@@ -112,23 +93,11 @@ static bool reset_zones(struct mtftl_resets *resets)
 		mtftl_zone_reset_done(reset->zone, ok);
 		bio_uninit(&reset->bio);
 	}
-	return n;
 }
 
-static void erase_work(struct work_struct *work)
+static void reset_work(struct work_struct *work)
 {
-	struct mtftl_resets *resets = container_of(work, struct mtftl_resets, erase_work);
-	unsigned int flags = memalloc_noio_save();
-
-	while (reset_zones(resets))
-		;
-	mtftl_space_kick_gc(resets->ftl);
-	memalloc_noio_restore(flags);
-}
-
-static void settle_work(struct work_struct *work)
-{
-	struct mtftl_resets *resets = container_of(work, struct mtftl_resets, settle_work);
+	struct mtftl_resets *resets = container_of(work, struct mtftl_resets, work);
 	unsigned int flags = memalloc_noio_save();
 	struct mtftl *ftl = resets->ftl;
 	struct mtftl_zones *zones = ftl->zones;
@@ -158,10 +127,9 @@ static void settle_work(struct work_struct *work)
 	if (mtftl_flush_calmly(ftl, in_a_hurry, resets))
 		goto put_back;
 	mtftl_wait_readers(ftl);
-	spin_lock(&zones->lock);
-	list_splice_tail(&list, &resets->settled);
-	spin_unlock(&zones->lock);
-	queue_work(resets->erase_wq, &resets->erase_work);
+	while (!list_empty(&list))
+		reset_zones(resets, &list);
+	mtftl_space_kick_gc(ftl);
 	goto out;
 put_back:
 	spin_lock(&zones->lock);
@@ -176,13 +144,12 @@ out:
 
 void mtftl_resets_kick(struct mtftl_resets *resets)
 {
-	queue_work(resets->settle_wq, &resets->settle_work);
+	queue_work(resets->wq, &resets->work);
 }
 
 void mtftl_resets_settle(struct mtftl_resets *resets)
 {
-	flush_workqueue(resets->settle_wq);
-	flush_workqueue(resets->erase_wq);
+	flush_workqueue(resets->wq);
 }
 
 bool mtftl_resets_failed(const struct mtftl_resets *resets)
@@ -210,15 +177,11 @@ struct mtftl_resets *mtftl_resets_alloc(struct mtftl *ftl)
 		return NULL;
 	resets->ftl = ftl;
 	init_completion(&resets->inflight.done);
-	INIT_WORK(&resets->settle_work, settle_work);
-	INIT_WORK(&resets->erase_work, erase_work);
-	INIT_LIST_HEAD(&resets->settled);
+	INIT_WORK(&resets->work, reset_work);
 	resets->all = kcalloc(AT_ONCE, sizeof(*resets->all), GFP_KERNEL);
-	resets->settle_wq = alloc_ordered_workqueue("mtftl-settle-%s", WQ_MEM_RECLAIM,
-						    ftl->device->dm->name);
-	resets->erase_wq = alloc_ordered_workqueue("mtftl-erase-%s", WQ_MEM_RECLAIM,
-						   ftl->device->dm->name);
-	if (resets->all && resets->settle_wq && resets->erase_wq)
+	resets->wq = alloc_ordered_workqueue("mtftl-reset-%s", WQ_MEM_RECLAIM,
+					     ftl->device->dm->name);
+	if (resets->all && resets->wq)
 		return resets;
 	mtftl_resets_free(resets);
 	return NULL;
@@ -228,10 +191,8 @@ void mtftl_resets_free(struct mtftl_resets *resets)
 {
 	if (!resets)
 		return;
-	if (resets->settle_wq)
-		destroy_workqueue(resets->settle_wq);
-	if (resets->erase_wq)
-		destroy_workqueue(resets->erase_wq);
+	if (resets->wq)
+		destroy_workqueue(resets->wq);
 	kfree(resets->all);
 	kfree(resets);
 }
