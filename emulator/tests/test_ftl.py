@@ -92,7 +92,7 @@ def test_planted_bugs(tmp_path: Path, name: str, file: str, line: str, planted: 
     (tmp_path / file).write_text(text.replace(line, planted))
     program = build(tmp_path / "planted", "test_ftl.c", "-Wno-error",
                     sources=[tmp_path / file if x.name == file else x for x in SOURCES])
-    assert any(run(program, mapping, 5000, seed).returncode for seed in SEEDS)
+    assert any(run(program, mapping, 40000, seed).returncode for seed in SEEDS)
 
 
 @pytest.mark.parametrize("spare", [7, 15, 25, 50])
