@@ -1076,7 +1076,7 @@ dmesg | grep -F -q '{reason}' || {{ echo 'message {words}: expected {reason}'; d
 
 
 def test_who_must_not_block_does_not(lab_run, helpers):
-    """Writes go without a detour, and reads too; where the drive has few requests, what is read in parts waits for them.
+    """Writes go without a detour, and reads too; where the drive has few requests, a read in parts waits for them.
 
     A caller whose read ends with EAGAIN in an interrupt may never read again: io_uring on 6.1 tells its user.
     """
