@@ -151,8 +151,8 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
             result += [
                 at_least(f"{zones} zones: 8 lanes over 1", point["iops"] / _of(found, zones, "8-single")["iops"], 6,
                          "each core has a lane and a thread of GC's",
-                         "With one lane GC has three threads: the baseline is not weakened. The flash binds before the "
-                         "CPUs do, so eight lanes gain what is left of it."),
+                         "With one lane GC has three threads, and they wait for the same drive: the baseline is not "
+                         "weakened."),
                 at_least(f"{zones} zones: 16 CPUs over 8, or the limit that 16 reach",
                          max(_of(found, zones, "16")["iops"] / point["iops"],
                              _nearest(_of(found, zones, "16")) / 0.85), 1, "the rate grows until the flash binds",
