@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from mtlab import states
+from mtlab import base, states
 from mtlab.base import BUILD, ROOT, LabError, digest
 from mtlab.results import Result
 from mtlab.testing import LabRun
@@ -23,8 +23,9 @@ MEMORY = "64M"
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of states of our own."""
+    """A folder of states of our own, and of their locks: these are shared by keys that begin alike."""
     monkeypatch.setattr(states, "FOLDER", tmp_path / "boot")
+    monkeypatch.setattr(base, "BUILD", tmp_path)
     return tmp_path / "boot"
 
 
