@@ -49,11 +49,19 @@ struct ckpt_stream {
 
 static int ckpt_reset_zone(struct mtftl *ftl, u32 index)
 {
+	int r;
+
+	if (!mtftl_send_begin(ftl))
+		return -EAGAIN;
 	mtftl_zone(ftl, index)->erase_count++;
-	return mtftl_zone_mgmt(ftl, index, REQ_OP_ZONE_RESET);
+	r = mtftl_zone_mgmt(ftl, index, REQ_OP_ZONE_RESET);
+	mtftl_send_end(ftl);
+	if (r)
+		mtftl_zone(ftl, index)->broken = true;
+	return r;
 }
 
-static int ckpt_write_unit(struct ckpt_stream *stream)
+static int ckpt_write(struct ckpt_stream *stream)
 {
 	struct mtftl *ftl = stream->ftl;
 	/* First: a flush that runs meanwhile may cover the number drawn here. */
@@ -67,8 +75,6 @@ static int ckpt_write_unit(struct ckpt_stream *stream)
 	u32 zone, i;
 	int r;
 
-	if (mtftl_is_paused(ftl))
-		return -EAGAIN;
 	zone = stream->zones[stream->zone];
 	mtftl_unit_init(stream->buf, &info);
 	for (i = 0; i < stream->fill; i++)
@@ -96,6 +102,17 @@ static int ckpt_write_unit(struct ckpt_stream *stream)
 		stream->wp = 0;
 	}
 	return 0;
+}
+
+static int ckpt_write_unit(struct ckpt_stream *stream)
+{
+	int r;
+
+	if (!mtftl_send_begin(stream->ftl))
+		return -EAGAIN;
+	r = ckpt_write(stream);
+	mtftl_send_end(stream->ftl);
+	return r;
 }
 
 /* Where the next block of the stream goes; it is written when the unit is full. NULL: error. */
@@ -167,17 +184,18 @@ static bool replace_failed(struct mtftl *ftl)
 	u32 i, zone;
 
 	lockdep_assert_held(&ckpts->lock);
-	if (!mtftl_device_answers(ftl, ckpts->buf))
+	if (!mtftl_device_answers(ftl, ckpts->buf) || !mtftl_send_begin(ftl))
 		return false;
 	for (i = 0; i < ckpts->set_zones; i++) {
 		if (!mtftl_zone(ftl, set[i])->broken)
 			continue;
 		zone = mtftl_zone_replace(ftl, set[i]);
-		if (zone == U32_MAX)
-			return false;
+		replaced = zone != U32_MAX;
+		if (!replaced)
+			break;
 		set[i] = zone;
-		replaced = true;
 	}
+	mtftl_send_end(ftl);
 	return replaced;
 }
 
@@ -196,14 +214,10 @@ static int write_checkpoint(struct mtftl *ftl, u64 *number)
 	int r;
 
 	lockdep_assert_held(&ckpts->lock);
-	if (mtftl_is_paused(ftl))
-		return -EAGAIN;
 	for (i = 0; i < ckpts->set_zones; i++) {
 		r = ckpt_reset_zone(ftl, stream.zones[i]);
-		if (r) {
-			mtftl_zone(ftl, stream.zones[i])->broken = true;
+		if (r)
 			return r;
-		}
 	}
 	capture_zones(ftl);
 	*number = mtftl_seq_last(ftl);

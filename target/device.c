@@ -90,17 +90,19 @@ u64 mtftl_taken(struct mtftl *ftl)
 	return taken;
 }
 
-/* None of them is under way. Who sends may be about to, unless it was told not to. */
+/* Nobody is between the two; once there is a pause, nobody will be. */
 bool mtftl_all_landed(struct mtftl *ftl)
 {
-	u64 sent = 0, landed = 0;
+	u64 sending = 0, landed = 0;
 	unsigned int cpu;
 
-	for_each_possible_cpu(cpu)
-		sent += READ_ONCE(per_cpu_ptr(ftl->device->stats, cpu)->sent);
+	/* In this order: who comes and goes meanwhile must not stand for one who stays. */
 	for_each_possible_cpu(cpu)
 		landed += READ_ONCE(per_cpu_ptr(ftl->device->stats, cpu)->landed);
-	return sent == landed;
+	smp_rmb();
+	for_each_possible_cpu(cpu)
+		sending += READ_ONCE(per_cpu_ptr(ftl->device->stats, cpu)->sending);
+	return sending == landed;
 }
 
 /* What it may be asked for */
@@ -129,6 +131,8 @@ void mtftl_device_give_up(struct mtftl *ftl)
 void mtftl_device_pause(struct mtftl *ftl, bool pause)
 {
 	WRITE_ONCE(ftl->device->paused, pause);
+	/* Pairs with mtftl_send_begin(). */
+	smp_mb();
 }
 
 void mtftl_device_give_back(struct mtftl *ftl, bool give_back)
@@ -157,13 +161,9 @@ static int rw(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32
 	__bio_add_page(&bio, virt_to_page(data), nr << SECTOR_SHIFT, offset_in_page(data));
 	if (op_is_write(opf) || oob)
 		mtftl_meta_attach(&ftl->config, &bio, &meta, oob);
-	if (op_is_write(opf))
-		mtftl_count(ftl, sent, 1);
 	r = submit_bio_wait(&bio);
 	if (op_is_write(opf) && !r)
 		mtftl_count(ftl, taken, 1);
-	if (op_is_write(opf))
-		mtftl_count(ftl, landed, 1);
 	if (op_is_write(opf) || oob)
 		mtftl_meta_detach(&bio);
 	bio_uninit(&bio);

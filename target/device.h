@@ -28,7 +28,8 @@
 struct mtftl_cpu_stats {
 	u64 user_writes, user_overwrites, user_reads, buffer_reads, user_trims;	/* blocks */
 	u64 data_blocks, gc_blocks, meta_blocks;			/* to flash */
-	u64 sent, landed, taken;	/* writes, of any kind; taken: landed without an error */
+	u64 sending, landed;		/* who writes, and is done: see mtftl_send_begin() */
+	u64 taken;			/* writes that the device says it has */
 	u64 units, waits, flushes, read_errors, write_errors, lost_blocks, victims, checkpoints;
 };
 
@@ -75,6 +76,32 @@ static inline bool mtftl_is_read_only(const struct mtftl *ftl)
 static inline bool mtftl_is_paused(const struct mtftl *ftl)
 {
 	return READ_ONCE(ftl->device->paused);
+}
+
+/* For who began already, and ends before what it sends has landed. */
+static inline void mtftl_send_hold(struct mtftl *ftl)
+{
+	mtftl_count(ftl, sending, 1);
+}
+
+static inline void mtftl_send_end(struct mtftl *ftl)
+{
+	mtftl_count(ftl, landed, 1);
+}
+
+/*
+ * From before the look whether anything may be written to after the last write has landed, in
+ * whatever context that is: a pause waits for all who began. False: nothing may be.
+ */
+static inline bool mtftl_send_begin(struct mtftl *ftl)
+{
+	mtftl_send_hold(ftl);
+	/* Pairs with mtftl_device_pause(): it waits for us, or we see the flag. */
+	smp_mb();
+	if (likely(!mtftl_is_paused(ftl)))
+		return true;
+	mtftl_send_end(ftl);
+	return false;
 }
 
 void mtftl_set_read_only(struct mtftl *ftl, const char *why);

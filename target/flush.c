@@ -93,18 +93,25 @@ static int write_ranges(struct mtftl *ftl)
 	u32 n, room, gen;
 	struct bio *bio;
 	u64 seq;
+	int r;
 
-	wait_event(ftl->space->wait, !mtftl_is_paused(ftl));
-	if (mtftl_log_dirty(ftl))
+	do {
+		wait_event(ftl->space->wait, !mtftl_is_paused(ftl));
+		r = mtftl_log_dirty(ftl);
+	} while (r == -EAGAIN);
+	if (r)
 		return -EIO;
 	n = mtftl_ranges_compose(ftl, unit->header, &seq);
 	mtftl_unit_start(unit, MTFTL_UNIT_RANGES, seq);
 	reinit_completion(&flush->unit_done);
 	for (;;) {
 		gen = mtftl_space_gen(ftl);
-		stream = mtftl_stream_find(ftl, 0, 0, 1, MTFTL_RIGHT_URGENT, &room);
-		if (stream)
-			break;
+		if (mtftl_send_begin(ftl)) {
+			stream = mtftl_stream_find(ftl, 0, 0, 1, MTFTL_RIGHT_URGENT, &room);
+			if (stream)
+				break;
+			mtftl_send_end(ftl);
+		}
 		if (mtftl_is_read_only(ftl) || mtftl_hope_is_lost(ftl, &hope))
 			return -EIO;
 		wait_event_timeout(ftl->space->wait, gen != mtftl_space_gen(ftl) ||
@@ -113,6 +120,7 @@ static int write_ranges(struct mtftl *ftl)
 	mtftl_unit_take_place(unit, stream);
 	mutex_unlock(&stream->lock);
 	mtftl_unit_submit(unit);
+	mtftl_send_end(ftl);
 	wait_for_completion_io(&flush->unit_done);
 	if (flush->status)
 		return -EIO;

@@ -321,9 +321,7 @@ static bool lane_compose(struct lane *lane)
 	go = pick(lane, &picked);
 	if (!picked.nr)
 		WRITE_ONCE(lane->overdue, false);
-	if (!go || mtftl_is_read_only(ftl) || mtftl_is_paused(ftl))
-		return false;
-	if (is_stalled(lane))
+	if (!go || mtftl_is_read_only(ftl) || is_stalled(lane))
 		return false;
 	/* Before the attempt: what appears during it counts as a change. */
 	WRITE_ONCE(lane->stalled_at, mtftl_space_gen(ftl));
@@ -388,6 +386,17 @@ static bool lane_compose(struct lane *lane)
 	mtftl_unit_compose(unit);
 	mtftl_unit_submit(unit);
 	return true;
+}
+
+static bool lane_send(struct lane *lane)
+{
+	bool sent;
+
+	if (!mtftl_send_begin(lane->ftl))
+		return false;
+	sent = lane_compose(lane);
+	mtftl_send_end(lane->ftl);
+	return sent;
 }
 
 /* Users: inserting */
@@ -669,7 +678,7 @@ static int lane_writer(void *data)
 		blk_start_plug(&plug);
 		do {
 			busy = lane_admit(lane);
-			busy |= lane_compose(lane);
+			busy |= lane_send(lane);
 			cond_resched();
 		} while (busy);
 		blk_finish_plug(&plug);

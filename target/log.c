@@ -216,10 +216,13 @@ int mtftl_log_make_dirty(struct mtftl *ftl)
 {
 	int r = 0;
 
+	if (!mtftl_send_begin(ftl))
+		return -EAGAIN;
 	mutex_lock(&ftl->log->lock);
 	if (ftl->log->clean)
 		r = append_record(ftl, 0);
 	mutex_unlock(&ftl->log->lock);
+	mtftl_send_end(ftl);
 	return r;
 }
 
@@ -229,6 +232,8 @@ int mtftl_log_checkpoint(struct mtftl *ftl, u64 number, u64 blocks, const u32 *z
 	struct mtftl_sb_info *info = &ftl->log->info;
 	int r;
 
+	if (!mtftl_send_begin(ftl))
+		return -EAGAIN;
 	mutex_lock(&ftl->log->lock);
 	info->ckpt_seq = number;
 	info->ckpt_blocks = blocks;
@@ -240,6 +245,7 @@ int mtftl_log_checkpoint(struct mtftl *ftl, u64 number, u64 blocks, const u32 *z
 	if (!r)
 		mtftl_seq_set_ckpt(ftl, number);
 	mutex_unlock(&ftl->log->lock);
+	mtftl_send_end(ftl);
 	return r;
 }
 

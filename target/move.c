@@ -553,7 +553,7 @@ static bool wait_for_space(struct slice *slice, u32 gen)
 	return may_go_on(movers);
 }
 
-/* One unit from item @i on, if any of them is alive; how many items it dealt with, 0: no space. */
+/* How many items it dealt with, 0: no space. Alive ones are sent. */
 static u32 write_unit(struct slice *slice, u32 i, bool *sent)
 {
 	struct mtftl *ftl = slice->mover->movers->ftl;
@@ -562,9 +562,6 @@ static u32 write_unit(struct slice *slice, u32 i, bool *sent)
 	struct mtftl_stream *stream;
 	u32 room, n;
 
-	*sent = false;
-	if (mtftl_is_paused(ftl))
-		return 0;
 	stream = mtftl_stream_find(ftl, mtftl_stream_moved(ftl, slice->victim->zone->index), 0,
 				   ftl->config.head + 1, MTFTL_RIGHT_GC, &room);
 	if (!stream)
@@ -601,6 +598,20 @@ static u32 write_unit(struct slice *slice, u32 i, bool *sent)
 	return n;
 }
 
+/* One unit from item @i on, if any of them is alive. */
+static u32 send_unit(struct slice *slice, u32 i, bool *sent)
+{
+	struct mtftl *ftl = slice->mover->movers->ftl;
+	u32 n;
+
+	*sent = false;
+	if (!mtftl_send_begin(ftl))
+		return 0;
+	n = write_unit(slice, i, sent);
+	mtftl_send_end(ftl);
+	return n;
+}
+
 /* All of it. False: it could not. */
 static bool write_slice(struct slice *slice)
 {
@@ -613,7 +624,7 @@ static bool write_slice(struct slice *slice)
 		if (sent)
 			wait_for_completion_io(&slice->landed);
 		gen = mtftl_space_gen(movers->ftl);
-		n = write_unit(slice, i, &sent);
+		n = send_unit(slice, i, &sent);
 		if (n)
 			set_starved(movers, false);
 		else if (!wait_for_space(slice, gen))

@@ -127,8 +127,12 @@ static void reset_work(struct work_struct *work)
 	if (mtftl_flush_calmly(ftl, in_a_hurry, resets))
 		goto put_back;
 	mtftl_wait_readers(ftl);
-	while (!list_empty(&list))
+	while (!list_empty(&list)) {
+		if (!mtftl_send_begin(ftl))
+			goto put_back;
 		reset_zones(resets, &list);
+		mtftl_send_end(ftl);
+	}
 	mtftl_space_kick_gc(ftl);
 	goto out;
 put_back:

@@ -416,7 +416,7 @@ static void zone_close_work(struct work_struct *work)
 	struct mtftl *ftl = zone->ftl;
 
 	/* mtftl_streams_go_on() starts this work again. */
-	if (mtftl_is_paused(ftl))
+	if (!mtftl_send_begin(ftl))
 		return;
 	if (!zone->broken && mtftl_footer_write(zone, footer, ftl->streams->close_buf)) {
 		mtftl_count(ftl, write_errors, 1);
@@ -426,6 +426,7 @@ static void zone_close_work(struct work_struct *work)
 		mtftl_zone_finish_broken(zone);
 	else
 		zone->failed_lives = 0;
+	mtftl_send_end(ftl);
 	spin_lock(&ftl->zones->lock);
 	if (zone->footer)
 		list_add(&zone->footer->list, &ftl->streams->footer_bufs);

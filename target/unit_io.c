@@ -109,7 +109,6 @@ static void unit_endio(struct bio *bio)
 
 	if (!status)
 		mtftl_count(ftl, taken, 1);
-	mtftl_count(ftl, landed, 1);
 	/* A place that cannot be true is an error like any other. */
 	if (!status && place->zone->append &&
 	    mtftl_append_offset(bio->bi_iter.bi_sector,
@@ -121,6 +120,7 @@ static void unit_endio(struct bio *bio)
 	trace_mtftl_unit_completed(ftl->device->bdev->bd_dev, unit->lane, unit->type, unit->seq,
 				   unit->nr, place->zone->index, place->offset,
 				   blk_status_to_errno(status));
+	mtftl_send_end(ftl);
 	if (likely(!status)) {
 		unit_written(unit);
 		return;
@@ -180,7 +180,8 @@ void mtftl_unit_submit(struct mtftl_unit_io *unit)
 	mtftl_meta_attach(&ftl->config, bio, &unit->meta, head(unit) ? NULL : unit->header);
 	trace_mtftl_unit_submitted(ftl->device->bdev->bd_dev, unit->lane, unit->type, unit->seq,
 				   unit->nr, zone->index, unit->place.offset, 0);
-	mtftl_count(ftl, sent, 1);
+	/* Its sender's own may end before it lands. */
+	mtftl_send_hold(ftl);
 	submit_bio_noacct(bio);
 }
 
@@ -211,57 +212,67 @@ void mtftl_unit_compose(struct mtftl_unit_io *unit)
 /*
  * Units whose write failed: their zone takes nothing more, they go elsewhere with the
  * number that they have. Who could make place for them may be waiting for them: a device
- * that is gone, or has nothing left, must be seen here.
+ * that is gone, or has nothing left, must be seen here. False: there is none, or no place.
  */
-static void redo_work(struct work_struct *work)
+static bool redo_one(struct mtftl_units *units)
 {
-	struct mtftl_units *units = container_of(work, struct mtftl_units, work.work);
 	struct mtftl *ftl = units->ftl;
 	struct mtftl_stream *stream;
 	struct mtftl_unit_io *unit;
 	u32 room, gen;
 
-	/* Space that appears starts this work again. */
-	while (!mtftl_is_paused(ftl)) {
-		spin_lock_irq(&units->lock);
-		unit = list_first_entry_or_null(&units->redo, struct mtftl_unit_io, list);
-		if (unit)
-			list_del_init(&unit->list);
-		spin_unlock_irq(&units->lock);
-		if (!unit)
-			return;
+	spin_lock_irq(&units->lock);
+	unit = list_first_entry_or_null(&units->redo, struct mtftl_unit_io, list);
+	if (unit)
+		list_del_init(&unit->list);
+	spin_unlock_irq(&units->lock);
+	if (!unit)
+		return false;
 
-		/*
-		 * So many zones in a row are not worn out: the device is gone. All units
-		 * together count, or they burn every zone between them.
-		 */
-		if (mtftl_streams_failures(ftl) >= MTFTL_MAX_FAILURES)
-			mtftl_set_read_only(ftl, "writes fail wherever they go");
-		if (mtftl_zones_are_out(ftl))
-			mtftl_set_read_only(ftl, "a write failed and no zone is left for it");
-		gen = mtftl_space_gen(ftl);
-		stream = NULL;
-		if (!mtftl_is_read_only(ftl))
-			stream = mtftl_stream_find(ftl, 0, 0, unit->place.blocks,
-						   MTFTL_RIGHT_URGENT, &room);
-		if (stream) {
-			mtftl_unit_take_place(unit, stream);
-			mutex_unlock(&stream->lock);
-			mtftl_unit_submit(unit);
-		} else if (mtftl_is_read_only(ftl) || !mtftl_device_answers(ftl, units->block) ||
-			   mtftl_hope_is_lost(ftl, &units->hope)) {
-			unit->owner->done(unit, BLK_STS_IOERR);
-		} else {
-			spin_lock_irq(&units->lock);
-			list_add(&unit->list, &units->redo);
-			spin_unlock_irq(&units->lock);
-			/* It looks at the list: what appeared while it was empty was missed. */
-			smp_mb();
-			if (gen == mtftl_space_gen(ftl)) {
-				queue_delayed_work(ftl->zones->wq, &units->work, MTFTL_LAST_HOPE);
-				return;
-			}
-		}
+	/*
+	 * So many zones in a row are not worn out: the device is gone. All units
+	 * together count, or they burn every zone between them.
+	 */
+	if (mtftl_streams_failures(ftl) >= MTFTL_MAX_FAILURES)
+		mtftl_set_read_only(ftl, "writes fail wherever they go");
+	if (mtftl_zones_are_out(ftl))
+		mtftl_set_read_only(ftl, "a write failed and no zone is left for it");
+	gen = mtftl_space_gen(ftl);
+	stream = NULL;
+	if (!mtftl_is_read_only(ftl))
+		stream = mtftl_stream_find(ftl, 0, 0, unit->place.blocks, MTFTL_RIGHT_URGENT,
+					   &room);
+	if (stream) {
+		mtftl_unit_take_place(unit, stream);
+		mutex_unlock(&stream->lock);
+		mtftl_unit_submit(unit);
+		return true;
+	}
+	if (mtftl_is_read_only(ftl) || !mtftl_device_answers(ftl, units->block) ||
+	    mtftl_hope_is_lost(ftl, &units->hope)) {
+		unit->owner->done(unit, BLK_STS_IOERR);
+		return true;
+	}
+	spin_lock_irq(&units->lock);
+	list_add(&unit->list, &units->redo);
+	spin_unlock_irq(&units->lock);
+	/* It looks at the list: what appeared while it was empty was missed. */
+	smp_mb();
+	if (gen != mtftl_space_gen(ftl))
+		return true;
+	queue_delayed_work(ftl->zones->wq, &units->work, MTFTL_LAST_HOPE);
+	return false;
+}
+
+static void redo_work(struct work_struct *work)
+{
+	struct mtftl_units *units = container_of(work, struct mtftl_units, work.work);
+	bool more = true;
+
+	/* Space that appears starts this work again. */
+	while (more && mtftl_send_begin(units->ftl)) {
+		more = redo_one(units);
+		mtftl_send_end(units->ftl);
 	}
 }
 

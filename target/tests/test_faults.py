@@ -590,6 +590,33 @@ mtftl check /dev/nullb0
     assert result.ok, result.output
 
 
+def test_a_pause_ends_what_would_go_on(lab_run, helpers):
+    """Zones that are erased one after another, and are long about it: at most the one under way comes to its end."""
+    result = lab_run(START + """
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
+sent() { read -r _ _ _ _ writes rest < /sys/class/block/nvme0n1/stat; echo $writes; }
+fio --name=fill --filename=/dev/mapper/t --direct=1 --rw=write --bs=64k --output=fio.log --eta=never
+for turn in $(seq 20); do
+	blkdiscard /dev/mapper/t
+	fio --name=job --filename=/dev/mapper/t --direct=1 --rw=write --bs=64k --output=fio.log --eta=never &
+	usleep $((90000 + turn * 7300))
+	dmsetup suspend --nolockfs --noflush t
+	before=$(sent)
+	usleep 100000
+	after=$(sent)
+	echo "$before $after"
+	test $before = $after
+	dmsetup resume t
+	wait
+done
+test "$(field victims t)" -gt 0
+dmsetup remove t
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=2, push=helpers, timeout=200, device=SMALL)
+    assert result.ok, result.output
+
+
 def test_discards_cost_no_checkpoint_for_each_victim(lab_run, helpers):
     """GC logs those of its victims again, as long as that writes less than a checkpoint would."""
     result = lab_run(START + """
