@@ -64,6 +64,28 @@ mtftl check /dev/nullb2
     assert result.ok, result.output
 
 
+@pytest.mark.parametrize("needed", [True, False], ids=["needed", "discarded"])
+def test_check_knows_an_erase_that_was_cut(lab_run, helpers, needed):
+    """Units that read as zeroes while their footer is still there: no harm, unless somebody needs them."""
+    discard = "" if needed else "blkdiscard -l 8M /dev/mapper/t\n"
+    verdict = "!" if needed else ""
+    result = lab_run(START + COPY + f"""
+for i in 0 1; do null nullb$i size=128; done
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 1)"
+numbered 0 2048 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
+{discard}dmsetup remove t
+mtftl check /dev/nullb0
+copy /dev/nullb0 image
+zone=$(zones /dev/nullb0 | awk '$3 == 14 && NR > 4 {{ print NR - 1; exit }}')
+dd if=/dev/zero of=image bs=4096 seek=$((zone * 1024 + 100)) count=500 conv=notrunc status=none
+layout=/dev/nullb0
+copy image /dev/nullb1
+{verdict} mtftl check /dev/nullb1
+""", **QUICK, push=helpers)
+    assert result.ok, result.output
+
+
 def test_a_superblock_log_that_is_shorter_than_it_was(lab_run, helpers):
     """The newest record that is left says that the device was stopped cleanly. What came later is there too."""
     result = lab_run(START + COPY + """
