@@ -16,6 +16,7 @@
 #include "flush.h"
 #include "log.h"
 #include "map.h"
+#include "pause.h"
 #include "seq.h"
 #include "space.h"
 #include "stream.h"

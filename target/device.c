@@ -90,21 +90,6 @@ u64 mtftl_taken(struct mtftl *ftl)
 	return taken;
 }
 
-/* Nobody is between the two; once there is a pause, nobody will be. */
-bool mtftl_all_landed(struct mtftl *ftl)
-{
-	u64 sending = 0, landed = 0;
-	unsigned int cpu;
-
-	/* In this order: who comes and goes meanwhile must not stand for one who stays. */
-	for_each_possible_cpu(cpu)
-		landed += READ_ONCE(per_cpu_ptr(ftl->device->stats, cpu)->landed);
-	smp_rmb();
-	for_each_possible_cpu(cpu)
-		sending += READ_ONCE(per_cpu_ptr(ftl->device->stats, cpu)->sending);
-	return sending == landed;
-}
-
 /* What it may be asked for */
 
 /* Once and for all: acknowledged data stays readable, whoever waits gets an error. */
@@ -126,13 +111,6 @@ void mtftl_device_begin(struct mtftl *ftl, bool read_only)
 void mtftl_device_give_up(struct mtftl *ftl)
 {
 	WRITE_ONCE(ftl->device->read_only, true);
-}
-
-void mtftl_device_pause(struct mtftl *ftl, bool pause)
-{
-	WRITE_ONCE(ftl->device->paused, pause);
-	/* Pairs with mtftl_send_begin(). */
-	smp_mb();
 }
 
 void mtftl_device_give_back(struct mtftl *ftl, bool give_back)

@@ -2,7 +2,7 @@
 /*
  * The drive below: geometry in pages, synchronous I/O, readers, whether it may be written to, counters.
  *
- * read_only, paused and giving_back are flags that anybody may look at; they are set here only.
+ * read_only and giving_back are flags that anybody may look at; they are set here only.
  * Counters are per CPU and only ever added to. mtftl_set_read_only() may be called in any context,
  * what does I/O or waits only where sleeping is allowed.
  */
@@ -28,7 +28,7 @@
 struct mtftl_cpu_stats {
 	u64 user_writes, user_overwrites, user_reads, buffer_reads, user_trims;	/* blocks */
 	u64 data_blocks, gc_blocks, meta_blocks;			/* to flash */
-	u64 sending, landed;		/* who writes, and is done: see mtftl_send_begin() */
+	u64 sending, landed;		/* who writes, and is done: see pause.h */
 	u64 taken;			/* writes that the device says it has */
 	u64 units, waits, flushes, read_errors, write_errors, lost_blocks, victims, checkpoints;
 };
@@ -40,7 +40,7 @@ struct mtftl_device {
 	struct srcu_struct readers;	/* from the look at the map on: see read.c */
 	bool readers_counted;
 	bool read_only;			/* nothing can be written any more */
-	bool paused;			/* nothing more is sent to it */
+	bool paused;			/* see pause.h */
 	bool giving_back;		/* bios that would wait go back to device-mapper */
 	struct mtftl_event turned_read_only;
 };
@@ -66,48 +66,15 @@ void mtftl_wait_readers(struct mtftl *ftl);
 #define mtftl_count(ftl, field, n)	this_cpu_add((ftl)->device->stats->field, n)
 void mtftl_stats_sum(struct mtftl *ftl, struct mtftl_cpu_stats *sum);
 u64 mtftl_taken(struct mtftl *ftl);
-bool mtftl_all_landed(struct mtftl *ftl);
 
 static inline bool mtftl_is_read_only(const struct mtftl *ftl)
 {
 	return READ_ONCE(ftl->device->read_only);
 }
 
-static inline bool mtftl_is_paused(const struct mtftl *ftl)
-{
-	return READ_ONCE(ftl->device->paused);
-}
-
-/* For who began already, and ends before what it sends has landed. */
-static inline void mtftl_send_hold(struct mtftl *ftl)
-{
-	mtftl_count(ftl, sending, 1);
-}
-
-static inline void mtftl_send_end(struct mtftl *ftl)
-{
-	mtftl_count(ftl, landed, 1);
-}
-
-/*
- * From before the look whether anything may be written to after the last write has landed, in
- * whatever context that is: a pause waits for all who began. False: nothing may be.
- */
-static inline bool mtftl_send_begin(struct mtftl *ftl)
-{
-	mtftl_send_hold(ftl);
-	/* Pairs with mtftl_device_pause(): it waits for us, or we see the flag. */
-	smp_mb();
-	if (likely(!mtftl_is_paused(ftl)))
-		return true;
-	mtftl_send_end(ftl);
-	return false;
-}
-
 void mtftl_set_read_only(struct mtftl *ftl, const char *why);
 void mtftl_device_begin(struct mtftl *ftl, bool read_only);
 void mtftl_device_give_up(struct mtftl *ftl);
-void mtftl_device_pause(struct mtftl *ftl, bool pause);
 void mtftl_device_give_back(struct mtftl *ftl, bool give_back);
 void mtftl_give_back(struct bio *bio);
 

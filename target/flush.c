@@ -14,6 +14,7 @@
 #include "device.h"
 #include "lane.h"
 #include "log.h"
+#include "pause.h"
 #include "pending.h"
 #include "pool.h"
 #include "seq.h"

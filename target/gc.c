@@ -27,6 +27,7 @@
 #include "map.h"
 #include "move.h"
 #include "pace.h"
+#include "pause.h"
 #include "reader.h"
 #include "reset.h"
 #include "seq.h"

@@ -17,6 +17,7 @@
 #include "follow.h"
 #include "log.h"
 #include "map.h"
+#include "pause.h"
 #include "pending.h"
 #include "pick.h"
 #include "pool.h"

@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 
 #include "device.h"
+#include "pause.h"
 #include "seq.h"
 #include "zone.h"
 

@@ -14,6 +14,7 @@
 
 #include "gc.h"
 #include "log.h"
+#include "pause.h"
 #include "target.h"
 
 #define WORKS_WAIT	(60 * HZ)	/* for devices that hang */

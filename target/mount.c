@@ -15,6 +15,7 @@
 #include "lane.h"
 #include "log.h"
 #include "map.h"
+#include "pause.h"
 #include "pending.h"
 #include "pool.h"
 #include "recover.h"
@@ -175,9 +176,9 @@ void mtftl_pause(struct mtftl_target *target)
 	struct mtftl *ftl = &target->ftl;
 
 	lockdep_assert_held(&target->life);
-	mtftl_device_pause(ftl, true);
+	mtftl_pause_set(ftl, true);
 	wake_up_all(&ftl->space->wait);
-	while (!mtftl_all_landed(ftl) && time_before(jiffies, end))
+	while (!mtftl_pause_is_reached(ftl) && time_before(jiffies, end))
 		schedule_timeout_idle(1);
 }
 
@@ -186,7 +187,7 @@ static void go_on(struct mtftl *ftl)
 	mtftl_device_give_back(ftl, false);
 	if (!mtftl_is_paused(ftl))
 		return;
-	mtftl_device_pause(ftl, false);
+	mtftl_pause_set(ftl, false);
 	mtftl_streams_go_on(ftl);
 	mtftl_space_appeared(ftl);
 	mtftl_space_kick_gc(ftl);

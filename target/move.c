@@ -23,6 +23,7 @@
 #include "lane.h"
 #include "map.h"
 #include "meta.h"
+#include "pause.h"
 #include "pending.h"
 #include "reset.h"
 #include "seq.h"

@@ -15,6 +15,7 @@
 #include "flush.h"
 #include "inflight.h"
 #include "log.h"
+#include "pause.h"
 #include "seq.h"
 #include "space.h"
 #include "zone.h"

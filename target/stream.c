@@ -9,6 +9,7 @@
 #include "follow.h"
 #include "footer.h"
 #include "map.h"
+#include "pause.h"
 #include "pool.h"
 #include "seq.h"
 #include "space.h"

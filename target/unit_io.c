@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 
 #include "map.h"
+#include "pause.h"
 #include "seq.h"
 #include "space.h"
 #include "trace.h"

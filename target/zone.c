@@ -7,6 +7,7 @@
 #include <linux/slab.h>
 
 #include "map.h"
+#include "pause.h"
 #include "seq.h"
 #include "space.h"
 #include "trace.h"

@@ -36,6 +36,7 @@ TARGET = (
     "pool pending",
     "space",
     "seq",
+    "pause",
     "device",
     "ftl.h",
     "meta.h",
