@@ -9,11 +9,10 @@ programs that wait for each other, and a buffer takes the writes.
 """
 
 import math
-import struct
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import figures, fio
+from mtlab import counters, figures, fio
 from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, within
 from mtlab.options import Options
 
@@ -30,10 +29,7 @@ SYSBENCH = {"sysbench-4": 4, "sysbench-32": 32}
 LABELS = {**FIO, "sysbench-4": "sysbench, 4 threads", "sysbench-32": "sysbench, 32 threads"}
 MODES = {"femu": "as FEMU charges", "real": "as it should be"}
 REAL = ("randrw", "randwrite")
-# The log page (docs/emulator.md): time, and the counters that are looked at, by their place.
-LOG, PLACES = 200, {"now": 40, "reads": 48, "writes": 56, "read_bytes": 120, "written_bytes": 128,
-                    "programmed_bytes": 136, "erases": 192}
-_SAMPLER = """look() { nvme get-log /dev/nvme0 --namespace-id=1 --log-id=0xc1 --log-len=%d --raw-binary >>$1; }
+_SAMPLER = f"look() {{ {counters.flash_log('$1')}; }}\n" + """\
 looking() { while [ ! -e stop ]; do look looks; sleep %.4f; done; look looks; }
 start() { look mark; looking & }
 finish() { touch stop; wait; }
@@ -42,7 +38,7 @@ finish() { touch stop; wait; }
 
 def _script(name: str, quick: bool) -> str:
     seconds = SECONDS / 4 if quick else SECONDS
-    lines = ["set -e", _SAMPLER % (LOG, seconds / SAMPLES),
+    lines = ["set -e", _SAMPLER % (seconds / SAMPLES),
              "mke2fs -t ext4 -F -q -m 0 -J size=4 -E lazy_itable_init=0,lazy_journal_init=0,nodiscard /dev/nvme0n1",
              "mount -o lazytime /dev/nvme0n1 /mnt"]
     if name in FIO:
@@ -70,9 +66,8 @@ def runs(quick: bool) -> list[Run]:
             for mode in MODES for name in (REAL if mode == "real" else ("randwrite",) if quick else LABELS)]
 
 
-def _looks(data: bytes) -> list[dict[str, int]]:
-    return [{key: struct.unpack_from("<Q", data, at + place)[0] for key, place in PLACES.items()}
-            for at in range(0, len(data), LOG)]
+def _looks(data: bytes) -> list[dict[str, float]]:
+    return [counters.flash(data[at:at + counters.COUNTERS]) for at in range(0, len(data), counters.COUNTERS)]
 
 
 def _series(outputs: Mapping[str, bytes]) -> list[Sample]:
@@ -81,7 +76,7 @@ def _series(outputs: Mapping[str, bytes]) -> list[Sample]:
     found = []
     for before, after in zip(looks, looks[1:], strict=False):
         seconds = (after["now"] - before["now"]) / 1e9
-        grown = {key: after[key] - before[key] for key in PLACES}
+        grown = counters.grown(before, after)
         if not grown["read_bytes"] + grown["written_bytes"]:
             continue                            # the job is not yet there, or not any more
         found.append({"at": round((after["now"] - looks[0]["now"]) / 1e9, 6), "seconds": round(seconds, 6),

@@ -6,13 +6,10 @@ was. Two shapes of the same flash: few large zones, and many small ones, where e
 Limits come from the drive's own counters and the guest's accounts: what was done, divided by how busy each was for it.
 """
 
-import json
-import re
-import struct
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import figures, fio
+from mtlab import counters, figures, fio
 from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown
 from mtlab.options import Options
 
@@ -25,7 +22,7 @@ DEPTH, PART = 8, 0.7                            # of a job; of the peak, for the
 SETTLE_MS, FULL_MS, PART_MS = 300, 800, 400
 BUS = 8 * 1_200_000_000                         # bytes a second of all channels (profile tlc)
 LIMITS = ("dies", "buses", "CPUs")
-LOG = "nvme get-log /dev/nvme0 --namespace-id=1 --log-id=0xc1 --log-len=2048 --raw-binary >%s"
+LOG_BYTES = 2048                                # of the flash's counters, with each die's
 TAIL = (99.0, 99.9, 99.99)
 
 
@@ -40,7 +37,10 @@ def _script(cpus: int, lanes: str) -> str:
         return fio.command(output, **settings)
 
     return f"""set -e
-look() {{ echo "$EPOCHREALTIME $(head -n 1 /proc/stat) | $(dmsetup status ftl)" >>status; {LOG % "$1.log"}; }}
+look() {{
+	echo "$EPOCHREALTIME $(head -n 1 /proc/stat) | $(dmsetup status ftl)" >>status
+	{counters.flash_log("$1.log", LOG_BYTES)}
+}}
 mtftl format --force --op 25% /dev/nvme0n1 >/dev/null
 mtftl open /dev/nvme0n1 ftl lanes={lanes}
 {fio.command("fill.json", **common, rw="write", bs="128k", iodepth=DEPTH)}
@@ -72,44 +72,29 @@ def runs(quick: bool) -> list[Run]:
 
 
 def _tail(data: bytes) -> Sample:
-    """fio's JSON, with one percentile more than fio.sample() has."""
-    side = json.loads(data[data.index(b"{"):])["jobs"][0]["write"]
-    return {**{f"p{p:g}_us": round(side["clat_ns"]["percentile"][f"{p:.6f}"] / 1000, 3) for p in (50.0, *TAIL)},
-            "max_us": round(side["clat_ns"]["max"] / 1000, 3), "mean_iops": round(side["iops"], 3)}
+    job = fio.sample(data, "write")
+    return {**{k: job[k] for k in ("p50_us", *(f"p{p:g}_us" for p in TAIL), "max_us")}, "mean_iops": job["iops"]}
 
 
-def _flash(log: bytes) -> dict[str, float]:
-    """Of the vendor log page: time, bytes over the buses, how long a die was busy in the mean (docs/emulator.md)."""
-    header, size = struct.unpack_from("<HH", log, 6)
-    channels, dies = struct.unpack_from("<II", log, 12)
-    now, = struct.unpack_from("<Q", log, 40)
-    read, _, programmed = struct.unpack_from("<3Q", log, 120)
-    busy = [struct.unpack_from("<Q", log, header + size * n)[0] for n in range(channels * dies)]
-    return {"now": now, "bytes": read + programmed, "busy": sum(busy) / len(busy)}
-
-
-def _looks(status: bytes) -> list[dict[str, float]]:
-    found = []
-    for line in status.decode().splitlines():
-        times, counters = line.split(" | ")
-        at, _, *ticks = times.split()
-        found.append({"at": float(at), "ticks": sum(map(int, ticks)), "idle": int(ticks[3]) + int(ticks[4]),
-                      **{k: int(v) for k, v in re.findall(r" ([a-z_]+) (\d+)(?= |$)", counters)}})
-    return found
+def _look(line: str) -> dict[str, float]:
+    """The target's counters, and the processors' ticks."""
+    kernel, found = line.split(" | ")[0].split(), counters.status(line)
+    assert found
+    ticks = [int(x) for x in kernel[2:]]
+    return found | {"ticks": sum(ticks), "idle": ticks[3] + ticks[4]}
 
 
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     found: list[Sample] = []
     for name, outputs in files.items():
         zones, line = name.split("-", 1)
-        before, after = _looks(outputs["status"])
-        grown = {k: after[k] - before[k] for k in before if k in after}     # credit may be negative, and is no count
-        flash = [_flash(outputs[f"{x}.log"]) for x in ("before", "after")]
-        worked = {k: flash[1][k] - flash[0][k] for k in flash[0]}
+        grown = counters.grown(*map(_look, outputs["status"].decode().splitlines()))
+        worked = counters.grown(*(counters.flash(outputs[f"{x}.log"]) for x in ("before", "after")))
         rate = grown["written"] / grown["at"]
-        busy = {"dies": worked["busy"] / worked["now"], "buses": worked["bytes"] * 1e9 / worked["now"] / BUS,
+        busy = {"dies": worked["busy"] / worked["now"],
+                "buses": (worked["read_bytes"] + worked["programmed_bytes"]) * 1e9 / worked["now"] / BUS,
                 "CPUs": 1 - grown["idle"] / grown["ticks"]}
-        on_flash = sum(grown[k] for k in ("flash_data", "flash_gc", "flash_headers", "flash_meta"))
+        on_flash = sum(grown[k] for k in counters.FLASH)
         found += [{"zones": int(zones), "line": line, "load": "full", "iops": round(rate, 3),
                    "write_amplification": round(on_flash / grown["written"], 4),
                    **{f"busy_{k}": round(v, 4) for k, v in busy.items()},

@@ -5,11 +5,10 @@ A flash of four dies, which binds: 4 x 192 KiB a program of 700 us are 274,000 b
 Fresh, so without GC.
 """
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import figures, fio
+from mtlab import counters, figures, fio
 from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, spread
 from mtlab.options import Options
 
@@ -40,18 +39,12 @@ def runs(quick: bool) -> list[Run]:
             for place in PLACES for unit in (QUICK_UNITS if quick else UNITS)]
 
 
-def _counter(status: str, name: str) -> int:
-    found = re.search(rf" {name} (\d+)", status)
-    assert found
-    return int(found[1])
-
-
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     found: list[Sample] = []
     for name, outputs in files.items():
         place, unit = name.split("-")
-        status = outputs["status"].decode()
-        data, headers, meta = (_counter(status, f"flash_{what}") for what in ("data", "headers", "meta"))
+        status, = counters.looks(outputs["status"])
+        data, headers, meta = (status[f"flash_{what}"] for what in ("data", "headers", "meta"))
         found.append({"headers": place, "unit": int(unit),
                       **fio.sample(outputs["fio.json"], "write", fio.seconds(outputs["fio.json"])),
                       "written": (data + headers + meta) / data})

@@ -9,7 +9,7 @@ written at random.
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import figures, fio
+from mtlab import counters, figures, fio
 from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, within
 from mtlab.options import Options
 
@@ -22,8 +22,6 @@ FRESH_MS, STEADY_MS = 25, 100
 PROGRAMS = DIES * UNIT / 700e-6 / 4096          # blocks a second that the dies take
 HOST, LATE = "host", "1-late"                   # late: a drive that collects from 95% on, not from FEMU's 75%
 STATES = ("fresh", "steady")
-# Counters of the flash: bytes the drive was given, bytes it programmed (docs/emulator.md).
-LOG = "nvme get-log /dev/nvme0 --namespace-id=1 --log-id=0xc1 --log-len=144 --raw-binary >%s"
 
 
 def _script(drive: str, quick: bool) -> str:
@@ -37,11 +35,11 @@ def _script(drive: str, quick: bool) -> str:
             lines += [fio.command("fill.json", **(common | {"ioengine": "io_uring", "iodepth": 4}), rw="write",
                                   bs="128k"),
                       fio.command("age.json", **common, rw="randwrite", bs="4k", numjobs=16,
-                                  io_size=f"{(4 if quick else 24) * MIB}"), LOG % "before.log"]
+                                  io_size=f"{(4 if quick else 24) * MIB}"), counters.flash_log("before.log")]
         time = {"time_based": True, "runtime": f"{FRESH_MS if state == 'fresh' else STEADY_MS}ms"}
         lines += [fio.command(f"{state}-{users}.json", **common, **time, rw="randwrite", bs="4k", numjobs=users)
                   for users in _users(quick)]
-    lines.append(LOG % "after.log")
+    lines.append(counters.flash_log("after.log"))
     if drive == HOST:
         lines.append("mtftl close ftl")
     return "\n".join(lines)
@@ -74,11 +72,6 @@ def runs(quick: bool) -> list[Run]:
             for drive in _drives(quick)]
 
 
-def _counters(log: bytes) -> tuple[int, int]:
-    """Bytes the flash was given and programmed."""
-    return int.from_bytes(log[128:136], "little"), int.from_bytes(log[136:144], "little")
-
-
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     found: list[Sample] = []
     for drive, outputs in files.items():
@@ -91,9 +84,9 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
                                  (FRESH_MS if state == "fresh" else STEADY_MS) / 1000)
                 written += 4096 * job["ios"] if state == "steady" else 0
                 found.append({"ftl": drive, "state": state, "users": users, **job})
-        (_, before), (_, after) = (_counters(outputs[f"{x}.log"]) for x in ("before", "after"))
+        programmed = [counters.flash(outputs[f"{x}.log"])["programmed_bytes"] for x in ("before", "after")]
         found.append({"ftl": drive, "state": "steady", "users": 0,
-                      "write_amplification": round((after - before) / written, 4)})
+                      "write_amplification": round((programmed[1] - programmed[0]) / written, 4)})
     return found
 
 

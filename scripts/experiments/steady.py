@@ -6,11 +6,10 @@ what reached flash. Then reads on TLC flash beside writes at a set rate, before 
 """
 
 import math
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import figures, fio
+from mtlab import counters, figures, fio
 from mtlab.experiments import Check, Experiment, Run, Sample, at_most, shown, spread
 from mtlab.options import Options
 
@@ -20,7 +19,6 @@ ZONE = DIES * BLOCK_PAGES * 4096
 AGE, SECONDS = 4, 8                             # that make the device old, and that are looked at
 REPEATED, SEEDS = "uniform-on", 5               # what the headline is about
 LOADS = {"uniform": "", "zipf": "zipf:1.2"}
-FLASH = ("flash_data", "flash_gc", "flash_headers", "flash_meta")       # all that is written to flash
 STREAMS = {"on": "apart", "off": "together"}
 PLACEMENT = {"on": "hot-cold", "off": "none"}
 READS_DEVICE = {"flash.size": "1G", "flash.block_pages": "6", "zoned.zone_size": f"{16 * MIB}",
@@ -84,11 +82,6 @@ def runs(quick: bool) -> list[Run]:
     return [reads] if quick else [*found, reads]
 
 
-def _look(line: str) -> dict[str, float]:
-    """Time and the counters of a status line."""
-    return {"at": float(line.split()[0]), **{k: int(v) for k, v in re.findall(r" ([a-z_]+) (\d+)(?= |$)", line)}}
-
-
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     found: list[Sample] = []
     for name, outputs in sorted(files.items()):
@@ -98,8 +91,8 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
                       for part, ms in (("before", BEFORE_MS), ("during", DURING_MS))]
             continue
         load, hot_cold = name.split("-")
-        looks = [_look(line) for line in outputs["status"].decode().splitlines()]
-        points = [{k: after[k] - before[k] for k in ("at", "written", *FLASH)}
+        looks = counters.looks(outputs["status"])
+        points = [{k: v for k, v in counters.grown(before, after).items() if k in ("at", "written", *counters.FLASH)}
                   for before, after in zip(looks, looks[1:], strict=False)]
         rates = [grown["written"] / grown["at"] for grown in points]
         of = {"load": load, "streams": STREAMS[hot_cold]}
@@ -110,7 +103,7 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
         mean = sum(rates) / len(rates)
         found.append({**of, "iops": round(mean, 3), "moved_over_stored": all_of["flash_gc"] / all_of["flash_data"],
                       "variation": math.sqrt(sum((rate - mean) ** 2 for rate in rates) / len(rates)) / mean,
-                      "write_amplification": sum(all_of[k] for k in FLASH) / all_of["written"]})
+                      "write_amplification": sum(all_of[k] for k in counters.FLASH) / all_of["written"]})
     return found
 
 

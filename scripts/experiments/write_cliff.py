@@ -10,11 +10,10 @@ closed form.
 """
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mtlab import figures, fio
+from mtlab import counters, figures, fio
 from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, spread, within
 from mtlab.options import Options
 
@@ -83,21 +82,13 @@ def runs(quick: bool) -> list[Run]:
             for name in (("randwrite",) if quick else (*FIO, *SYSBENCH, UNIFORM))]
 
 
-def _status(line: str) -> dict[str, float]:
-    """Time of day and the status line's numbers by name."""
-    words = line.split()
-    pairs = dict(zip(words[5::2], words[6::2], strict=False))       # time, start, length, mtftl, mode
-    return {"at": float(words[0]), "logical_pages": int(words[2]) // 8,
-            **{k: float(v) for k, v in pairs.items() if re.fullmatch(r"-?[\d.]+", v)}}
-
-
-def _same(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+def _same(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
     return all(one[key] == other[key] for key in ("read", "written"))
 
 
-def _series(text: str) -> list[Sample]:
+def _series(text: bytes) -> list[Sample]:
     """Rates between two looks at the counters; blocks of the target are 4 KiB, its zones one block of each die."""
-    looks = [_status(line) for line in text.splitlines()]
+    looks = counters.looks(text)
     while len(looks) > 2 and _same(looks[0], looks[1]):
         del looks[0]                            # the jobs are not yet there
     while len(looks) > 2 and _same(looks[-2], looks[-1]):
@@ -107,7 +98,7 @@ def _series(text: str) -> list[Sample]:
         seconds = after["at"] - before["at"]
         if seconds <= 0:
             continue
-        grown = {k: after[k] - before[k] for k in after}
+        grown = counters.grown(before, after)
         found.append({"at": round(after["at"] - looks[0]["at"], 6), "seconds": round(seconds, 6),
                       "mb_s": round((grown["read"] + grown["written"]) * BLOCK / seconds / 1e6, 3),
                       "read_mb_s": round(grown["read"] * BLOCK / seconds / 1e6, 3),
@@ -131,7 +122,7 @@ def _latency(outputs: Mapping[str, bytes], start: float, end: float) -> float:
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     found: list[Sample] = []
     for name, outputs in sorted(files.items()):
-        points = _series(outputs["status"].decode())
+        points = _series(outputs["status"])
         found += [{"workload": name, "step": step, **point} for step, point in enumerate(points)]
         found.append({"workload": name, "part": "all", **_all(points)})
         if name in ("randrw", "randwrite"):

@@ -197,7 +197,8 @@ def _provenance(runs: Sequence[Run], booted: Mapping[str, Result]) -> dict[str, 
     fio = subprocess.run(["fio", "--version"], capture_output=True, text=True).stdout.strip()
     qemu = output([emulator.build(), "--version"]).splitlines()[0]
     settings = {r.name: {k: v for k, v in asdict(r.options).items() if k in
-                         ("clock", "cpus", "memory", "quantum", "speed", "profile", "device")} | {"seeds": r.seeds}
+                         ("clock", "cpus", "memory", "quantum", "speed", "profile", "device") or
+                         (k == "memory_model" and v)} | {"seeds": r.seeds}
                 for r in runs}
     scripts = {r.name: r.script for r in runs}
     return {"commit": _commit(), "emulator": re.sub(r" \(.*", "", qemu), "kernels": release, "fio": fio,

@@ -41,8 +41,7 @@ def sample(data: bytes, direction: str, seconds: float = 0) -> dict[str, Any]:
     return {"ios": side["total_ios"], "iops": round(side["total_ios"] / seconds, 3) if seconds else 0,
             "bytes_per_s": round(side["io_bytes"] / seconds, 3) if seconds else 0,
             "mean_us": round(latency["mean"] / 1000, 3), "max_us": round(latency["max"] / 1000, 3),
-            **{f"p{p:g}_us": round(latency["percentile"][f"{p:.6f}"] / 1000, 3) for p in PERCENTILES
-               if "percentile" in latency}}
+            **{f"p{float(p):g}_us": round(ns / 1000, 3) for p, ns in latency.get("percentile", {}).items()}}
 
 
 def seconds(data: bytes) -> float:

@@ -9,7 +9,6 @@ serial port. What is shown is the difference of the last two lines of each.
 import argparse
 import json
 import math
-import re
 import shutil
 import sys
 import time
@@ -17,23 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mtlab import counters
+
 BARS = " ▁▂▃▄▅▆▇█"
 BLOCK = 4096
 BYTES = ("B", "kB", "MB", "GB")
-
-
-def parse_status(line: str) -> dict[str, Any] | None:
-    """A line `UPTIME NAME: START LENGTH mtftl MODE KEY VALUE ...` as numbers and lists by name."""
-    uptime, *words = line.split()[:1] + line.partition(" mtftl ")[2].split()
-    if not words:
-        return None
-    found: dict[str, Any] = {"uptime": float(uptime), "mode": words[0]}
-    for key, value in zip(words[1::2], words[2::2], strict=False):
-        if key == "fill":
-            found[key] = [int(x) for x in value.split(",")]
-        else:
-            found[key] = float(value) if re.fullmatch(r"-?[\d.]+", value) else value
-    return found if "wear_total" in found else None         # the last word is there: the line is whole
 
 
 def parse_flash(line: str) -> dict[str, Any] | None:
@@ -103,26 +90,24 @@ def flash_lines(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 def ftl_lines(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What the target did between two of its status lines."""
-    seconds = now["uptime"] - before["uptime"]
+    seconds = now["at"] - before["at"]
     if seconds <= 0:
         return []
 
-    def grown(key: str) -> float:
-        return float(now[key] - before[key])
+    grown = counters.grown(before, now)
 
     def rate(key: str) -> str:
-        return amount(grown(key) / seconds)
+        return amount(grown[key] / seconds)
 
-    flash = sum(map(grown, ("flash_data", "flash_gc", "flash_headers", "flash_meta")))
-    waf = flash / grown("written") if grown("written") else 0
+    waf = sum(grown[k] for k in counters.FLASH) / grown["written"] if grown["written"] else 0
     entries = now["entries"]
     mean = now["wear_total"] / now["zones"]
     return [
         f"target  {now['mode']}, {now['lanes']:.0f} lanes",
         f"  blocks/s     read {rate('read')}  write {rate('written')}  trim {rate('trimmed')}  moved by GC"
         f" {rate('flash_gc')}  flushes {rate('flushes')}",
-        f"  bandwidth    read {amount(grown('read') * BLOCK / seconds, BYTES)}/s"
-        f"  write {amount(grown('written') * BLOCK / seconds, BYTES)}/s",
+        f"  bandwidth    read {amount(grown['read'] * BLOCK / seconds, BYTES)}/s"
+        f"  write {amount(grown['written'] * BLOCK / seconds, BYTES)}/s",
         f"  WAF          {waf:.2f} now, {now['waf']:.2f} in all",
         f"  zones        free {now['free']:.0f}  open {now['open']:.0f} of {now['open_limit']:.0f}"
         f"  full {now['full']:.0f}  resetting {now['resetting']:.0f}  bad {now['bad']:.0f}  of {now['zones']:.0f}",
@@ -160,7 +145,7 @@ class View:
         return [*lines, "", *(ftl_lines(*ftl) if len(ftl) == 2 else ["target  not open"])]
 
 
-_PARSE: dict[str, Callable[[str], dict[str, Any] | None]] = {"flash": parse_flash, "ftl": parse_status}
+_PARSE: dict[str, Callable[[str], dict[str, Any] | None]] = {"flash": parse_flash, "ftl": counters.status}
 
 
 def _top(args: argparse.Namespace) -> int:
