@@ -75,7 +75,8 @@ int mtftl_claim(struct mtftl_target *target)
 	int r = claim(target);
 
 	while (!r && (other = predecessor(target))) {
-		mutex_lock(&other->life);
+		/* A table's own first, then that of the one before it: never the other way round. */
+		mutex_lock_nested(&other->life, SINGLE_DEPTH_NESTING);
 		r = mtftl_quiesce(other, true);
 		if (!r)
 			WRITE_ONCE(other->handed_over, true);
