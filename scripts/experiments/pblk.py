@@ -5,14 +5,15 @@ pblk runs on an Open-Channel drive under Linux 5.10, ours on a zoned drive under
 and drive buffer; the same CPUs, the same number of buffer entries, the same write unit. What the kernels differ by is
 measured too: the same jobs under both on dm-flakey, as it drops all writes.
 
-4 KiB random writes on an empty drive; what GC costs pblk is not in it.
+4 KiB random writes on an empty drive; and on one that has been written in full and then at random, where both collect
+garbage. There the drive's own counters say what is programmed for a block of the user's.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 
 from matplotlib.axes import Axes
-from mtlab import figures, fio
+from mtlab import counters, figures, fio
 from mtlab.experiments import Check, Experiment, Run, Sample, at_least, shown, spread
 from mtlab.options import Options
 
@@ -28,11 +29,18 @@ OPEN_CHANNEL = {"nvme0.vendor-id": "0x1d1d", "nvme0.device-id": "0x1f1f", "zoned
 # 8 x 4 dies as in tlc; a chunk of 6 MiB, 21 lines.
 DEVICE = {"tlc": {"flash.block_pages": "96"}, "dram": {"flash.channels": "8", "flash.dies": "4", "flash.chunk": "6M"}}
 SIZE = 21 * 32 * 6
+# Eight dies with 3840 MiB under both, which hold as much of the user's. pblk takes up four lines a second at most,
+# so its have to be large, as they are on real drives; erases take their time in proportion.
+STEADY_UNIT, STEADY_USERS, STEADY_MIB, STEADY_MS, AGE_MIB = 8, (1, 8), 2400, 500, 192
+STEADY = {"flash.channels": "4", "flash.dies": "2"}
+STEADY_SIZE = {"pblk": {"flash.size": "3840M", "flash.block_pages": "384", "flash.erase_ns": "1749984"},
+               "multi": {"flash.size": "5120M", "flash.block_pages": "12", "flash.erase_ns": "54687",
+                         "zoned.zone_size": "8M", "zoned.zone_capacity": "6M"}}
 
 
 def _open(line: str, unit: int) -> str:
     if line == "pblk":
-        return "guest-pblk new nvme0n1 ftl 0 31 "
+        return "guest-pblk new nvme0n1 ftl 0 31"
     return ("mtftl format --force  /dev/nvme0n1\n"
             f"mtftl open /dev/nvme0n1 ftl lanes={LANES[line]} buffer_entries={ENTRIES} write_unit={unit}")
 
@@ -56,6 +64,29 @@ def _fresh(line: str, profile: str, unit: int, users: int, window_ms: int) -> Ru
                _options(line, profile, device, unit))
 
 
+def _steady(line: str) -> Run:
+    common = {"filename": _disk(line), "size": f"{STEADY_MIB}M", "norandommap": True}
+    jobs = [fio.command("fill.out", **common, rw="write", bs="128k", ioengine="libaio", iodepth=4),
+            fio.command("age.out", **common, rw="randwrite", bs="4k", ioengine="psync", numjobs=16,
+                        io_size=f"{AGE_MIB}M")]
+    for users in STEADY_USERS:
+        job = fio.command(f"{users}.json", **common, rw="randwrite", bs="4k", ioengine="psync", numjobs=users,
+                          time_based=True, runtime=f"{STEADY_MS}ms")
+        jobs += [counters.flash_log(f"{users}.before"), job, counters.flash_log(f"{users}.after")]
+    opened = _open(line, STEADY_UNIT)
+    if line == "pblk":
+        opened = "guest-pblk new nvme0n1 ftl 0 7 25"
+    return Run(f"steady-tlc-{line}-{STEADY_UNIT}", "\n".join(["set -e", opened, *jobs]),
+               _options(line, "tlc", STEADY | STEADY_SIZE[line], STEADY_UNIT),
+               ("*.json", "*.before", "*.after"), seconds=120)
+
+
+def _programmed(outputs: Mapping[str, bytes], users: int) -> int:
+    """Bytes that the flash programmed while so many users wrote."""
+    looks = (counters.flash(outputs[f"{users}.{when}"]) for when in ("before", "after"))
+    return int(counters.grown(*looks)["programmed_bytes"])
+
+
 def _floor(kernel: str, users: tuple[int, ...], window_ms: int) -> Run:
     """The same jobs on a device that ends each write at once: what fio and the kernel take without any FTL."""
     job = fio.command("$users.json", filename="/dev/mapper/drop", rw="randwrite", bs="4k", ioengine="psync",
@@ -75,6 +106,8 @@ def runs(quick: bool) -> list[Run]:
     users, window_ms = (QUICK_USERS, QUICK_WINDOW_MS) if quick else (USERS, WINDOW_MS)
     found = [_fresh(line, profile, unit, n, window_ms) for profile, unit in (SETTINGS[:1] if quick else SETTINGS)
              for line in LABELS for n in users]
+    if not quick:
+        found += [_steady(line) for line in STEADY_SIZE]
     return found + [_floor(kernel, users, window_ms) for kernel in ("pblk", "6.12")]
 
 
@@ -83,9 +116,15 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     for name, outputs in files.items():
         state, *words = name.split("-")
         for output, data in outputs.items():
+            if not output.endswith(".json"):
+                continue
             one = fio.sample(data, "write", fio.seconds(data))
             of: Sample
-            if state == "floor":
+            if state == "steady":
+                users = int(Path(output).stem)
+                of = {"profile": words[0], "line": words[1], "unit": int(words[2]), "users": users,
+                      "programmed": _programmed(outputs, users) / (4096 * one["ios"])}
+            elif state == "floor":
                 of = {"profile": "none", "line": words[0], "unit": 0, "users": int(Path(output).stem)}
             else:
                 of = {"profile": words[0], "line": words[1], "unit": int(words[2]), "users": int(words[3])}
@@ -108,6 +147,8 @@ _KERNELS = ("Linux 5.10, in its small configuration, takes less for the same job
 _WRITER = ("No profile was taken. With 8 users the CPUs are idle for about half of the time under pblk, by the "
            "guest's own accounts: something serial binds it, but at more than twice what one lane of the target "
            "reaches. So one lane is a poorer FTL than pblk where users crowd.")
+_FLASH = ("Eight dies bind both. What pblk programs for a block is what its lines cost it: each is a block of every "
+          "parallel unit, and pblk begins with at most four of them in a second.")
 
 
 def checks(found: list[Sample], _quick: bool) -> list[Check]:
@@ -116,7 +157,8 @@ def checks(found: list[Sample], _quick: bool) -> list[Check]:
         ours, theirs = (_iops(found, state, profile, unit, line) for line in ("multi", "pblk"))
         what = f"{state}, {profile}, write unit {unit}"
         result.append(at_least(f"{what}: ours over pblk at 8 users", ours[8] / theirs[8], 3,
-                               "pblk has one ring under one lock, and one writer", _WRITER))
+                               "pblk has one ring under one lock, and one writer",
+                               _WRITER if state == "fresh" else _FLASH))
         result += [at_least(f"{what}: ours over pblk at {n} user{'s'[:n - 1]}", ours[n] / theirs[n], 1,
                             "a few users must not pay for lanes they do not use", _KERNELS)
                    for n in (1, 2) if n in ours]
@@ -125,15 +167,19 @@ def checks(found: list[Sample], _quick: bool) -> list[Check]:
 
 def table(found: list[Sample]) -> list[list[str]]:
     rows = [["state", "device", "unit", "users", *(f"{LABELS[line]}, kIOPS" for line in LABELS), "ours/pblk",
-             "no FTL, 5.10 / 6.12, kIOPS"]]
+             "no FTL, 5.10 / 6.12, kIOPS", "p99.9, ours / pblk, us", "programmed for a block, ours / pblk"]]
     at = {(s["state"], s["profile"], s["unit"], s["line"], s["users"]): s for s in found}
     floor = {kernel: _iops(found, "floor", "none", 0, kernel) for kernel in ("pblk", "6.12")}
     for state, profile, unit in _settings(found):
         for n in sorted(_iops(found, state, profile, unit, "pblk")):
-            of = [at[state, profile, unit, line, n] for line in LABELS]
-            rows.append([state, profile, str(unit), str(n), *(shown(s, "iops", scale=1000) for s in of),
-                         f"{of[0]['iops'] / of[-1]['iops']:.2f}",
-                         " / ".join(f"{floor[kernel][n] / 1000:.0f}" for kernel in floor)])
+            of = [at.get((state, profile, unit, line, n)) for line in LABELS]
+            ours, theirs = at[state, profile, unit, "multi", n], at[state, profile, unit, "pblk", n]
+            rows.append([state, profile, str(unit), str(n),
+                         *(shown(s, "iops", scale=1000) if s else "-" for s in of),
+                         f"{ours['iops'] / theirs['iops']:.2f}",
+                         " / ".join(f"{floor[kernel][n] / 1000:.0f}" for kernel in floor),
+                         f"{ours['p99.9_us']:.0f} / {theirs['p99.9_us']:.0f}",
+                         f"{ours['programmed']:.2f} / {theirs['programmed']:.2f}" if state == "steady" else "-"])
     return rows
 
 
@@ -167,4 +213,4 @@ EXPERIMENT = Experiment(
     runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("state", "profile", "unit", "line", "users"),
     caption=f"4 KiB random writes at queue depth 1 on {CPUS} modelled CPUs; {ENTRIES} buffer entries and the same "
             "write unit for all. pblk: Open-Channel drive, Linux 5.10; dm-mtftl: zoned drive, Linux 6.12; the same "
-            "dies, channels and times. Fresh drives: no GC.")
+            "dies, channels and times. Fresh drives, where nothing is collected; in the table also steady ones.")
