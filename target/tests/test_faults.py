@@ -585,14 +585,26 @@ mtftl check /dev/mapper/layer
     assert result.ok, result.output
 
 
+# quiet DRIVE MICROSECONDS: nothing is written to it so long.
+QUIET = """
+quiet() {
+	local before after rest
+	read -r rest rest rest rest before rest < /sys/class/block/$1/stat
+	usleep $2
+	read -r rest rest rest rest after rest < /sys/class/block/$1/stat
+	echo "$before $after"
+	test $before = $after
+}
+"""
+
+
 def test_nothing_is_written_while_suspended(lab_run, helpers):
     """Also without a flush: lanes, GC and checkpoints stop until the resume."""
-    result = lab_run(START + """
+    result = lab_run(START + QUIET + """
 null nullb0 size=96
 mtftl format --op 30% /dev/nullb0 > /dev/null
 dmsetup create t --table "$(table /dev/nullb0 lanes 2)"
 verify /dev/mapper/t --size=100% --io_size=60M --do_verify=0
-sent() { read -r _ _ _ _ writes rest < /sys/class/block/nullb0/stat; echo $writes; }
 for turn in $(seq 12); do
 	fio --name=job --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --ioengine=io_uring --iodepth=16 \\
 		--io_size=12M --randseed=$turn --output=fio.log --eta=never &
@@ -600,11 +612,7 @@ for turn in $(seq 12); do
 	dmsetup message t 0 gc
 	[ $((turn % 3)) != 0 ] || dmsetup message t 0 checkpoint &
 	dmsetup suspend --nolockfs --noflush t
-	before=$(sent)
-	usleep 300000
-	after=$(sent)
-	echo "$before $after"
-	test $before = $after
+	quiet nullb0 300000
 	dmsetup resume t
 	wait
 done
@@ -617,21 +625,16 @@ mtftl check /dev/nullb0
 
 def test_a_pause_ends_what_would_go_on(lab_run, helpers):
     """Zones that are erased one after another, and are long about it: at most the one under way comes to its end."""
-    result = lab_run(START + """
+    result = lab_run(START + QUIET + """
 mtftl format --op 30% /dev/nvme0n1 > /dev/null
 dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
-sent() { read -r _ _ _ _ writes rest < /sys/class/block/nvme0n1/stat; echo $writes; }
 fio --name=fill --filename=/dev/mapper/t --direct=1 --rw=write --bs=64k --output=fio.log --eta=never
 for turn in $(seq 20); do
 	blkdiscard /dev/mapper/t
 	fio --name=job --filename=/dev/mapper/t --direct=1 --rw=write --bs=64k --output=fio.log --eta=never &
 	usleep $((90000 + turn * 7300))
 	dmsetup suspend --nolockfs --noflush t
-	before=$(sent)
-	usleep 100000
-	after=$(sent)
-	echo "$before $after"
-	test $before = $after
+	quiet nvme0n1 100000
 	dmsetup resume t
 	wait
 done
