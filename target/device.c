@@ -13,6 +13,7 @@
 int mtftl_device_open(struct mtftl *ftl, struct dm_target *ti, const char *path)
 {
 	struct mtftl_device *device = kzalloc(sizeof(*device), GFP_KERNEL);
+	int r;
 
 	if (device)
 		device->stats = alloc_percpu(struct mtftl_cpu_stats);
@@ -21,9 +22,10 @@ int mtftl_device_open(struct mtftl *ftl, struct dm_target *ti, const char *path)
 		ti->error = "Out of memory";
 		return -ENOMEM;
 	}
-	if (dm_get_device(ti, path, dm_table_get_mode(ti->table), &device->dm)) {
+	r = dm_get_device(ti, path, dm_table_get_mode(ti->table), &device->dm);
+	if (r) {
 		ti->error = "Cannot open the device";
-		return -ENODEV;
+		return r;
 	}
 	device->bdev = device->dm->bdev;
 	return 0;

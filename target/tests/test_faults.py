@@ -289,7 +289,7 @@ dmsetup remove t
 
 
 def test_gc_allocates_nothing(lab_run, helpers):
-    """No kmalloc by its threads and works while it collects zones with footers: under exhaustion that loops for ever."""
+    """No kmalloc by its threads and works while it collects zones with footers: that could loop for ever."""
     result = lab_run(START + """
 null nullb0 size=64
 mtftl format --op 30% /dev/nullb0 > /dev/null
