@@ -62,7 +62,7 @@ static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone,
 			r = mtftl_rw_sync(ftl, REQ_OP_READ, z * zone_blocks + at, buf, 1);
 			/* The next try may read it: an older record is no answer yet. */
 			if (r && !mtftl_medium_says(r)) {
-				result = -EIO;
+				result = r == -ENOMEM ? r : -EIO;
 				goto out;
 			}
 			if (!r)
