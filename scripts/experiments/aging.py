@@ -9,7 +9,7 @@ at a time, 32 KiB and a flush (aged). Then other data are overwritten until the 
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import figures, fio
+from mtlab import counters, figures, fio
 from mtlab.experiments import Check, Experiment, Run, Sample, at_least
 from mtlab.options import Options
 
@@ -88,8 +88,8 @@ def runs(quick: bool) -> list[Run]:
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     found: list[Sample] = []
     for line, outputs in files.items():
-        words = outputs.get("status", b"").decode().split()
-        victims = {"victims": int(words[words.index("victims") + 1])} if words else {}
+        looks = counters.looks(outputs.get("status", b""))
+        victims = {"victims": int(looks[0]["victims"])} if looks else {}
         for sort in SORTS:
             fresh = 0.0
             for state in STATES:

@@ -29,7 +29,7 @@ OPEN_CHANNEL = {"nvme0.vendor-id": "0x1d1d", "nvme0.device-id": "0x1f1f", "zoned
 # 8 x 4 dies as in tlc; a chunk of 6 MiB, 21 lines.
 DEVICE = {"tlc": {"flash.block_pages": "96"}, "dram": {"flash.channels": "8", "flash.dies": "4", "flash.chunk": "6M"}}
 SIZE = 21 * 32 * 6
-# Eight dies with 3840 MiB under both, which hold as much of the user's. pblk takes up four lines a second at most,
+# Both have eight dies and 3840 MiB, and hold as much of the user's. pblk takes up four lines a second at most,
 # so its have to be large, as they are on real drives; erases take their time in proportion.
 STEADY_UNIT, STEADY_USERS, STEADY_MIB, STEADY_MS, AGE_MIB = 8, (1, 8), 2400, 500, 192
 STEADY = {"flash.channels": "4", "flash.dies": "2"}
