@@ -7,6 +7,7 @@
  * device. Mounting happens before the first resume. A stop happens after each suspend, before a
  * reboot and at the latest when the target goes.
  */
+#include <linux/delay.h>
 #include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -40,6 +41,24 @@ static void mtftl_dtr(struct dm_target *ti)
 	kfree(target);
 }
 
+/*
+ * Without flush the device may hang: what waits for it goes back, and comes again. Not before
+ * device-mapper holds bios: until then it sends them again at once, by a worker, and where it
+ * begins to hold them meanwhile it ends one of REQ_NOWAIT, which not every caller tries again
+ * (io_uring does for its own thread only). It holds them before the suspending thread sleeps.
+ */
+static void give_back(struct work_struct *work)
+{
+	struct mtftl_target *target = container_of(work, struct mtftl_target, give_back);
+
+	while (task_is_running(target->suspender))
+		usleep_range(20, 50);
+	mtftl_device_give_back(&target->ftl, true);
+	/* Whoever takes a list's lock from here on sees it. */
+	mtftl_lanes_give_back(&target->ftl);
+	mtftl_pending_give_back(&target->ftl);
+}
+
 static int mtftl_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 {
 	struct mtftl_target *target;
@@ -59,6 +78,7 @@ static int mtftl_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	target->ti = ti;
 	ftl = &target->ftl;
 	mutex_init(&target->life);
+	INIT_WORK(&target->give_back, give_back);
 	mtftl_machine_init_target(target);
 	r = mtftl_device_open(ftl, ti, argv[0]);
 	if (r)
@@ -155,7 +175,6 @@ static int mtftl_preresume(struct dm_target *ti)
 	return r;
 }
 
-/* Without flush the device may hang: what waits for it goes back, and comes again. */
 static void mtftl_presuspend(struct dm_target *ti)
 {
 	struct mtftl_target *target = ti->private;
@@ -163,16 +182,15 @@ static void mtftl_presuspend(struct dm_target *ti)
 	target->noflush = dm_noflush_suspending(ti);
 	if (!target->noflush || !target->mounted)
 		return;
-	mtftl_device_give_back(&target->ftl, true);
-	/* Whoever takes a list's lock from here on sees it. */
-	mtftl_lanes_give_back(&target->ftl);
-	mtftl_pending_give_back(&target->ftl);
+	target->suspender = current;
+	queue_work(system_unbound_wq, &target->give_back);
 }
 
 static void mtftl_presuspend_undo(struct dm_target *ti)
 {
 	struct mtftl_target *target = ti->private;
 
+	cancel_work_sync(&target->give_back);
 	mtftl_device_give_back(&target->ftl, false);
 }
 
@@ -181,6 +199,7 @@ static void mtftl_postsuspend(struct dm_target *ti)
 {
 	struct mtftl_target *target = ti->private;
 
+	cancel_work_sync(&target->give_back);
 	mutex_lock(&target->life);
 	target->suspended = true;
 	if (!target->noflush)

@@ -20,6 +20,8 @@ struct mtftl_target {
 	bool handed_over;		/* another table has the device: nothing is written */
 	bool noflush;			/* the suspend under way: nobody waits for the device */
 	bool suspended;			/* by device-mapper */
+	struct task_struct *suspender;	/* main.c, like the next: who suspends without flush */
+	struct work_struct give_back;
 	struct mtftl_cpu_stats origin;	/* of counters that are told */
 	struct list_head claimed;	/* machine.c, like the next */
 	struct work_struct machine_work;

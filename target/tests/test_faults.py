@@ -585,6 +585,30 @@ mtftl check /dev/mapper/layer
     assert result.ok, result.output
 
 
+def test_a_suspend_without_flush_fails_no_write_that_may_not_block(lab_run, helpers):
+    """What waits goes back when device-mapper holds it: until then that sends it again, and may say EAGAIN."""
+    result = lab_run(START + """
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 lanes 2 buffer_entries 128)"
+fio --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --ioengine=io_uring --iodepth=64 --numjobs=2 \\
+	--time_based --runtime=60 --name=job --output=fio.log --eta=never &
+job=$!
+for turn in $(seq 100); do
+	usleep $((3000 + turn * 7))
+	dmsetup suspend --nolockfs --noflush t
+	dmsetup resume t
+done
+kill -0 $job
+killall -INT fio
+wait $job || true
+cat fio.log
+fails grep 'err=[^ ]*[1-9]' fio.log
+dmsetup remove t
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=2, append="preempt=full", push=helpers, timeout=200, device=SMALL)
+    assert result.ok, result.output
+
+
 # quiet DRIVE MICROSECONDS: nothing is written to it so long. A flush, which the kernel counts as a write too, may end.
 QUIET = """
 written() { awk '{ print $5 - $16 }' /sys/class/block/$1/stat; }
