@@ -6,7 +6,8 @@ and drive buffer; the same CPUs, the same number of buffer entries, the same wri
 measured too: the same jobs under both on dm-flakey, as it drops all writes.
 
 4 KiB random writes on an empty drive; and on one that has been written in full and then at random, where both collect
-garbage. There the drive's own counters say what is programmed for a block of the user's.
+garbage. There the drive's own counters say what is programmed for a block of the user's. And what the paper of
+`scaling` shows of pblk alone: its rate by write unit and users, and how full its buffer is.
 """
 
 from collections.abc import Mapping
@@ -14,13 +15,17 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from mtlab import counters, figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least, shown, spread
+from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, spread
 from mtlab.options import Options
 
 CPUS, ENTRIES = 8, 1024
-USERS, QUICK_USERS = (1, 2, 4, 8), (1, 8)
+USERS, QUICK_USERS = (1, 2, 4, 8, 16, 32, 64), (1, 8)
+REPEATED, SEEDS = 8, 3          # so many users vary
 SETTINGS = (("tlc", 1), ("tlc", 8), ("dram", 1))        # the device and the write unit
 WINDOW_MS, QUICK_WINDOW_MS = 100, 25
+UNITS, UNITS_MS = (1, 2, 4, 8, 16, 32), 50
+FILLED, FILLED_UNITS, FILLED_USERS, FILLED_MS = "filled", (1, 8), (1, 2, 4, 8), 200
+TICK = 0.01                     # seconds, of what the kernel tells of a thread
 LANES = {"single": 1, "multi": CPUS}
 LABELS = {"multi": f"dm-mtftl, {CPUS} lanes", "single": "dm-mtftl, 1 lane", "pblk": "pblk (Linux 5.10)"}
 KERNELS = {"pblk": "pblk", "single": "6.12", "multi": "6.12"}
@@ -56,12 +61,49 @@ def _options(line: str, profile: str, device: Mapping[str, str], unit: int) -> O
                    device=dict(device) | extra, append=append)
 
 
-def _fresh(line: str, profile: str, unit: int, users: int, window_ms: int) -> Run:
+def _fresh(line: str, profile: str, unit: int, users: int, window_ms: int, seeds: int) -> Run:
     device = DEVICE[profile] | {"flash.size": f"{SIZE}M"} if line == "pblk" else {}
     job = fio.command("fio.json", filename=_disk(line), rw="randwrite", bs="4k", ioengine="psync", norandommap=True,
                       numjobs=users, time_based=True, ramp_time="10ms", runtime=f"{window_ms}ms", size="1G")
     return Run(f"fresh-{profile}-{line}-{unit}-{users}", f"set -e\n{_open(line, unit)}\n{job}",
-               _options(line, profile, device, unit))
+               _options(line, profile, device, unit), seeds=seeds)
+
+
+def _pblk_alone(state: str, profile: str, unit: int, lines: list[str], pull: tuple[str, ...]) -> Run:
+    return Run(f"{state}-{profile}-pblk-{unit}", "\n".join(["set -e", *lines]),
+               _options("pblk", profile, DEVICE[profile] | {"flash.size": f"{SIZE}M"}, unit), pull, seconds=90)
+
+
+def _job(users: int, window_ms: int) -> str:
+    return fio.command(f"{users}.json", filename=_disk("pblk"), rw="randwrite", bs="4k", ioengine="psync",
+                       norandommap=True, numjobs=users, time_based=True, runtime=f"{window_ms}ms", size="1G")
+
+
+def _units(unit: int) -> Run:
+    """pblk is new for each number of users: nothing is collected."""
+    lines = [f"{_open('pblk', unit)}\n{_job(users, UNITS_MS)}\nguest-pblk remove ftl" for users in USERS]
+    return _pblk_alone("units", "dram", unit, lines, ("*.json",))
+
+
+def _filled(unit: int) -> Run:
+    """A look is the writer's ticks, then what pblk says of its buffer; those count between which anything came in."""
+    lines = [_open("pblk", unit), "writer=$(grep -l pblk-writer /proc/[0-9]*/comm)"]
+    for users in FILLED_USERS:
+        lines += [f"{_job(users, FILLED_MS)} &",
+                  'while kill -0 $! 2>/dev/null; do read -r x </sys/block/ftl/pblk/write_buffer',
+                  '    read -r -a y <"${writer%comm}stat"; echo "$EPOCHREALTIME ${y[14]} $x"',
+                  f"done >{users}.looks", "wait"]
+    return _pblk_alone(FILLED, "tlc", unit, lines, ("*.json", "*.looks"))
+
+
+def _buffer(looks: bytes) -> Sample:
+    """Entries in use, the share of looks that found no room for a block, and that of the time that the writer ran."""
+    found = [line.split() for line in looks.decode().splitlines()]
+    moved = [now for before, now in zip(found, found[1:], strict=False) if now[3] != before[3]]
+    room = [int(of[10].split("/")[1]) for of in moved]
+    took = float(moved[-1][0]) - float(moved[0][0])
+    return {"used": sum(ENTRIES - 1 - x for x in room) / len(room), "full": sum(x < 2 for x in room) / len(room),
+            "writer": (int(moved[-1][1]) - int(moved[0][1])) * TICK / took}
 
 
 def _steady(line: str) -> Run:
@@ -104,10 +146,11 @@ done"""
 
 def runs(quick: bool) -> list[Run]:
     users, window_ms = (QUICK_USERS, QUICK_WINDOW_MS) if quick else (USERS, WINDOW_MS)
-    found = [_fresh(line, profile, unit, n, window_ms) for profile, unit in (SETTINGS[:1] if quick else SETTINGS)
-             for line in LABELS for n in users]
+    found = [_fresh(line, profile, unit, n, window_ms, SEEDS if n == REPEATED and not quick else 1)
+             for profile, unit in (SETTINGS[:1] if quick else SETTINGS) for line in LABELS for n in users]
     if not quick:
         found += [_steady(line) for line in STEADY_SIZE]
+        found += [_units(unit) for unit in UNITS] + [_filled(unit) for unit in FILLED_UNITS]
     return found + [_floor(kernel, users, window_ms) for kernel in ("pblk", "6.12")]
 
 
@@ -124,6 +167,10 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
                 users = int(Path(output).stem)
                 of = {"profile": words[0], "line": words[1], "unit": int(words[2]), "users": users,
                       "programmed": _programmed(outputs, users) / (4096 * one["ios"])}
+            elif state in ("units", FILLED):
+                of = {"profile": words[0], "line": words[1], "unit": int(words[2]), "users": int(Path(output).stem)}
+                if state == FILLED:
+                    of |= _buffer(outputs[f"{of['users']}.looks"])
             elif state == "floor":
                 of = {"profile": "none", "line": words[0], "unit": 0, "users": int(Path(output).stem)}
             else:
@@ -138,15 +185,13 @@ def _iops(found: list[Sample], state: str, profile: str, unit: int, line: str) -
 
 
 def _settings(found: list[Sample]) -> list[tuple[str, str, int]]:
-    return sorted({(s["state"], s["profile"], s["unit"]) for s in found if s["state"] != "floor"})
+    return sorted({(s["state"], s["profile"], s["unit"]) for s in found if s["state"] in ("fresh", "steady")})
 
 
 # What was looked into where a prediction is missed.
 _KERNELS = ("Linux 5.10, in its small configuration, takes less for the same job without any FTL (last column), by "
             "more than what is missing here.")
-_WRITER = ("No profile was taken. With 8 users the CPUs are idle for about half of the time under pblk, by the "
-           "guest's own accounts: something serial binds it, but at more than twice what one lane of the target "
-           "reaches. So one lane is a poorer FTL than pblk where users crowd.")
+_WRITER = "A profile is what the rows of pblk alone say: how long its writer runs, and how full its buffer is."
 _FLASH = ("Eight dies bind both. What pblk programs for a block is what its lines cost it: each is a block of every "
           "parallel unit, and pblk begins with at most four of them in a second.")
 
@@ -162,12 +207,33 @@ def checks(found: list[Sample], _quick: bool) -> list[Check]:
         result += [at_least(f"{what}: ours over pblk at {n} user{'s'[:n - 1]}", ours[n] / theirs[n], 1,
                             "a few users must not pay for lanes they do not use", _KERNELS)
                    for n in (1, 2) if n in ours]
-    return result
+    return result + _as_the_paper_says(found)
+
+
+def _as_the_paper_says(found: list[Sample]) -> list[Check]:
+    """Of pblk alone; its figures give directions, no numbers."""
+    rates = {unit: _iops(found, "units", "dram", unit, "pblk") for unit in UNITS}
+    used = {(s["unit"], s["users"]): s for s in found if s["state"] == FILLED}
+    if not used:
+        return []
+    return [
+        at_least("pblk, dram, 8 users: write unit of 32 blocks over one", rates[32][8] / rates[1][8], 1,
+                 "the writer takes more from the buffer at once"),
+        *(at_most(f"pblk, dram, write unit {unit}: 64 users over its best", rates[unit][64] / max(rates[unit].values()),
+                  0.9, "users queue for one lock, and for one writer") for unit in UNITS),
+        at_least("pblk, tlc, write unit 1, 8 users: share of time in which the buffer is full", used[1, 8]["full"], 0.5,
+                 "eight fill it, one empties it"),
+        at_most("pblk, tlc, write unit 8, 1 user: entries in use", used[8, 1]["used"], ENTRIES / 10,
+                "the writer keeps up with one user"),
+        at_least("pblk, tlc, write unit 8: entries in use at 8 users over 1", used[8, 8]["used"] / used[8, 1]["used"],
+                 2, "more users fill it faster"),
+    ]
 
 
 def table(found: list[Sample]) -> list[list[str]]:
     rows = [["state", "device", "unit", "users", *(f"{LABELS[line]}, kIOPS" for line in LABELS), "ours/pblk",
-             "no FTL, 5.10 / 6.12, kIOPS", "p99.9, ours / pblk, us", "programmed for a block, ours / pblk"]]
+             "no FTL, 5.10 / 6.12, kIOPS", "p99.9, ours / pblk, us", "programmed for a block, ours / pblk",
+             "pblk's buffer: entries in use, time full; its writer runs"]]
     at = {(s["state"], s["profile"], s["unit"], s["line"], s["users"]): s for s in found}
     floor = {kernel: _iops(found, "floor", "none", 0, kernel) for kernel in ("pblk", "6.12")}
     for state, profile, unit in _settings(found):
@@ -179,19 +245,34 @@ def table(found: list[Sample]) -> list[list[str]]:
                          f"{ours['iops'] / theirs['iops']:.2f}",
                          " / ".join(f"{floor[kernel][n] / 1000:.0f}" for kernel in floor),
                          f"{ours['p99.9_us']:.0f} / {theirs['p99.9_us']:.0f}",
-                         f"{ours['programmed']:.2f} / {theirs['programmed']:.2f}" if state == "steady" else "-"])
+                         f"{ours['programmed']:.2f} / {theirs['programmed']:.2f}" if state == "steady" else "-",
+                         "-"])
+    for s in found:
+        if s["state"] == FILLED or (s["state"] == "units" and s["users"] in (1, 8, 64)):
+            rows.append([s["state"], s["profile"], str(s["unit"]), str(s["users"]), "-", "-",
+                         shown(s, "iops", scale=1000), "-", "-", f"- / {s['p99.9_us']:.0f}", "-",
+                         f"{s['used']:.0f}, {s['full']:.0%}, {s['writer']:.0%}" if s["state"] == FILLED else "-"])
     return rows
 
 
 def draw(found: list[Sample], path: Path) -> None:
     settings = [x for x in _settings(found) if x[0] == "fresh"]
-    figure, axes = figures.panels(len(settings) + 1)
+    surface = {s["unit"]: _iops(found, "units", "dram", s["unit"], "pblk") for s in found if s["state"] == "units"}
+    figure, axes = figures.panels(len(settings) + 1 + 2 * bool(surface))
     for panel, (state, profile, unit) in zip(axes, settings, strict=False):
         _panel(panel, found, [(label, state, profile, unit, line) for line, label in LABELS.items()],
                f"{profile}, write unit {unit}")
-    _panel(axes[-1], found, [(f"no FTL, {label}", "floor", "none", 0, line)
+    _panel(axes[len(settings)], found, [(f"no FTL, {label}", "floor", "none", 0, line)
                              for line, label in (("6.12", "Linux 6.12"), ("pblk", "Linux 5.10"))],
            "what the kernels differ by")
+    if surface:
+        figures.heat(axes[-2], USERS, UNITS, [[surface[unit][n] / 1000 for n in USERS] for unit in UNITS],
+                     x="users", y="write unit (blocks)", value="kIOPS", title="pblk alone, dram")
+        figures.lines(axes[-1], [
+            figures.Line(f"write unit {unit}", FILLED_USERS,
+                         [s["used"] for s in found if s["state"] == FILLED and s["unit"] == unit])
+            for unit in FILLED_UNITS], x="users", y=f"entries in use, of {ENTRIES}", title="pblk's buffer, tlc",
+            log2_x=True, ticks=FILLED_USERS)
     figures.save(figure, path)
 
 
@@ -213,4 +294,5 @@ EXPERIMENT = Experiment(
     runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("state", "profile", "unit", "line", "users"),
     caption=f"4 KiB random writes at queue depth 1 on {CPUS} modelled CPUs; {ENTRIES} buffer entries and the same "
             "write unit for all. pblk: Open-Channel drive, Linux 5.10; dm-mtftl: zoned drive, Linux 6.12; the same "
-            "dies, channels and times. Fresh drives, where nothing is collected; in the table also steady ones.")
+            "dies, channels and times. Fresh drives, where nothing is collected; in the table also steady ones, and "
+            "pblk alone by write unit and users, and how full its buffer is.")

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """pblk, as Linux 5.10 has it, on our Open-Channel drive. Skipped where `--kernel pblk` was never built."""
 
+import json
 import re
+from pathlib import Path
 
 import pytest
-from mtlab import sourcekernel
+from mtlab import guest, sourcekernel
 from mtlab.results import Result
 from mtlab.testing import LabRun
 
@@ -41,3 +43,42 @@ def test_users_and_restart(lab_run: LabRun) -> None:
         fio{check}
         mount /dev/disk /mnt; md5sum -cs sums; umount /mnt; e2fsck -fn /dev/disk""")
     assert re.search(r"^5$", result.output, re.M)
+
+
+# pblk's options after "new" and "create": eight dies, as much spare as the target's default.
+PBLK = {"flash.personality": "ocssd", "zoned": "off", "ms": "16", "flash.size": "480M", "nvme0.vendor-id": "0x1d1d",
+        "nvme0.device-id": "0x1f1f", "flash.ws_opt": "8"}
+ZONED = {"flash.size": "640M", "zoned.zone_size": "16M", "zoned.zone_capacity": "12M"}
+FLASH = {"flash.channels": "4", "flash.dies": "2", "flash.block_pages": "24"}
+CREATE = "guest-pblk create nvme0n1 disk 0 7 25"
+OPEN = "mtftl open /dev/nvme0n1 disk lanes=8 buffer_entries=1024 write_unit=8"
+CUTS = {
+    "pblk": ("pblk", PBLK, CREATE.replace("create", "new"), CREATE, "/dev/disk"),
+    "pblk, no buffer in the drive": ("pblk", PBLK | {"flash.buffer": "0"}, CREATE.replace("create", "new"), CREATE,
+                                     "/dev/disk"),
+    "dm-mtftl": ("6.12", ZONED, f"mtftl format --force --op 25% /dev/nvme0n1; {OPEN}", OPEN, "/dev/mapper/disk"),
+}
+
+
+@pytest.mark.parametrize("case", CUTS)
+def test_power_cut(lab_run: LabRun, tmp_path: Path, case: str) -> None:
+    """Eight threads write and flush until the power goes. pblk sends the drive no flush: what lay there is lost."""
+    kernel, drive, new, again, disk = CUTS[case]
+    options = {"kernel": kernel, "clock": "virtual", "cpus": 8, "profile": "tlc", "device": drive | FLASH,
+               "media": tmp_path / "media", "timeout": 300,
+               "append": f"{sourcekernel.BOOT} pblk.write_buffer_size=1024"}
+    loss = guest.program("guest-loss")
+    # pblk survives no failing writes: it is never told how those ended that the cut met.
+    cut = lab_run(f"""{new}
+        flash() {{ nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1 --cdw10=$1 --cdw11=$2; }}
+        ./guest-loss fill {disk} state 32768
+        ./guest-loss write {disk} state 8 &
+        usleep 300000; flash 0x18 1000000; flash 1 0; cp state kept""", push=[loss], pull=["kept"], **options)
+    assert cut.status == 0, cut.output
+    (tmp_path / "kept").write_bytes(cut.files["kept"])
+    mounted = lab_run(f"{again} >&2 && ./guest-loss judge {disk} kept; dmesg | grep 'pblk disk' >&2",
+                      push=[loss, tmp_path / "kept"], **options)
+    found = json.loads(re.findall(r"^{.*}$", mounted.output, re.M)[0])
+    assert found["written"] > 10000 and found["foreign"] == found["unreadable"] == 0, mounted.output
+    assert (found["flushed_lost"] > 0) == (case == "pblk"), mounted.output
+    assert ("could not recover L2P" in mounted.output) == (case == "pblk"), mounted.output
