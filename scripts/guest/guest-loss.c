@@ -159,8 +159,8 @@ static void judge(void)
 
 int main(int argc, char **argv)
 {
-	if (argc < 4) {
-		fprintf(stderr, "usage: guest-loss fill|write|judge DEVICE STATE [BLOCKS|THREADS]\n");
+	if (argc != (argc > 1 && !strcmp(argv[1], "judge") ? 4 : 5)) {
+		fprintf(stderr, "usage: guest-loss fill DEVICE STATE BLOCKS | write DEVICE STATE THREADS | judge DEVICE STATE\n");
 		return 2;
 	}
 	device = open(argv[2], O_RDWR | O_DIRECT);

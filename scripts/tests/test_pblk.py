@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 from mtlab import guest, sourcekernel
+from mtlab.base import ROOT
 from mtlab.results import Result
 from mtlab.testing import LabRun
 
 pytestmark = pytest.mark.skipif(not sourcekernel.built("pblk"), reason="scripts/lab run --kernel pblk builds it first")
 
+OPEN_CHANNEL = {"nvme0.vendor-id": "0x1d1d", "nvme0.device-id": "0x1f1f", "zoned": "off", "flash.personality": "ocssd",
+                "ms": "16"}
 # Four dies, chunks of 1.5 MiB, 40 lines.
-DRIVE = {"nvme0.vendor-id": "0x1d1d", "nvme0.device-id": "0x1f1f", "zoned": "off", "flash.personality": "ocssd",
-         "ms": "16", "flash.channels": "2", "flash.dies": "2", "flash.block_pages": "24", "flash.size": "240M"}
+DRIVE = OPEN_CHANNEL | {"flash.channels": "2", "flash.dies": "2", "flash.block_pages": "24", "flash.size": "240M"}
 NEW = "set -e; guest-pblk new nvme0n1 disk 0 3 25; size=$(($(cat /sys/block/disk/size) * 512))\n"
 AGAIN = "guest-pblk remove disk; guest-pblk create nvme0n1 disk 0 3 25\n"
 
@@ -46,10 +48,10 @@ def test_users_and_restart(lab_run: LabRun) -> None:
 
 
 # Eight dies, a quarter to spare. pblk's drive has no buffer.
-PBLK = {"flash.personality": "ocssd", "zoned": "off", "ms": "16", "flash.size": "480M", "nvme0.vendor-id": "0x1d1d",
-        "nvme0.device-id": "0x1f1f", "flash.ws_opt": "8", "flash.buffer": "0"}
+PBLK = OPEN_CHANNEL | {"flash.size": "480M", "flash.ws_opt": "8", "flash.buffer": "0"}
 ZONED = {"flash.size": "640M", "zoned.zone_size": "16M", "zoned.zone_capacity": "12M"}
 FLASH = {"flash.channels": "4", "flash.dies": "2", "flash.block_pages": "24"}
+HELPERS = ROOT / "target/tests/guest.sh"
 CREATE = "guest-pblk create nvme0n1 disk 0 7 25"
 OPEN = "mtftl open /dev/nvme0n1 disk lanes=8 buffer_entries=1024 write_unit=8"
 CUTS = {
@@ -70,11 +72,10 @@ def test_power_cut(lab_run: LabRun, tmp_path: Path, case: str) -> None:
                "append": f"{sourcekernel.BOOT} pblk.write_buffer_size=1024"}
     loss = guest.program("guest-loss")
     # pblk survives no failing writes: it is never told how those ended that the cut met.
-    cut = lab_run(f"""{new}
-        flash() {{ nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1 --cdw10=$1 --cdw11=$2; }}
+    cut = lab_run(f"""{new}; . ./guest.sh
         ./guest-loss fill {disk} state 32768
         ./guest-loss write {disk} state 8 &
-        usleep 300000; flash 0x18 1000000; flash 1 0; cp state kept""", push=[loss], pull=["kept"], **options)
+        usleep 300000; flash 0x18 1000000; flash 1 0; cp state kept""", push=[loss, HELPERS], pull=["kept"], **options)
     assert cut.status == 0, cut.output
     (tmp_path / "kept").write_bytes(cut.files["kept"])
     mounted = lab_run(f"{again} >&2 && ./guest-loss judge {disk} kept; dmesg | grep 'pblk disk' >&2",
