@@ -158,8 +158,8 @@ def test_a_state_that_does_not_load_is_thrown_away(lab_run: LabRun, place: Path,
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_making_leaves_nothing(number: int, tmp_path: Path) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)    # not ignored, as below a job in the background
-    program = ("import sys; from pathlib import Path; from mtlab import cli, states\n"
-               f"states.FOLDER = Path(r'{tmp_path}/boot'); sys.exit(cli.main())")
+    program = ("import sys; from pathlib import Path; from mtlab import base, cli, states\n"
+               f"base.BUILD = Path(r'{tmp_path}'); states.FOLDER = base.BUILD / 'boot'; sys.exit(cli.main())")
     command = [sys.executable, "-Bc", program, "run", "--clock", "virtual", "--no-module", "--profile", "none", "true"]
     with subprocess.Popen(command, cwd=ROOT / "scripts") as lab:
         while not list(tmp_path.glob("boot/*.part/ram")) and lab.poll() is None:
@@ -169,7 +169,7 @@ def test_an_interrupted_making_leaves_nothing(number: int, tmp_path: Path) -> No
         assert lab.wait(timeout=20) == 130
     assert not list((tmp_path / "boot").iterdir())
     assert subprocess.run(["pgrep", "-f", f"mem-path={tmp_path}"], capture_output=True).returncode == 1
-    with open(BUILD / f"locks/boot-state-{key}", "w") as f:
+    with open(tmp_path / f"locks/boot-state-{key}", "r+") as f:
         fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
