@@ -119,8 +119,19 @@ def _spreads(results: Path) -> str:
     return "\n".join([*head, *rows, ""]) if rows else ""
 
 
+def _width(results: Path) -> str:
+    """The same with caches, where what CPUs share costs time: from the results of width, if there are any."""
+    iops = {(s["line"], s["cpus"]): s["iops"] for s in _samples(results, "width") if s["clock"] == "caches"}
+    if not iops:
+        return ""
+    multi, single, few = iops["multi", 32], iops["single", 32], iops["multi", 8]
+    return ("With the caches of a server modelled, where a line that moves between cores costs its time:\n"
+            f"32 users on 32 cores write **{multi / 1000:.0f}k** a second, **{multi / single:.1f}x** one buffer and "
+            f"one writer,\nand **{100 * multi / (4 * few):.0f}%** of four times what 8 write on 8 cores.\n")
+
+
 def headline(results: Path) -> str:
-    """The README's three numbers, from the results of scaling, and the spreads; nothing while there are none."""
+    """The README's numbers, from the results of scaling and width, and the spreads; nothing while there are none."""
     samples = _samples(results, "scaling")
     if not samples:
         return ""
@@ -129,7 +140,7 @@ def headline(results: Path) -> str:
     return (f"Eight users on eight cores, 4 KiB random writes on a fresh TLC drive: **{multi / 1000:.0f}k** a second,\n"
             f"**{multi / single:.1f}x** what one buffer and one writer reach, and **{100 * multi / raw:.0f}%** of what "
             "the raw zoned drive takes\nfrom eight sequential writers; an instruction is a nanosecond there, and what "
-            "cores share is free.\n" + _spreads(results))
+            "cores share is free.\n" + _width(results) + _spreads(results))
 
 
 def update_readme(text: str, results: Path) -> str:
