@@ -23,7 +23,8 @@ LINES = {"multi": "a lane a CPU", "unit1": "a lane a CPU, write unit 1", "single
          "single1": "one lane, write unit 1", "read": "reads"}
 SINGLE = ("single", "single1")
 ENTRIES = 128               # a CPU
-DEVICE = {"flash.size": "5G", "zoned.zone_size": "2M", "zoned.zone_capacity": "2M", "zoned.max_open": "0", "zoned.max_active": "0"}
+DEVICE = {"flash.size": "5G", "zoned.zone_size": "2M", "zoned.zone_capacity": "2M", "zoned.max_open": "0",
+          "zoned.max_active": "0"}
 
 
 def _line(line: str, cpus: int) -> str:
@@ -86,7 +87,8 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
 
 def table(found: list[Sample]) -> list[list[str]]:
     at = {(s["clock"], s["line"], s["cpus"]): s for s in found}
-    rows = [["clock", "CPUs and users", *(f"{label}, k/s" for label in LINES.values()), "multi/single", "unit 1: multi/single"]]
+    rows = [["clock", "CPUs and users", *(f"{label}, k/s" for label in LINES.values()), "multi/single",
+             "unit 1: multi/single"]]
     for clock in CLOCKS:
         multi, unit1, single, single1, _ = (_iops(found, clock, line) for line in LINES)
         rows += [[clock, str(cpus), *(shown(at[clock, line, cpus], "iops", scale=1000) for line in LINES),
