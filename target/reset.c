@@ -172,12 +172,8 @@ void mtftl_resets_kick(struct mtftl_resets *resets)
 
 void mtftl_resets_settle(struct mtftl_resets *resets)
 {
-	u32 i;
-
 	flush_workqueue(resets->settle_wq);
-	/* In this order: the first one calls the others. */
-	for (i = 0; i < ERASERS; i++)
-		flush_work(&resets->erasers[i].work);
+	flush_workqueue(resets->erase_wq);
 }
 
 bool mtftl_resets_failed(const struct mtftl_resets *resets)
