@@ -287,6 +287,17 @@ def test_reset(program, tmp_path):
     assert first < second
 
 
+def test_the_end_stops_time(program, tmp_path):
+    """A guest that asks for its end gets no further than that round, however late the host gets to it."""
+    image = program("end")
+    texts = []
+    for load in (contextlib.nullcontext(), busy_host()):
+        with load:
+            texts.append(run(image, LOCKSTEP.format(1000), 8, tmp_path / "out"))
+    assert texts[0] == texts[1]
+    assert texts[0].startswith("before 0\n") and len(texts[0]) < 100
+
+
 def test_same_bytes_in_every_run(program, tmp_path):
     """Whatever else the host does, and however often the machine is stopped and asked questions."""
     image = program("mix")
