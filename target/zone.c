@@ -97,15 +97,21 @@ u32 mtftl_zones_promised(const struct mtftl *ftl)
 	return min(buffered > room ? DIV_ROUND_UP(buffered - room, usable) : 0, config->kept - 1);
 }
 
+/* Empty ones that need not be left to GC and to flushes. */
+u32 mtftl_zones_for_users(const struct mtftl *ftl)
+{
+	u32 empty = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY);
+	u32 fixed = ftl->config.reserve - (ftl->config.kept - 1);
+
+	return empty > fixed ? empty - fixed : 0;
+}
+
 /* After each change of how many zones are empty, and of what users have open while these are few. */
 void mtftl_zones_update_gate(struct mtftl *ftl)
 {
-	u32 fixed = ftl->config.reserve - (ftl->config.kept - 1);
-
 	lockdep_assert_held(&ftl->zones->lock);
 	mtftl_space_set_gate(ftl, !ftl->zones->no_victim &&
-			     mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <=
-			     fixed + mtftl_zones_promised(ftl));
+			     mtftl_zones_for_users(ftl) <= mtftl_zones_promised(ftl));
 }
 
 /*

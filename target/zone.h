@@ -85,7 +85,6 @@ static inline u32 mtftl_zone_start(const struct mtftl_zone *zone)
 
 int mtftl_zones_alloc(struct mtftl *ftl);
 void mtftl_zones_free(struct mtftl *ftl);
-
 static inline u32 mtftl_zones_count(const struct mtftl *ftl, enum mtftl_zone_state state)
 {
 	return READ_ONCE(ftl->zones->count[state]);
@@ -97,6 +96,7 @@ struct mtftl_zone *mtftl_zones_least_worn(struct mtftl *ftl);
 void mtftl_zones_update_gate(struct mtftl *ftl);
 /* By themselves, the rest. */
 u32 mtftl_zones_promised(const struct mtftl *ftl);
+u32 mtftl_zones_for_users(const struct mtftl *ftl);
 void mtftl_zones_set_no_victim(struct mtftl *ftl, bool none);
 bool mtftl_zones_are_out(struct mtftl *ftl);
 

@@ -79,7 +79,7 @@ def test_words_are_checked():
 
 @pytest.mark.parametrize(("load", "fio", "within"), [
     ("uniform", "", 0.03),
-    ("fio-zipf:1.2/4", "--random_distribution=zipf:1.2", 0.1),
+    ("fio-zipf:1.2/4", "--random_distribution=zipf:1.2", 0.05),
 ])
 def test_kernel_agrees(lab_run, load, fio, within):
     """What the target writes to flash for each stored block, in a guest."""
