@@ -3,7 +3,10 @@
  * Resets of collected zones: see reset.h.
  *
  * Valid counts fall when newer data is buffered, not when it is durable, so a zone is reset only
- * after a flush of everything, and after the last reader has gone.
+ * after a flush of everything, and after the last reader has gone: then it is settled. Zones settle
+ * together, while erasers are at work on those that did before; each works on a zone at a time, and
+ * gives it away as soon as it is erased. A flush may wait for such a zone, so settling and erasing
+ * have queues of their own.
  */
 #include "reset.h"
 
@@ -13,26 +16,27 @@
 #include "checkpoint.h"
 #include "device.h"
 #include "flush.h"
-#include "inflight.h"
 #include "log.h"
 #include "pause.h"
 #include "seq.h"
 #include "space.h"
 #include "zone.h"
 
-#define AT_ONCE		8u	/* where zones are short; else one by one */
+#define ERASERS		2u	/* where zones are short: no die waits for its next erase */
 
-struct reset {
-	struct bio bio;
-	struct mtftl_zone *zone;
+struct eraser {
+	struct work_struct work;
+	struct mtftl_resets *resets;
+	bool helps;		/* only where zones are short */
 };
 
 struct mtftl_resets {
 	struct mtftl *ftl;
-	struct workqueue_struct *wq;
-	struct work_struct work;
-	struct reset *all;		/* AT_ONCE; the work's, like inflight */
-	struct mtftl_inflight inflight;
+	struct workqueue_struct *settle_wq;
+	struct workqueue_struct *erase_wq;
+	struct work_struct settle_work;
+	struct eraser erasers[ERASERS];
+	struct list_head settled;	/* zones->lock */
 	bool failed;
 	bool hurry;
 };
@@ -43,62 +47,97 @@ static bool may_go_on(struct mtftl_resets *resets)
 	       !READ_ONCE(resets->hurry);
 }
 
-static bool in_a_hurry(struct mtftl *ftl, void *private)
+/* A hurried flush empties buffers that would have absorbed more: not before users have to wait. */
+static bool flush_hurries(struct mtftl *ftl, void *private)
 {
-	return mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.reserve + 1 ||
-	       !may_go_on(private);
+	return mtftl_space_is_gated(ftl) || !may_go_on(private);
 }
 
-static void reset_endio(struct bio *bio)
-{
-	struct mtftl_inflight *inflight = bio->bi_private;
-
-	mtftl_inflight_put(inflight);
-}
-
-/*
- * As many zones of the list as go at once. Each erase keeps a die from everything else for
- * milliseconds: what users want comes between two of them, unless they have to wait anyway.
- */
-static void reset_zones(struct mtftl_resets *resets, struct list_head *zones)
+static bool zones_are_short(struct mtftl_resets *resets)
 {
 	struct mtftl *ftl = resets->ftl;
-	u32 at_once = in_a_hurry(ftl, resets) ? AT_ONCE : 1;
-	struct mtftl_zone *zone;
-	u32 n = 0, i;
-	bool ok;
 
-	mtftl_inflight_begin(&resets->inflight);
-	list_for_each_entry(zone, zones, list) {
-		struct reset *reset = &resets->all[n++];
-		struct bio *bio = &reset->bio;
-
-		reset->zone = zone;
-		bio_init(bio, ftl->device->bdev, NULL, 0, REQ_OP_ZONE_RESET | REQ_SYNC);
-		bio->bi_iter.bi_sector = mtftl_page_sector(mtftl_zone_start(zone));
-		bio->bi_private = &resets->inflight;
-		bio->bi_end_io = reset_endio;
-		if (!mtftl_zone_is_worn_out(zone)) {
-			mtftl_inflight_get(&resets->inflight);
-			submit_bio(bio);
-		}
-		if (n == at_once)
-			break;
-	}
-	mtftl_inflight_wait(&resets->inflight);
-	for (i = 0; i < n; i++) {
-		struct reset *reset = &resets->all[i];
-
-		ok = !mtftl_zone_is_worn_out(reset->zone) && !reset->bio.bi_status;
-		reset->zone->not_before = ok ? 0 : (jiffies + MTFTL_GIVEN_UP) | 1;
-		mtftl_zone_reset_done(reset->zone, ok);
-		bio_uninit(&reset->bio);
-	}
+	return mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.reserve + 1 ||
+	       !may_go_on(resets);
 }
 
-static void reset_work(struct work_struct *work)
+static void give_up(struct mtftl_resets *resets, struct list_head *list)
 {
-	struct mtftl_resets *resets = container_of(work, struct mtftl_resets, work);
+	struct mtftl *ftl = resets->ftl;
+
+	spin_lock(&ftl->zones->lock);
+	list_splice(list, &ftl->zones->list[MTFTL_ZONE_RESETTING]);
+	spin_unlock(&ftl->zones->lock);
+	WRITE_ONCE(resets->failed, true);
+	mtftl_space_kick_gc(ftl);
+	wake_up_all(&ftl->space->wait);
+}
+
+/* Erasing */
+
+static void kick_erasers(struct mtftl_resets *resets)
+{
+	u32 i;
+
+	for (i = 0; i < ERASERS; i++)
+		queue_work(resets->erase_wq, &resets->erasers[i].work);
+}
+
+/* Onto @taken; false: there is none for this eraser. */
+static bool take_settled(struct eraser *eraser, struct list_head *taken)
+{
+	struct mtftl_resets *resets = eraser->resets;
+	struct mtftl_zones *zones = resets->ftl->zones;
+
+	/* Each erase keeps dies from everything else for milliseconds: users come in between. */
+	if (eraser->helps && !zones_are_short(resets))
+		return false;
+	spin_lock(&zones->lock);
+	if (!list_empty(&resets->settled)) {
+		list_move(resets->settled.next, taken);
+		/* Those that came meanwhile settle while this one is erased. */
+	}
+	spin_unlock(&zones->lock);
+	return !list_empty(taken);
+}
+
+static void erase_work(struct work_struct *work)
+{
+	struct eraser *eraser = container_of(work, struct eraser, work);
+	unsigned int flags = memalloc_noio_save();
+	struct mtftl_resets *resets = eraser->resets;
+	struct mtftl *ftl = resets->ftl;
+	struct mtftl_zone *zone;
+	LIST_HEAD(taken);
+	bool ok;
+
+	while (take_settled(eraser, &taken)) {
+		/* Zones may have become short meanwhile. */
+		if (!eraser->helps)
+			queue_work(resets->erase_wq, &resets->erasers[1].work);
+		if (!mtftl_send_begin(ftl)) {
+			spin_lock(&ftl->zones->lock);
+			list_splice_init(&resets->settled, &taken);
+			spin_unlock(&ftl->zones->lock);
+			give_up(resets, &taken);
+			break;
+		}
+		zone = list_first_entry(&taken, struct mtftl_zone, list);
+		ok = !mtftl_zone_is_worn_out(zone) &&
+		     !mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_RESET);
+		zone->not_before = ok ? 0 : (jiffies + MTFTL_GIVEN_UP) | 1;
+		mtftl_zone_reset_done(zone, ok);
+		mtftl_send_end(ftl);
+		mtftl_space_kick_gc(ftl);
+	}
+	memalloc_noio_restore(flags);
+}
+
+/* Settling */
+
+static void settle_work(struct work_struct *work)
+{
+	struct mtftl_resets *resets = container_of(work, struct mtftl_resets, settle_work);
 	unsigned int flags = memalloc_noio_save();
 	struct mtftl *ftl = resets->ftl;
 	struct mtftl_zones *zones = ftl->zones;
@@ -106,7 +145,7 @@ static void reset_work(struct work_struct *work)
 	u64 ranges_seq = 0;
 	LIST_HEAD(list);
 
-	/* Those whose count was 0 before the flush begins. */
+	/* Those whose count was 0 before the flush begins. Who erases the last one calls again. */
 	spin_lock(&zones->lock);
 	list_splice_init(&zones->list[MTFTL_ZONE_RESETTING], &list);
 	list_for_each_entry(zone, &list, list)
@@ -125,36 +164,36 @@ static void reset_work(struct work_struct *work)
 	if (ranges_seq > mtftl_seq_ckpt(ftl) && mtftl_checkpoint(ftl, false))
 		goto put_back;
 	/* What replaced the pages in these zones must be durable first. */
-	if (mtftl_flush_calmly(ftl, in_a_hurry, resets))
+	if (mtftl_flush_calmly(ftl, flush_hurries, resets))
 		goto put_back;
 	mtftl_wait_readers(ftl);
-	while (!list_empty(&list)) {
-		if (!mtftl_send_begin(ftl))
-			goto put_back;
-		reset_zones(resets, &list);
-		mtftl_send_end(ftl);
-	}
-	mtftl_space_kick_gc(ftl);
+	spin_lock(&zones->lock);
+	list_splice_tail(&list, &resets->settled);
+	spin_unlock(&zones->lock);
+	kick_erasers(resets);
 	goto out;
 put_back:
-	spin_lock(&zones->lock);
-	list_splice(&list, &zones->list[MTFTL_ZONE_RESETTING]);
-	spin_unlock(&zones->lock);
-	WRITE_ONCE(resets->failed, true);
-	mtftl_space_kick_gc(ftl);
-	wake_up_all(&ftl->space->wait);
+	give_up(resets, &list);
 out:
 	memalloc_noio_restore(flags);
 }
 
 void mtftl_resets_kick(struct mtftl_resets *resets)
 {
-	queue_work(resets->wq, &resets->work);
+	queue_work(resets->settle_wq, &resets->settle_work);
 }
 
 void mtftl_resets_settle(struct mtftl_resets *resets)
 {
-	flush_workqueue(resets->wq);
+	u32 round, i;
+
+	/* Once more for those that came while others were erased. */
+	for (round = 0; round < 2; round++) {
+		flush_workqueue(resets->settle_wq);
+		/* In this order: the first one calls the others. */
+		for (i = 0; i < ERASERS; i++)
+			flush_work(&resets->erasers[i].work);
+	}
 }
 
 bool mtftl_resets_failed(const struct mtftl_resets *resets)
@@ -177,16 +216,23 @@ void mtftl_resets_hurry(struct mtftl_resets *resets, bool hurry)
 struct mtftl_resets *mtftl_resets_alloc(struct mtftl *ftl)
 {
 	struct mtftl_resets *resets = kzalloc(sizeof(*resets), GFP_KERNEL);
+	u32 i;
 
 	if (!resets)
 		return NULL;
 	resets->ftl = ftl;
-	init_completion(&resets->inflight.done);
-	INIT_WORK(&resets->work, reset_work);
-	resets->all = kcalloc(AT_ONCE, sizeof(*resets->all), GFP_KERNEL);
-	resets->wq = alloc_ordered_workqueue("mtftl-reset-%s", WQ_MEM_RECLAIM,
-					     ftl->device->dm->name);
-	if (resets->all && resets->wq)
+	INIT_LIST_HEAD(&resets->settled);
+	INIT_WORK(&resets->settle_work, settle_work);
+	for (i = 0; i < ERASERS; i++) {
+		INIT_WORK(&resets->erasers[i].work, erase_work);
+		resets->erasers[i].resets = resets;
+		resets->erasers[i].helps = i;
+	}
+	resets->settle_wq = alloc_ordered_workqueue("mtftl-reset-%s", WQ_MEM_RECLAIM,
+						    ftl->device->dm->name);
+	resets->erase_wq = alloc_workqueue("mtftl-erase-%s", WQ_MEM_RECLAIM | WQ_UNBOUND, ERASERS,
+					   ftl->device->dm->name);
+	if (resets->settle_wq && resets->erase_wq)
 		return resets;
 	mtftl_resets_free(resets);
 	return NULL;
@@ -196,8 +242,9 @@ void mtftl_resets_free(struct mtftl_resets *resets)
 {
 	if (!resets)
 		return;
-	if (resets->wq)
-		destroy_workqueue(resets->wq);
-	kfree(resets->all);
+	if (resets->settle_wq)
+		destroy_workqueue(resets->settle_wq);
+	if (resets->erase_wq)
+		destroy_workqueue(resets->erase_wq);
 	kfree(resets);
 }

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The target on devices that break their word: zones that shrink, reads that lie, errors that pass."""
 
+from itertools import pairwise
+
 import pytest
 from mtlab import sourcekernel
 from test_target import FLAKY, QUICK, SMALL, START, WAIT
@@ -667,6 +669,30 @@ dmsetup remove t
 mtftl check /dev/nvme0n1
 """, clock="virtual", profile="tlc", cpus=2, push=helpers, timeout=200, device=SMALL | {"flash.erase_ns": "40000000"})
     assert result.ok, result.output
+
+
+def test_each_zone_is_free_as_soon_as_it_is_erased(lab_run, helpers):
+    """Zones lie on all dies, so they are erased one after the other: none waits for those behind it."""
+    result = lab_run(START + """
+mtftl format --op 25% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 lanes 4)"
+fio --name=fill --filename=/dev/mapper/t --direct=1 --rw=write --bs=128k --ioengine=libaio --iodepth=8 \\
+	--output=fio.log --eta=never
+echo 1 > /sys/kernel/tracing/events/mtftl/mtftl_zone_state/enable
+fio --name=age --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --ioengine=libaio --iodepth=8 --numjobs=4 \\
+	--norandommap --io_size=100M --output=fio.log --eta=never
+sed -n 's/.* \\([0-9.]*\\): mtftl_zone_state: .*resetting -> empty.*/\\1/p' /sys/kernel/tracing/trace > erased
+cat erased
+dmsetup remove t
+""", clock="virtual", profile="tlc", cpus=4, push=helpers, timeout=200,
+                     device={"flash.size": "512M", "zoned.zone_size": "8M", "zoned.zone_capacity": "6M",
+                             "flash.block_pages": "96"})
+    assert result.ok, result.output
+    erased = [float(line) for line in result.output.split()]
+    assert len(erased) >= 50
+    # An erase takes 3.5 ms, and dies do not begin with it at the same moment.
+    apart = [later - earlier for earlier, later in pairwise(erased)]
+    assert sum(time < 0.001 for time in apart) <= len(apart) / 20
 
 
 def test_discards_cost_no_checkpoint_for_each_victim(lab_run, helpers):
