@@ -422,10 +422,9 @@ int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
 			ckpts->set[1][other++] = i;
 	}
 	spin_unlock(&zones->lock);
-	if (first < ckpts->set_zones || other < ckpts->set_zones) {
-		mtftl_err(ftl, "no zones left for a checkpoint, expected 2 * %u", ckpts->set_zones);
-		return -ENOSPC;
-	}
+	/* What was acknowledged can be read all the same. */
+	if (first < ckpts->set_zones || other < ckpts->set_zones)
+		mtftl_set_read_only(ftl, "no zones are left for a checkpoint");
 	return 0;
 }
 

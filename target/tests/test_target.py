@@ -465,6 +465,25 @@ dmsetup remove t
     assert result.ok, result.output
 
 
+def test_without_zones_for_a_checkpoint_data_can_be_read(lab_run, helpers):
+    """The checkpoints' zones and all empty ones turn read-only, and the device was not stopped: it mounts, read-only."""
+    result = lab_run(FRESH + """
+dmsetup create t --table "$(table /dev/nullb0)"
+verify /dev/mapper/t --size=32M --do_verify=1 --end_fsync=1
+zones /dev/nullb0 | while read -r start written condition; do
+	[ "$start" -lt 16384 ] || [ "$start" -ge 32768 -a "$condition" != 1 ] ||
+		echo "$start" > /sys/kernel/config/nullb/nullb0/zone_readonly
+done
+dmsetup remove t
+dmsetup create t --table "$(table /dev/nullb0)"
+dmesg | grep 'read-only: no zones are left for a checkpoint'
+verify /dev/mapper/t --size=32M --verify_only=1
+fails dd if=/dev/zero of=/dev/mapper/t bs=4k count=1 oflag=direct status=none
+dmsetup remove t
+""", **QUICK, push=helpers)
+    assert result.ok, result.output
+
+
 def test_a_worn_out_device_turns_read_only(lab_run, helpers):
     """Zone after zone fails until none of the others is worth collecting: writes end with errors, not never."""
     result = lab_run(START + WAIT + """
