@@ -16,7 +16,7 @@ MODEL = HERE.parent / "accel/tcg"
 L2, L3, DRAM, STREAM, CLEAN, MODIFIED, LOCKED = 4, 21, 85, 5, 43, 51, 5
 TIME = 200000
 PERIOD = 2000
-ATOMIC, STORE, SWAP, FLAG, READ, TICKET, QUEUE = range(7)
+ATOMIC, STORE, SWAP, FLAG, READ, TICKET, QUEUE, RWSEM = range(8)
 NEAR = pytest.approx
 
 
@@ -122,6 +122,14 @@ def test_locks_change_hands(guest, what, takes, cpus, quantum):
     """From owner to owner: his store's way and the next one's load's; who is not the first to look has it from L3."""
     time = 1000000
     assert time / shared(guest, cpus, what, quantum=quantum, TIME=time) == NEAR(takes, rel=0.1)
+
+
+@pytest.mark.parametrize("quantum", [10, 1000])
+@pytest.mark.parametrize("cpus", [2, 8, 64])
+def test_readers_of_one_lock_wait_for_each_other(guest, cpus, quantum):
+    """Nobody writes, and still its count changes hands twice for each who reads."""
+    time = 1000000
+    assert time / shared(guest, cpus, RWSEM, quantum=quantum, TIME=time) == NEAR(2 * MODIFIED, rel=0.1)
 
 
 def test_same_bytes_in_every_run(guest):

@@ -12,6 +12,7 @@
 #define READ 4		/* loads; the first CPU stores, every PERIOD ns */
 #define TICKET 5	/* takes a ticket lock, gives it back */
 #define QUEUE 6		/* the same with a lock of which each waits on its own line */
+#define RWSEM 7		/* takes a lock for reading, as Linux' rwsem counts, gives it back */
 
 #ifndef WHAT
 #define WHAT ATOMIC
@@ -25,6 +26,7 @@
 #ifndef PERIOD
 #define PERIOD 2000
 #endif
+#define READER 256	/* a reader in the lock's count; below it: who writes, who waits */
 #define TURNS 8		/* between two looks at the clock, each a block of code of its own */
 
 struct node {
@@ -37,6 +39,7 @@ static struct node nodes[MAX_CPUS];
 static struct { struct node *tail; } __attribute__((aligned(64))) queue;
 static struct { uint32_t next; } __attribute__((aligned(64))) tickets;
 static struct { uint32_t now; } __attribute__((aligned(64))) serving;
+static struct { uint32_t count; } __attribute__((aligned(64))) rwsem;
 static struct counter { uint32_t count; } __attribute__((aligned(64))) done[MAX_CPUS];
 
 static inline void pause(void)
@@ -100,6 +103,18 @@ static void queue_turns(struct node *me)
 	}
 }
 
+static void rwsem_turns(void)
+{
+	for (int i = 0; i < TURNS; i++) {
+		while (__atomic_add_fetch(&rwsem.count, READER, __ATOMIC_ACQUIRE) % READER) {
+			__atomic_sub_fetch(&rwsem.count, READER, __ATOMIC_RELAXED);
+			pause();
+		}
+		asm volatile("movl %0, %%eax" : : "m"(words[0]) : "eax");
+		__atomic_sub_fetch(&rwsem.count, READER, __ATOMIC_RELEASE);
+	}
+}
+
 static void turns(int id)
 {
 	uint32_t *word = words + (STEP ? STEP * id : id % 16);
@@ -126,6 +141,9 @@ static void turns(int id)
 		break;
 	case QUEUE:
 		queue_turns(nodes + id);
+		break;
+	case RWSEM:
+		rwsem_turns();
 		break;
 	}
 }
