@@ -39,6 +39,7 @@ struct mtftl_config {
 	u32 reserve;
 	u32 kept;		/* of them: for what is buffered */
 	u32 flush_zones;	/* of them: for flushes, though nothing is buffered */
+	bool apart;		/* classes open zones of their own though zones are short */
 	struct mtftl_budget budget;
 	u32 turn;		/* zones that hold as much as the device: see policy.h */
 	u64 log_limit;		/* numbers drawn between two checkpoints */

@@ -270,15 +270,16 @@ static bool may_share(struct mtftl *ftl, enum mtftl_right right)
  * A stream with room, locked, or NULL. Users try their class's own first, then the others'. While
  * GC works, what is open is filled before another one is opened: half-filled zones are space
  * that nobody can use. Where zones are short, or nothing can be gained, other classes' and GC's
- * too: who lies with whom is a wish, and so is hot and cold apart. But users rather open what is
- * kept for the buffers, as long as it lasts.
+ * too: who lies with whom is a wish, and so is hot and cold apart. But where there is much to spare
+ * users rather open what is kept for the buffers, as long as it lasts.
  */
 struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, u32 class, unsigned int first, u32 least,
 				       enum mtftl_right right, u32 *room)
 {
 	bool shares = may_share(ftl, right), is_gc = right == MTFTL_RIGHT_GC;
 	bool scarce = READ_ONCE(ftl->zones->no_victim) ||
-		      (mtftl_space_is_gated(ftl) && (is_gc || !mtftl_zones_for_users(ftl)));
+		      (mtftl_space_is_gated(ftl) &&
+		       (is_gc || !ftl->config.apart || !mtftl_zones_for_users(ftl)));
 	bool mixed = shares && (!is_gc || !ftl->config.streams->gc_classes);
 	u32 user_class = is_gc ? ftl->config.budget.user_classes - 1 : class;
 	u32 gc_class = is_gc ? class : 0;

@@ -13,6 +13,7 @@
 #define DEFAULT_BUFFER_ENTRIES	1024
 #define DEFAULT_WRITE_UNIT	32
 #define MIN_LOG			16384u	/* units between two checkpoints at least */
+#define APART_SPARE		16u	/* zones: of fewer, one that is half full is too much */
 
 /* Table line */
 
@@ -269,6 +270,7 @@ static void set_kept(struct mtftl *ftl)
 	}
 	config->turn = zones_of_users(config);
 	config->flush_zones = most > MTFTL_GC_RESERVE_ZONES ? 2 : 1;
+	config->apart = spare >= APART_SPARE;
 }
 
 /*
