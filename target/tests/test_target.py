@@ -466,7 +466,7 @@ dmsetup remove t
 
 
 def test_without_zones_for_a_checkpoint_data_can_be_read(lab_run, helpers):
-    """The checkpoints' zones and all empty ones turn read-only, and the device was not stopped: it mounts, read-only."""
+    """The checkpoints' zones and all empty ones turn read-only, and there was no stop: it mounts, read-only."""
     result = lab_run(FRESH + """
 dmsetup create t --table "$(table /dev/nullb0)"
 verify /dev/mapper/t --size=32M --do_verify=1 --end_fsync=1
