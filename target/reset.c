@@ -93,10 +93,8 @@ static bool take_settled(struct eraser *eraser, struct list_head *taken)
 	if (eraser->helps && !zones_are_short(resets))
 		return false;
 	spin_lock(&zones->lock);
-	if (!list_empty(&resets->settled)) {
+	if (!list_empty(&resets->settled))
 		list_move(resets->settled.next, taken);
-		/* Those that came meanwhile settle while this one is erased. */
-	}
 	spin_unlock(&zones->lock);
 	return !list_empty(taken);
 }
@@ -145,7 +143,7 @@ static void settle_work(struct work_struct *work)
 	u64 ranges_seq = 0;
 	LIST_HEAD(list);
 
-	/* Those whose count was 0 before the flush begins. Who erases the last one calls again. */
+	/* Those whose count was 0 before the flush begins. */
 	spin_lock(&zones->lock);
 	list_splice_init(&zones->list[MTFTL_ZONE_RESETTING], &list);
 	list_for_each_entry(zone, &list, list)
@@ -185,15 +183,12 @@ void mtftl_resets_kick(struct mtftl_resets *resets)
 
 void mtftl_resets_settle(struct mtftl_resets *resets)
 {
-	u32 round, i;
+	u32 i;
 
-	/* Once more for those that came while others were erased. */
-	for (round = 0; round < 2; round++) {
-		flush_workqueue(resets->settle_wq);
-		/* In this order: the first one calls the others. */
-		for (i = 0; i < ERASERS; i++)
-			flush_work(&resets->erasers[i].work);
-	}
+	flush_workqueue(resets->settle_wq);
+	/* In this order: the first one calls the others. */
+	for (i = 0; i < ERASERS; i++)
+		flush_work(&resets->erasers[i].work);
 }
 
 bool mtftl_resets_failed(const struct mtftl_resets *resets)
