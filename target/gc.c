@@ -588,6 +588,12 @@ void mtftl_gc_start(struct mtftl *ftl)
 	kthread_unpark(gc->keeper);
 }
 
+void mtftl_gc_go_on(struct mtftl *ftl)
+{
+	mtftl_movers_go_on(ftl->gc->movers);
+	mtftl_space_kick_gc(ftl);
+}
+
 void mtftl_gc_stop(struct mtftl *ftl)
 {
 	struct mtftl_gc *gc = ftl->gc;

@@ -190,7 +190,7 @@ static void go_on(struct mtftl *ftl)
 	mtftl_pause_set(ftl, false);
 	mtftl_streams_go_on(ftl);
 	mtftl_space_appeared(ftl);
-	mtftl_space_kick_gc(ftl);
+	mtftl_gc_go_on(ftl);
 }
 
 void mtftl_go_on(struct mtftl_target *target)

@@ -683,10 +683,16 @@ static int mover_thread(void *data)
 	return 0;
 }
 
-void mtftl_move(struct mtftl_movers *movers, struct mtftl_victim *victim)
+void mtftl_movers_go_on(struct mtftl_movers *movers)
 {
 	unsigned int i;
 
+	for (i = 0; i < movers->nr; i++)
+		wake_up(&movers->all[i].wait);
+}
+
+void mtftl_move(struct mtftl_movers *movers, struct mtftl_victim *victim)
+{
 	victim->next = 0;
 	victim->header = U32_MAX;
 	atomic_set(&victim->left, 1);
@@ -695,8 +701,7 @@ void mtftl_move(struct mtftl_movers *movers, struct mtftl_victim *victim)
 	if (!victim->nr_items)
 		leave_queue(movers, victim);
 	spin_unlock(&movers->lock);
-	for (i = 0; i < movers->nr; i++)
-		wake_up(&movers->all[i].wait);
+	mtftl_movers_go_on(movers);
 }
 
 void mtftl_move_end(struct mtftl_movers *movers, struct mtftl_victim *victim)

@@ -62,6 +62,19 @@ field() {
 	echo "${line%% *}"
 }
 
+# until_true LIMIT COMMAND...: true within so many seconds
+until_true() {
+	local limit=$(($1 * 100)) i
+	shift
+	for i in $(seq $limit); do
+		! "$@" > /dev/null 2>&1 || return 0
+		usleep 10000
+	done
+	dmsetup status t
+	dmesg | tail -5
+	return 1
+}
+
 # fails COMMAND...: it must. A line that begins with ! asserts nothing under set -e.
 fails() {
 	! "$@"

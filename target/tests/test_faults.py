@@ -142,18 +142,6 @@ zone_is() {
 	fi
 }
 zone_is -
-# until LIMIT COMMAND...: true within so many seconds
-until_true() {
-	local limit=$(($1 * 100)) i
-	shift
-	for i in $(seq $limit); do
-		! "$@" > /dev/null 2>&1 || return 0
-		usleep 10000
-	done
-	dmsetup status t
-	dmesg | tail -5
-	return 1
-}
 says() { dmesg | grep -q "$1"; }
 """
 
@@ -608,6 +596,33 @@ fails grep 'err=[^ ]*[1-9]' fio.log
 dmsetup remove t
 mtftl check /dev/nvme0n1
 """, clock="virtual", profile="tlc", cpus=2, append="preempt=full", push=helpers, timeout=200, device=SMALL)
+    assert result.ok, result.output
+
+
+def test_gc_goes_on_after_a_suspend_without_flush(lab_run, helpers):
+    """A victim was moved in part, and all that moves waited for programs: nothing else is there to wake them."""
+    result = lab_run(START + """
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
+fill() {
+	fio --name=fill --filename=/dev/mapper/t --direct=1 --ioengine=io_uring --iodepth=8 --output=fio.log --eta=never "$@"
+}
+fill --rw=write --bs=64k
+fill --rw=randwrite --bs=4k --io_size=10%
+sync /dev/mapper/t
+before=$(field victims t)
+gained() { test "$(field victims t)" -gt $before; }
+dmsetup message t 0 gc
+usleep 10000
+dmsetup suspend --nolockfs --noflush t
+test "$(field flash_gc t)" -gt 0
+fails gained
+dmsetup resume t
+until_true 2 gained
+dmsetup remove t
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=2, push=helpers, timeout=120, device=SMALL | {
+        "flash.program_ns": "20000000", "flash.suspend": "on", "flash.buffer": "0"})
     assert result.ok, result.output
 
 
