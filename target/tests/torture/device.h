@@ -43,6 +43,7 @@ enum disturbance {
 	DISTURB_CHECKPOINT,
 	DISTURB_GC,
 	DISTURB_SUSPEND,
+	DISTURB_PAUSE,		/* a suspend without flush */
 	DISTURB_RELOAD,
 	NR_DISTURBANCES,
 };

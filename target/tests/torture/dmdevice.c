@@ -182,9 +182,12 @@ static int resume(struct dmdevice *dm)
 
 static int dm_disturb(struct device *dev, enum disturbance what, const struct tuning *tuning)
 {
+	uint32_t flags = DM_SUSPEND_FLAG;
 	struct dmdevice *dm = to_dm(dev);
 	int err = 0;
 
+	if (what == DISTURB_PAUSE)
+		flags |= DM_NOFLUSH_FLAG | DM_SKIP_LOCKFS_FLAG;
 	if (what == DISTURB_CHECKPOINT)
 		return dm_command(DM_TARGET_MSG, 0, 0, "checkpoint", NULL);
 	if (what == DISTURB_GC)
@@ -193,7 +196,7 @@ static int dm_disturb(struct device *dev, enum disturbance what, const struct tu
 		err = load_table(dm, tuning, NULL);
 	/* A loaded table comes into force with the resume. */
 	if (!err)
-		err = dm_command(DM_DEV_SUSPEND, DM_SUSPEND_FLAG, 0, NULL, NULL);
+		err = dm_command(DM_DEV_SUSPEND, flags, 0, NULL, NULL);
 	return err ?: resume(dm);
 }
 
