@@ -626,6 +626,33 @@ mtftl check /dev/nvme0n1
     assert result.ok, result.output
 
 
+def test_users_wait_at_the_gate_of_a_new_table(lab_run, helpers):
+    """A mount begins with few zones empty: what users write must not take those that are kept for GC and flushes."""
+    result = lab_run(START + """
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+line="$(table /dev/nvme0n1 lanes 1 buffer_entries 512 write_unit 1)"
+dmsetup create t --table "$line"
+fio --name=fill --filename=/dev/mapper/t --direct=1 --rw=write --bs=64k --ioengine=io_uring --iodepth=8 --output=fio.log \
+	--eta=never
+fio --name=job --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --ioengine=io_uring --iodepth=64 --numjobs=4 \
+	--time_based --runtime=60 --output=fio.log --eta=never &
+job=$!
+for turn in $(seq 30); do
+	usleep 2000
+	dmsetup load t --table "$line"
+	dmsetup suspend --nolockfs --noflush t
+	dmsetup resume t
+	test "$(field free t)" -gt 0
+done
+killall -INT fio
+wait $job || true
+fails grep 'err=[^ ]*[1-9]' fio.log
+until_true 1 dmsetup remove t
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=2, push=helpers, timeout=120, device=SMALL)
+    assert result.ok, result.output
+
+
 # quiet DRIVE MICROSECONDS: nothing is written to it so long. A flush, which the kernel counts as a write too, may end.
 QUIET = """
 written() { awk '{ print $5 - $16 }' /sys/class/block/$1/stat; }
