@@ -47,7 +47,7 @@ static bool may_go_on(struct mtftl_resets *resets)
 	       !READ_ONCE(resets->hurry);
 }
 
-static bool zones_are_short(struct mtftl_resets *resets)
+static bool zones_are_scarce(struct mtftl_resets *resets)
 {
 	struct mtftl *ftl = resets->ftl;
 
@@ -62,7 +62,7 @@ static bool zones_are_short(struct mtftl_resets *resets)
 static bool flush_hurries(struct mtftl *ftl, void *private)
 {
 	return mtftl_space_is_gated(ftl) || !may_go_on(private) ||
-	       (!ftl->config.apart && zones_are_short(private));
+	       (!ftl->config.apart && zones_are_scarce(private));
 }
 
 static void give_up(struct mtftl_resets *resets, struct list_head *list)
@@ -94,7 +94,7 @@ static bool take_settled(struct eraser *eraser, struct list_head *taken)
 	struct mtftl_zones *zones = resets->ftl->zones;
 
 	/* Each erase keeps dies from everything else for milliseconds: users come in between. */
-	if (eraser->helps && !zones_are_short(resets))
+	if (eraser->helps && !zones_are_scarce(resets))
 		return false;
 	spin_lock(&zones->lock);
 	if (!list_empty(&resets->settled))
