@@ -47,22 +47,18 @@ static bool may_go_on(struct mtftl_resets *resets)
 	       !READ_ONCE(resets->hurry);
 }
 
+/* A hurried flush empties buffers that would have absorbed more: not before users have to wait. */
+static bool flush_hurries(struct mtftl *ftl, void *private)
+{
+	return mtftl_space_is_gated(ftl) || !may_go_on(private);
+}
+
 static bool zones_are_scarce(struct mtftl_resets *resets)
 {
 	struct mtftl *ftl = resets->ftl;
 
 	return mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.reserve + 1 ||
 	       !may_go_on(resets);
-}
-
-/*
- * A hurried flush empties buffers that would have absorbed more: not before users have to wait.
- * Where only few zones are to spare they will have to before it ends.
- */
-static bool flush_hurries(struct mtftl *ftl, void *private)
-{
-	return mtftl_space_is_gated(ftl) || !may_go_on(private) ||
-	       (!ftl->config.apart && zones_are_scarce(private));
 }
 
 static void give_up(struct mtftl_resets *resets, struct list_head *list)
