@@ -590,7 +590,7 @@ void mtftl_gc_start(struct mtftl *ftl)
 
 void mtftl_gc_go_on(struct mtftl *ftl)
 {
-	mtftl_movers_go_on(ftl->gc->movers);
+	mtftl_movers_wake(ftl->gc->movers);
 	mtftl_space_kick_gc(ftl);
 }
 

@@ -683,7 +683,7 @@ static int mover_thread(void *data)
 	return 0;
 }
 
-void mtftl_movers_go_on(struct mtftl_movers *movers)
+void mtftl_movers_wake(struct mtftl_movers *movers)
 {
 	unsigned int i;
 
@@ -701,7 +701,7 @@ void mtftl_move(struct mtftl_movers *movers, struct mtftl_victim *victim)
 	if (!victim->nr_items)
 		leave_queue(movers, victim);
 	spin_unlock(&movers->lock);
-	mtftl_movers_go_on(movers);
+	mtftl_movers_wake(movers);
 }
 
 void mtftl_move_end(struct mtftl_movers *movers, struct mtftl_victim *victim)

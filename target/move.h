@@ -45,8 +45,8 @@ struct mtftl_movers *mtftl_movers_alloc(struct mtftl *ftl, struct mtftl_pace *pa
 					struct mtftl_resets *resets);
 void mtftl_movers_free(struct mtftl_movers *movers);
 void mtftl_movers_start(struct mtftl_movers *movers);
-/* A pause is over. */
-void mtftl_movers_go_on(struct mtftl_movers *movers);
+/* There may be something to move again. */
+void mtftl_movers_wake(struct mtftl_movers *movers);
 /* No slice is under way when this returns. */
 void mtftl_movers_stop(struct mtftl_movers *movers);
 
