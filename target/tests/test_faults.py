@@ -606,7 +606,8 @@ def test_gc_goes_on_after_a_suspend_without_flush(lab_run, helpers):
 mtftl format --op 30% /dev/nvme0n1 > /dev/null
 dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
 fill() {
-	fio --name=fill --filename=/dev/mapper/t --direct=1 --ioengine=io_uring --iodepth=8 --output=fio.log --eta=never "$@"
+	fio --name=fill --filename=/dev/mapper/t --direct=1 --ioengine=io_uring --iodepth=8 --output=fio.log \\
+		--eta=never "$@"
 }
 fill --rw=write --bs=64k
 fill --rw=randwrite --bs=4k --io_size=10%
@@ -628,15 +629,15 @@ mtftl check /dev/nvme0n1
 
 
 def test_users_wait_at_the_gate_of_a_new_table(lab_run, helpers):
-    """A mount begins with few zones empty: what users write must not take those that are kept for GC and flushes."""
+    """A mount begins with few zones empty: users' writes must not take what is kept for GC and flushes."""
     result = lab_run(START + """
 mtftl format --op 30% /dev/nvme0n1 > /dev/null
 line="$(table /dev/nvme0n1 lanes 1 buffer_entries 512 write_unit 1)"
 dmsetup create t --table "$line"
-fio --name=fill --filename=/dev/mapper/t --direct=1 --rw=write --bs=64k --ioengine=io_uring --iodepth=8 --output=fio.log \
-	--eta=never
-fio --name=job --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --ioengine=io_uring --iodepth=64 --numjobs=4 \
-	--time_based --runtime=60 --output=fio.log --eta=never &
+fio --name=fill --filename=/dev/mapper/t --direct=1 --rw=write --bs=64k --ioengine=io_uring --iodepth=8 \\
+	--output=fio.log --eta=never
+fio --name=job --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --ioengine=io_uring --iodepth=64 \\
+	--numjobs=4 --time_based --runtime=60 --output=fio.log --eta=never &
 job=$!
 for turn in $(seq 30); do
 	usleep 2000
