@@ -3,11 +3,13 @@
 
 The drive is filled, then overwritten at random once; only then it is looked at, at full rate, and at 70% of what that
 was. Two shapes of the same flash: few large zones, and many small ones, where erasing takes most of the dies' time.
+With as many lanes as CPUs, and with one: on the plain clock, and on the one that knows caches.
 Limits come from the drive's own counters and the guest's accounts: what was done, divided by how busy each was for it.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from mtlab import counters, figures, fio
 from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown
@@ -16,7 +18,6 @@ from mtlab.options import Options
 MIB = 1 << 20
 SHAPES = {32: {"flash.size": "2G"},
           256: {"flash.size": "2G", "zoned.zone_size": "8M", "zoned.zone_capacity": "6M", "flash.block_pages": "96"}}
-LINES = {"8": (8, "percpu"), "8-single": (8, "1"), "16": (16, "percpu")}       # CPUs, lanes
 SEEDS = 3                                       # of what the headline is about
 DEPTH, PART = 8, 0.7                            # of a job; of the peak, for the tail
 SETTLE_MS, FULL_MS, PART_MS = 300, 800, 400
@@ -24,6 +25,17 @@ BUS = 8 * 1_200_000_000                         # bytes a second of all channels
 LIMITS = ("dies", "buses", "CPUs")
 LOG_BYTES = 2048                                # of the flash's counters, with each die's
 TAIL = (99.0, 99.9, 99.99)
+
+
+class Line(NamedTuple):
+    cpus: int
+    lanes: str = "percpu"
+    caches: str = ""            # the model of memory, "": the plain clock
+    seeds: int = 1
+
+
+LINES = {"8": Line(8, seeds=SEEDS), "8-single": Line(8, "1"), "16": Line(16),
+         "8-caches": Line(8, caches="server"), "8-single-caches": Line(8, "1", caches="server")}
 
 
 def _script(cpus: int, lanes: str) -> str:
@@ -58,17 +70,14 @@ mtftl close ftl
 """
 
 
-def _lines(quick: bool) -> dict[str, tuple[int, str]]:
-    return {"8": LINES["8"]} if quick else LINES
-
-
 def runs(quick: bool) -> list[Run]:
-    return [Run(f"{zones}-{line}", _script(cpus, lanes),
-                Options(clock="virtual", cpus=cpus, profile="tlc", timeout=3600, device=dict(device)),
-                ("full.json", "part.json", "status", "*.log"), seeds=SEEDS if line == "8" and not quick else 1,
-                seconds=100)
-            for zones, device in SHAPES.items() for line, (cpus, lanes) in _lines(quick).items()
-            if not (quick and zones == 32)]
+    return [Run(f"{zones}-{name}", _script(line.cpus, line.lanes),
+                Options(clock="virtual", cpus=line.cpus, profile="tlc", timeout=3600, device=dict(device),
+                        memory_model=line.caches),
+                ("full.json", "part.json", "status", "*.log"), seeds=1 if quick else line.seeds,
+                seconds=200 if line.caches else 100)
+            for zones, device in SHAPES.items() for name, line in LINES.items()
+            if not quick or (zones, name) == (256, "8")]
 
 
 def _tail(data: bytes) -> Sample:
@@ -135,10 +144,12 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
         ]
         if not quick:
             result += [
-                at_least(f"{zones} zones: 8 lanes over 1", point["iops"] / _of(found, zones, "8-single")["iops"], 6,
-                         "each core has a lane and a thread of GC's",
-                         "With one lane GC has three threads, and they wait for the same drive: the baseline is not "
-                         "weakened."),
+                *(at_least(f"{zones} zones{clock}: 8 lanes over 1",
+                           _of(found, zones, f"8{line}")["iops"] / _of(found, zones, f"8-single{line}")["iops"], 6,
+                           "each core has a lane and a thread of GC's",
+                           "With one lane GC has three threads, and they wait for the same drive: the baseline is not "
+                           "weakened.")
+                  for clock, line in {"": "", ", with caches": "-caches"}.items()),
                 at_least(f"{zones} zones: 16 CPUs over 8, or the limit that 16 reach",
                          max(_of(found, zones, "16")["iops"] / point["iops"],
                              _nearest(_of(found, zones, "16")) / 0.85), 1, "the rate grows until the flash binds",
@@ -148,12 +159,13 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
 
 
 def table(found: list[Sample]) -> list[list[str]]:
-    rows = [["zones", "CPUs", "lanes", "load", "kIOPS", "write amplification", *(f"{k} busy" for k in LIMITS), "p50 us",
-             *(f"p{p:g} us" for p in TAIL), "worst us"]]
+    rows = [["clock", "zones", "CPUs", "lanes", "load", "kIOPS", "write amplification", *(f"{k} busy" for k in LIMITS),
+             "p50 us", *(f"p{p:g} us" for p in TAIL), "worst us"]]
     for s in found:
-        cpus, lanes = LINES[s["line"]]
+        line = LINES[s["line"]]
         full = s["load"] == "full"
-        rows.append([str(s["zones"]), str(cpus), lanes.replace("percpu", str(cpus)),
+        rows.append(["caches" if line.caches else "plain", str(s["zones"]), str(line.cpus),
+                     line.lanes.replace("percpu", str(line.cpus)),
                      "full" if full else f"{PART:.0%}", shown(s, "iops" if full else "mean_iops", ".0f", 1000),
                      shown(s, "write_amplification", ".2f") if full else "-",
                      *(shown(s, f"busy_{k}", ".0%") if full else "-" for k in LIMITS),
@@ -163,8 +175,8 @@ def table(found: list[Sample]) -> list[list[str]]:
 
 def draw(found: list[Sample], path: Path) -> None:
     full = [s for s in found if s["load"] == "full"]
-    names = [f"{s['zones']} zones\n{LINES[s['line']][0]} CPUs{', 1 lane' if 'single' in s['line'] else ''}"
-             for s in full]
+    names = [f"{s['zones']} zones\n{LINES[s['line']].cpus} CPUs" + ("\n1 lane" if "single" in s["line"] else "")
+             + ("\ncaches" if LINES[s["line"]].caches else "") for s in full]
     figure, axes = figures.panels(2)
     figures.bars(axes[0], names, [figures.Bars("reached", [s["iops"] / 1000 for s in full]),
                                   *(figures.Bars(f"limit of {k}", [s["iops"] / s[f"busy_{k}"] / 1000 for s in full])
@@ -181,4 +193,5 @@ EXPERIMENT = Experiment(
     name="gc", title="A full drive", question="How near does GC come to what flash, buses and CPUs allow?",
     runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("zones", "line", "load"),
     caption="4 KiB random writes on TLC flash of 2 GiB, 25% over-provisioning, as many jobs as CPUs, 8 in flight each. "
-            "Limits: the rate over how busy dies, buses or CPUs were for it. Virtual time.")
+            "Limits: the rate over how busy dies, buses or CPUs were for it. Virtual time; 'caches': each access "
+            "costs what it would with the caches of a server.")
