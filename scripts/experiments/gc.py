@@ -175,8 +175,9 @@ def table(found: list[Sample]) -> list[list[str]]:
 
 def draw(found: list[Sample], path: Path) -> None:
     full = [s for s in found if s["load"] == "full"]
-    names = [f"{s['zones']} zones\n{LINES[s['line']].cpus} CPUs" + ("\n1 lane" if "single" in s["line"] else "")
-             + ("\ncaches" if LINES[s["line"]].caches else "") for s in full]
+    lines = [(s["zones"], LINES[s["line"]]) for s in full]
+    names = [f"{zones} zones\n{line.cpus} CPUs" + ("\n1 lane" if line.lanes == "1" else "")
+             + ("\ncaches" if line.caches else "") for zones, line in lines]
     figure, axes = figures.panels(2)
     figures.bars(axes[0], names, [figures.Bars("reached", [s["iops"] / 1000 for s in full]),
                                   *(figures.Bars(f"limit of {k}", [s["iops"] / s[f"busy_{k}"] / 1000 for s in full])

@@ -75,6 +75,11 @@ until_true() {
 	return 1
 }
 
+# gained [BEFORE]: GC of t has emptied more zones than that
+gained() {
+	[ "$(field victims t)" -gt "${1:-0}" ]
+}
+
 # fails COMMAND...: it must. A line that begins with ! asserts nothing under set -e.
 fails() {
 	! "$@"

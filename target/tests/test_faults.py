@@ -200,7 +200,6 @@ test "$(field lost t)" = 0
 zone_is -
 test $(judge /dev/mapper/t 0 2048) = 0
 dmsetup message t 0 gc
-gained() { [ "$(field victims t)" -gt 0 ]; }
 until_true 10 gained
 test $(judge /dev/mapper/t 0 2048) = 0
 numbered 0 1024 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
@@ -243,8 +242,7 @@ dmsetup create t --table "$(table /dev/nullb1 lanes 1)"
 numbered 0 900 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
 sync /dev/mapper/t
 dmsetup message t 0 gc
-for i in $(seq 1000); do [ "$(field victims t)" = 0 ] || break; usleep 10000; done
-test "$(field victims t)" -gt 0
+until_true 10 gained
 echo "lost $(field lost t)"
 test "$(field lost t)" = 1
 test $(judge /dev/mapper/t 0 2048) = 1
@@ -268,7 +266,6 @@ sync /dev/mapper/t
 zone=$(zones /dev/nullb0 | awk '$3 == 14 && NR > 4 { print NR - 1; exit }')
 zone_is $zone corrupt_bio_byte 5000 r 7 0
 dmsetup message t 0 gc
-gained() { [ "$(field victims t)" -gt 0 ]; }
 until_true 10 gained
 zone_is -
 test "$(field lost t)" = 0
@@ -613,14 +610,13 @@ fill --rw=write --bs=64k
 fill --rw=randwrite --bs=4k --io_size=10%
 sync /dev/mapper/t
 before=$(field victims t)
-gained() { test "$(field victims t)" -gt $before; }
 dmsetup message t 0 gc
 usleep 10000
 dmsetup suspend --nolockfs --noflush t
 test "$(field flash_gc t)" -gt 0
-fails gained
+fails gained $before
 dmsetup resume t
-until_true 2 gained
+until_true 2 gained $before
 dmsetup remove t
 mtftl check /dev/nvme0n1
 """, clock="virtual", profile="tlc", cpus=2, push=helpers, timeout=120, device=SMALL | {
