@@ -723,10 +723,6 @@ static int step_count_zones(struct recovery *rec)
 		if (zone->state == MTFTL_ZONE_FULL && mtftl_zone_is_worn_out(zone))
 			ftl->zones->worn_out++;
 	}
-	/* Users come with the resume: the gate is shut by then, if few zones are empty. */
-	spin_lock(&ftl->zones->lock);
-	mtftl_zones_update_gate(ftl);
-	spin_unlock(&ftl->zones->lock);
 	/* Metadata has room for twice as many: for what this mount will draw. */
 	if (!ftl->config.head && rec->newest_seq >> (MTFTL_OOB_SEQ_BITS - 1))
 		mtftl_set_read_only(ftl, "its numbers are used up");

@@ -89,8 +89,7 @@ static void look_at_room(struct mtftl *ftl)
 	lockdep_assert_held(&ftl->zones->lock);
 	for (i = 0; i < ftl->config.budget.user_streams; i++)
 		room += left_in(&ftl->streams->all[i]);
-	WRITE_ONCE(ftl->zones->users_room, room);
-	mtftl_zones_update_gate(ftl);
+	mtftl_zones_set_users_room(ftl, room);
 }
 
 /* For a stream without one. False: no zone for @right. */

@@ -12,8 +12,17 @@
 #include "space.h"
 #include "trace.h"
 
+/* Buffers take nothing more while too few zones are empty for what they hold. */
+static void update_gate(struct mtftl *ftl)
+{
+	lockdep_assert_held(&ftl->zones->lock);
+	mtftl_space_set_gate(ftl, !ftl->zones->no_victim &&
+			     mtftl_zones_for_users(ftl) <= mtftl_zones_promised(ftl));
+}
+
 void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
 {
+	bool counts = zone->state == MTFTL_ZONE_EMPTY || state == MTFTL_ZONE_EMPTY;
 	struct mtftl_zones *zones = zone->ftl->zones;
 
 	lockdep_assert_held(&zones->lock);
@@ -23,6 +32,16 @@ void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
 	zone->state = state;
 	zones->count[state]++;
 	list_move_tail(&zone->list, &zones->list[state]);
+	if (counts)
+		update_gate(zone->ftl);
+}
+
+/* What users have open is part of what the buffers may hold. */
+void mtftl_zones_set_users_room(struct mtftl *ftl, u32 blocks)
+{
+	lockdep_assert_held(&ftl->zones->lock);
+	WRITE_ONCE(ftl->zones->users_room, blocks);
+	update_gate(ftl);
 }
 
 /* Nothing that is under way could make a zone writable again. */
@@ -106,14 +125,6 @@ u32 mtftl_zones_for_users(const struct mtftl *ftl)
 	return empty > fixed ? empty - fixed : 0;
 }
 
-/* After each change of how many zones are empty, and of what users have open while these are few. */
-void mtftl_zones_update_gate(struct mtftl *ftl)
-{
-	lockdep_assert_held(&ftl->zones->lock);
-	mtftl_space_set_gate(ftl, !ftl->zones->no_victim &&
-			     mtftl_zones_for_users(ftl) <= mtftl_zones_promised(ftl));
-}
-
 /*
  * No full zone is worth collecting: what could be gained lies in the open ones, so users go
  * on in those until they are full.
@@ -124,7 +135,7 @@ void mtftl_zones_set_no_victim(struct mtftl *ftl, bool none)
 		return;
 	spin_lock(&ftl->zones->lock);
 	ftl->zones->no_victim = none;
-	mtftl_zones_update_gate(ftl);
+	update_gate(ftl);
 	spin_unlock(&ftl->zones->lock);
 	mtftl_space_appeared(ftl);
 }
@@ -157,7 +168,6 @@ void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok)
 		mtftl_warn(ftl, "zone %u cannot be reset now, but later perhaps", zone->index);
 		spin_lock(&ftl->zones->lock);
 		mtftl_zone_set_state(zone, MTFTL_ZONE_FULL);
-		mtftl_zones_update_gate(ftl);
 		spin_unlock(&ftl->zones->lock);
 		mtftl_space_appeared(ftl);
 		return;
@@ -169,7 +179,6 @@ void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok)
 	zone->ranges_seq = 0;
 	zone->broken = false;
 	mtftl_zone_set_state(zone, ok ? MTFTL_ZONE_EMPTY : MTFTL_ZONE_BAD);
-	mtftl_zones_update_gate(ftl);
 	spin_unlock(&ftl->zones->lock);
 	if (!ok)
 		mtftl_warn(ftl, "zone %u retired", zone->index);
@@ -188,7 +197,6 @@ u32 mtftl_zone_replace(struct mtftl *ftl, u32 index)
 	if (zone) {
 		mtftl_zone_set_state(bad, MTFTL_ZONE_BAD);
 		mtftl_zone_set_state(zone, MTFTL_ZONE_CKPT);
-		mtftl_zones_update_gate(ftl);
 	}
 	spin_unlock(&ftl->zones->lock);
 	if (!zone)

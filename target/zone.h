@@ -93,7 +93,7 @@ static inline u32 mtftl_zones_count(const struct mtftl *ftl, enum mtftl_zone_sta
 /* Lock held. */
 void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state);
 struct mtftl_zone *mtftl_zones_least_worn(struct mtftl *ftl);
-void mtftl_zones_update_gate(struct mtftl *ftl);
+void mtftl_zones_set_users_room(struct mtftl *ftl, u32 blocks);
 /* By themselves, the rest. */
 u32 mtftl_zones_promised(const struct mtftl *ftl);
 u32 mtftl_zones_for_users(const struct mtftl *ftl);
