@@ -36,7 +36,7 @@ void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
 		update_gate(zone->ftl);
 }
 
-/* What users have open is part of what the buffers may hold. */
+/* What is left in zones that users have open: so much of what is buffered needs no empty one. */
 void mtftl_zones_set_users_room(struct mtftl *ftl, u32 blocks)
 {
 	lockdep_assert_held(&ftl->zones->lock);
