@@ -364,9 +364,9 @@ dmsetup suspend --nolockfs --noflush layer
 # More than the buffers take: every lane has units on their way.
 fio --name=burst $work --offset=8M --size=2M --eta=never &
 used() { grep -o 'zone [0-9]*' /sys/kernel/tracing/trace | sort -u | cut -d' ' -f2; }
-for i in $(seq 1000); do [ $(used | wc -l) -lt 4 ] || break; usleep 10000; done
+all_used() { test $(used | wc -l) -ge 4; }
+until_true 10 all_used
 echo "writes on their way to" $(used)
-test $(used | wc -l) -ge 4
 layer $(used) | dmsetup load layer
 dmsetup resume layer
 wait $!
