@@ -55,6 +55,20 @@ def test_random_numbers_are_there_at_once(lab_run: LabRun) -> None:
     assert float(after) - float(before) < 0.1
 
 
+def test_the_map_of_memory_changes_beside_busy_cpus(lab_run: LabRun) -> None:
+    """A device's registers come and go while other CPUs use those of their interrupt controllers."""
+    result = lab_run("""
+for cpu in 1 2 3; do while :; do /bin/true; done & done
+for turn in $(seq 5000); do
+	printf '\\0\\0\\0\\0\\0\\0' > /sys/bus/pci/devices/0000:00:02.0/config
+	printf '\\0\\0\\0\\0\\2\\0' > /sys/bus/pci/devices/0000:00:02.0/config
+done
+for cpu in 0 1 2 3; do taskset -c $cpu sleep 0.1; done
+kill $(jobs -p)""", module=False, profile="none", cpus=4, timeout=60,
+                     qemu=["-device", "pci-testdev,membar=64K,addr=2"])
+    assert result.ok, result.output
+
+
 def test_high_status(lab_run: LabRun) -> None:
     assert lab_run("exit 255", module=False, profile="none").status == 255
 
