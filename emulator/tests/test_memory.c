@@ -148,6 +148,30 @@ static void test_states(void **state)
     expect(rig, 1, 40, MEM_ATOMIC, MEM_CLEAN, 47);
 }
 
+/* What is a socket's is near for its CPUs only; the rest is as without. */
+static void test_homes(void **state)
+{
+    Rig *rig = *state;
+    unsigned i;
+
+    for (i = 0; i < CPUS; i++) {
+        assert_int_equal(mem_socket(rig->model, i), i / 2);
+    }
+    mem_place(rig->model, 1000, 500, 1);
+    mem_place(rig->model, 1500, 500, 0);
+    for (i = 1000; i < 2000; i += 10) {
+        expect(rig, 1, i, MEM_LOAD, MEM_DRAM, i < 1500 ? 150 : 100);
+        mem_dma_write(rig->model, i);
+    }
+    expect(rig, 2, 1005, MEM_LOAD, MEM_DRAM, 100);
+    expect(rig, 2, 1505, MEM_LOAD, MEM_DRAM, 150);
+    for (i = 0; i < 1000; i += 10) {
+        expect(rig, 0, i, MEM_LOAD, MEM_DRAM, i / 64 % 2 ? 150 : 100);
+    }
+    expect(rig, 0, 2048, MEM_LOAD, MEM_DRAM, 100);
+    expect(rig, 3, 2050, MEM_LOAD, MEM_DRAM, 150);
+}
+
 /* All want one line at once: each gets it when the one before has it. */
 static void test_queue(void **state)
 {
@@ -287,6 +311,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_kinds, begin, end),
         cmocka_unit_test_setup_teardown(test_stream, begin, end),
         cmocka_unit_test_setup_teardown(test_states, begin, end),
+        cmocka_unit_test_setup_teardown(test_homes, begin, end),
         cmocka_unit_test_setup_teardown(test_queue, begin, end),
         cmocka_unit_test_setup_teardown(test_dma, begin, end),
         cmocka_unit_test(test_writer_is_alone),

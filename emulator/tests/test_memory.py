@@ -9,11 +9,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_vtime import LOCKSTEP, Lines, build, busy_host, parsed, refused, run
+from test_vtime import LOCKSTEP, Lines, build, busy_host, command, parsed, refused, run
 
 HERE = Path(__file__).resolve().parent
 MODEL = HERE.parent / "accel/tcg"
-L2, L3, DRAM, STREAM, CLEAN, MODIFIED, LOCKED = 4, 21, 85, 5, 43, 51, 5
+L2, L3, DRAM, FAR, STREAM, CLEAN, MODIFIED, LOCKED = 4, 21, 85, 139, 5, 43, 51, 5
 TIME = 200000
 PERIOD = 2000
 ATOMIC, STORE, SWAP, FLAG, READ, TICKET, QUEUE, RWSEM = range(8)
@@ -46,9 +46,12 @@ def guest(tmp_path_factory):
     image = functools.partial(build, folder)
 
     def start(name: str, cpus: int = 1, quantum: int = 1000, memory: str = "server", more: str = "",
-              **defines: int) -> Lines:
+              nodes: tuple[int, ...] = (), **defines: int) -> Lines:
         icount = LOCKSTEP.format(quantum) + (f",memory={memory}{more}" if memory else "")
-        return parsed(run(image(name, **defines), icount, cpus, folder / "out", "-m", "256M"))
+        told = [x for i, size in enumerate(nodes) for x in (
+            "-object", f"memory-backend-ram,id=m{i},size={size}M", "-numa", f"node,nodeid={i},cpus={i},memdev=m{i}")]
+        return parsed(run(image(name, **defines), icount, cpus, folder / "out", "-m", "256M",
+                          *(["-smp", f"sockets={len(nodes)}"] if nodes else []), *told))
 
     return start
 
@@ -65,6 +68,25 @@ def test_four_plateaus(guest, memory, size, takes):
     """A chain through memory: an instruction a step, the loop's, and the way of a line from where it fits."""
     took = guest("caches", memory=memory, SIZE=size)["took"][0] / 65536
     assert took == NEAR(1.125 + takes, rel=0.01)
+
+
+@pytest.mark.parametrize("nodes, takes", [((), (DRAM + FAR) / 2), ((240, 16), DRAM), ((16, 240), FAR)])
+def test_memory_is_where_the_guest_is_told(guest, nodes, takes):
+    """From 16 MiB on, seen by the first CPU; without nodes it lies on both sockets in turn."""
+    took = guest("caches", cpus=2, memory="server2", nodes=nodes, SIZE=131072)["took"][0] / 65536
+    assert took == NEAR(1.125 + takes, rel=0.01)
+
+
+@pytest.mark.parametrize("memory, cpus", [("server", (0, 1)), ("server2", (1, 0))])
+def test_other_nodes_than_the_sockets_are_refused(tmp_path, memory, cpus):
+    """The model knows no latencies for them."""
+    nodes = [x for i, cpu in enumerate(cpus) for x in (
+        "-object", f"memory-backend-ram,id=m{i},size=32M", "-numa", f"node,nodeid={i},cpus={cpu},memdev=m{i}")]
+    image = build(tmp_path, "caches")
+    done = subprocess.run(command(image, f"{LOCKSTEP.format(1000)},memory={memory}", 2, tmp_path / "out",
+                                  "-smp", "sockets=2", *nodes), timeout=60, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.endswith(f"nodes and their CPUs are not the sockets of memory '{memory}'\n")
 
 
 def test_streams_are_prefetched(guest):

@@ -30,6 +30,8 @@
 #include "hw/boards.h"
 #include "hw/core/cpu.h"
 #include "system/cpu-timers.h"
+#include "system/hostmem.h"
+#include "system/numa.h"
 
 #include "lockstep-memory.h"
 #include "sharing.h"
@@ -265,6 +267,40 @@ bool memory_configure(QemuOpts *opts, int64_t speed, Error **errp)
     return true;
 }
 
+/* A node that the guest is told of is a socket: its CPUs and its memory. */
+static void place_nodes(const MachineState *machine)
+{
+    const NumaState *numa = machine->numa_state;
+    const CPUArchIdList *cpus = machine->possible_cpus;
+    bool fit;
+    int i;
+
+    if (!numa || numa->num_nodes < 2) {
+        return;
+    }
+    fit = numa->num_nodes == memory.profile->sockets;
+    for (i = 0; fit && i < cpus->len; i++) {
+        fit = !cpus->cpus[i].cpu || mem_socket(memory.model, i) ==
+                                    cpus->cpus[i].props.node_id;
+    }
+    if (!fit) {
+        error_report("The guest's NUMA nodes and their CPUs are not the "
+                     "sockets of memory '%s'", memory.profile->name);
+        exit(1);
+    }
+    for (i = 0; i < numa->num_nodes; i++) {
+        HostMemoryBackend *backend = numa->nodes[i].node_memdev;
+
+        if (backend) {
+            MemoryRegion *mr = host_memory_backend_get_memory(backend);
+
+            mem_place(memory.model,
+                      memory_region_get_ram_addr(mr) >> MEM_LINE_BITS,
+                      memory_region_size(mr) >> MEM_LINE_BITS, i);
+        }
+    }
+}
+
 void memory_start(int64_t slice, int64_t speed)
 {
     CPUState *cpu;
@@ -289,6 +325,7 @@ void memory_start(int64_t slice, int64_t speed)
                      "many, or too little memory", cpus, memory.lines);
         exit(1);
     }
+    place_nodes(current_machine);
     CPU_FOREACH(cpu) {
         Slot *slots = g_new(Slot, mem_l1_slots(memory.model));
 

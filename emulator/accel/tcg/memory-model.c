@@ -52,6 +52,11 @@ typedef struct Core {
     uint32_t stream[STREAMS];   /* the last line missed, by its page */
 } Core;
 
+/* Memory of a socket. */
+typedef struct Home {
+    uint64_t first, lines;
+} Home;
+
 struct MemModel {
     MemProfile profile;         /* its times in ticks */
     int cpus;
@@ -63,6 +68,7 @@ struct MemModel {
     Core *cores;
     Tags l3[MEM_MAX_SOCKETS];
     uint64_t on_socket[MEM_MAX_SOCKETS];        /* its CPUs: bits */
+    Home home[MEM_MAX_SOCKETS];
     uint64_t count[MEM_NR_SOURCES];
     uint64_t ticks[MEM_NR_SOURCES];
 };
@@ -225,6 +231,19 @@ static uint32_t way(MemLatency latency, bool same)
     return same ? latency.same : latency.other;
 }
 
+/* The socket whose memory @line is. */
+static int home_of(const MemModel *m, uint32_t line)
+{
+    int i;
+
+    for (i = 0; i < MEM_MAX_SOCKETS; i++) {
+        if (line - m->home[i].first < m->home[i].lines) {
+            return i;
+        }
+    }
+    return line / PAGE_LINES % m->profile.sockets;
+}
+
 /* Does @line follow the one that @core missed last in this page? */
 static bool in_stream(Core *core, uint32_t line)
 {
@@ -322,9 +341,7 @@ static uint64_t fetch(MemModel *m, int cpu, uint32_t line, uint64_t now,
         return wait + way(p->clean_ns, l->holders & m->on_socket[core->socket]);
     }
     answer->source = MEM_DRAM;
-    /* Pages of memory lie on the sockets in turn. */
-    return wait + way(p->dram_ns, line / PAGE_LINES % p->sockets ==
-                                  (uint32_t)core->socket);
+    return wait + way(p->dram_ns, home_of(m, line) == core->socket);
 }
 
 MemAnswer mem_access(MemModel *m, int cpu, uint64_t number, MemKind kind,
@@ -409,6 +426,16 @@ uint64_t mem_ticks(const MemModel *m, MemSource source)
 }
 
 /* A model's life */
+
+int mem_socket(const MemModel *m, int cpu)
+{
+    return m->cores[cpu].socket;
+}
+
+void mem_place(MemModel *m, uint64_t first, uint64_t lines, int socket)
+{
+    m->home[socket] = (Home) { .first = first, .lines = lines };
+}
 
 static void scale(MemLatency *latency, uint32_t by)
 {

@@ -102,6 +102,15 @@ MemModel *mem_new(const MemProfile *profile, int cpus, uint64_t lines,
                   MemForget *forget, void *opaque);
 void mem_free(MemModel *model);
 
+/* On which socket @cpu is: half of them on each of two. */
+int mem_socket(const MemModel *model, int cpu);
+
+/*
+ * @lines lines from @first on are @socket's memory, at most once a socket.
+ * What is nobody's lies on the sockets in turn, page by page.
+ */
+void mem_place(MemModel *model, uint64_t first, uint64_t lines, int socket);
+
 /* Lines that a CPU's L1 holds: slots are numbered from 0 to one less. */
 int mem_l1_slots(const MemModel *model);
 
