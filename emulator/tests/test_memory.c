@@ -172,6 +172,29 @@ static void test_homes(void **state)
     expect(rig, 3, 2050, MEM_LOAD, MEM_DRAM, 150);
 }
 
+/* All that is dearer because it comes from the other socket says so. */
+static void test_far(void **state)
+{
+    static const struct {
+        int cpu, line;
+        MemKind kind;
+        bool far;
+    } steps[] = {
+        { 0, 0, MEM_LOAD, false }, { 0, 64, MEM_LOAD, true },
+        { 0, 64, MEM_LOAD, false }, { 1, 64, MEM_LOAD, false },
+        { 2, 64, MEM_LOAD, true }, { 2, 64, MEM_STORE, true },
+        { 3, 64, MEM_STORE, false }, { 0, 64, MEM_STORE, true },
+        { 2, 0, MEM_STORE, true }, { 2, 0, MEM_STORE, false },
+    };
+    Rig *rig = *state;
+    unsigned i;
+
+    for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        assert_int_equal(touch(rig, steps[i].cpu, steps[i].line,
+                               steps[i].kind).far, steps[i].far);
+    }
+}
+
 /* All want one line at once: each gets it when the one before has it. */
 static void test_queue(void **state)
 {
@@ -312,6 +335,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_stream, begin, end),
         cmocka_unit_test_setup_teardown(test_states, begin, end),
         cmocka_unit_test_setup_teardown(test_homes, begin, end),
+        cmocka_unit_test_setup_teardown(test_far, begin, end),
         cmocka_unit_test_setup_teardown(test_queue, begin, end),
         cmocka_unit_test_setup_teardown(test_dma, begin, end),
         cmocka_unit_test(test_writer_is_alone),

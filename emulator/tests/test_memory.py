@@ -167,11 +167,20 @@ def test_sharing_is_written_down(guest, tmp_path):
     for step, lines in ((0, True), (16, False)):
         guest("share", 4, more=f",sharing={tmp_path}/sharing", WHAT=STORE, STEP=step)
         rows = [line.split() for line in (tmp_path / "sharing").read_text().splitlines()]
-        dearest = max((row for row in rows if row[0] == "share"), key=lambda row: int(row[4]))
-        stores = [row for row in rows if row[0] == "share" and row[6] == dearest[6] and row[2] == "1"]
+        dearest = max((row for row in rows if row[0] == "share"), key=lambda row: int(row[5]))
+        stores = [row for row in rows if row[0] == "share" and row[7] == dearest[7] and row[2] == "1"]
         if lines:
-            assert len({row[7] for row in stores}) == 4
-            assert {int(row[5], 16) for row in stores} == {1, 2, 4, 8}
-            assert sum(int(row[3]) for row in stores) == NEAR(TIME / MODIFIED, rel=0.1)
+            assert len({row[8] for row in stores}) == 4
+            assert {int(row[6], 16) for row in stores} == {1, 2, 4, 8}
+            assert sum(int(row[4]) for row in stores) == NEAR(TIME / MODIFIED, rel=0.1)
         else:
-            assert sum(int(row[3]) for row in stores) < 100
+            assert sum(int(row[4]) for row in stores) < 100
+
+
+@pytest.mark.parametrize("memory, far", [("server", 0), ("server2", 1)])
+def test_what_comes_from_the_other_socket_is_told(guest, tmp_path, memory, far):
+    """Two CPUs, one on each of two sockets, store to one line: each time it comes from there."""
+    guest("share", 2, memory=memory, more=f",sharing={tmp_path}/sharing", WHAT=STORE)
+    rows = [line.split() for line in (tmp_path / "sharing").read_text().splitlines()]
+    dearest = max((row for row in rows if row[0] == "share"), key=lambda row: int(row[5]))
+    assert int(dearest[4]) > 100 and int(dearest[3]) == far

@@ -38,6 +38,7 @@ class Access:
 
     pc: int
     kind: int
+    far: bool               # another socket had a hand in it
     count: int
     ns: float
     cpus: int
@@ -50,6 +51,7 @@ class Misses:
     """Accesses of one instruction that no other CPU had a hand in."""
 
     pc: int
+    far: bool
     count: int
     ns: float
 
@@ -88,12 +90,12 @@ def parse(text: str) -> tuple[list[Access], list[Misses]]:
     """The emulator's file."""
     shared, missed = [], []
     for words in map(str.split, text.splitlines()):
-        pc, cpus = int(words[1], 16), int(words[5], 16)
-        kind, count, ns = int(words[2]), int(words[3]), int(words[4]) / 1000
+        pc, cpus = int(words[1], 16), int(words[6], 16)
+        kind, far, count, ns = int(words[2]), words[3] == "1", int(words[4]), int(words[5]) / 1000
         if words[0] == "share":
-            shared.append(Access(pc, kind, count, ns, cpus, int(words[6], 16), int(words[7], 16)))
+            shared.append(Access(pc, kind, far, count, ns, cpus, int(words[7], 16), int(words[8], 16)))
         else:
-            missed.append(Misses(pc, count, ns))
+            missed.append(Misses(pc, far, count, ns))
     return shared, missed
 
 
@@ -359,10 +361,16 @@ class Report:
         """As `lab c2c` prints it."""
         per = max(operations, 1)
         unit = "an operation" if operations else "in all"
-        out = [f"{sum(a.count for a in self.shared) / per:.3f} transfers {unit}, "
-               f"{sum(a.ns for a in self.shared) / per:.1f} ns; misses without another CPU "
-               f"{sum(m.count for m in self.missed) / per:.3f}, {sum(m.ns for m in self.missed) / per:.1f} ns", "",
-               "Lines of memory, dearest first"]
+        far: list[list[Access | Misses]] = [[a for a in self.shared if a.far], [m for m in self.missed if m.far]]
+
+        def total(what: Iterable[Access | Misses], name: str) -> str:
+            counts, times = zip((0, 0), *((a.count, a.ns) for a in what))
+            return f"{sum(counts) / per:.3f} {name}, {sum(times) / per:.1f} ns"
+
+        out = [f"{total(self.shared, f'transfers {unit}')}; {total(self.missed, 'misses without another CPU')}"]
+        if any(far):
+            out += [f"of these from another socket: {total(far[0], 'transfers')}; {total(far[1], 'misses')}"]
+        out += ["", "Lines of memory, dearest first"]
         for line, rows in self.lines()[:listed]:
             out.append(f"{sum(a.count for a in rows) / per:10.3f} times {sum(a.ns for a in rows) / per:10.1f} ns   "
                        f"line {line:x}")
@@ -377,7 +385,11 @@ class Report:
         out += [f"{count / per:10.3f} times {ns / per:10.1f} ns   {lines:5} lines  {name}"
                 for name, count, ns, lines in self.fields()[:listed]]
         for title, functions in (("The same by function", self.functions(self.shared)),
-                                 ("Misses without another CPU, by function", self.functions(self.missed))):
+                                 ("Misses without another CPU, by function", self.functions(self.missed)),
+                                 ("Transfers from another socket, by function", self.functions(far[0])),
+                                 ("Misses that went to another socket, by function", self.functions(far[1]))):
+            if not functions:
+                continue
             out += ["", title]
             out += [f"{count / per:10.3f} times {ns / per:10.1f} ns   {name}" for name, count, ns in functions[:listed]]
         return "\n".join(out) + "\n"

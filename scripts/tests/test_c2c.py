@@ -60,6 +60,22 @@ def test_two_runs_are_compared() -> None:
         ["+30.0", "ns,", "0.0", "to", "30.0", "new"], ["-9.5", "ns,", "100.0", "to", "90.5", "work", "[module]"]]
 
 
+def test_what_comes_from_another_socket_is_told() -> None:
+    """Apart, and counted in the whole as well; where there is one socket nobody speaks of others."""
+    near = "share 1000 1 0 4 204000 3 40 1f00\nmiss 1000 0 0 2 170000 1\n"
+    far = "share 1000 1 1 1 110000 5 40 1f00\nmiss 2000 0 1 5 695000 1\n"
+
+    def text(file: str) -> list[str]:
+        return c2c.Report(*c2c.parse(file), c2c.Symbols(""), []).text(10).splitlines()
+
+    assert text(near + far)[:2] == [
+        "0.500 transfers an operation, 31.4 ns; 0.700 misses without another CPU, 86.5 ns",
+        "of these from another socket: 0.100 transfers, 11.0 ns; 0.500 misses, 69.5 ns"]
+    assert text(near + far)[-2:] == ["Misses that went to another socket, by function",
+                                     "     0.500 times       69.5 ns   2000"]
+    assert not [line for line in text(near) if "socket" in line]
+
+
 def test_a_model_needs_virtual_time() -> None:
     with pytest.raises(LabError, match="take --clock virtual"):
         machine.check(Options(memory_model="server"))

@@ -226,8 +226,9 @@ static int put_into_l1(MemModel *m, int cpu, uint32_t line)
 
 /* How long lines take */
 
-static uint32_t way(MemLatency latency, bool same)
+static uint32_t way(MemLatency latency, bool same, MemAnswer *answer)
 {
+    answer->far = !same;
     return same ? latency.same : latency.other;
 }
 
@@ -311,7 +312,8 @@ static uint64_t ask_others(MemModel *m, int cpu, uint32_t line, bool write,
     } else {
         downgrade(m, line);
     }
-    return change_hands(m, l, now, way(latency, same), &answer->contended);
+    return change_hands(m, l, now, way(latency, same, answer),
+                        &answer->contended);
 }
 
 /* @line comes from an L3, from a CPU that shares it, or from memory. */
@@ -334,14 +336,15 @@ static uint64_t fetch(MemModel *m, int cpu, uint32_t line, uint64_t now,
     }
     if (l->in_l3) {
         answer->source = MEM_L3;
-        return wait + way(p->l3_ns, l->in_l3 & 1u << core->socket);
+        return wait + way(p->l3_ns, l->in_l3 & 1u << core->socket, answer);
     }
     if (l->holders) {
         answer->source = MEM_CLEAN;
-        return wait + way(p->clean_ns, l->holders & m->on_socket[core->socket]);
+        return wait + way(p->clean_ns,
+                          l->holders & m->on_socket[core->socket], answer);
     }
     answer->source = MEM_DRAM;
-    return wait + way(p->dram_ns, home_of(m, line) == core->socket);
+    return wait + way(p->dram_ns, home_of(m, line) == core->socket, answer);
 }
 
 MemAnswer mem_access(MemModel *m, int cpu, uint64_t number, MemKind kind,

@@ -77,6 +77,7 @@ typedef struct MemAnswer {
     MemSource source;
     int slot;           /* of the CPU's L1 in which the line now is */
     bool contended;     /* somebody has asked for the line a moment ago */
+    bool far;           /* another socket had a hand in it */
 } MemAnswer;
 
 /*

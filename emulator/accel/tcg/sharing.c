@@ -3,9 +3,10 @@
  *
  * The file is text.  A line begins with "miss" (no other CPU had a hand in
  * it) or with "share", and has in hexadecimal: the instruction's address; then
- * in decimal its kind (0 load, 1 store, 2 locked), how often, and what it took
- * in ps; then in hexadecimal the CPUs that did it, as bits.  "share" goes on
- * with the line's number in memory and the address accessed.
+ * in decimal its kind (0 load, 1 store, 2 locked), whether another socket had
+ * a hand in it (1) or not (0), how often, and what it took in ps; then in
+ * hexadecimal the CPUs that did it, as bits.  "share" goes on with the line's
+ * number in memory and the address accessed.
  *
  * Only the vCPU thread is here, and at the very end the main thread, when the
  * other one runs no more.
@@ -23,7 +24,8 @@ typedef struct Place {
     vaddr pc;
     vaddr addr;         /* of a miss: 0 */
     uint32_t line;
-    uint32_t kind;
+    uint16_t kind;
+    uint16_t far;
     uint64_t count;
     uint64_t ticks;
     uint64_t cpus;
@@ -42,7 +44,7 @@ static guint place_hash(gconstpointer p)
     const Place *place = p;
     uint64_t mixed = (place->pc * 31 + place->addr) * 31 + place->line;
 
-    return (mixed ^ mixed >> 32) * 4 + place->kind;
+    return (mixed ^ mixed >> 32) * 8 + place->kind * 2 + place->far;
 }
 
 static gboolean place_equal(gconstpointer p, gconstpointer q)
@@ -51,15 +53,15 @@ static gboolean place_equal(gconstpointer p, gconstpointer q)
     const Place *b = q;
 
     return a->pc == b->pc && a->addr == b->addr && a->line == b->line &&
-           a->kind == b->kind;
+           a->kind == b->kind && a->far == b->far;
 }
 
 static void write_place(gpointer key, gpointer value, gpointer file)
 {
     const Place *p = key;
 
-    fprintf(file, "%s %" VADDR_PRIx " %u %" PRIu64 " %" PRIu64 " %" PRIx64,
-            p->addr ? "share" : "miss", p->pc, p->kind, p->count,
+    fprintf(file, "%s %" VADDR_PRIx " %u %u %" PRIu64 " %" PRIu64 " %" PRIx64,
+            p->addr ? "share" : "miss", p->pc, p->kind, p->far, p->count,
             p->ticks * 1000 / sharing.speed, p->cpus);
     if (p->addr) {
         fprintf(file, " %x %" VADDR_PRIx, p->line, p->addr);
@@ -106,7 +108,7 @@ void sharing_note(int cpu, uint64_t line, vaddr addr, vaddr pc, MemKind kind,
 {
     bool shared = answer->source >= MEM_CLEAN || answer->contended;
     Place key = {
-        .pc = pc, .kind = kind,
+        .pc = pc, .kind = kind, .far = answer->far,
         .addr = shared ? addr : 0, .line = shared ? line : 0,
     };
     Place *place = g_hash_table_lookup(sharing.places, &key);
