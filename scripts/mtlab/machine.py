@@ -17,7 +17,7 @@ from pathlib import Path
 
 from . import emulator, guest, kernels, process, qemu, results, sourcekernel, states, target
 from .base import BUILD, LabError, digest, need_space, say
-from .options import NAMESPACE, PROFILES, Options, profiles
+from .options import NAMESPACE, PROFILES, SOCKETS, Options, bytes_of, nodes_of, profiles
 from .results import Result
 
 
@@ -41,6 +41,8 @@ def check(options: Options) -> None:
         raise LabError("the host's root folder is no input that virtual time could repeat: take --clock wall")
     if options.memory_model and options.clock != "virtual":
         raise LabError("--memory-model: the wall clock needs no model of memory: take --clock virtual")
+    if options.cpus % SOCKETS.get(options.memory_model, 1):
+        raise LabError(f"--memory-model {options.memory_model}: {options.cpus} CPUs are not to be halved")
     if options.profile and options.profile not in profiles():
         raise LabError(f"no profile '{options.profile}': there are {', '.join(profiles())}")
     kernels.check(options.kernel)
@@ -53,10 +55,7 @@ def check(options: Options) -> None:
 
 def need_memory(wanted: str) -> None:
     """Say before the guest starts that the host cannot hold it."""
-    units = {"M": 20, "G": 30}
-    if not wanted[:-1].isdigit() or wanted[-1:] not in units:
-        raise LabError(f"--memory {wanted}: give a number with M or G")
-    size = int(wanted[:-1]) << units[wanted[-1]]
+    size = bytes_of(wanted)
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:") and int(line.split()[1]) * 1024 < size // 2:
             raise LabError(f"the guest is given {wanted}, the host has {int(line.split()[1]) >> 10} MiB available")
@@ -108,13 +107,14 @@ def _run(command: str, options: Options, accel: str, on_output: Callable[[str], 
                                 shell=qemu.watch_settings(options, 2), below=tools)
         append = f"{qemu.BOOT}{qemu.CLOCK_BOOT[options.clock]} {options.append}".strip()
         # The names of binary, kernel and archives hold the hashes of their contents; folders do not count.
-        boot = (binary.parent.name, kernel.key, *(p.name for p in parts), append, str(options.cpus), options.memory)
+        boot = (binary.parent.name, kernel.key, *(p.name for p in parts), append, str(options.cpus), options.memory,
+                *qemu.node_arguments(options))
+        clock = qemu.clock_arguments(options, accel)
         # A saved guest has no mark of how long a CPU's turns were, nor of what accesses to memory cost.
-        making = replace(options, quantum=Options.quantum, memory_model="", sharing=None)
-        clock = qemu.clock_arguments(making, accel)
-        key = digest(*boot, *clock, *emulator.firmware()) if _may_be_saved(options, own) else ""
+        making = qemu.clock_arguments(replace(options, quantum=Options.quantum, memory_model="", sharing=None), accel)
+        key = digest(*boot, *making, *emulator.firmware()) if _may_be_saved(options, own) else ""
         told = [x.replace(str(place), "").replace(str(PROFILES), "")
-                for x in (*qemu.clock_arguments(options, accel), *device)]
+                for x in (*clock, *device)]
         inputs = digest(key, *boot, own, *told, *qemu.profile_files(options))
         if options.recall and (before := results.recall(inputs)):
             return before
@@ -124,17 +124,18 @@ def _run(command: str, options: Options, accel: str, on_output: Callable[[str], 
             return qemu.boot_arguments(kernel, place / "initrd", append)
 
         def make() -> list[str]:
-            return [*qemu.machine_arguments(binary, making, accel), *booting(b""),
+            return [*qemu.machine_arguments(binary, options, making), *booting(b""),
                     "-serial", "chardev:console", "-serial", "null", "-serial", "null"]
 
-        with (states.get(key, make, options.memory, options.boot_timeout, process.pulse) if key
+        with (states.get(key, make, nodes_of(options), options.boot_timeout, process.pulse) if key
               else contextlib.nullcontext()) as state:
             results.write_area(place / "area", own if state else b"")
             for name in ("console", "output"):
                 (place / name).touch()
             console = process.Tail(place / "console", on_console, state.console if state else "")
             output = process.Tail(place / "output", on_output)
-            args = [*qemu.machine_arguments(binary, options, accel), *(state.arguments if state else booting(own)),
+            args = [*qemu.machine_arguments(binary, options, clock),
+                    *(state.arguments if state else [*qemu.memory_arguments(options), *booting(own)]),
                     "-chardev", f"file,id=console,path={place}/console", "-serial", "chardev:console",
                     "-chardev", f"file,id=output,path={place}/output", "-serial", "chardev:output",
                     "-object", f"memory-backend-file,id=area,size={results.AREA},share=on,mem-path={place}/area",

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import kernels
-from .base import ROOT
+from .base import ROOT, LabError
 
 PROFILES = ROOT / "emulator/profiles"
 STOCK = "stock"
 NONE = "none"
 NAMESPACE = "/dev/nvme0n1"
+SOCKETS = {"server2": 2}    # of the models of memory that have more than one
 MODEL = "model"             # a clock: no guest, the model of flash by itself (firmware.py)
 
 
@@ -42,6 +43,20 @@ class Options:
     watch: Path | None = None               # a folder where `lab top` finds what flash and target tell
     boot: bool = False                      # from scratch, where a saved state could be the start
     recall: bool = False                    # virtual time: the same inputs may give what they gave before
+
+
+def bytes_of(size: str) -> int:
+    """Of memory, as QEMU's -m has it."""
+    units = {"M": 20, "G": 30}
+    if not size[:-1].isdigit() or size[-1:] not in units:
+        raise LabError(f"--memory {size}: give a number with M or G")
+    return int(size[:-1]) << units[size[-1]]
+
+
+def nodes_of(options: Options) -> list[int]:
+    """Bytes of the nodes that the guest's memory is in: one for each socket of the model of memory."""
+    sockets = SOCKETS.get(options.memory_model, 1)
+    return [bytes_of(options.memory) // sockets] * sockets
 
 
 def profiles() -> list[str]:

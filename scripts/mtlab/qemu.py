@@ -4,11 +4,11 @@
 In virtual time the guest is a function of its inputs: no network, no shared folder, fixed seeds and clocks.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from . import emulator, kernels
-from .options import NONE, PROFILES, STOCK, Options, profile_of
+from . import emulator, kernels, states
+from .options import NONE, PROFILES, STOCK, Options, nodes_of, profile_of
 
 BOOT = ("console=ttyS0 loglevel=5 panic=-1 oops=panic kasan.fault=panic panic_on_rcu_stall=1"
         " softlockup_panic=1 softlockup_all_cpu_backtrace=1 hung_task_panic=1"
@@ -113,13 +113,28 @@ def clock_arguments(options: Options, accel: str) -> list[str]:
     return ["-accel", "tcg,thread=multi", "-cpu", WALL_CPU]
 
 
-def machine_arguments(binary: Path, options: Options, accel: str) -> list[str]:
-    """QEMU's arguments that every guest has."""
+def node_arguments(options: Options) -> list[str]:
+    """QEMU's arguments for a guest with several nodes, which share its processors; their memory is others'."""
+    names = states.memory_names(nodes_of(options))
+    each = options.cpus // len(names)
+    return ["-smp", f"{options.cpus},sockets={len(names)}", *(x for i, name in enumerate(names) for x in (
+        "-numa", f"node,nodeid={i},cpus={i * each}-{(i + 1) * each - 1},memdev={name}"))] if len(names) > 1 else []
+
+
+def memory_arguments(options: Options) -> list[str]:
+    """QEMU's arguments for the memory of nodes that is not in a file; of one node it has by itself."""
+    sizes = nodes_of(options)
+    return [x for name, size in zip(states.memory_names(sizes), sizes) if len(sizes) > 1
+            for x in ("-object", f"memory-backend-ram,id={name},size={size}")]
+
+
+def machine_arguments(binary: Path, options: Options, clock: Sequence[str]) -> list[str]:
+    """QEMU's arguments that every guest has, for a clock of clock_arguments()."""
     # The kernel ends the emulator when the lab dies, however that happens.
     return ["setpriv", "--pdeathsig", "KILL", str(binary), *(x for f in emulator.FIRMWARE for x in ("-L", f)),
             "-nodefaults", "-no-user-config", "-display", "none", "-name", "mtftl-lab",
-            "-machine", "q35,hpet=off,sata=off,usb=off,smbus=off,vmport=off,smm=off", *clock_arguments(options, accel),
-            "-smp", str(options.cpus), "-m", options.memory,
+            "-machine", "q35,hpet=off,sata=off,usb=off,smbus=off,vmport=off,smm=off", *clock,
+            *(node_arguments(options) or ["-smp", str(options.cpus)]), "-m", options.memory,
             "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-action", "reboot=shutdown,panic=none"]
 
 

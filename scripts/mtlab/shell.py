@@ -38,7 +38,7 @@ def _shell(args: argparse.Namespace) -> int:
                                        **qemu.watch_settings(options, 1)})
         machine.write_initrd(folder / "initrd", parts, own)
         command = [
-            *qemu.machine_arguments(binary, options, kind),
+            *qemu.machine_arguments(binary, options, qemu.clock_arguments(options, kind)),
             *qemu.boot_arguments(kernel, folder / "initrd",
                                     qemu.BOOT.replace("loglevel=5", "loglevel=3") + qemu.CLOCK_BOOT["wall"]),
             "-chardev", "stdio,id=console,mux=on,signal=off", "-serial", "chardev:console", "-mon", "chardev=console",

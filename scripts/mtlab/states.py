@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Saved boot states: guests that were booted to where a run's own part begins, and paused there.
 
-FOLDER/KEY holds one: `ram`, the guest's memory, of which each run maps a private copy; `state`, what QEMU's devices
-and processors were in; `console`, what the kernel had said; `about.json`, which tells whether all that is whole and
-fit for this host. KEY is a digest of what went in. A state appears as a whole or not at all and nothing in it changes,
-so that whoever has opened its files may use them while somebody else throws it away. A lock sees to it that one lab
-makes it while the others wait.
+FOLDER/KEY holds one: `ram`, the guest's memory, one node's behind the other's, of which each run maps a private copy;
+`state`, what QEMU's devices and processors were in; `console`, what the kernel had said; `about.json`, which tells
+whether all that is whole and fit for this host. KEY is a digest of what went in. A state appears as a whole or not at
+all and nothing in it changes, so that whoever has opened its files may use them while somebody else throws it away. A
+lock sees to it that one lab makes it while the others wait.
 
 The guest pauses itself (guest-area.c): in virtual time a state is a function of what went in. Flash device and area
 are not part of it. The machine of a run has them besides, and its guest goes and looks for them.
@@ -40,7 +40,7 @@ class State:
     """An opened state: descriptors of its files, for a QEMU to inherit."""
 
     key: str
-    memory: str
+    memory: Sequence[int]
     ram: int
     state: int
     console: str
@@ -70,9 +70,17 @@ class _UnfitError(Exception):
     """Why a state cannot be used."""
 
 
-def _memory(path: str, size: str) -> list[str]:
-    """QEMU's arguments for the guest's memory in a file."""
-    return ["-object", f"memory-backend-file,id=ram,size={size},mem-path={path}", "-machine", "memory-backend=ram"]
+def memory_names(nodes: Sequence[int]) -> list[str]:
+    """What QEMU calls the memory of each node."""
+    return [f"ram{i}" for i in range(len(nodes))] if len(nodes) > 1 else ["ram"]
+
+
+def _memory(path: str, nodes: Sequence[int]) -> list[str]:
+    """QEMU's arguments for the guest's memory in a file: so many bytes for each node."""
+    names = memory_names(nodes)
+    return [*(x for i, name in enumerate(names) for x in (
+        "-object", f"memory-backend-file,id={name},size={nodes[i]},offset={sum(nodes[:i])},mem-path={path}")),
+        *(["-machine", f"memory-backend={names[0]}"] if len(names) == 1 else [])]
 
 
 def _command(name: str, **arguments: object) -> bytes:
@@ -94,11 +102,12 @@ def _host() -> str:
 
 
 @contextlib.contextmanager
-def get(key: str, command: Callable[[], Sequence[str]], memory: str, seconds: float,
+def get(key: str, command: Callable[[], Sequence[str]], memory: Sequence[int], seconds: float,
         pulse: Callable[[], None]) -> Iterator[State]:
     """The state of that key, made with what command gives for QEMU if there is none that is fit.
 
-    The boot may take so many seconds; pulse is called all the time and may raise.
+    The memory is given in bytes, a number a node. The boot may take so many seconds; pulse is called all the time and
+    may raise.
     """
     folder = FOLDER / key
     with contextlib.ExitStack() as files:
@@ -120,7 +129,7 @@ def throw_away(key: str) -> None:
     shutil.rmtree(FOLDER / key, ignore_errors=True)
 
 
-def _open(folder: Path, memory: str, files: contextlib.ExitStack) -> State:
+def _open(folder: Path, memory: Sequence[int], files: contextlib.ExitStack) -> State:
     """Open a state's files if they are whole and fit."""
     try:
         place = os.open(folder, os.O_PATH)
@@ -161,7 +170,8 @@ def _stamp(folder: int) -> dict[str, object]:
             **{name: digest(Path(f"/proc/self/fd/{folder}", name)) for name in ("state", "console")}}
 
 
-def _make(folder: Path, command: Sequence[str], memory: str, seconds: float, pulse: Callable[[], None]) -> None:
+def _make(folder: Path, command: Sequence[str], memory: Sequence[int], seconds: float,
+          pulse: Callable[[], None]) -> None:
     """Boot a guest until it pauses, save it, end it."""
     need_space(FOLDER, 1, "a saved boot state (--boot goes without)")
     part = folder.with_name(folder.name + ".part")
@@ -187,9 +197,11 @@ def _make(folder: Path, command: Sequence[str], memory: str, seconds: float, pul
     _tidy()
 
 
-def _save(part: Path, command: Sequence[str], memory: str, end: float, pulse: Callable[[], None]) -> None:
+def _save(part: Path, command: Sequence[str], memory: Sequence[int], end: float, pulse: Callable[[], None]) -> None:
     """Run the guest up to its pause; part then holds its memory, its state and its console."""
     ours, theirs = socket.socketpair()
+    with open(part / "ram", "wb") as ram:
+        ram.truncate(sum(memory))           # QEMU makes a file no longer than its first node
     arguments = [*command, *MAKER, *_memory(f"{part}/ram,share=on", memory),
                  "-chardev", f"file,id=console,path={part}/console",
                  "-chardev", f"socket,id=qmp,fd={theirs.fileno()}", "-mon", "chardev=qmp,mode=control"]

@@ -81,6 +81,18 @@ def test_a_model_needs_virtual_time() -> None:
         machine.check(Options(memory_model="server"))
 
 
+def test_two_sockets_are_two_nodes(lab_run) -> None:
+    """Half of the CPUs and half of the memory, from a saved state and from scratch; three CPUs have no half."""
+    command = "cd /sys/devices/system/node; cat online node*/cpulist; awk '/MemTotal/ {print ($4 > 4e5)}' node*/meminfo"
+    for boot in (False, True):
+        run = lab_run(command, clock="virtual", cpus=4, memory="1G", memory_model="server2", boot=boot, module=False,
+                      profile="none")
+        assert run.output.split() == ["0-1", "0-1", "2-3", "1", "1"]
+        assert (run.start == "boot") == boot
+    with pytest.raises(LabError, match="3 CPUs are not to be halved"):
+        machine.check(Options(clock="virtual", memory_model="server2", cpus=3))
+
+
 def test_a_run_with_caches_repeats(lab_run) -> None:
     """To the bit, and it is another one than without."""
     command = "for i in 1 2 3; do (seq 500 | sort -rn | sha256sum; cat /proc/self/schedstat; date +%N) & done; wait"

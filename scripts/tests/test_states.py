@@ -18,7 +18,7 @@ from mtlab.base import BUILD, ROOT, LabError, digest
 from mtlab.results import Result
 from mtlab.testing import LabRun
 
-MEMORY = "64M"
+MEMORY = [64 << 20]
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_an_emulator_that_finds_no_space_is_understood(place: Path) -> None:
 
 def test_a_full_disk_is_said_before_anything_is_booted(tmp_path: Path) -> None:
     program = (f"from mtlab import states; from pathlib import Path; states.FOLDER = Path(r'{tmp_path}')\n"
-               "with states.get('a0', list, '64M', 60, list): pass")
+               "with states.get('a0', list, [64 << 20], 60, list): pass")
     small = f'mount -t tmpfs -o size=64M none {tmp_path} && exec "$@"'
     done = subprocess.run(["unshare", "-rm", "sh", "-c", small, "sh", sys.executable, "-Bc", program],
                           cwd=ROOT / "scripts", capture_output=True, text=True)
