@@ -269,7 +269,7 @@ int mtftl_flush_alloc(struct mtftl *ftl)
 	ftl->flush = flush;
 	spin_lock_init(&flush->lock);
 	init_completion(&flush->unit_done);
-	flush->unit = mtftl_unit_alloc(ftl, 1, &ranges_owner, flush);
+	flush->unit = mtftl_unit_alloc(ftl, 1, NUMA_NO_NODE, &ranges_owner, flush);
 	flush->flusher = mtftl_thread(flusher, ftl, -1, "mtftl_flush");
 	return flush->unit && flush->flusher ? 0 : -ENOMEM;
 }

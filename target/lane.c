@@ -845,7 +845,8 @@ static int lane_alloc(struct lane *lane)
 	struct mtftl_unit_io *unit;
 
 	for (i = 0; i < clamp(lane->ring->entries / write_unit, UNITS_MIN, UNITS_MAX); i++) {
-		unit = mtftl_unit_alloc(lane->ftl, write_unit, &unit_owner, lane);
+		unit = mtftl_unit_alloc(lane->ftl, write_unit, cpu_to_node(lane->cpu), &unit_owner,
+					lane);
 		if (!unit)
 			return -ENOMEM;
 		unit->lane = lane->index;
@@ -870,16 +871,13 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu)
 		per_cpu_ptr(lanes->cpus, cpu)->seen = jiffies - SPARE_AFTER;
-	for (cpu = -1; !r && lanes->nr < nr; lanes->nr++) {
+	for (; !r && lanes->nr < nr; lanes->nr++) {
 		struct lane *lane = &lanes->all[lanes->nr];
 
-		cpu = cpumask_next(cpu, cpu_online_mask);
-		if (cpu >= nr_cpu_ids)
-			cpu = cpumask_first(cpu_online_mask);
 		lane->ftl = ftl;
 		lane->ring = &ftl->pool->rings[lanes->nr];
 		lane->index = lanes->nr;
-		lane->cpu = cpu;
+		lane->cpu = lane->ring->cpu;
 		lane->batch = max(ftl->config.write_unit, min(BATCH_MIN, lane->ring->entries / 2));
 		lane->enough = lane->batch;
 		mtftl_follow_init(&lane->follow);

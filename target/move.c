@@ -771,7 +771,8 @@ static int slice_alloc(struct mover *mover, struct slice *slice)
 	init_completion(&slice->landed);
 	init_completion(&slice->inflight.done);
 	slice->chunks = kcalloc(CHUNKS, sizeof(*slice->chunks), GFP_KERNEL);
-	slice->unit = mtftl_unit_alloc(ftl, mtftl_move_unit_blocks(ftl), &unit_owner, slice);
+	slice->unit = mtftl_unit_alloc(ftl, mtftl_move_unit_blocks(ftl), NUMA_NO_NODE, &unit_owner,
+				       slice);
 	if (!slice->chunks || !slice->unit || (!ftl->config.head && alloc_metas(slice)))
 		return -ENOMEM;
 	for (i = 0; i < CHUNKS; i++) {

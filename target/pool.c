@@ -4,8 +4,10 @@
  */
 #include "pool.h"
 
+#include <linux/cpumask.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include <linux/topology.h>
 
 void mtftl_ring_advance(struct mtftl_ring *ring)
 {
@@ -85,22 +87,25 @@ bool mtftl_pool_is_settled(const struct mtftl *ftl)
 static int ring_alloc(struct mtftl_ring *ring, u32 slots)
 {
 	u32 i, chunks = DIV_ROUND_UP(slots, 1u << MTFTL_BUFFER_ORDER);
+	int node = cpu_to_node(ring->cpu);
+	struct page *pages;
 
-	ring->slots = kvcalloc(slots, sizeof(*ring->slots), GFP_KERNEL);
-	ring->chunks = kvcalloc(chunks, sizeof(*ring->chunks), GFP_KERNEL);
+	ring->slots = kvzalloc_node(array_size(slots, sizeof(*ring->slots)), GFP_KERNEL, node);
+	ring->chunks = kvzalloc_node(array_size(chunks, sizeof(*ring->chunks)), GFP_KERNEL, node);
 	if (!ring->slots || !ring->chunks)
 		return -ENOMEM;
 	for (i = 0; i < chunks; i++) {
-		ring->chunks[i] = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
-		if (!ring->chunks[i])
+		pages = alloc_pages_node(node, GFP_KERNEL, MTFTL_BUFFER_ORDER);
+		if (!pages)
 			return -ENOMEM;
+		ring->chunks[i] = page_address(pages);
 	}
 	return 0;
 }
 
 int mtftl_pool_alloc(struct mtftl *ftl)
 {
-	unsigned int i, nr = ftl->config.nr_lanes;
+	unsigned int i, cpu = -1, nr = ftl->config.nr_lanes;
 	struct mtftl_pool *pool;
 	int r = 0;
 
@@ -113,6 +118,10 @@ int mtftl_pool_alloc(struct mtftl *ftl)
 		struct mtftl_ring *ring = &pool->rings[pool->nr_rings];
 
 		i = pool->nr_rings;
+		cpu = cpumask_next(cpu, cpu_online_mask);
+		if (cpu >= nr_cpu_ids)
+			cpu = cpumask_first(cpu_online_mask);
+		ring->cpu = cpu;
 		ring->entries = max(ftl->config.buffer_entries / nr, 1u);
 		ring->mask = (1u << pool->shift) - 1;
 		ring->first_slot = MTFTL_MAP_SLOTS + (i << pool->shift);

@@ -4,8 +4,7 @@
  * entries. Users reserve at head and fill without a lock; the lane's writer composes from next;
  * completions free at tail, in order. The map points to slots by number: see map.h.
  *
- * ring->lock protects head and tail, and what the ring's lane keeps beside; whoever takes it turns
- * interrupts off. A slot changes under the lock of the map's shard of the block that it holds.
+ * ring->lock, with interrupts off: head, tail and what the lane keeps beside. Slots say theirs.
  */
 #ifndef MTFTL_POOL_H
 #define MTFTL_POOL_H
@@ -40,8 +39,9 @@ struct mtftl_slot {
 };
 
 struct mtftl_ring {
-	struct mtftl_slot *slots;
+	struct mtftl_slot *slots;	/* on the node of the CPU, like the next */
 	void **chunks;			/* pages of the slots */
+	unsigned int cpu;		/* where the lane's writer is at home */
 	u32 entries;			/* slots in use at most */
 	u32 mask;			/* of positions, for the array's index */
 	u32 first_slot;			/* map value of slot 0 */

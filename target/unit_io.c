@@ -22,12 +22,13 @@ struct mtftl_units {
 	void *block;
 };
 
-struct mtftl_unit_io *mtftl_unit_alloc(struct mtftl *ftl, unsigned int max,
+struct mtftl_unit_io *mtftl_unit_alloc(struct mtftl *ftl, unsigned int max, int node,
 				       const struct mtftl_unit_owner *owner, void *private)
 {
 	struct mtftl_unit_io *unit;
+	struct page *header;
 
-	unit = kvzalloc(struct_size(unit, entries, max), GFP_KERNEL);
+	unit = kvzalloc_node(struct_size(unit, entries, max), GFP_KERNEL, node);
 	if (!unit)
 		return NULL;
 	unit->ftl = ftl;
@@ -36,9 +37,10 @@ struct mtftl_unit_io *mtftl_unit_alloc(struct mtftl *ftl, unsigned int max,
 	unit->private = private;
 	unit->lane = U16_MAX;
 	INIT_LIST_HEAD(&unit->list);
-	unit->header = (void *)get_zeroed_page(GFP_KERNEL);
-	unit->lbas = kcalloc(max, sizeof(*unit->lbas), GFP_KERNEL);
-	unit->vecs = kcalloc(max + 1, sizeof(*unit->vecs), GFP_KERNEL);
+	header = alloc_pages_node(node, GFP_KERNEL | __GFP_ZERO, 0);
+	unit->header = header ? page_address(header) : NULL;
+	unit->lbas = kcalloc_node(max, sizeof(*unit->lbas), GFP_KERNEL, node);
+	unit->vecs = kcalloc_node(max + 1, sizeof(*unit->vecs), GFP_KERNEL, node);
 	if (!unit->header || !unit->lbas || !unit->vecs) {
 		mtftl_unit_free(unit);
 		return NULL;

@@ -54,8 +54,8 @@ struct mtftl_unit_io {
 int mtftl_units_alloc(struct mtftl *ftl);
 void mtftl_units_free(struct mtftl *ftl);
 
-/* For @max blocks at most. */
-struct mtftl_unit_io *mtftl_unit_alloc(struct mtftl *ftl, unsigned int max,
+/* For @max blocks at most; on @node, or NUMA_NO_NODE. */
+struct mtftl_unit_io *mtftl_unit_alloc(struct mtftl *ftl, unsigned int max, int node,
 				       const struct mtftl_unit_owner *owner, void *private);
 void mtftl_unit_free(struct mtftl_unit_io *unit);
 

@@ -51,6 +51,28 @@ mtftl dump --units /dev/nullb0 > dump.json
     assert torn <= 12, torn
 
 
+def test_lanes_are_on_the_node_of_their_cpu(lab_run, helpers):
+    """128 MiB of buffers for two lanes on two nodes: half of it on each, wherever the table is loaded."""
+    result = lab_run(START + """
+free() { awk '/MemFree/ {printf " %d", $4}' /sys/devices/system/node/node*/meminfo; }
+null nullb0 size=2048
+mtftl format --op 50% /dev/nullb0 > /dev/null
+for cpu in 1 2; do
+	before=$(free)
+	taskset $cpu dmsetup create t --table "$(table /dev/nullb0 lanes 2 buffer_entries 32768)"
+	echo taken $before $(free) $(field entries t)
+	dmsetup remove t
+done
+""", **QUICK, memory_model="server2", push=helpers)
+    assert result.status == 0, result.output
+    rows = [[int(word) for word in line.split()[1:]] for line in result.output.splitlines() if line.startswith("taken")]
+    assert len(rows) == 2
+    for *free, entries in rows:
+        assert entries == 16384
+        for before, after in zip(free[:2], free[2:], strict=True):
+            assert 60 << 10 < before - after < 90 << 10, rows
+
+
 def test_docs_name_everything(lab_run, helpers):
     """The status, options, messages and tracepoints are those in docs/target.md."""
     page = (Path(__file__).resolve().parents[2] / "docs/target.md").read_text()
