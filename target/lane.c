@@ -12,6 +12,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/timer.h>
+#include <linux/topology.h>
 
 #include "device.h"
 #include "follow.h"
@@ -566,7 +567,7 @@ static bool lane_admit(struct lane *lane)
  * Which lane takes a user's write
  *
  * The user's own CPU also runs its lane's writer, so a user whose neighbours are idle
- * goes to a neighbour's lane, where the writer has a CPU to itself; with all CPUs busy
+ * goes to a neighbour's lane on its node, where the writer has a CPU to itself; with all CPUs busy
  * everybody stays at home, and waits there when it is full. Only who would queue behind others there
  * goes where room is. The choice is kept for a jiffy, or until the lane is full: each
  * move wakes another writer. Hints only: a wrong one costs time, nothing else, so nothing
@@ -595,6 +596,12 @@ static bool is_spare(struct mtftl *ftl, struct lane *lane, struct lane *home)
 	       time_after_eq(jiffies, READ_ONCE(lane->guest_seen) + SPARE_AFTER);
 }
 
+/* What crosses to another node and back costs more than its idle CPU gives. */
+static bool is_near(const struct lane *lane, const struct lane *home)
+{
+	return cpu_to_node(lane->cpu) == cpu_to_node(home->cpu);
+}
+
 static struct lane *find_spare(struct mtftl *ftl, struct lane *first, struct lane *home)
 {
 	struct lane *lane;
@@ -602,7 +609,8 @@ static struct lane *find_spare(struct mtftl *ftl, struct lane *first, struct lan
 
 	for (i = 0; i < ftl->lanes->nr; i++) {
 		lane = &ftl->lanes->all[(first->index + i) % ftl->lanes->nr];
-		if (lane->cpu == home->cpu || is_full(lane) || !is_spare(ftl, lane, home))
+		if (lane->cpu == home->cpu || !is_near(lane, home) || is_full(lane) ||
+		    !is_spare(ftl, lane, home))
 			continue;
 		WRITE_ONCE(lane->guest, home->index);
 		WRITE_ONCE(lane->guest_seen, jiffies);
@@ -619,7 +627,7 @@ static struct lane *find_room(struct mtftl *ftl, struct lane *first, struct lane
 
 	for (i = 0; i < nr; i++) {
 		lane = &ftl->lanes->all[(first->index + i) % ftl->lanes->nr];
-		if (lane != home && !is_full(lane))
+		if (lane != home && is_near(lane, home) && !is_full(lane))
 			return lane;
 	}
 	return NULL;

@@ -73,6 +73,25 @@ done
             assert 60 << 10 < before - after < 90 << 10, rows
 
 
+def test_users_stay_on_their_node(lab_run, helpers):
+    """Who writes alone goes to an idle neighbour's lane, but not to one on the other node, though that one be next."""
+    result = lab_run(START + """
+null nullb0
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 4)"
+for cpu in 1 3; do
+	taskset $((1 << cpu)) dd if=/dev/zero of=/dev/mapper/t bs=4k seek=$((cpu * 1000)) count=100 oflag=direct
+done
+dmsetup remove t
+mtftl dump --units /dev/nullb0 > dump.json
+""", **{**QUICK, "cpus": 4}, memory_model="server2", push=helpers, pull=["dump.json"])
+    assert result.status == 0, result.output
+    units = [unit for zone in json.loads(result.files["dump.json"])["zones"] for unit in zone.get("list", [])
+             if unit["type"] == "data" and unit["blocks"]]
+    lanes = {cpu: {unit["lane"] for unit in units if unit["blocks"][0] // 1000 == cpu} for cpu in (1, 3)}
+    assert lanes == {1: {0}, 3: {2}}
+
+
 def test_docs_name_everything(lab_run, helpers):
     """The status, options, messages and tracepoints are those in docs/target.md."""
     page = (Path(__file__).resolve().parents[2] / "docs/target.md").read_text()
