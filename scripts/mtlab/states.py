@@ -13,6 +13,7 @@ are not part of it. The machine of a run has them besides, and its guest goes an
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import re
@@ -177,13 +178,11 @@ def _make(folder: Path, command: Sequence[str], memory: Sequence[int], seconds: 
     part = folder.with_name(folder.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
+    place = os.open(part, os.O_RDONLY)
     try:
+        fcntl.flock(place, fcntl.LOCK_SH)       # _tidy() leaves it alone
         _save(part, command, memory, time.monotonic() + seconds, pulse)
-        place = os.open(part, os.O_PATH)
-        try:
-            about = {"version": VERSION, "host": _host(), "files": _stamp(place)}
-        finally:
-            os.close(place)
+        about = {"version": VERSION, "host": _host(), "files": _stamp(place)}
         (part / "about.json").write_text(json.dumps(about))
         for file in part.iterdir():
             with open(file, "rb") as f:
@@ -193,6 +192,7 @@ def _make(folder: Path, command: Sequence[str], memory: Sequence[int], seconds: 
     except OSError as e:
         raise LabError(f"{part}: {e.strerror}; --boot goes without a saved boot state") from e
     finally:
+        os.close(place)
         shutil.rmtree(part, ignore_errors=True)
     _tidy()
 
@@ -258,5 +258,20 @@ def _tidy() -> None:
     taken = 0
     for _, size, folder in sorted(used, reverse=True):
         taken += size
-        if taken > LIMIT:
+        if taken > LIMIT and not _is_being_made(folder):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_being_made(folder: Path) -> bool:
+    """Some lab has it locked."""
+    try:
+        place = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(place)
+    return False

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mtlab import base, states
@@ -103,6 +104,22 @@ def test_states_used_last_stay(place: Path, saves: list[Path], monkeypatch: pyte
     _get("a0")                  # used again
     _get("a2")
     assert {p.name for p in place.iterdir()} == {"a0", "a2"}
+
+
+def test_a_state_in_the_making_is_left_alone(place: Path, saves: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a lab makes one, another one throws away what takes too much, and what a killed lab left."""
+    save = states._save
+
+    def save_beside_another(part: Path, *arguments: Any) -> None:
+        save(part, *arguments)
+        with monkeypatch.context() as another:
+            another.setattr(states, "LIMIT", 0)
+            states._tidy()
+
+    monkeypatch.setattr(states, "_save", save_beside_another)
+    (place / "a1.part").mkdir(parents=True)
+    assert _get() == "boot 1\n"
+    assert [p.name for p in place.iterdir()] == ["a0"]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device"), states.BootError("x")])
