@@ -5,7 +5,8 @@
  * A checkpoint is fuzzy: users go on. Zone records first, then the number S0, then a
  * flush, then the map, shard by shard. A unit below a recorded position has drawn its
  * number before S0, so units above S0 are all behind the recorded positions; what
- * drew up to S0 is flushed and in the map when that is copied.
+ * drew up to S0 is flushed and in the map when that is copied. Zones that were reset
+ * meanwhile are recorded as they are then: what drew up to S0 may be in them.
  */
 #include "checkpoint.h"
 
@@ -156,6 +157,29 @@ static void capture_zones(struct mtftl *ftl)
 	}
 }
 
+/*
+ * A unit of up to S0 may have come to lie in a zone that was reset since the records were captured:
+ * one whose write failed, and that found no zone before. The map has it, so the record must be of
+ * that life of the zone, or a mount would take the entry for one of the life before.
+ */
+static void capture_resets(struct mtftl *ftl)
+{
+	u32 i;
+
+	for (i = 0; i < ftl->config.nr_zones; i++) {
+		struct mtftl_zone *zone = mtftl_zone(ftl, i);
+		struct mtftl_zone_record *record = &ftl->checkpoints->records[i];
+
+		spin_lock_irq(&zone->lock);
+		if (le32_to_cpu(record->erase_count) != zone->erase_count) {
+			record->erase_count = cpu_to_le32(zone->erase_count);
+			record->wp = 0;
+			record->first_seq = 0;
+		}
+		spin_unlock_irq(&zone->lock);
+	}
+}
+
 static int write_map(struct ckpt_stream *stream)
 {
 	const u32 per_block = MTFTL_BLOCK_SIZE / sizeof(__le32);
@@ -227,6 +251,7 @@ static int write_checkpoint(struct mtftl *ftl, u64 *number)
 		return r;
 	/* GC's units are not part of a flush. */
 	wait_event(ftl->space->wait, mtftl_seq_before_apart(ftl, *number) == *number);
+	capture_resets(ftl);
 
 	for (at = 0; at < record_bytes; at += MTFTL_BLOCK_SIZE) {
 		block = ckpt_next_block(&stream, &r);
