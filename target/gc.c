@@ -264,7 +264,7 @@ static u64 room(const struct mtftl_gc *gc)
 {
 	const struct mtftl_config *config = &gc->ftl->config;
 	u32 empty = min(mtftl_zones_count(gc->ftl, MTFTL_ZONE_EMPTY), config->reserve);
-	u32 kept = 1 + mtftl_zones_promised(gc->ftl);
+	u32 kept = 1 + READ_ONCE(gc->ftl->zones->promised);
 	u64 usable = config->capacity - mtftl_footer_blocks(config);
 
 	return mtftl_streams_gc_room(gc->ftl) +
@@ -286,9 +286,21 @@ static bool may_admit(struct mtftl_gc *gc)
 	return gc->nr == 1 || (!gc->ftl->config.budget.gc_shares && need <= room(gc));
 }
 
+/* The gate knows what those that move may still take. */
+static void look_at_debt(struct mtftl_gc *gc)
+{
+	u32 i, owes = 0;
+
+	for (i = 0; i < gc->nr; i++)
+		if (nth_victim(gc, i)->admitted)
+			owes += needs(gc, &nth_victim(gc, i)->moved);
+	mtftl_zones_set_gc_owes(gc->ftl, owes);
+}
+
 static void admit(struct mtftl_gc *gc, struct victim *victim)
 {
 	victim->admitted = true;
+	look_at_debt(gc);
 	WRITE_ONCE(victim->moved.oldest, victim == nth_victim(gc, 0));
 	mtftl_pace_begin(&gc->pace, victim->moved.nr_items);
 	mtftl_move(gc->movers, &victim->moved);
@@ -339,6 +351,7 @@ static void retire(struct mtftl_gc *gc)
 	gc->nr--;
 	if (gc->nr)
 		WRITE_ONCE(nth_victim(gc, 0)->moved.oldest, true);
+	look_at_debt(gc);
 	mtftl_pace_update(&gc->pace);
 	if (empty) {
 		mtftl_count(ftl, victims, 1);

@@ -57,13 +57,16 @@ static bool may_open_empty(struct mtftl *ftl, enum mtftl_right right)
 	switch (right) {
 	case MTFTL_RIGHT_USER:
 		/* Their limit is the gate. */
+		if (!mtftl_space_is_gated(ftl) && !zones->no_victim)
+			return mtftl_zones_spare(ftl) > 0;
 		return empty > (zones->no_victim ? config->reserve : 0);
 	case MTFTL_RIGHT_URGENT:
 		return empty > 0;
 	case MTFTL_RIGHT_GC:
 		break;
 	}
-	kept = 1 + mtftl_zones_promised(ftl);
+	/* One for when a write fails. GC may be who it failed, or find a victim that gives nothing. */
+	kept = zones->promised + (gc_has_zone(ftl) || config->budget.gc_shares);
 	return empty > (mtftl_pool_is_empty(ftl) ? min(kept, config->flush_zones) : kept);
 }
 
@@ -89,7 +92,7 @@ static void look_at_room(struct mtftl *ftl)
 	lockdep_assert_held(&ftl->zones->lock);
 	for (i = 0; i < ftl->config.budget.user_streams; i++)
 		room += left_in(&ftl->streams->all[i]);
-	mtftl_zones_set_users_room(ftl, room);
+	mtftl_zones_set_room(ftl, room, mtftl_streams_gc_room(ftl));
 }
 
 /* For a stream without one. False: no zone for @right. */
@@ -277,8 +280,8 @@ struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, u32 class, unsigned in
 {
 	bool shares = may_share(ftl, right), is_gc = right == MTFTL_RIGHT_GC;
 	bool scarce = READ_ONCE(ftl->zones->no_victim) ||
-		      (mtftl_space_is_gated(ftl) &&
-		       (is_gc || !ftl->config.apart || !mtftl_zones_for_users(ftl)));
+		      (!is_gc && mtftl_zones_spare(ftl) <= 0) ||
+		      (mtftl_space_is_gated(ftl) && (is_gc || !ftl->config.apart));
 	bool mixed = shares && (!is_gc || !ftl->config.streams->gc_classes);
 	u32 user_class = is_gc ? ftl->config.budget.user_classes - 1 : class;
 	u32 gc_class = is_gc ? class : 0;

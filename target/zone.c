@@ -12,12 +12,36 @@
 #include "space.h"
 #include "trace.h"
 
+/*
+ * Zones that have to stay empty for so many blocks, where they do not fit into what users have open.
+ * What they share with GC it may fill, too.
+ */
+static u32 zones_for(const struct mtftl *ftl, u32 blocks)
+{
+	u32 usable = ftl->config.capacity - mtftl_footer_blocks(&ftl->config);
+	u32 room = ftl->config.budget.gc_shares ? 0 : ftl->zones->users_room;
+
+	return blocks > room ? DIV_ROUND_UP(blocks - room, usable) : 0;
+}
+
 /* Buffers take nothing more while too few zones are empty for what they hold. */
 static void update_gate(struct mtftl *ftl)
 {
-	lockdep_assert_held(&ftl->zones->lock);
-	mtftl_space_set_gate(ftl, !ftl->zones->no_victim &&
-			     mtftl_zones_for_users(ftl) <= mtftl_zones_promised(ftl));
+	const struct mtftl_config *config = &ftl->config;
+	struct mtftl_zones *zones = ftl->zones;
+	/* Were each unit as small as can be. */
+	u32 buffered = 2 * config->buffer_entries;
+	/* Lanes that take place at once see what is left before each other's unit. */
+	u32 slack = config->nr_lanes * (config->write_unit + config->head);
+	u32 promised = min(zones_for(ftl, buffered), config->kept - 1);
+	u32 wanted = min(zones_for(ftl, buffered + slack), config->kept);
+	bool shut;
+
+	lockdep_assert_held(&zones->lock);
+	shut = !zones->no_victim && mtftl_zones_spare(ftl) < (s32)wanted;
+	/* What was promised stays: behind a shut gate the buffers only get emptier. */
+	WRITE_ONCE(zones->promised, shut ? min(zones->promised, promised) : promised);
+	mtftl_space_set_gate(ftl, shut);
 }
 
 void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
@@ -36,12 +60,22 @@ void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
 		update_gate(zone->ftl);
 }
 
-/* What is left in zones that users have open: so much of what is buffered needs no empty one. */
-void mtftl_zones_set_users_room(struct mtftl *ftl, u32 blocks)
+/* What users, and GC, have open is part of what the buffers may hold. */
+void mtftl_zones_set_room(struct mtftl *ftl, u32 users, u32 gc)
 {
 	lockdep_assert_held(&ftl->zones->lock);
-	WRITE_ONCE(ftl->zones->users_room, blocks);
+	WRITE_ONCE(ftl->zones->users_room, users);
+	WRITE_ONCE(ftl->zones->gc_room, gc);
 	update_gate(ftl);
+}
+
+/* Blocks that GC may still write for the victims that it has taken. */
+void mtftl_zones_set_gc_owes(struct mtftl *ftl, u32 blocks)
+{
+	spin_lock(&ftl->zones->lock);
+	ftl->zones->gc_owes = blocks;
+	update_gate(ftl);
+	spin_unlock(&ftl->zones->lock);
 }
 
 /* Nothing that is under way could make a zone writable again. */
@@ -100,29 +134,19 @@ struct mtftl_zone *mtftl_zones_least_worn(struct mtftl *ftl)
 	return best;
 }
 
-/*
- * Zones that have to stay empty for what is buffered, were each unit as small as can be, where it
- * does not fit into what users have open.
- */
-u32 mtftl_zones_promised(const struct mtftl *ftl)
+/* Empty ones that need not be left to GC and to failed writes. */
+s32 mtftl_zones_spare(const struct mtftl *ftl)
 {
 	const struct mtftl_config *config = &ftl->config;
+	const struct mtftl_zones *zones = ftl->zones;
 	u32 usable = config->capacity - mtftl_footer_blocks(config);
-	u32 buffered = 2 * config->buffer_entries, room = READ_ONCE(ftl->zones->users_room);
+	s32 fixed = config->reserve - (config->kept - 1);
 
-	/* What GC shares it may fill, too. */
-	if (config->budget.gc_shares)
-		room = 0;
-	return min(buffered > room ? DIV_ROUND_UP(buffered - room, usable) : 0, config->kept - 1);
-}
-
-/* Empty ones that need not be left to GC and to flushes. */
-u32 mtftl_zones_for_users(const struct mtftl *ftl)
-{
-	u32 empty = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY);
-	u32 fixed = ftl->config.reserve - (ftl->config.kept - 1);
-
-	return empty > fixed ? empty - fixed : 0;
+	/* GC has its zone already. */
+	if (!config->budget.gc_shares &&
+	    READ_ONCE(zones->gc_room) >= max(usable, READ_ONCE(zones->gc_owes)))
+		fixed--;
+	return (s32)mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) - fixed;
 }
 
 /*
@@ -227,6 +251,7 @@ int mtftl_zones_alloc(struct mtftl *ftl)
 		list_add_tail(&zone->list, &zones->list[MTFTL_ZONE_EMPTY]);
 	}
 	zones->count[MTFTL_ZONE_EMPTY] = ftl->config.nr_zones;
+	zones->promised = ftl->config.kept - 1;
 	zones->wq = alloc_ordered_workqueue("mtftl-%s", WQ_MEM_RECLAIM, ftl->device->dm->name);
 	return zones->wq ? 0 : -ENOMEM;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Zones: their states, how many there are in each, which are short, and what becomes of one that
- * fails or was reset.
+ * Zones: their states, which are short, and what becomes of one that fails or was reset.
  *
  * States, lists and counts change under zones->lock (process context); a count may be looked at
  * without. A zone's write pointer, units in flight and footer are under zone->lock (completions).
@@ -66,7 +65,9 @@ struct mtftl_zones {
 	u32 count[MTFTL_NR_ZONE_STATES];
 	u32 in_use;		/* open, closing and partial: against the budget */
 	u32 worn_out;		/* full ones that GC has to clear */
-	u32 users_room;		/* blocks left in what users have open, as of the last look */
+	u32 users_room, gc_room;	/* blocks left in what each has open, as of the last look */
+	u32 gc_owes;		/* blocks that it may still write for its victims */
+	u32 promised;		/* empty ones that are left for what is buffered */
 	bool no_victim;		/* GC finds none: users fill what is open */
 	struct workqueue_struct *wq;	/* ordered: closing zones, writing units again */
 	struct mtftl_zone all[];
@@ -93,10 +94,10 @@ static inline u32 mtftl_zones_count(const struct mtftl *ftl, enum mtftl_zone_sta
 /* Lock held. */
 void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state);
 struct mtftl_zone *mtftl_zones_least_worn(struct mtftl *ftl);
-void mtftl_zones_set_users_room(struct mtftl *ftl, u32 blocks);
+void mtftl_zones_set_room(struct mtftl *ftl, u32 users, u32 gc);
 /* By themselves, the rest. */
-u32 mtftl_zones_promised(const struct mtftl *ftl);
-u32 mtftl_zones_for_users(const struct mtftl *ftl);
+s32 mtftl_zones_spare(const struct mtftl *ftl);
+void mtftl_zones_set_gc_owes(struct mtftl *ftl, u32 blocks);
 void mtftl_zones_set_no_victim(struct mtftl *ftl, bool none);
 bool mtftl_zones_are_out(struct mtftl *ftl);
 
@@ -106,8 +107,7 @@ static inline bool mtftl_zone_is_worn_out(const struct mtftl_zone *zone)
 }
 void mtftl_zone_finish_broken(struct mtftl_zone *zone);
 void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok);
-/* For so long GC leaves one alone that could not be read, or reset. */
-#define MTFTL_GIVEN_UP		(2 * MTFTL_LAST_HOPE)
+#define MTFTL_GIVEN_UP	(2 * MTFTL_LAST_HOPE)	/* so long GC leaves what it could not read or reset */
 u32 mtftl_zone_replace(struct mtftl *ftl, u32 index);
 
 /* Of one who finds no place: what it saw, and since when nothing has moved. */

@@ -122,7 +122,7 @@ def _nearest(point: Sample) -> float:
 
 
 _ERASE = ("A zone lies on all dies: while it is erased, 3.5 ms, no die does anything else, and neither do the buses: "
-          "with 32 zones a fifth of the time. Users stand at the gate for a third of the time, where zones are few. "
+          "with 32 zones a fifth of the time. "
           "Movers wait for reads, which wait behind programs; and units of several zones meet on the same dies, for "
           "which a buffer of 8 MiB is small.")
 
