@@ -167,16 +167,14 @@ static void capture_resets(struct mtftl *ftl)
 	u32 i;
 
 	for (i = 0; i < ftl->config.nr_zones; i++) {
-		struct mtftl_zone *zone = mtftl_zone(ftl, i);
 		struct mtftl_zone_record *record = &ftl->checkpoints->records[i];
+		u32 erase_count = READ_ONCE(mtftl_zone(ftl, i)->erase_count);
 
-		spin_lock_irq(&zone->lock);
-		if (le32_to_cpu(record->erase_count) != zone->erase_count) {
-			record->erase_count = cpu_to_le32(zone->erase_count);
-			record->wp = 0;
-			record->first_seq = 0;
-		}
-		spin_unlock_irq(&zone->lock);
+		if (le32_to_cpu(record->erase_count) == erase_count)
+			continue;
+		record->erase_count = cpu_to_le32(erase_count);
+		record->wp = 0;
+		record->first_seq = 0;
 	}
 }
 

@@ -51,4 +51,10 @@ static inline u32 mtftl_footer_blocks(const struct mtftl_config *config)
 	return mtftl_footer_reserve(config->capacity, !config->head);
 }
 
+/* Blocks in front of them: what a zone with a footer takes. */
+static inline u32 mtftl_usable_blocks(const struct mtftl_config *config)
+{
+	return config->capacity - mtftl_footer_blocks(config);
+}
+
 #endif

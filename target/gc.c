@@ -265,42 +265,38 @@ static u64 room(const struct mtftl_gc *gc)
 	const struct mtftl_config *config = &gc->ftl->config;
 	u32 empty = min(mtftl_zones_count(gc->ftl, MTFTL_ZONE_EMPTY), config->reserve);
 	u32 kept = 1 + READ_ONCE(gc->ftl->zones->promised);
-	u64 usable = config->capacity - mtftl_footer_blocks(config);
 
 	return mtftl_streams_gc_room(gc->ftl) +
-	       (empty > kept ? (empty - kept) * usable : 0);
+	       (empty > kept ? (u64)(empty - kept) * mtftl_usable_blocks(config) : 0);
+}
+
+/* What all of those may still take that are moved. */
+static u32 debt(struct mtftl_gc *gc)
+{
+	u32 i, blocks = 0;
+
+	for (i = 0; i < gc->nr; i++)
+		if (nth_victim(gc, i)->admitted)
+			blocks += needs(gc, &nth_victim(gc, i)->moved);
+	return blocks;
 }
 
 /* The last one, which is listed. */
 static bool may_admit(struct mtftl_gc *gc)
 {
-	u64 need = 0;
-	u32 i;
+	struct victim *last = nth_victim(gc, gc->nr - 1);
 
-	if (!gc->nr || nth_victim(gc, gc->nr - 1)->admitted ||
-	    /* Pairs with list_work(). */
-	    smp_load_acquire(&nth_victim(gc, gc->nr - 1)->listing))
+	/* Pairs with list_work(). */
+	if (!gc->nr || last->admitted || smp_load_acquire(&last->listing))
 		return false;
-	for (i = 0; i < gc->nr; i++)
-		need += needs(gc, &nth_victim(gc, i)->moved);
-	return gc->nr == 1 || (!gc->ftl->config.budget.gc_shares && need <= room(gc));
-}
-
-/* The gate knows what those that move may still take. */
-static void look_at_debt(struct mtftl_gc *gc)
-{
-	u32 i, owes = 0;
-
-	for (i = 0; i < gc->nr; i++)
-		if (nth_victim(gc, i)->admitted)
-			owes += needs(gc, &nth_victim(gc, i)->moved);
-	mtftl_zones_set_gc_owes(gc->ftl, owes);
+	return gc->nr == 1 || (!gc->ftl->config.budget.gc_shares &&
+			       debt(gc) + needs(gc, &last->moved) <= room(gc));
 }
 
 static void admit(struct mtftl_gc *gc, struct victim *victim)
 {
 	victim->admitted = true;
-	look_at_debt(gc);
+	mtftl_zones_set_gc_owes(gc->ftl, debt(gc));
 	WRITE_ONCE(victim->moved.oldest, victim == nth_victim(gc, 0));
 	mtftl_pace_begin(&gc->pace, victim->moved.nr_items);
 	mtftl_move(gc->movers, &victim->moved);
@@ -351,7 +347,7 @@ static void retire(struct mtftl_gc *gc)
 	gc->nr--;
 	if (gc->nr)
 		WRITE_ONCE(nth_victim(gc, 0)->moved.oldest, true);
-	look_at_debt(gc);
+	mtftl_zones_set_gc_owes(gc->ftl, debt(gc));
 	mtftl_pace_update(&gc->pace);
 	if (empty) {
 		mtftl_count(ftl, victims, 1);
@@ -531,7 +527,7 @@ static void zone_opened(struct mtftl *ftl)
 
 int mtftl_gc_alloc(struct mtftl *ftl)
 {
-	u32 i, capacity = ftl->config.capacity, usable = capacity - mtftl_footer_blocks(&ftl->config);
+	u32 i, capacity = ftl->config.capacity, usable = mtftl_usable_blocks(&ftl->config);
 	struct mtftl_gc *gc = kzalloc(sizeof(*gc), GFP_KERNEL);
 
 	if (!gc)

@@ -56,10 +56,10 @@ static bool may_open_empty(struct mtftl *ftl, enum mtftl_right right)
 		return false;
 	switch (right) {
 	case MTFTL_RIGHT_USER:
-		/* Their limit is the gate. */
-		if (!mtftl_space_is_gated(ftl) && !zones->no_victim)
-			return mtftl_zones_spare(ftl) > 0;
-		return empty > (zones->no_victim ? config->reserve : 0);
+		if (zones->no_victim)
+			return empty > config->reserve;
+		/* Behind the gate that is their limit. */
+		return mtftl_space_is_gated(ftl) ? empty > 0 : mtftl_zones_spare(ftl) > 0;
 	case MTFTL_RIGHT_URGENT:
 		return empty > 0;
 	case MTFTL_RIGHT_GC:

@@ -237,10 +237,9 @@ int mtftl_table_check_log(struct mtftl_target *target)
 /* Zones that what users have stored takes. */
 static u32 zones_of_users(const struct mtftl_config *config)
 {
-	u32 payload = config->capacity - mtftl_footer_blocks(config);
 	u64 blocks = config->logical_blocks + (config->head ? config->logical_blocks / 32 : 0);
 
-	return max_t(u32, DIV_ROUND_UP_ULL(blocks, payload), 1);
+	return max_t(u32, DIV_ROUND_UP_ULL(blocks, mtftl_usable_blocks(config)), 1);
 }
 
 static u32 spare_zones(const struct mtftl_config *config)

@@ -18,10 +18,9 @@
  */
 static u32 zones_for(const struct mtftl *ftl, u32 blocks)
 {
-	u32 usable = ftl->config.capacity - mtftl_footer_blocks(&ftl->config);
 	u32 room = ftl->config.budget.gc_shares ? 0 : ftl->zones->users_room;
 
-	return blocks > room ? DIV_ROUND_UP(blocks - room, usable) : 0;
+	return blocks > room ? DIV_ROUND_UP(blocks - room, mtftl_usable_blocks(&ftl->config)) : 0;
 }
 
 /* Buffers take nothing more while too few zones are empty for what they hold. */
@@ -60,7 +59,7 @@ void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
 		update_gate(zone->ftl);
 }
 
-/* What users, and GC, have open is part of what the buffers may hold. */
+/* Blocks left in what users, and GC, have open: so much needs no empty zone. */
 void mtftl_zones_set_room(struct mtftl *ftl, u32 users, u32 gc)
 {
 	lockdep_assert_held(&ftl->zones->lock);
@@ -139,12 +138,11 @@ s32 mtftl_zones_spare(const struct mtftl *ftl)
 {
 	const struct mtftl_config *config = &ftl->config;
 	const struct mtftl_zones *zones = ftl->zones;
-	u32 usable = config->capacity - mtftl_footer_blocks(config);
 	s32 fixed = config->reserve - (config->kept - 1);
 
 	/* GC has its zone already. */
 	if (!config->budget.gc_shares &&
-	    READ_ONCE(zones->gc_room) >= max(usable, READ_ONCE(zones->gc_owes)))
+	    READ_ONCE(zones->gc_room) >= max(mtftl_usable_blocks(config), READ_ONCE(zones->gc_owes)))
 		fixed--;
 	return (s32)mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) - fixed;
 }
