@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-2.0
+# The devices of the lab's machine, and those that its tests attach: most of QEMU's would be compiled for nobody.
+CONFIG_I440FX=y
+CONFIG_Q35=y
+CONFIG_HPET=y
+CONFIG_ISA_DEBUG=y
+CONFIG_TEST_DEVICES=y
+CONFIG_PCI_TESTDEV=y
+CONFIG_PCIE_PORT=y
+CONFIG_NVME_PCI=y
+CONFIG_IVSHMEM_DEVICE=y
+CONFIG_VIRTIO_PCI=y
+CONFIG_VIRTIO_9P=y
+CONFIG_VIRTIO_BLK=y
+CONFIG_VIRTIO_NET=y
+CONFIG_VIRTIO_RNG=y
