@@ -72,17 +72,21 @@ def program() -> Path:
     return binary
 
 
-def helper_module(kernel: kernels.Kernel) -> Path:
-    """fuawrite.ko for a kernel."""
-    sources = sorted((SOURCE / "fuawrite").iterdir())
-    folder = BUILD / f"torture/fuawrite-{kernel.key}-{digest(*sources)}"
-    with lock("fuawrite"):
+def helper_module(name: str, source: Path, kernel: kernels.Kernel) -> Path:
+    """NAME.ko for a kernel, of what lies in a folder: it helps a test, and is no part of the target."""
+    sources = sorted(source.iterdir())
+    folder = BUILD / f"torture/{name}-{kernel.key}-{digest(*sources)}"
+    with lock(name):
         if not folder.exists():
             with fresh_folder(folder) as part:
-                for source in sources:
-                    shutil.copy(source, part)
+                for path in sources:
+                    shutil.copy(path, part)
                 target.build_module(kernel, part)
-    return folder / "fuawrite.ko"
+    return folder / f"{name}.ko"
+
+
+def _fua_module(kernel: kernels.Kernel) -> Path:
+    return helper_module("fuawrite", SOURCE / "fuawrite", kernel)
 
 
 def bug_names() -> list[str]:
@@ -154,7 +158,7 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
     options = Options(
         kernel=args.kernel, clock=args.clock, cpus=args.cpus or cpus, quantum=quantum, memory="1G",
         profile="tlc", device=device,
-        timeout=args.timeout, module=False, push=[binary, module, tool, helper_module(kernel)], append=append)
+        timeout=args.timeout, module=False, push=[binary, module, tool, _fua_module(kernel)], append=append)
     command = (
         "set -e; export PATH=$PATH:/root; insmod ./dm-mtftl.ko; insmod ./fuawrite.ko;"
         f" exec ./{binary.name} -s {seed} -n {cuts} -c {args.check_every} -v {mode}"
@@ -231,7 +235,7 @@ def torture(args: argparse.Namespace) -> int:
     boots: list[Boot] = []
     shares = {args.seed + index: share for index, share in enumerate(_shares(args.cuts, args.per_boot))}
     kernel = kernels.get(args.kernel)
-    program(), target.tool(), target.module(kernel), helper_module(kernel)
+    program(), target.tool(), target.module(kernel), _fua_module(kernel)
     known = pool.known(DURATIONS)
     bad: list[Boot] = []
     started, worked = time.monotonic(), _processor_seconds()
@@ -325,7 +329,7 @@ def bugs(args: argparse.Namespace) -> int:
     if unknown:
         raise LabError(f"no planted bug {', '.join(unknown)}: there are {', '.join(bug_names())}")
     kernel = kernels.get(args.kernel)
-    program(), target.tool(), target.module(kernel), helper_module(kernel)
+    program(), target.tool(), target.module(kernel), _fua_module(kernel)
     shares = _shares(BUG_CUTS, args.per_boot)
     honest = _Honest(args, shares)
     rows: dict[str, dict[str, object]] = {}

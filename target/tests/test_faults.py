@@ -2,9 +2,10 @@
 """The target on devices that break their word: zones that shrink, reads that lie, errors that pass."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
-from mtlab import sourcekernel
+from mtlab import kernels, sourcekernel, torture
 from test_target import FLAKY, QUICK, SMALL, START, WAIT
 
 # copy FROM TO [ZONE BLOCKS]: each zone as far as it is written, of ZONE so many blocks less: as a cut leaves it.
@@ -443,6 +444,50 @@ test "$(field lost t)" = 0
 dmsetup remove t
 mtftl check /dev/nullb0
 """, **QUICK, push=helpers)
+    assert result.ok, result.output
+
+
+def test_gc_that_looked_earlier_loses_to_users(lab_run, helpers, pytestconfig):
+    """A mover found blocks alive, and users write them before its unit goes out: theirs are there, after a cut too.
+
+    Another module holds the mover: what it does in between waits for nothing that a device could delay.
+    """
+    kernel = pytestconfig.getoption("--kernel")
+    if kernel in sourcekernel.DEBUG:
+        pytest.skip("the debug kernels have no kprobes")
+    holdgc = torture.helper_module("holdgc", Path(__file__).parent / "holdgc", kernels.get(kernel))
+    result = lab_run(START + COPY + """
+null nullb0 size=32 zone_size=1
+dmsetup create layer --table "0 $((32 * 2048)) linear /dev/nullb0 0"
+mtftl format --op 30% /dev/mapper/layer > /dev/null
+dmsetup create t --table "$(table /dev/mapper/layer lanes 1)"
+write() { dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct conv=fsync status=none; }
+# The first zone becomes full, and a third of it garbage.
+numbered 10000 480 | write
+numbered 20000 64 | write
+insmod ./holdgc.ko
+hold=/sys/module/holdgc/parameters
+echo 1 > /sys/kernel/tracing/events/mtftl/enable
+dmsetup message t 0 gc
+until_true 10 grep Y $hold/held
+fails grep 'submitted: .* gc' /sys/kernel/tracing/trace
+# All that it may have found.
+numbered 0 480 | write
+echo 1 > $hold/go
+until_true 10 gained
+grep 'completed: .* gc seq' /sys/kernel/tracing/trace
+test "$(judge /dev/mapper/t 0 480)" = 0
+
+# The power goes.
+dmsetup wipe_table layer
+dmsetup remove t
+dmsetup create t --table "$(table /dev/nullb0 lanes 1)"
+now=$(judge /dev/mapper/t 0 480) || true
+echo "after the cut: $now"
+test "$now" = 0
+dmsetup remove t
+mtftl check /dev/nullb0
+""", **QUICK, push=[*helpers, holdgc])
     assert result.ok, result.output
 
 
