@@ -931,6 +931,43 @@ mtftl check /dev/nullb0
     assert result.ok, result.output
 
 
+def test_gc_leaves_users_zone_to_what_is_buffered(lab_run, helpers):
+    """With one open zone for all, and few empty ones, GC waits until the buffers have taken theirs.
+
+    But for a unit now and then: what is traced is when it goes out, not when it looked.
+    """
+    result = lab_run(START + """
+null nullb0 size=40 zone_size=1 zone_max_open=4 zone_max_active=4
+mtftl format --op 20% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 1 buffer_entries 256)"
+fio --name=fill --filename=/dev/mapper/t --direct=1 --rw=write --bs=64k --end_fsync=1 --output=fio.log --eta=never
+echo "$(field free t) free, reserve $(field reserve t), open_limit $(field open_limit t)"
+echo 20000 > /sys/kernel/tracing/buffer_size_kb
+echo 1 > /sys/kernel/tracing/events/mtftl/enable
+fio --name=age --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=32k --ioengine=libaio --iodepth=32 \\
+	--norandommap --io_size=120M --output=fio.log --eta=never
+echo 0 > /sys/kernel/tracing/events/mtftl/enable
+cp /sys/kernel/tracing/trace trace
+dmsetup remove t
+mtftl check /dev/nullb0
+""", **QUICK, push=helpers, pull=["trace"], timeout=120)
+    assert result.ok, result.output
+    found = re.search(r"(\d+) free, reserve (\d+), open_limit 1\b", result.output)
+    assert found, result.output
+    empty, kept, used = int(found[1]), int(found[2]) - 2, 0     # of the reserve two zones are GC's
+    units = early = 0
+    for line in result.files["trace"].decode().splitlines():
+        if state := re.search(r"mtftl_zone_state: .* (\w+) -> (\w+) wp", line):
+            empty += (state[2] == "empty") - (state[1] == "empty")
+        elif buffer := re.search(r"mtftl_(?:insert|free): .* used (\d+)", line):
+            used = int(buffer[1])
+        elif re.search(r"mtftl_unit_submitted: .* gc seq", line):
+            units += 1
+            early += used > 0 and empty < kept
+    assert units >= 2000
+    assert early * 200 <= units, (units, early)
+
+
 def test_a_flush_covers_what_is_discarded_while_it_runs(lab_run, helpers):
     """The newest write is still buffered when a discard ends it: after the flush the one before must not return."""
     result = lab_run(FRESH + WAIT + """
