@@ -9,10 +9,23 @@ give the same bytes in every checkout, and so do the guests that load them.
 import functools
 import os
 import re
+import shutil
 from pathlib import Path
 
 from . import debian
-from .base import BUILD, ROOT, LabError, digest, digest_files, lock, logged, output, update_file, write_file
+from .base import (
+    BUILD,
+    ROOT,
+    LabError,
+    digest,
+    digest_files,
+    fresh_folder,
+    lock,
+    logged,
+    output,
+    update_file,
+    write_file,
+)
 from .kernels import Kernel
 
 SOURCE = ROOT / "target"
@@ -56,6 +69,19 @@ def build_module(kernel: Kernel, folder: Path) -> None:
             f"KCFLAGS={_nameless(folder, kernel.headers)}", "CONFIG_DEBUG_INFO_BTF_MODULES=",
             *_for_our_compiler(kernel.headers), "modules"],
            BUILD / "log/target-build.log")
+
+
+def helper_module(name: str, source: Path, kernel: Kernel) -> Path:
+    """NAME.ko for a kernel, of what lies in a folder: it helps a test, and is no part of the target."""
+    sources = sorted(source.iterdir())
+    folder = BUILD / f"helpers/{name}-{kernel.key}-{digest(*sources)}"
+    with lock(name):
+        if not folder.exists():
+            with fresh_folder(folder) as part:
+                for path in sources:
+                    shutil.copy(path, part)
+                build_module(kernel, part)
+    return folder / f"{name}.ko"
 
 
 @functools.cache

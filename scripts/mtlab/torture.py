@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import accel, kernels, machine, pool, target
-from .base import BUILD, ROOT, LabError, digest, fresh_folder, guests_at_once, lock, output, say, write_file
+from .base import BUILD, ROOT, LabError, digest, guests_at_once, lock, output, say, write_file
 from .options import NAMESPACE, Options
 
 SOURCE = ROOT / "target/tests/torture"
@@ -72,21 +72,8 @@ def program() -> Path:
     return binary
 
 
-def helper_module(name: str, source: Path, kernel: kernels.Kernel) -> Path:
-    """NAME.ko for a kernel, of what lies in a folder: it helps a test, and is no part of the target."""
-    sources = sorted(source.iterdir())
-    folder = BUILD / f"torture/{name}-{kernel.key}-{digest(*sources)}"
-    with lock(name):
-        if not folder.exists():
-            with fresh_folder(folder) as part:
-                for path in sources:
-                    shutil.copy(path, part)
-                target.build_module(kernel, part)
-    return folder / f"{name}.ko"
-
-
 def _fua_module(kernel: kernels.Kernel) -> Path:
-    return helper_module("fuawrite", SOURCE / "fuawrite", kernel)
+    return target.helper_module("fuawrite", SOURCE / "fuawrite", kernel)
 
 
 def bug_names() -> list[str]:

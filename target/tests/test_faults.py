@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from mtlab import kernels, sourcekernel, torture
+from mtlab import kernels, sourcekernel, target
 from test_target import FLAKY, QUICK, SMALL, START, WAIT
 
 # copy FROM TO [ZONE BLOCKS]: each zone as far as it is written, of ZONE so many blocks less: as a cut leaves it.
@@ -455,7 +455,7 @@ def test_gc_that_looked_earlier_loses_to_users(lab_run, helpers, pytestconfig):
     kernel = pytestconfig.getoption("--kernel")
     if kernel in sourcekernel.DEBUG:
         pytest.skip("the debug kernels have no kprobes")
-    holdgc = torture.helper_module("holdgc", Path(__file__).parent / "holdgc", kernels.get(kernel))
+    holdgc = target.helper_module("holdgc", Path(__file__).parent / "holdgc", kernels.get(kernel))
     result = lab_run(START + COPY + """
 null nullb0 size=32 zone_size=1
 dmsetup create layer --table "0 $((32 * 2048)) linear /dev/nullb0 0"
