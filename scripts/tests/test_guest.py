@@ -64,7 +64,7 @@ for turn in $(seq 5000); do
 	printf '\\0\\0\\0\\0\\2\\0' > /sys/bus/pci/devices/0000:00:02.0/config
 done
 for cpu in 0 1 2 3; do taskset -c $cpu sleep 0.1; done
-kill $(jobs -p)""", module=False, profile="none", cpus=4, timeout=60,
+kill $(jobs -p)""", module=False, profile="none", cpus=4,
                      qemu=["-device", "pci-testdev,membar=64K,addr=2"])
     assert result.ok, result.output
 
