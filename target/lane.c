@@ -83,6 +83,7 @@ struct mtftl_lanes {
 	struct cpu_choice __percpu *cpus;
 	cpumask_var_t elsewhere;	/* flusher */
 	unsigned int nr;
+	unsigned int first ____cacheline_aligned_in_smp;	/* to hear what comes next; a hint */
 	struct lane all[];
 };
 
@@ -195,12 +196,15 @@ static void lane_overdue(struct timer_list *timer)
 	lane_kick(lane);
 }
 
+/* What has come may be enough for a few of them: each in turn is the first to hear of it. */
 void mtftl_lanes_kick(struct mtftl *ftl)
 {
-	unsigned int i;
+	struct mtftl_lanes *lanes = ftl->lanes;
+	unsigned int i, first = READ_ONCE(lanes->first) % lanes->nr;
 
-	for (i = 0; i < ftl->lanes->nr; i++)
-		lane_kick(&ftl->lanes->all[i]);
+	WRITE_ONCE(lanes->first, first + 1);
+	for (i = 0; i < lanes->nr; i++)
+		lane_kick(&lanes->all[(first + i) % lanes->nr]);
 }
 
 static void writer_sleep(struct lane *lane)
