@@ -38,7 +38,7 @@
 #define CHUNK		(1u << MTFTL_BUFFER_ORDER)
 #define HOLE		4u	/* blocks that are read along: another command would cost more */
 #define MOVERS_MIN	3u	/* with one lane too: who compares does not want a weak one */
-#define MOVERS_MAX	16u
+#define MOVERS_MAX	8u	/* what more have in hand is neither moved nor free */
 #define READING		2u	/* slices of a mover that are read at once */
 #define SLICES		(READING + 2)	/* and written */
 
