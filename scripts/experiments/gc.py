@@ -20,7 +20,8 @@ SHAPES = {32: {"flash.size": "2G"},
           256: {"flash.size": "2G", "zoned.zone_size": "8M", "zoned.zone_capacity": "6M", "flash.block_pages": "96"}}
 SEEDS = 3                                       # of what the headline is about
 DEPTH, PART = 8, 0.7                            # of a job; of the peak, for the tail
-SETTLE_MS, FULL_MS, PART_MS = 300, 800, 400
+SETTLE_MS, FULL_MS, PART_MS = 300, 900, 400
+LEAD_MS = 150                                   # from the first write until the look: all jobs write, none starts up
 BUS = 8 * 1_200_000_000                         # bytes a second of all channels (profile tlc)
 LIMITS = ("dies", "buses", "CPUs")
 LOG_BYTES = 2048                                # of the flash's counters, with each die's
@@ -53,15 +54,20 @@ look() {{
 	echo "$EPOCHREALTIME $(head -n 1 /proc/stat) | $(dmsetup status ftl)" >>status
 	{counters.flash_log("$1.log", LOG_BYTES)}
 }}
+written() {{
+	dmsetup status ftl | sed 's/.* written \\([0-9]*\\).*/\\1/'
+}}
 mtftl format --force --op 25% /dev/nvme0n1 >/dev/null
 mtftl open /dev/nvme0n1 ftl lanes={lanes}
 {fio.command("fill.json", **common, rw="write", bs="128k", iodepth=DEPTH)}
 {fio.command("age.json", **random, io_size=f"$(($(blockdev --getsize64 /dev/mapper/ftl) / {cpus}))")}
 {job("settle.json", 43, SETTLE_MS)}
+before=$(written)
 {job("full.json", 44, FULL_MS)} &
-sleep 0.15
+until [ "$(written)" != "$before" ]; do sleep 0.01; done
+sleep {LEAD_MS / 1000}
 look before
-sleep {(FULL_MS - 200) / 1000}
+sleep {(FULL_MS - 2 * LEAD_MS) / 1000}
 look after
 wait
 rate=$(tr -d ' ,"' <full.json | sed -n 's/^iops:\\([1-9][0-9]*\\).*/\\1/p' | head -n 1)
