@@ -17,6 +17,12 @@
 #define timer_container_of from_timer
 #endif
 
+/* Since 6.13 it takes the function, too. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#define hrtimer_setup(timer, tick, clock, mode) \
+	(hrtimer_init(timer, clock, mode), (void)((timer)->function = (tick)))
+#endif
+
 /* Since 6.9 the caller's memalloc scope says how to allocate. */
 static inline int mtftl_compat_zone_mgmt(struct block_device *bdev, enum req_op op,
 					 sector_t sector, sector_t nr_sectors)

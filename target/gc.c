@@ -385,6 +385,7 @@ static void update_active(struct mtftl_gc *gc)
 {
 	bool active = gc->nr && may_go_on(gc) && zones_are_short(gc->ftl);
 
+	mtftl_pace_watch(&gc->pace);
 	if (active == mtftl_space_is_paced(gc->ftl))
 		return;
 	mtftl_space_set_paced(gc->ftl, active);
@@ -534,7 +535,7 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 		return -ENOMEM;
 	ftl->gc = gc;
 	gc->ftl = ftl;
-	gc->pace.ftl = ftl;
+	mtftl_pace_init(&gc->pace, ftl);
 	INIT_WORK(&gc->list_work, list_work);
 	gc->payload = usable;
 	if (ftl->config.head)
@@ -570,6 +571,7 @@ void mtftl_gc_free(struct mtftl *ftl)
 		return;
 	if (gc->keeper)
 		kthread_stop(gc->keeper);
+	mtftl_pace_stop(&gc->pace);
 	mtftl_movers_free(gc->movers);
 	mtftl_resets_free(gc->resets);
 	kvfree(gc->stream);
@@ -615,6 +617,7 @@ void mtftl_gc_stop(struct mtftl *ftl)
 	kthread_park(gc->keeper);
 	gc->running = false;
 	update_active(gc);
+	mtftl_pace_stop(&gc->pace);
 	mtftl_zones_set_no_victim(ftl, false);
 	mtftl_resets_settle(gc->resets);
 }

@@ -144,7 +144,7 @@ static bool may_admit(struct lane *lane)
 	u32 used = mtftl_ring_used(ring);
 
 	if (bio_list_empty(&lane->waiting) || used >= ring->entries ||
-	    mtftl_space_is_gated(lane->ftl))
+	    mtftl_space_is_shut(lane->ftl))
 		return false;
 	return used <= ring->entries - ring->entries / 4 ||
 	       (!READ_ONCE(lane->units_in_flight) && !mtftl_ring_next_is_filled(ring));
@@ -420,9 +420,10 @@ static u32 reserve_slots(struct lane *lane, struct bio *bio, bool waited, u64 *p
 	u32 n = 0;
 
 	spin_lock_irqsave(&lane->ring->lock, flags);
-	if ((waited || bio_list_empty(&lane->waiting)) && !mtftl_space_is_gated(lane->ftl))
+	if ((waited || bio_list_empty(&lane->waiting)) && !mtftl_space_is_shut(lane->ftl))
 		n = min_t(u64, want, lane->ring->entries - (lane->ring->head - lane->ring->tail));
 	*pos = lane->ring->head;
+	mtftl_space_enter(lane->ftl, n);
 	if (n)
 		WRITE_ONCE(lane->ring->head, lane->ring->head + n);
 	else if (READ_ONCE(lane->ftl->device->giving_back))

@@ -4,8 +4,12 @@
  */
 #include "pace.h"
 
+#include "compat.h"
 #include "space.h"
 #include "stream.h"
+
+#define TICK_US		250
+#define LATE_US		4000	/* what was missed longer ago is not made up for */
 
 void mtftl_pace_begin(struct mtftl_pace *pace, u32 blocks)
 {
@@ -41,4 +45,52 @@ void mtftl_pace_update(struct mtftl_pace *pace)
 
 	mtftl_space_set_credit(ftl, mtftl_rate_credit(&seen, READ_ONCE(ftl->config.low_water)));
 	mtftl_space_appeared(ftl);
+}
+
+/* What enters the buffers */
+
+static bool zones_are_short(const struct mtftl *ftl)
+{
+	return mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) < READ_ONCE(ftl->config.low_water) &&
+	       !READ_ONCE(ftl->zones->no_victim);
+}
+
+static enum hrtimer_restart tick(struct hrtimer *timer)
+{
+	struct mtftl_pace *pace = container_of(timer, struct mtftl_pace, timer);
+	struct mtftl *ftl = pace->ftl;
+	ktime_t now = ktime_get();
+	u32 passed;
+
+	if (!zones_are_short(ftl)) {
+		mtftl_space_set_slowed(ftl, false);
+		return HRTIMER_NORESTART;
+	}
+	passed = min_t(s64, ktime_us_delta(now, pace->ticked), LATE_US);
+	pace->ticked = now;
+	mtftl_space_set_slowed(ftl, true);
+	mtftl_space_allow(ftl, mtftl_rate_allowance(mtftl_zones_left(ftl, mtftl_streams_room(ftl)),
+						    passed, READ_ONCE(ftl->zones->erase_us)));
+	hrtimer_forward_now(timer, ns_to_ktime(TICK_US * NSEC_PER_USEC));
+	return HRTIMER_RESTART;
+}
+
+void mtftl_pace_init(struct mtftl_pace *pace, struct mtftl *ftl)
+{
+	pace->ftl = ftl;
+	hrtimer_setup(&pace->timer, tick, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+}
+
+void mtftl_pace_watch(struct mtftl_pace *pace)
+{
+	if (hrtimer_active(&pace->timer) || !zones_are_short(pace->ftl))
+		return;
+	pace->ticked = ktime_get();
+	hrtimer_start(&pace->timer, ns_to_ktime(TICK_US * NSEC_PER_USEC), HRTIMER_MODE_REL);
+}
+
+void mtftl_pace_stop(struct mtftl_pace *pace)
+{
+	hrtimer_cancel(&pace->timer);
+	mtftl_space_set_slowed(pace->ftl, false);
 }

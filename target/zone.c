@@ -23,17 +23,25 @@ static u32 zones_for(const struct mtftl *ftl, u32 blocks)
 	return blocks > room ? DIV_ROUND_UP(blocks - room, mtftl_usable_blocks(&ftl->config)) : 0;
 }
 
+/* What is buffered may take so many blocks, were each unit as small as can be. */
+static u32 buffered(const struct mtftl_config *config)
+{
+	return 2 * config->buffer_entries;
+}
+
+/* Lanes that take place at once see what is left before each other's unit. */
+static u32 slack(const struct mtftl_config *config)
+{
+	return config->nr_lanes * (config->write_unit + config->head);
+}
+
 /* Buffers take nothing more while too few zones are empty for what they hold. */
 static void update_gate(struct mtftl *ftl)
 {
 	const struct mtftl_config *config = &ftl->config;
 	struct mtftl_zones *zones = ftl->zones;
-	/* Were each unit as small as can be. */
-	u32 buffered = 2 * config->buffer_entries;
-	/* Lanes that take place at once see what is left before each other's unit. */
-	u32 slack = config->nr_lanes * (config->write_unit + config->head);
-	u32 promised = min(zones_for(ftl, buffered), config->kept - 1);
-	u32 wanted = min(zones_for(ftl, buffered + slack), config->kept);
+	u32 promised = min(zones_for(ftl, buffered(config)), config->kept - 1);
+	u32 wanted = min(zones_for(ftl, buffered(config) + slack(config)), config->kept);
 	bool shut;
 
 	lockdep_assert_held(&zones->lock);
@@ -148,6 +156,21 @@ s32 mtftl_zones_spare(const struct mtftl *ftl)
 }
 
 /*
+ * Blocks that may be written before the gate shuts, @room of them in open zones. GC's count as well:
+ * what it takes it gives back.
+ */
+s64 mtftl_zones_left(const struct mtftl *ftl, u64 room)
+{
+	const struct mtftl_config *config = &ftl->config;
+	s64 usable = mtftl_usable_blocks(config);
+	s32 zones = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY);
+
+	zones -= config->reserve - (config->kept - 1);
+	return zones * usable + (s64)room -
+	       min_t(s64, buffered(config) + slack(config), config->kept * usable);
+}
+
+/*
  * No full zone is worth collecting: what could be gained lies in the open ones, so users go
  * on in those until they are full.
  */
@@ -176,11 +199,19 @@ void mtftl_zone_finish_broken(struct mtftl_zone *zone)
 		zone->failed_lives = MTFTL_ZONE_LIVES;
 }
 
+static void note_erase(struct mtftl_zones *zones, u32 took_us)
+{
+	u32 mean = zones->erase_us ?: took_us;
+
+	lockdep_assert_held(&zones->lock);
+	WRITE_ONCE(zones->erase_us, mean - mean / 8 + took_us / 8);
+}
+
 /*
  * It was reset: see reset.c. A refusal may pass, as a failed write may: GC comes back to the zone.
  * One that is refused again, or must not be written any more, retires.
  */
-void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok)
+void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok, u32 took_us)
 {
 	struct mtftl *ftl = zone->ftl;
 
@@ -200,6 +231,8 @@ void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok)
 	zone->first_seq = 0;
 	zone->ranges_seq = 0;
 	zone->broken = false;
+	if (ok)
+		note_erase(ftl->zones, took_us);
 	mtftl_zone_set_state(zone, ok ? MTFTL_ZONE_EMPTY : MTFTL_ZONE_BAD);
 	spin_unlock(&ftl->zones->lock);
 	if (!ok)

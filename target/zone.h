@@ -9,7 +9,6 @@
 #ifndef MTFTL_ZONE_H
 #define MTFTL_ZONE_H
 
-#include <linux/list.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
@@ -67,6 +66,7 @@ struct mtftl_zones {
 	u32 worn_out;		/* full ones that GC has to clear */
 	u32 users_room, gc_room;	/* blocks left in what each has open, as of the last look */
 	u32 gc_owes;		/* blocks that it may still write for its victims */
+	u32 erase_us;		/* that an erase takes of late, 0: there was none */
 	u32 promised;		/* empty ones that are left for what is buffered */
 	bool no_victim;		/* GC finds none: users fill what is open */
 	struct workqueue_struct *wq;	/* ordered: closing zones, writing units again */
@@ -97,16 +97,16 @@ struct mtftl_zone *mtftl_zones_least_worn(struct mtftl *ftl);
 void mtftl_zones_set_room(struct mtftl *ftl, u32 users, u32 gc);
 /* By themselves, the rest. */
 s32 mtftl_zones_spare(const struct mtftl *ftl);
+s64 mtftl_zones_left(const struct mtftl *ftl, u64 room);
 void mtftl_zones_set_gc_owes(struct mtftl *ftl, u32 blocks);
 void mtftl_zones_set_no_victim(struct mtftl *ftl, bool none);
 bool mtftl_zones_are_out(struct mtftl *ftl);
-
 static inline bool mtftl_zone_is_worn_out(const struct mtftl_zone *zone)
 {
 	return zone->failed_lives >= MTFTL_ZONE_LIVES;
 }
 void mtftl_zone_finish_broken(struct mtftl_zone *zone);
-void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok);
+void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok, u32 took_us);
 #define MTFTL_GIVEN_UP	(2 * MTFTL_LAST_HOPE)	/* so long GC leaves what it could not read or reset */
 u32 mtftl_zone_replace(struct mtftl *ftl, u32 index);
 

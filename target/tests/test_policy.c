@@ -219,6 +219,53 @@ static void rate_does_not_see_zones_open(void **state)
 	assert_int_equal(credit(space(6, 0, 0, 0)), credit(space(5, 1000, 0, 0)));
 }
 
+/* What is left lasts for five erases, and what enters before zones come back is less and less. */
+static void allowance_is_a_share_of_what_is_left(void **state)
+{
+	(void)state;
+	assert_int_equal(mtftl_rate_allowance(5000, 250, 1000), 250);
+	assert_int_equal(mtftl_rate_allowance(2500, 250, 1000), 125);
+	assert_int_equal(mtftl_rate_allowance(5000, 250, 2000), 125);
+	assert_int_equal(mtftl_rate_allowance(5000, 5000, 1000), 5000);
+	assert_int_equal(mtftl_rate_allowance(5000, 4000, 10), 5000);
+	/* The largest device, the longest tick, the slowest erase. */
+	assert_int_equal(mtftl_rate_allowance(UINT32_MAX, 4000, 800000000), UINT32_MAX / 1000000);
+}
+
+static void allowance_is_never_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(mtftl_rate_allowance(0, 250, 1000), 1);
+	assert_int_equal(mtftl_rate_allowance(-100000, 250, 1000), 1);
+	assert_int_equal(mtftl_rate_allowance(3, 250, 1000), 1);
+	assert_int_equal(mtftl_rate_allowance(5000, 0, 1000), 1);
+	/* Nobody knows yet how long it takes. */
+	assert_int_equal(mtftl_rate_allowance(5000, 250, 0), 5000);
+}
+
+/* Zones that come back one by one are taken evenly: nobody runs into the gate, nobody rushes. */
+static void allowance_smooths_what_comes_in_zones(void **state)
+{
+	u32 erase_us = 5000, zone = 700, us;
+	s64 left = 8 * zone, now, least = INT64_MAX, most = 0;
+
+	(void)state;
+	for (us = 250; us < 1000000; us += 250) {
+		if (us % erase_us == 0)
+			left += zone;
+		now = mtftl_rate_allowance(left, 250, erase_us);
+		left -= now;
+		if (us < 200000)
+			continue;
+		assert_true(left > 0);
+		least = now < least ? now : least;
+		most = now > most ? now : most;
+	}
+	/* 35 in the mean. */
+	assert_in_range(least, 29, 34);
+	assert_in_range(most, 36, 41);
+}
+
 #define SHIFT	10u		/* zones of 1024 pages */
 #define NO	MTFTL_FOLLOW_NOWHERE
 
@@ -330,6 +377,9 @@ int main(void)
 		cmocka_unit_test(rate_is_what_is_free_above_the_level),
 		cmocka_unit_test(rate_grows_with_what_is_moved),
 		cmocka_unit_test(rate_does_not_see_zones_open),
+		cmocka_unit_test(allowance_is_a_share_of_what_is_left),
+		cmocka_unit_test(allowance_is_never_nothing),
+		cmocka_unit_test(allowance_smooths_what_comes_in_zones),
 		cmocka_unit_test(writers_in_order_part_ways),
 		cmocka_unit_test(who_cannot_part_stays_at_home),
 		cmocka_unit_test(what_lies_in_a_closed_zone_leads_nowhere),

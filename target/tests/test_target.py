@@ -585,6 +585,47 @@ SMALL = {
     "flash.program_pages": "1", "flash.block_pages": "128"}
 
 
+# 128 zones of 2 MiB on all dies, which erase one of them for longer than they program it.
+SLOW_TO_ERASE = SMALL | {
+    "flash.size": "256M", "zoned.zone_size": "2M", "zoned.zone_capacity": "2M", "zoned.max_open": "14",
+    "zoned.max_active": "14", "flash.block_pages": "32", "flash.program_ns": "100000", "flash.erase_ns": "5000000"}
+
+
+def test_users_slow_down_before_the_gate(lab_run, helpers):
+    """Zones come back one by one: in steady state nobody takes them faster, and nobody stands before the last ones."""
+    result = lab_run(START + """
+mtftl format --op 25% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 buffer_entries 256)"
+job() {
+	fio --name=job --filename=/dev/mapper/t --direct=1 --ioengine=io_uring --iodepth=8 --norandommap \\
+		--output=fio.log "$@"
+}
+random() {
+	job --rw=randwrite --bs=4k --numjobs=4 --group_reporting --percentile_list=99.9 --output-format=json "$@"
+}
+job --rw=write --bs=128k
+random --io_size=$(($(blockdev --getsize64 /dev/mapper/t) / 4))
+random --time_based --runtime=1000ms &
+usleep 300000
+short=0
+for look in $(seq 60); do
+	usleep 10000
+	dmsetup status t | grep -q 'gc active' && active=yes
+	dmsetup status t | grep -q 'gc short' && short=$((short + 1))
+done
+wait
+echo "at the gate: $short of 60 looks"
+test "$active" = yes
+test "$short" -le 1
+tail=$(sed -n 's/.*"99.900000" : \\([1-9][0-9]*\\).*/\\1/p' fio.log | head -n 1)
+echo "p99.9: $tail ns"
+test "$tail" -lt 12500000
+dmsetup remove t
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=4, push=helpers, timeout=300, device=SLOW_TO_ERASE)
+    assert result.ok, result.output
+
+
 def test_a_zone_that_takes_long_to_finish_is_not_the_end(lab_run, helpers):
     """A write failed, and the device pads its zone for longer than nothing may move: the only place that will come."""
     result = lab_run(START + """
