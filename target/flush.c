@@ -185,19 +185,21 @@ static int flush_round(struct mtftl *ftl)
 	return r ?: mtftl_flush_device(ftl, drawn);
 }
 
-int mtftl_flush_calmly(struct mtftl *ftl, bool (*hurry)(struct mtftl *ftl, void *private),
-		       void *private)
+bool mtftl_flush_settle(struct mtftl *ftl, bool (*hurry)(struct mtftl *ftl, void *private),
+			void *private, u64 *drawn)
 {
-	u64 drawn = mtftl_seq_last(ftl);
-
+	*drawn = mtftl_seq_last(ftl);
 	/* As in flush_round(). */
 	smp_mb();
 	mtftl_pool_mark_settle(ftl);
-	drawn = mtftl_seq_before_apart(ftl, drawn);
+	*drawn = mtftl_seq_before_apart(ftl, *drawn);
 	wait_event_timeout(ftl->space->wait, mtftl_pool_is_settled(ftl) || hurry(ftl, private),
 			   CALM);
-	if (!mtftl_pool_is_settled(ftl) || mtftl_ranges_count(ftl, true))
-		return mtftl_flush_sync(ftl);
+	return mtftl_pool_is_settled(ftl) && !mtftl_ranges_count(ftl, true);
+}
+
+int mtftl_flush_settled(struct mtftl *ftl, u64 drawn)
+{
 	mtftl_count(ftl, flushes, 1);
 	return mtftl_flush_device(ftl, drawn);
 }

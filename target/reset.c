@@ -4,9 +4,10 @@
  *
  * Valid counts fall when newer data is buffered, not when it is durable, so a zone is reset only
  * after a flush of everything, and after the last reader has gone: then it is settled. Zones settle
- * together, while erasers are at work on those that did before; each works on a zone at a time, and
- * gives it away as soon as it is erased. A flush may wait for such a zone, so settling and erasing
- * have queues of their own.
+ * together, while others, whose blocks have left the buffers already, wait for the device's flush, and
+ * erasers are at work on those that did before; each works on a zone at a time, and gives it away as
+ * soon as it is erased. A flush may wait for such a zone, so settling and erasing have queues of
+ * their own.
  */
 #include "reset.h"
 
@@ -22,21 +23,29 @@
 #include "space.h"
 #include "zone.h"
 
-#define ERASERS		2u	/* where zones are short: no die waits for its next erase */
+#define ERASERS		2u	/* the second one helps: no die waits for its next erase */
+#define SETTLERS	2u	/* one waits for the buffers, one for the device */
 
 struct eraser {
 	struct work_struct work;
 	struct mtftl_resets *resets;
-	bool helps;		/* only where zones are short */
+	bool helps;
+};
+
+struct settler {
+	struct work_struct work;
+	struct mtftl_resets *resets;
 };
 
 struct mtftl_resets {
 	struct mtftl *ftl;
 	struct workqueue_struct *settle_wq;
 	struct workqueue_struct *erase_wq;
-	struct work_struct settle_work;
+	struct mutex buffers_lock;	/* who waits for the buffers */
+	struct settler settlers[SETTLERS];
 	struct eraser erasers[ERASERS];
 	struct list_head settled;	/* zones->lock */
+	atomic_t erasing;		/* zones */
 	bool failed;
 	bool hurry;
 };
@@ -47,18 +56,16 @@ static bool may_go_on(struct mtftl_resets *resets)
 	       !READ_ONCE(resets->hurry);
 }
 
-/* A hurried flush empties buffers that would have absorbed more: not before users have to wait. */
+/*
+ * A hurried flush empties buffers that would have absorbed more: not before users have to wait, or are
+ * slowed while no zone is being erased.
+ */
 static bool flush_hurries(struct mtftl *ftl, void *private)
 {
-	return mtftl_space_is_gated(ftl) || !may_go_on(private);
-}
+	struct mtftl_resets *resets = private;
 
-static bool zones_are_scarce(struct mtftl_resets *resets)
-{
-	struct mtftl *ftl = resets->ftl;
-
-	return mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.reserve + 1 ||
-	       !may_go_on(resets);
+	return mtftl_space_is_gated(ftl) || !may_go_on(resets) ||
+	       (mtftl_space_is_slowed(ftl) && !atomic_read(&resets->erasing));
 }
 
 static void give_up(struct mtftl_resets *resets, struct list_head *list)
@@ -83,18 +90,28 @@ static void kick_erasers(struct mtftl_resets *resets)
 		queue_work(resets->erase_wq, &resets->erasers[i].work);
 }
 
+/*
+ * Each erase keeps dies from everything else for milliseconds: users come in between, unless they
+ * stand still anyway, or one eraser does not keep up.
+ */
+static bool needs_help(struct mtftl_resets *resets)
+{
+	lockdep_assert_held(&resets->ftl->zones->lock);
+	return mtftl_space_is_gated(resets->ftl) || !may_go_on(resets) ||
+	       !list_is_singular(&resets->settled);
+}
+
 /* Onto @taken; false: there is none for this eraser. */
 static bool take_settled(struct eraser *eraser, struct list_head *taken)
 {
 	struct mtftl_resets *resets = eraser->resets;
 	struct mtftl_zones *zones = resets->ftl->zones;
 
-	/* Each erase keeps dies from everything else for milliseconds: users come in between. */
-	if (eraser->helps && !zones_are_scarce(resets))
-		return false;
 	spin_lock(&zones->lock);
-	if (!list_empty(&resets->settled))
+	if (!list_empty(&resets->settled) && (!eraser->helps || needs_help(resets))) {
 		list_move(resets->settled.next, taken);
+		atomic_inc(&resets->erasing);
+	}
 	spin_unlock(&zones->lock);
 	return !list_empty(taken);
 }
@@ -119,6 +136,7 @@ static void erase_work(struct work_struct *work)
 			list_splice_init(&resets->settled, &taken);
 			spin_unlock(&ftl->zones->lock);
 			give_up(resets, &taken);
+			atomic_dec(&resets->erasing);
 			break;
 		}
 		began = ktime_get();
@@ -128,6 +146,7 @@ static void erase_work(struct work_struct *work)
 		zone->not_before = ok ? 0 : (jiffies + MTFTL_GIVEN_UP) | 1;
 		mtftl_zone_reset_done(zone, ok, ktime_us_delta(ktime_get(), began));
 		mtftl_send_end(ftl);
+		atomic_dec(&resets->erasing);
 		mtftl_space_kick_gc(ftl);
 	}
 	memalloc_noio_restore(flags);
@@ -135,52 +154,66 @@ static void erase_work(struct work_struct *work)
 
 /* Settling */
 
-static void settle_work(struct work_struct *work)
+/* Those whose count was 0 before the flush begins, onto @list; the newest ranges in them. */
+static u64 take_collected(struct mtftl_zones *zones, struct list_head *list)
 {
-	struct mtftl_resets *resets = container_of(work, struct mtftl_resets, settle_work);
-	unsigned int flags = memalloc_noio_save();
-	struct mtftl *ftl = resets->ftl;
-	struct mtftl_zones *zones = ftl->zones;
 	struct mtftl_zone *zone;
 	u64 ranges_seq = 0;
-	LIST_HEAD(list);
 
-	/* Those whose count was 0 before the flush begins. */
 	spin_lock(&zones->lock);
-	list_splice_init(&zones->list[MTFTL_ZONE_RESETTING], &list);
-	list_for_each_entry(zone, &list, list)
+	list_splice_init(&zones->list[MTFTL_ZONE_RESETTING], list);
+	list_for_each_entry(zone, list, list)
 		ranges_seq = max(ranges_seq, zone->ranges_seq);
 	spin_unlock(&zones->lock);
-	if (list_empty(&list))
-		goto out;
+	return ranges_seq;
+}
+
+static bool may_settle(struct mtftl *ftl, u64 ranges_seq)
+{
 	/* Nothing can be gained any more, only lost. */
 	if (mtftl_is_read_only(ftl) || mtftl_is_paused(ftl))
-		goto put_back;
+		return false;
 	/* Resets change what a clean checkpoint stands for, as writes do. */
 	if (mtftl_log_dirty(ftl))
-		goto put_back;
-
+		return false;
 	/* Discards are logged in zones like data: keep them until a checkpoint has them. */
-	if (ranges_seq > mtftl_seq_ckpt(ftl) && mtftl_checkpoint(ftl, false))
-		goto put_back;
+	return ranges_seq <= mtftl_seq_ckpt(ftl) || !mtftl_checkpoint(ftl, false);
+}
+
+static void settle_work(struct work_struct *work)
+{
+	struct mtftl_resets *resets = container_of(work, struct settler, work)->resets;
+	unsigned int flags = memalloc_noio_save();
+	struct mtftl *ftl = resets->ftl;
+	bool may, settled = false;
+	u64 ranges_seq, drawn;
+	LIST_HEAD(list);
+
 	/* What replaced the pages in these zones must be durable first. */
-	if (mtftl_flush_calmly(ftl, flush_hurries, resets))
-		goto put_back;
-	mtftl_wait_readers(ftl);
-	spin_lock(&zones->lock);
-	list_splice_tail(&list, &resets->settled);
-	spin_unlock(&zones->lock);
-	kick_erasers(resets);
-	goto out;
-put_back:
-	give_up(resets, &list);
-out:
+	mutex_lock(&resets->buffers_lock);
+	ranges_seq = take_collected(ftl->zones, &list);
+	may = !list_empty(&list) && may_settle(ftl, ranges_seq);
+	if (may)
+		settled = mtftl_flush_settle(ftl, flush_hurries, resets, &drawn);
+	mutex_unlock(&resets->buffers_lock);
+	if (may && !(settled ? mtftl_flush_settled(ftl, drawn) : mtftl_flush_sync(ftl))) {
+		mtftl_wait_readers(ftl);
+		spin_lock(&ftl->zones->lock);
+		list_splice_tail(&list, &resets->settled);
+		spin_unlock(&ftl->zones->lock);
+		kick_erasers(resets);
+	} else if (!list_empty(&list)) {
+		give_up(resets, &list);
+	}
 	memalloc_noio_restore(flags);
 }
 
 void mtftl_resets_kick(struct mtftl_resets *resets)
 {
-	queue_work(resets->settle_wq, &resets->settle_work);
+	u32 i;
+
+	for (i = 0; i < SETTLERS; i++)
+		queue_work(resets->settle_wq, &resets->settlers[i].work);
 }
 
 void mtftl_resets_settle(struct mtftl_resets *resets)
@@ -219,14 +252,18 @@ struct mtftl_resets *mtftl_resets_alloc(struct mtftl *ftl)
 		return NULL;
 	resets->ftl = ftl;
 	INIT_LIST_HEAD(&resets->settled);
-	INIT_WORK(&resets->settle_work, settle_work);
+	mutex_init(&resets->buffers_lock);
+	for (i = 0; i < SETTLERS; i++) {
+		INIT_WORK(&resets->settlers[i].work, settle_work);
+		resets->settlers[i].resets = resets;
+	}
 	for (i = 0; i < ERASERS; i++) {
 		INIT_WORK(&resets->erasers[i].work, erase_work);
 		resets->erasers[i].resets = resets;
 		resets->erasers[i].helps = i;
 	}
-	resets->settle_wq = alloc_ordered_workqueue("mtftl-reset-%s", WQ_MEM_RECLAIM,
-						    ftl->device->dm->name);
+	resets->settle_wq = alloc_workqueue("mtftl-reset-%s", WQ_MEM_RECLAIM | WQ_UNBOUND, SETTLERS,
+					    ftl->device->dm->name);
 	resets->erase_wq = alloc_workqueue("mtftl-erase-%s", WQ_MEM_RECLAIM | WQ_UNBOUND, ERASERS,
 					   ftl->device->dm->name);
 	if (resets->settle_wq && resets->erase_wq)
