@@ -59,6 +59,7 @@ struct lane {
 	unsigned long guest_seen;	/* jiffies */
 
 	struct bio_list waiting ____cacheline_aligned_in_smp;	/* no slot yet; ring->lock */
+	atomic_t allowance;		/* blocks that may enter while users are slowed */
 	struct list_head free_units;	/* ring->lock, like the next */
 	unsigned int units_in_flight;
 	u32 enough;			/* now: none were worth a unit when it looked; writer */
@@ -137,6 +138,13 @@ static bool pick(struct lane *lane, struct mtftl_pick *pick)
 	return false;
 }
 
+/* Nothing enters its buffer now: at the gate, or before it, until some time has passed. */
+static bool is_shut(const struct lane *lane)
+{
+	return mtftl_space_is_gated(lane->ftl) ||
+	       (mtftl_space_is_slowed(lane->ftl) && atomic_read(&lane->allowance) <= 0);
+}
+
 /* Waiting bios are admitted many at a time, so that those woken do not run one by one. */
 static bool may_admit(struct lane *lane)
 {
@@ -144,7 +152,7 @@ static bool may_admit(struct lane *lane)
 	u32 used = mtftl_ring_used(ring);
 
 	if (bio_list_empty(&lane->waiting) || used >= ring->entries ||
-	    mtftl_space_is_shut(lane->ftl))
+	    is_shut(lane))
 		return false;
 	return used <= ring->entries - ring->entries / 4 ||
 	       (!READ_ONCE(lane->units_in_flight) && !mtftl_ring_next_is_filled(ring));
@@ -205,6 +213,39 @@ void mtftl_lanes_kick(struct mtftl *ftl)
 	WRITE_ONCE(lanes->first, first + 1);
 	for (i = 0; i < lanes->nr; i++)
 		lane_kick(&lanes->all[(first + i) % lanes->nr]);
+}
+
+static bool is_waited_for(struct lane *lane)
+{
+	return READ_ONCE(lane->waiting.head);
+}
+
+/*
+ * So many blocks may enter the buffers: in equal parts, those of lanes that users wait for, if there
+ * are any. What is not enough for all goes round. Who has as much already gets no more. Any context.
+ */
+void mtftl_lanes_allow(struct mtftl *ftl, u32 blocks)
+{
+	struct mtftl_lanes *lanes = ftl->lanes;
+	unsigned int i, waited_for = 0, nr, first = READ_ONCE(lanes->first);
+	struct lane *lane;
+	u32 part;
+
+	for (i = 0; i < lanes->nr; i++)
+		waited_for += is_waited_for(&lanes->all[i]);
+	nr = waited_for ?: lanes->nr;
+	for (i = 0; blocks && nr && i < lanes->nr; i++) {
+		lane = &lanes->all[(first + i) % lanes->nr];
+		if (waited_for && !is_waited_for(lane))
+			continue;
+		part = DIV_ROUND_UP(blocks, nr);
+		blocks -= part;
+		nr--;
+		if (atomic_read(&lane->allowance) < (int)part)
+			atomic_add(part, &lane->allowance);
+		lane_kick(lane);
+	}
+	WRITE_ONCE(lanes->first, (first + i) % lanes->nr);
 }
 
 static void writer_sleep(struct lane *lane)
@@ -420,10 +461,11 @@ static u32 reserve_slots(struct lane *lane, struct bio *bio, bool waited, u64 *p
 	u32 n = 0;
 
 	spin_lock_irqsave(&lane->ring->lock, flags);
-	if ((waited || bio_list_empty(&lane->waiting)) && !mtftl_space_is_shut(lane->ftl))
+	if ((waited || bio_list_empty(&lane->waiting)) && !is_shut(lane))
 		n = min_t(u64, want, lane->ring->entries - (lane->ring->head - lane->ring->tail));
 	*pos = lane->ring->head;
-	mtftl_space_enter(lane->ftl, n);
+	if (mtftl_space_is_slowed(lane->ftl))
+		atomic_sub(n, &lane->allowance);
 	if (n)
 		WRITE_ONCE(lane->ring->head, lane->ring->head + n);
 	else if (READ_ONCE(lane->ftl->device->giving_back))

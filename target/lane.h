@@ -26,6 +26,8 @@ void mtftl_lane_write(struct mtftl *ftl, struct bio *bio);
 
 /* There may be something to do: space, or a flush that wants what is buffered. */
 void mtftl_lanes_kick(struct mtftl *ftl);
+/* So many blocks may enter the buffers while users are slowed. Any context. */
+void mtftl_lanes_allow(struct mtftl *ftl, u32 blocks);
 /* The device gives back: bios that wait, and none waits afterwards. */
 void mtftl_lanes_give_back(struct mtftl *ftl);
 

@@ -5,10 +5,12 @@
 #include "pace.h"
 
 #include "compat.h"
+#include "lane.h"
 #include "space.h"
 #include "stream.h"
 
 #define TICK_US		250
+#define MOST		(1 << 30)	/* that lanes count */
 #define LATE_US		4000	/* what was missed longer ago is not made up for */
 
 void mtftl_pace_begin(struct mtftl_pace *pace, u32 blocks)
@@ -60,6 +62,7 @@ static enum hrtimer_restart tick(struct hrtimer *timer)
 	struct mtftl_pace *pace = container_of(timer, struct mtftl_pace, timer);
 	struct mtftl *ftl = pace->ftl;
 	ktime_t now = ktime_get();
+	s64 blocks;
 	u32 passed;
 
 	if (!zones_are_short(ftl)) {
@@ -69,8 +72,9 @@ static enum hrtimer_restart tick(struct hrtimer *timer)
 	passed = min_t(s64, ktime_us_delta(now, pace->ticked), LATE_US);
 	pace->ticked = now;
 	mtftl_space_set_slowed(ftl, true);
-	mtftl_space_allow(ftl, mtftl_rate_allowance(mtftl_zones_left(ftl, mtftl_streams_room(ftl)),
-						    passed, READ_ONCE(ftl->zones->erase_us)));
+	blocks = mtftl_rate_allowance(mtftl_zones_left(ftl, mtftl_streams_room(ftl)), passed,
+				      READ_ONCE(ftl->zones->erase_us));
+	mtftl_lanes_allow(ftl, min_t(s64, blocks, MOST));
 	hrtimer_forward_now(timer, ns_to_ktime(TICK_US * NSEC_PER_USEC));
 	return HRTIMER_RESTART;
 }

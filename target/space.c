@@ -57,18 +57,9 @@ void mtftl_space_set_slowed(struct mtftl *ftl, bool slowed)
 {
 	if (slowed == mtftl_space_is_slowed(ftl))
 		return;
-	atomic64_set(&ftl->space->allowance, 0);
 	WRITE_ONCE(ftl->space->slowed, slowed);
 	if (!slowed)
 		mtftl_event_tell(&ftl->space->appeared, ftl);
-}
-
-void mtftl_space_allow(struct mtftl *ftl, s64 blocks)
-{
-	if (atomic64_read(&ftl->space->allowance) >= blocks)
-		return;
-	atomic64_add(blocks, &ftl->space->allowance);
-	mtftl_event_tell(&ftl->space->appeared, ftl);
 }
 
 void mtftl_space_set_paced(struct mtftl *ftl, bool paced)

@@ -20,11 +20,9 @@ struct mtftl_space {
 	atomic_t gen ____cacheline_aligned_in_smp;
 	/* Blocks that users may write while paced. */
 	atomic64_t credit ____cacheline_aligned_in_smp;
-	/* Blocks that may enter the buffers while slowed. */
-	atomic64_t allowance ____cacheline_aligned_in_smp;
 	/* Only the reserve is left: buffers take nothing. */
 	bool gated ____cacheline_aligned_in_smp;
-	bool slowed;			/* before that: what comes is allowed by time */
+	bool slowed;			/* before that: lanes take what is allowed by time */
 	bool paced;			/* GC is at work: users may write what credit allows */
 	bool unpaced;			/* but it finds no zone itself: users empty their buffers */
 	struct mtftl_event appeared;
@@ -44,8 +42,6 @@ void mtftl_space_kick_gc(struct mtftl *ftl);
 
 void mtftl_space_set_gate(struct mtftl *ftl, bool gated);
 void mtftl_space_set_slowed(struct mtftl *ftl, bool slowed);
-/* So much more of it, unless there is as much already. */
-void mtftl_space_allow(struct mtftl *ftl, s64 blocks);
 void mtftl_space_set_paced(struct mtftl *ftl, bool paced);
 void mtftl_space_set_unpaced(struct mtftl *ftl, bool unpaced);
 void mtftl_space_set_credit(struct mtftl *ftl, s64 credit);
@@ -63,20 +59,6 @@ static inline bool mtftl_space_is_gated(const struct mtftl *ftl)
 static inline bool mtftl_space_is_slowed(const struct mtftl *ftl)
 {
 	return READ_ONCE(ftl->space->slowed);
-}
-
-/* Nothing enters a buffer now: at the gate, or before it, until some time has passed. */
-static inline bool mtftl_space_is_shut(const struct mtftl *ftl)
-{
-	return mtftl_space_is_gated(ftl) ||
-	       (mtftl_space_is_slowed(ftl) && atomic64_read(&ftl->space->allowance) <= 0);
-}
-
-/* So many blocks enter. */
-static inline void mtftl_space_enter(struct mtftl *ftl, u32 blocks)
-{
-	if (mtftl_space_is_slowed(ftl))
-		atomic64_sub(blocks, &ftl->space->allowance);
 }
 
 static inline bool mtftl_space_is_paced(const struct mtftl *ftl)
