@@ -215,7 +215,7 @@ void mtftl_lanes_kick(struct mtftl *ftl)
 		lane_kick(&lanes->all[(first + i) % lanes->nr]);
 }
 
-static bool is_waited_for(struct lane *lane)
+static bool is_waited_for(const struct lane *lane)
 {
 	return READ_ONCE(lane->waiting.head);
 }
@@ -629,7 +629,7 @@ static bool is_full(const struct lane *lane)
 /* More users than it has slots for: one who waits leaves his CPU to the writer, others need not. */
 static bool is_crowded(const struct lane *lane)
 {
-	return is_full(lane) && READ_ONCE(lane->waiting.head);
+	return is_full(lane) && is_waited_for(lane);
 }
 
 /* Its CPU has no user of its own, and no other lane's user has come to it. */

@@ -51,7 +51,7 @@ void mtftl_pace_update(struct mtftl_pace *pace)
 
 /* What enters the buffers */
 
-static bool zones_are_short(const struct mtftl *ftl)
+static bool few_are_empty(const struct mtftl *ftl)
 {
 	return mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) < READ_ONCE(ftl->config.low_water) &&
 	       !READ_ONCE(ftl->zones->no_victim);
@@ -65,7 +65,7 @@ static enum hrtimer_restart tick(struct hrtimer *timer)
 	s64 blocks;
 	u32 passed;
 
-	if (!zones_are_short(ftl)) {
+	if (!few_are_empty(ftl)) {
 		mtftl_space_set_slowed(ftl, false);
 		return HRTIMER_NORESTART;
 	}
@@ -87,7 +87,7 @@ void mtftl_pace_init(struct mtftl_pace *pace, struct mtftl *ftl)
 
 void mtftl_pace_watch(struct mtftl_pace *pace)
 {
-	if (hrtimer_active(&pace->timer) || !zones_are_short(pace->ftl))
+	if (hrtimer_active(&pace->timer) || !few_are_empty(pace->ftl))
 		return;
 	pace->ticked = ktime_get();
 	hrtimer_start(&pace->timer, ns_to_ktime(TICK_US * NSEC_PER_USEC), HRTIMER_MODE_REL);

@@ -141,12 +141,18 @@ struct mtftl_zone *mtftl_zones_least_worn(struct mtftl *ftl)
 	return best;
 }
 
+/* Of the reserve, what is not there for what is buffered. */
+static s32 fixed_zones(const struct mtftl_config *config)
+{
+	return config->reserve - (config->kept - 1);
+}
+
 /* Empty ones that need not be left to GC and to failed writes. */
 s32 mtftl_zones_spare(const struct mtftl *ftl)
 {
 	const struct mtftl_config *config = &ftl->config;
 	const struct mtftl_zones *zones = ftl->zones;
-	s32 fixed = config->reserve - (config->kept - 1);
+	s32 fixed = fixed_zones(config);
 
 	/* GC has its zone already. */
 	if (!config->budget.gc_shares &&
@@ -163,9 +169,8 @@ s64 mtftl_zones_left(const struct mtftl *ftl, u64 room)
 {
 	const struct mtftl_config *config = &ftl->config;
 	s64 usable = mtftl_usable_blocks(config);
-	s32 zones = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY);
+	s32 zones = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) - fixed_zones(config);
 
-	zones -= config->reserve - (config->kept - 1);
 	return zones * usable + (s64)room -
 	       min_t(s64, buffered(config) + slack(config), config->kept * usable);
 }
