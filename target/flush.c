@@ -23,7 +23,6 @@
 #include "trim.h"
 #include "unit_io.h"
 
-#define CALM	(HZ / 20)	/* lanes that nobody hurries have this long */
 #define STARVED	(HZ / 20)	/* a lane that does not drain: does its writer run at all? */
 
 struct mtftl_flush {
@@ -183,25 +182,6 @@ static int flush_round(struct mtftl *ftl)
 	r = write_listed_ranges(ftl);
 	mtftl_count(ftl, flushes, 1);
 	return r ?: mtftl_flush_device(ftl, drawn);
-}
-
-bool mtftl_flush_settle(struct mtftl *ftl, bool (*hurry)(struct mtftl *ftl, void *private),
-			void *private, u64 *drawn)
-{
-	*drawn = mtftl_seq_last(ftl);
-	/* As in flush_round(). */
-	smp_mb();
-	mtftl_pool_mark_settle(ftl);
-	*drawn = mtftl_seq_before_apart(ftl, *drawn);
-	wait_event_timeout(ftl->space->wait, mtftl_pool_is_settled(ftl) || hurry(ftl, private),
-			   CALM);
-	return mtftl_pool_is_settled(ftl) && !mtftl_ranges_count(ftl, true);
-}
-
-int mtftl_flush_settled(struct mtftl *ftl, u64 drawn)
-{
-	mtftl_count(ftl, flushes, 1);
-	return mtftl_flush_device(ftl, drawn);
 }
 
 /* Nothing will make room for them any more. */

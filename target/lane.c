@@ -90,12 +90,23 @@ struct mtftl_lanes {
 
 /* The writer: when to compose, when to sleep */
 
+static bool is_wanted(const struct lane *lane)
+{
+	return atomic_read(&lane->ring->wanted);
+}
+
+/* A flush or a reset waits for it: it does without credit. */
+static bool is_demanded(const struct lane *lane)
+{
+	return !mtftl_ring_is_drained(lane->ring) || is_wanted(lane);
+}
+
 /* It was refused, and nothing has changed since. */
 static bool is_stalled(struct lane *lane)
 {
 	switch (READ_ONCE(lane->stalled)) {
 	case NO_CREDIT:
-		if (!mtftl_ring_is_drained(lane->ring))
+		if (is_demanded(lane))
 			return false;
 		fallthrough;
 	case NO_PLACE:
@@ -106,21 +117,35 @@ static bool is_stalled(struct lane *lane)
 }
 
 /* Somebody waits for what is filled, or it has waited for company long enough. */
-static bool is_urgent(struct lane *lane)
+static bool is_urgent(const struct lane *lane)
 {
 	return !mtftl_ring_is_drained(lane->ring) || READ_ONCE(lane->overdue);
 }
 
+/* Something is worth waking up for: small units for several at a time only. */
+static bool is_worth(const struct lane *lane)
+{
+	if (is_urgent(lane) || is_wanted(lane))
+		return true;
+	return mtftl_ring_unsent(lane->ring) >= READ_ONCE(lane->enough);
+}
+
 /*
- * What goes into the next unit. Full units go at once. Less than that goes when it is urgent, or
- * when others have gone ahead of it for so long that it holds up the ring: it was acknowledged
- * already, so nobody is delayed by that. What fits into one unit is not parted for its classes.
+ * What goes into the next unit. What a reset waits for goes first, and full units at once. Less than that
+ * goes when it is urgent, or when others have gone ahead of it for so long that it holds up the ring: it
+ * was acknowledged already, so nobody is delayed by that. What fits into one unit is not parted for its
+ * classes.
  */
 static bool pick(struct lane *lane, struct mtftl_pick *pick)
 {
 	u32 max = lane->ftl->config.write_unit, span, wait;
 	struct mtftl_ring *ring = lane->ring;
 
+	if (is_wanted(lane)) {
+		mtftl_ring_pick_wanted(ring, max, pick);
+		if (pick->nr)
+			return true;
+	}
 	mtftl_ring_pick(ring, max, pick);
 	span = pick->end - ring->next;
 	if (is_urgent(lane) && pick->nr + pick->others <= max) {
@@ -160,8 +185,7 @@ static bool may_admit(struct lane *lane)
 
 static bool has_work(struct lane *lane)
 {
-	/* Small units are worth waking up for several at a time only. */
-	bool worth = mtftl_ring_unsent(lane->ring) >= READ_ONCE(lane->enough) || is_urgent(lane);
+	bool worth = is_worth(lane);
 
 	/* Most that ask hear this. */
 	if (!worth && bio_list_empty(&lane->waiting))
@@ -375,7 +399,7 @@ static bool lane_compose(struct lane *lane)
 	WRITE_ONCE(lane->stalled, NO_PLACE);
 	if (mtftl_log_dirty(ftl))
 		return false;
-	if (mtftl_ring_is_drained(lane->ring) && mtftl_space_is_spent(ftl)) {
+	if (!is_demanded(lane) && mtftl_space_is_spent(ftl)) {
 		WRITE_ONCE(lane->stalled, NO_CREDIT);
 		return false;
 	}
@@ -410,7 +434,7 @@ static bool lane_compose(struct lane *lane)
 		taken++;
 		slot = mtftl_slot(ftl, value, &data);
 		mtftl_ring_take(lane->ring, slot);
-		if (mtftl_map_take(ftl, slot, value))
+		if (mtftl_map_take(ftl, lane->ring, slot, value))
 			mtftl_unit_add(unit, slot->lba, value, data);
 	}
 	if (unit->nr) {

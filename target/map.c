@@ -124,8 +124,9 @@ static void add_page(struct mtftl *ftl, u32 page)
 
 static void drop_page(struct mtftl *ftl, u32 value)
 {
+	/* Pairs with mtftl_map_want(): who sees that it is gone sees what took its place. */
 	if (mtftl_is_page(value))
-		atomic_dec(&ftl->map->zones[mtftl_page_zone(ftl, value)].blocks);
+		atomic_sub_return_release(1, &ftl->map->zones[mtftl_page_zone(ftl, value)].blocks);
 }
 
 /* What is replaced tells how long the block lived: its new data may live as long. */
@@ -175,11 +176,61 @@ void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 
 	spin_unlock_irqrestore(&shard->lock, flags);
 }
 
+/* It is written, or need not be. */
+static void unwant(struct mtftl *ftl, struct mtftl_slot *slot)
+{
+	if (!slot->wanted)
+		return;
+	WRITE_ONCE(slot->wanted, false);
+	/* Pairs with mtftl_map_wants(): what is written is on the device, and a discard is listed. */
+	atomic_sub_return_release(1, &ftl->map->wanted);
+}
+
+static void want(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slot *slot,
+		 bool (*leaves)(struct mtftl *ftl, u32 page))
+{
+	u32 lba = READ_ONCE(slot->lba);
+	struct mtftl_map_shard *shard;
+	unsigned long flags;
+
+	/* What changes meanwhile is a page that was written just now, and does not leave. */
+	if (lba == MTFTL_NO_LBA || !mtftl_is_page(READ_ONCE(slot->prev)) ||
+	    !leaves(ftl, READ_ONCE(slot->prev)))
+		return;
+	shard = lba_shard(ftl, lba);
+	spin_lock_irqsave(&shard->lock, flags);
+	if (slot->lba == lba && !slot->wanted && mtftl_is_page(slot->prev) &&
+	    leaves(ftl, slot->prev) &&
+	    (slot->state == MTFTL_SLOT_FILLED || slot->state == MTFTL_SLOT_IN_FLIGHT)) {
+		WRITE_ONCE(slot->wanted, true);
+		atomic_inc(&ftl->map->wanted);
+		if (slot->state == MTFTL_SLOT_FILLED)
+			atomic_inc(&ring->wanted);
+	}
+	spin_unlock_irqrestore(&shard->lock, flags);
+}
+
+void mtftl_map_want(struct mtftl *ftl, bool (*leaves)(struct mtftl *ftl, u32 page))
+{
+	unsigned int i;
+	u64 pos;
+
+	/* Pairs with drop_page(). */
+	smp_mb();
+	for (i = 0; i < ftl->pool->nr_rings; i++) {
+		struct mtftl_ring *ring = &ftl->pool->rings[i];
+		u64 head = READ_ONCE(ring->head);
+
+		for (pos = READ_ONCE(ring->tail); pos != head; pos++)
+			want(ftl, ring, &ring->slots[(u32)pos & ring->mask], leaves);
+	}
+}
+
 /*
  * Into a unit whose number is drawn already: from here on nobody overwrites the slot.
  * False: it is dead, a newer write or a discard came.
  */
-bool mtftl_map_take(struct mtftl *ftl, struct mtftl_slot *slot, u32 value)
+bool mtftl_map_take(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slot *slot, u32 value)
 {
 	u32 lba = slot->lba;
 	struct mtftl_map_shard *shard;
@@ -193,6 +244,10 @@ bool mtftl_map_take(struct mtftl *ftl, struct mtftl_slot *slot, u32 value)
 	shard = lba_shard(ftl, lba);
 	spin_lock_irqsave(&shard->lock, flags);
 	live = ftl->map->entries[lba] == value;
+	if (slot->wanted)
+		atomic_dec(&ring->wanted);
+	if (!live)
+		unwant(ftl, slot);
 	WRITE_ONCE(slot->state, live ? MTFTL_SLOT_IN_FLIGHT : MTFTL_SLOT_DONE);
 	spin_unlock_irqrestore(&shard->lock, flags);
 	return live;
@@ -226,6 +281,7 @@ void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page)
 			at = newer->prev;
 		}
 	}
+	unwant(ftl, slot);
 	/* Pairs with advance_tail(): whoever reuses the slot sees the map without it. */
 	smp_store_release(&slot->state, MTFTL_SLOT_DONE);
 	spin_unlock_irqrestore(&shard->lock, flags);

@@ -27,6 +27,7 @@ struct mtftl_map {
 	struct mtftl_map_shard *shards;
 	struct mtftl_map_zone *zones;
 	u32 clock;			/* zones that users have begun; zones->lock to change */
+	atomic_t wanted;		/* slots that resets wait for */
 };
 
 int mtftl_map_alloc(struct mtftl *ftl);
@@ -82,8 +83,20 @@ bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio)
 bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec);
 
 /* Writers: out of them */
-bool mtftl_map_take(struct mtftl *ftl, struct mtftl_slot *slot, u32 value);
+bool mtftl_map_take(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slot *slot, u32 value);
 void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page);
+
+/*
+ * Resets: what is buffered in place of pages that leave, as @leaves says, goes out ahead of the rest. One
+ * caller at a time.
+ */
+void mtftl_map_want(struct mtftl *ftl, bool (*leaves)(struct mtftl *ftl, u32 page));
+/* Some of that is neither written yet nor dead. */
+static inline bool mtftl_map_wants(const struct mtftl *ftl)
+{
+	/* Pairs with unwant(). */
+	return atomic_read_acquire(&ftl->map->wanted);
+}
 
 /* GC */
 bool mtftl_map_points_to(struct mtftl *ftl, u32 lba, u32 page);

@@ -40,12 +40,26 @@ void mtftl_ring_pick(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick)
 	pick->others = all - pick->nr;
 }
 
+void mtftl_ring_pick_wanted(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick)
+{
+	u64 pos;
+
+	/* All that is filled is looked at first. */
+	mtftl_ring_pick(ring, U32_MAX, pick);
+	pick->wanted = true;
+	pick->nr = 0;
+	for (pos = ring->next; pos != ring->looked && pick->nr < max; pos++)
+		if (mtftl_ring_is_picked(ring, pick, pos) && !pick->nr++)
+			pick->class = slot_at(ring, pos)->class;
+}
+
 bool mtftl_ring_is_picked(const struct mtftl_ring *ring, const struct mtftl_pick *pick, u64 pos)
 {
 	const struct mtftl_slot *slot = slot_at(ring, pos);
 
 	return READ_ONCE(slot->state) == MTFTL_SLOT_FILLED &&
-	       (pick->mixed || slot->class == pick->class);
+	       (pick->wanted ? READ_ONCE(slot->wanted) :
+		pick->mixed || slot->class == pick->class);
 }
 
 void mtftl_ring_taken(struct mtftl_ring *ring, u32 nr)

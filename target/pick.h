@@ -15,6 +15,7 @@ struct mtftl_pick {
 	u32 class;
 	u32 others;		/* filled ones of other classes, before the end */
 	bool mixed;		/* they go along */
+	bool wanted;		/* only those that a reset waits for, of all classes */
 };
 
 /*
@@ -22,6 +23,8 @@ struct mtftl_pick {
  * if no class has so many those of the first one's.
  */
 void mtftl_ring_pick(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick);
+/* Of those that a reset waits for, wherever they are, @max; their unit has the class of the first. */
+void mtftl_ring_pick_wanted(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick);
 /* It is picked, and not taken yet. */
 bool mtftl_ring_is_picked(const struct mtftl_ring *ring, const struct mtftl_pick *pick, u64 pos);
 /* A picked one is taken. */

@@ -61,29 +61,6 @@ bool mtftl_pool_is_drained(const struct mtftl *ftl)
 	return true;
 }
 
-void mtftl_pool_mark_settle(struct mtftl *ftl)
-{
-	unsigned int i;
-
-	for (i = 0; i < ftl->pool->nr_rings; i++) {
-		struct mtftl_ring *ring = &ftl->pool->rings[i];
-
-		spin_lock_irq(&ring->lock);
-		ring->settle_to = ring->head;
-		spin_unlock_irq(&ring->lock);
-	}
-}
-
-bool mtftl_pool_is_settled(const struct mtftl *ftl)
-{
-	unsigned int i;
-
-	for (i = 0; i < ftl->pool->nr_rings; i++)
-		if (READ_ONCE(ftl->pool->rings[i].tail) < ftl->pool->rings[i].settle_to)
-			return false;
-	return true;
-}
-
 static int ring_alloc(struct mtftl_ring *ring, u32 slots)
 {
 	u32 i, chunks = DIV_ROUND_UP(slots, 1u << MTFTL_BUFFER_ORDER);

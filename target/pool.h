@@ -36,6 +36,7 @@ struct mtftl_slot {
 	u32 prev;		/* what the map pointed to before; shard->lock */
 	u8 state;		/* shard->lock to change, but for DONE -> FREE: ring->lock */
 	u8 class;		/* of its data, for placement; fixed once it is filled */
+	bool wanted;		/* a reset waits for it; shard->lock to change */
 };
 
 struct mtftl_ring {
@@ -54,7 +55,7 @@ struct mtftl_ring {
 	u64 looked;			/* pick.c has seen those before it */
 	u32 filled[MTFTL_MAX_CLASSES];	/* of these, by class: not composed yet */
 	u64 drain_to;			/* compose up to here without waiting; flusher */
-	u64 settle_to;			/* a reset waits until this is written; who resets */
+	atomic_t wanted;		/* slots that are wanted and not composed yet */
 };
 
 struct mtftl_pool {
@@ -111,10 +112,8 @@ static inline bool mtftl_ring_next_is_filled(const struct mtftl_ring *ring)
 /* Free what is done at the tail, in order. Lock held. */
 void mtftl_ring_advance(struct mtftl_ring *ring);
 bool mtftl_pool_is_empty(const struct mtftl *ftl);
-/* Flushes: up to the heads of now; whoever drains them is told apart. */
+/* Flushes: up to the heads of now. */
 void mtftl_pool_mark_drain(struct mtftl *ftl);
 bool mtftl_pool_is_drained(const struct mtftl *ftl);
-void mtftl_pool_mark_settle(struct mtftl *ftl);
-bool mtftl_pool_is_settled(const struct mtftl *ftl);
 
 #endif

@@ -3,9 +3,9 @@
  * Resets of collected zones: see reset.h.
  *
  * Valid counts fall when newer data is buffered, not when it is durable, so a zone is reset only
- * after a flush of everything, and after the last reader has gone: then it is settled. Zones settle
- * together, while others, whose blocks have left the buffers already, wait for the device's flush, and
- * erasers are at work on those that did before; each works on a zone at a time, and gives it away as
+ * after that has been written and flushed, and after the last reader has gone: then it is settled. Zones
+ * settle together, while others, whose blocks have left the buffers already, wait for the device's flush,
+ * and erasers are at work on those that did before; each works on a zone at a time, and gives it away as
  * soon as it is erased. A flush may wait for such a zone, so settling and erasing have queues of
  * their own.
  */
@@ -17,13 +17,16 @@
 #include "checkpoint.h"
 #include "device.h"
 #include "flush.h"
+#include "lane.h"
 #include "log.h"
+#include "map.h"
 #include "pause.h"
 #include "seq.h"
 #include "space.h"
 #include "zone.h"
 
 #define ERASERS		2u	/* the second one helps: no die waits for its next erase */
+#define PATIENCE	(HZ / 20)	/* with lanes that are to write */
 #define SETTLERS	2u	/* one waits for the buffers, one for the device */
 
 struct eraser {
@@ -54,18 +57,6 @@ static bool may_go_on(struct mtftl_resets *resets)
 {
 	return !mtftl_is_read_only(resets->ftl) && !mtftl_is_paused(resets->ftl) &&
 	       !READ_ONCE(resets->hurry);
-}
-
-/*
- * A hurried flush empties buffers that would have absorbed more: not before users have to wait, or are
- * slowed while no zone is being erased.
- */
-static bool flush_hurries(struct mtftl *ftl, void *private)
-{
-	struct mtftl_resets *resets = private;
-
-	return mtftl_space_is_gated(ftl) || !may_go_on(resets) ||
-	       (mtftl_space_is_slowed(ftl) && !atomic_read(&resets->erasing));
 }
 
 static void give_up(struct mtftl_resets *resets, struct list_head *list)
@@ -180,23 +171,52 @@ static bool may_settle(struct mtftl *ftl, u64 ranges_seq)
 	return ranges_seq <= mtftl_seq_ckpt(ftl) || !mtftl_checkpoint(ftl, false);
 }
 
+/* All that RESETTING zones held is dead. */
+static bool leaves(struct mtftl *ftl, u32 page)
+{
+	return READ_ONCE(mtftl_zone(ftl, mtftl_page_zone(ftl, page))->state) ==
+	       MTFTL_ZONE_RESETTING;
+}
+
+/*
+ * What took the place of these zones' blocks leaves the buffers, and nothing else: they absorb the less
+ * the emptier they are. False: all has to go. Lanes do not come to it, or at the gate GC needs what is
+ * kept for them, or a discard took a block's place, and is not written.
+ */
+static bool write_replaced(struct mtftl_resets *resets)
+{
+	struct mtftl *ftl = resets->ftl;
+
+	mtftl_map_want(ftl, leaves);
+	mtftl_lanes_kick(ftl);
+	wait_event_timeout(ftl->space->wait, !mtftl_map_wants(ftl) || !may_go_on(resets) ||
+			   mtftl_space_is_gated(ftl), PATIENCE);
+	return !mtftl_map_wants(ftl) && !mtftl_ranges_count(ftl, true);
+}
+
+/* It makes no number durable: units that nobody waits for may be in flight. */
+static int flush_device(struct mtftl *ftl)
+{
+	mtftl_count(ftl, flushes, 1);
+	return mtftl_flush_device(ftl, 0);
+}
+
 static void settle_work(struct work_struct *work)
 {
 	struct mtftl_resets *resets = container_of(work, struct settler, work)->resets;
 	unsigned int flags = memalloc_noio_save();
 	struct mtftl *ftl = resets->ftl;
-	bool may, settled = false;
-	u64 ranges_seq, drawn;
+	bool may, written;
+	u64 ranges_seq;
 	LIST_HEAD(list);
 
 	/* What replaced the pages in these zones must be durable first. */
 	mutex_lock(&resets->buffers_lock);
 	ranges_seq = take_collected(ftl->zones, &list);
 	may = !list_empty(&list) && may_settle(ftl, ranges_seq);
-	if (may)
-		settled = mtftl_flush_settle(ftl, flush_hurries, resets, &drawn);
+	written = may && write_replaced(resets);
 	mutex_unlock(&resets->buffers_lock);
-	if (may && !(settled ? mtftl_flush_settled(ftl, drawn) : mtftl_flush_sync(ftl))) {
+	if (may && !(written ? flush_device(ftl) : mtftl_flush_sync(ftl))) {
 		mtftl_wait_readers(ftl);
 		spin_lock(&ftl->zones->lock);
 		list_splice_tail(&list, &resets->settled);

@@ -401,8 +401,8 @@ worn_least=$(zones /dev/nullb0 | awk '$3 == 14 && NR > 4 { print NR - 1; exit }'
 fill() { dd if=/dev/zero of=/dev/mapper/t bs=64k seek=30 count=$1 oflag=direct status=none; }
 until gained 60; do fill 220; done
 with_room() { zones /dev/nullb0 | awk 'NR > 4 && $3 == 2 && $2 < 1024 { print NR - 1 }'; }
-until [ "$(with_room)" ]; do fill 1; done
 sync /dev/mapper/t
+until [ "$(with_room)" ]; do fill 1; sync /dev/mapper/t; done
 failing=$(with_room)
 # waits PROCESS FUNCTION: it sleeps in there
 waits() { grep -qs $2 /proc/$1/stack; }

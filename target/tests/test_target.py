@@ -626,6 +626,30 @@ mtftl check /dev/nvme0n1
     assert result.ok, result.output
 
 
+def test_users_who_are_slowed_still_overwrite_what_is_buffered(lab_run, helpers):
+    """They enter slowly, and zones that are reset want this and that written: buffers are kept filled all the same."""
+    result = lab_run(START + """
+mtftl format --op 25% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 buffer_entries 512 streams none)"
+job() {
+	fio --name=job --filename=/dev/mapper/t --direct=1 --ioengine=io_uring --iodepth=8 --norandommap \\
+		--output=fio.log "$@"
+}
+job --rw=write --bs=128k
+job --rw=randwrite --bs=4k --io_size=$(($(blockdev --getsize64 /dev/mapper/t) / 2))
+dmsetup message t 0 reset_stats
+job --rw=randwrite --bs=4k --numjobs=4 --random_distribution=zipf:1.2 --time_based --runtime=1000ms
+written=$(field written t) absorbed=$(field absorbed t)
+echo "absorbed: $absorbed of $written"
+dmsetup remove t
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=4, push=helpers, timeout=300, device=SLOW_TO_ERASE)
+    assert result.ok, result.output
+    absorbed, written = re.search(r"absorbed: (\d+) of (\d+)", result.output).groups()
+    print(result.output)
+    assert int(absorbed) > 0.5 * int(written)
+
+
 def test_a_zone_that_takes_long_to_finish_is_not_the_end(lab_run, helpers):
     """A write failed, and the device pads its zone for longer than nothing may move: the only place that will come."""
     result = lab_run(START + """
