@@ -32,6 +32,7 @@
 #define UNITS_MAX	32u
 #define BATCH_MIN	64u	/* blocks that are worth waking the writer for */
 #define RESERVE_MAX	32u	/* blocks that are copied without being preempted */
+#define HELD		(HZ / 10)	/* no longer is kept what could be overwritten */
 #define AWAY		(2 * HZ)	/* a writer keeps off a CPU that it did not get */
 #define SPARE_AFTER	2	/* jiffies without a user of its own */
 #define NEIGHBOURS	8u	/* lanes that are looked at for room */
@@ -52,6 +53,7 @@ struct lane {
 	struct task_struct *writer;
 	u32 batch;			/* filled slots that are worth waking the writer for */
 	u32 span;			/* slots that may wait for others of their class */
+	u32 held;			/* slots that are kept while users are slowed */
 	unsigned long away;		/* jiffies, 0: on its CPU; flusher */
 
 	/* Who puts work into other lanes: a hint, racy by design. */
@@ -122,11 +124,28 @@ static bool is_urgent(const struct lane *lane)
 	return !mtftl_ring_is_drained(lane->ring) || READ_ONCE(lane->overdue);
 }
 
+/* Slots that what is not composed yet keeps, its own and those composed before it. */
+static u32 ring_span(const struct mtftl_ring *ring)
+{
+	return READ_ONCE(ring->head) - READ_ONCE(ring->next);
+}
+
+/*
+ * Users who are slowed do not fill the buffers any more. Those absorb as much as before only if what is
+ * there stays for a while.
+ */
+static bool may_hold(const struct lane *lane)
+{
+	return mtftl_space_is_slowed(lane->ftl) && !mtftl_space_is_gated(lane->ftl);
+}
+
 /* Something is worth waking up for: small units for several at a time only. */
 static bool is_worth(const struct lane *lane)
 {
 	if (is_urgent(lane) || is_wanted(lane))
 		return true;
+	if (may_hold(lane))
+		return ring_span(lane->ring) >= lane->held;
 	return mtftl_ring_unsent(lane->ring) >= READ_ONCE(lane->enough);
 }
 
@@ -151,6 +170,11 @@ static bool pick(struct lane *lane, struct mtftl_pick *pick)
 	if (is_urgent(lane) && pick->nr + pick->others <= max) {
 		pick->nr += pick->others;
 		pick->mixed = true;
+	}
+	if (may_hold(lane) && !is_urgent(lane)) {
+		/* Once it keeps nothing it looks again. */
+		WRITE_ONCE(lane->enough, 0);
+		return pick->nr && ring_span(ring) >= lane->held;
 	}
 	if (pick->nr == max || (pick->nr && is_urgent(lane)))
 		return true;
@@ -217,7 +241,7 @@ static void lane_kick(struct lane *lane)
 static void limit_wait(struct lane *lane)
 {
 	if (!timer_pending(&lane->timer) && mtftl_ring_next_is_filled(lane->ring))
-		mod_timer(&lane->timer, jiffies + 1);
+		mod_timer(&lane->timer, jiffies + (may_hold(lane) ? HELD : 1));
 }
 
 static void lane_overdue(struct timer_list *timer)
@@ -962,6 +986,9 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		mtftl_follow_init(&lane->follow);
 		lane->span = min(lane->ring->entries / 2,
 				 2 * ftl->config.budget.user_classes * ftl->config.write_unit);
+		/* As much as leaves waiting users room, and all lanes together no more than a zone. */
+		lane->held = min(lane->ring->entries - lane->ring->entries / 4,
+				 ftl->config.capacity / nr);
 		lane->guest = lane->index;
 		lane->guest_seen = jiffies - SPARE_AFTER;
 		timer_setup(&lane->timer, lane_overdue, 0);
