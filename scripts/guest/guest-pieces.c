@@ -9,6 +9,7 @@
  *	o AT SIZE		the same: an overwrite
  *	f			flush
  *	r AT SIZE [AT SIZE]...	read all of these at once, and wait for them
+ *	t READERS		so many such lines are read at the same time from here on: each reader takes the next one
  *	b AT SIZE		read it in order by 16 KiB, through the page cache, which is empty
  *	= NAME			print NAME, bytes and nanoseconds of the reads since the last such line
  */
@@ -30,13 +31,16 @@
 #define MOST (16u << 20)		/* bytes of a step */
 #define PIECES 4096u
 #define RECORD 16384u
+#define READERS 16u
 #define HINT_APPEND (1u << 24)		/* of dword 12 */
 #define HINT_OVERWRITE (1u << 25)
 
 static int device;
 static uint8_t *data;
 static aio_context_t context;
-static uint64_t took, bytes;
+static uint64_t took, bytes, start;
+static unsigned int readers = 1, reading;
+static unsigned int left[READERS];	/* of a reader's pieces */
 
 static void die(const char *what)
 {
@@ -70,30 +74,59 @@ static void write_hinted(uint64_t at, uint64_t size, uint32_t hint, uint64_t bef
 		die("passthrough");
 }
 
+/* Sleeps until so many pieces have come that a reader may have all of its own. */
+static void await_reader(void)
+{
+	static struct io_event events[PIECES];
+	unsigned int least = PIECES, i;
+	long n;
+
+	for (i = 0; i < readers; i++)
+		if (left[i] && left[i] < least)
+			least = left[i];
+	n = syscall(SYS_io_getevents, context, least, PIECES, events, NULL);
+	if (n < least)
+		die("io_getevents");
+	while (n--) {
+		if (events[n].res != (uint32_t)events[n].data) {
+			fprintf(stderr, "guest-pieces: a read gives %lld\n", (long long)events[n].res);
+			exit(1);
+		}
+		if (!--left[events[n].data >> 32])
+			reading--;
+	}
+	if (!reading)
+		took += now() - start;
+}
+
 static void read_all(const char *list)
 {
 	static struct iocb iocbs[PIECES], *submitted[PIECES];
-	static struct io_event events[PIECES];
-	uint64_t at, size, sum = 0, start;
-	long n = 0, gone = 0, i;
+	uint64_t at, size, sum = 0, most = MOST / readers / BLOCK * BLOCK, reader = 0;
+	long n = 0, gone = 0;
 	int used;
 
+	while (left[reader])
+		reader++;
 	for (; sscanf(list, "%lu %lu%n", &at, &size, &used) == 2; list += used) {
 		iocbs[n] = (struct iocb) {
+			.aio_data = reader << 32 | size * KIB,
 			.aio_lio_opcode = IOCB_CMD_PREAD,
 			.aio_fildes = device,
-			.aio_buf = (uintptr_t)data + sum,
+			.aio_buf = (uintptr_t)data + reader * most + sum,
 			.aio_nbytes = size * KIB,
 			.aio_offset = at * KIB,
 		};
 		submitted[n] = &iocbs[n];
 		sum += size * KIB;
-		if (++n == PIECES || sum > MOST) {
+		if (++n == PIECES || sum > most) {
 			fprintf(stderr, "guest-pieces: too many pieces at once\n");
 			exit(1);
 		}
 	}
-	start = now();
+	if (!reading++)
+		start = now();
+	left[reader] = n;
 	while (gone < n) {
 		long more = syscall(SYS_io_submit, context, n - gone, submitted + gone);
 
@@ -101,29 +134,23 @@ static void read_all(const char *list)
 			die("io_submit");
 		gone += more;
 	}
-	if (syscall(SYS_io_getevents, context, n, n, events, NULL) != n)
-		die("io_getevents");
-	took += now() - start;
 	bytes += sum;
-	for (i = 0; i < n; i++)
-		if (events[i].res != (long long)((struct iocb *)(uintptr_t)events[i].obj)->aio_nbytes) {
-			fprintf(stderr, "guest-pieces: a read gives %lld\n", (long long)events[i].res);
-			exit(1);
-		}
+	while (reading == readers)
+		await_reader();
 }
 
 static void read_buffered(const char *path, uint64_t at, uint64_t size)
 {
 	int file = open(path, O_RDONLY);
-	uint64_t done, start;
+	uint64_t done, begin;
 
 	if (file < 0 || posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED))
 		die(path);
-	start = now();
+	begin = now();
 	for (done = 0; done < size; done += RECORD)
 		if (pread(file, data, RECORD, at + done) != RECORD)
 			die("read");
-	took += now() - start;
+	took += now() - begin;
 	bytes += size;
 	close(file);
 }
@@ -137,6 +164,8 @@ static void step(const char *path, const char *line)
 		what = '?';
 	if (strchr("wao", what) && size * KIB > MOST)
 		what = '?';
+	while (reading && what != 'r')
+		await_reader();
 	switch (what) {
 	case 'w':
 		if (pwrite(device, data, size * KIB, at * KIB) != (ssize_t)(size * KIB))
@@ -154,6 +183,12 @@ static void step(const char *path, const char *line)
 		break;
 	case 'r':
 		read_all(line + 1);
+		break;
+	case 't':
+		if (sscanf(line + 1, "%u", &readers) != 1 || !readers || readers > READERS) {
+			fprintf(stderr, "guest-pieces: so many readers: %s", line);
+			exit(1);
+		}
 		break;
 	case 'b':
 		read_buffered(path, at * KIB, size * KIB);
