@@ -421,6 +421,7 @@ static bool choose_victim(struct mtftl_gc *gc)
 	spin_lock(&ftl->zones->lock);
 	zone = pick_victim(gc, forced);
 	if (zone) {
+		zone->taken = ktime_get();
 		mtftl_zone_set_state(zone, MTFTL_ZONE_VICTIM);
 		if (mtftl_zone_is_worn_out(zone))
 			ftl->zones->worn_out--;

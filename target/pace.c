@@ -73,7 +73,7 @@ static enum hrtimer_restart tick(struct hrtimer *timer)
 	pace->ticked = now;
 	mtftl_space_set_slowed(ftl, true);
 	blocks = mtftl_rate_allowance(mtftl_zones_left(ftl, mtftl_streams_room(ftl)), passed,
-				      READ_ONCE(ftl->zones->erase_us));
+				      READ_ONCE(ftl->zones->back_us));
 	mtftl_lanes_allow(ftl, min_t(s64, blocks, MOST));
 	hrtimer_forward_now(timer, ns_to_ktime(TICK_US * NSEC_PER_USEC));
 	return HRTIMER_RESTART;

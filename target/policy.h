@@ -92,9 +92,9 @@ s64 mtftl_rate_credit(const struct mtftl_space_seen *space, u32 low_water);
 
 /*
  * Blocks that may enter the buffers in @passed_us, where so many are @left until they would have to
- * stop: at a rate at which these last until a victim is empty. Its reads, its writes, their flush and
- * its erase may each wait for another zone's erase, which takes @erase_us, or 0: not known yet.
+ * stop: at a rate at which these last until a victim is empty, which takes @back_us from when it is
+ * chosen, or 0: not known yet.
  */
-s64 mtftl_rate_allowance(s64 left, u32 passed_us, u32 erase_us);
+s64 mtftl_rate_allowance(s64 left, u32 passed_us, u32 back_us);
 
 #endif

@@ -4,8 +4,6 @@
  */
 #include "policy.h"
 
-#define ZONE_BACK	5	/* a victim is empty after so many erases' time: it waits for others' */
-
 s64 mtftl_rate_credit(const struct mtftl_space_seen *space, u32 low_water)
 {
 	u32 moved = space->moved < space->moving ? space->moved : space->moving;
@@ -16,16 +14,15 @@ s64 mtftl_rate_credit(const struct mtftl_space_seen *space, u32 low_water)
 	return free - (u64)(low_water - 1) * space->capacity;
 }
 
-s64 mtftl_rate_allowance(s64 left, u32 passed_us, u32 erase_us)
+s64 mtftl_rate_allowance(s64 left, u32 passed_us, u32 back_us)
 {
-	u32 lasts_us = ZONE_BACK * erase_us;
 	s64 share;
 
 	/* Never nothing: to shut is the gate's. */
 	if (left < 1)
 		return 1;
-	if (passed_us >= lasts_us)
+	if (passed_us >= back_us)
 		return left;
-	share = div_u64((u64)left * passed_us, lasts_us);
+	share = div_u64((u64)left * passed_us, back_us);
 	return share ? share : 1;
 }

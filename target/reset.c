@@ -115,7 +115,6 @@ static void erase_work(struct work_struct *work)
 	struct mtftl *ftl = resets->ftl;
 	struct mtftl_zone *zone;
 	LIST_HEAD(taken);
-	ktime_t began;
 	bool ok;
 
 	while (take_settled(eraser, &taken)) {
@@ -130,12 +129,11 @@ static void erase_work(struct work_struct *work)
 			atomic_dec(&resets->erasing);
 			break;
 		}
-		began = ktime_get();
 		zone = list_first_entry(&taken, struct mtftl_zone, list);
 		ok = !mtftl_zone_is_worn_out(zone) &&
 		     !mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_RESET);
 		zone->not_before = ok ? 0 : (jiffies + MTFTL_GIVEN_UP) | 1;
-		mtftl_zone_reset_done(zone, ok, ktime_us_delta(ktime_get(), began));
+		mtftl_zone_reset_done(zone, ok);
 		mtftl_send_end(ftl);
 		atomic_dec(&resets->erasing);
 		mtftl_space_kick_gc(ftl);

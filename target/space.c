@@ -57,6 +57,8 @@ void mtftl_space_set_slowed(struct mtftl *ftl, bool slowed)
 {
 	if (slowed == mtftl_space_is_slowed(ftl))
 		return;
+	if (slowed)
+		WRITE_ONCE(ftl->space->slowed_since, ktime_get());
 	WRITE_ONCE(ftl->space->slowed, slowed);
 	if (!slowed)
 		mtftl_event_tell(&ftl->space->appeared, ftl);

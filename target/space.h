@@ -10,6 +10,7 @@
 #define MTFTL_SPACE_H
 
 #include <linux/atomic.h>
+#include <linux/ktime.h>
 #include <linux/wait.h>
 
 #include "event.h"
@@ -23,6 +24,7 @@ struct mtftl_space {
 	/* Only the reserve is left: buffers take nothing. */
 	bool gated ____cacheline_aligned_in_smp;
 	bool slowed;			/* before that: lanes take what is allowed by time */
+	ktime_t slowed_since;		/* a hint */
 	bool paced;			/* GC is at work: users may write what credit allows */
 	bool unpaced;			/* but it finds no zone itself: users empty their buffers */
 	struct mtftl_event appeared;
@@ -59,6 +61,12 @@ static inline bool mtftl_space_is_gated(const struct mtftl *ftl)
 static inline bool mtftl_space_is_slowed(const struct mtftl *ftl)
 {
 	return READ_ONCE(ftl->space->slowed);
+}
+
+/* Then and all the time since. */
+static inline bool mtftl_space_is_slowed_since(const struct mtftl *ftl, ktime_t then)
+{
+	return mtftl_space_is_slowed(ftl) && ktime_after(then, READ_ONCE(ftl->space->slowed_since));
 }
 
 static inline bool mtftl_space_is_paced(const struct mtftl *ftl)

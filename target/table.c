@@ -285,7 +285,7 @@ static void set_reserve(struct mtftl_config *config)
 	 * Free space that GC keeps ready above it is where users and GC write, what is moved
 	 * already and what is being reset: some 4 zones, and one to start in.
 	 */
-	low_water = config->reserve + max(clamp(spare / 3, 2u, 5u), config->nr_zones / 64);
+	low_water = config->reserve + max(clamp(spare / 4, 2u, 5u), config->nr_zones / 64);
 	/* GC that begins when users have to wait already would never begin. */
 	config->low_water = config->low_water ? max(config->low_water, config->reserve + 1) :
 						low_water;

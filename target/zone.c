@@ -204,19 +204,25 @@ void mtftl_zone_finish_broken(struct mtftl_zone *zone)
 		zone->failed_lives = MTFTL_ZONE_LIVES;
 }
 
-static void note_erase(struct mtftl_zones *zones, u32 took_us)
+/* How long it takes while users are slowed: else nobody is in a hurry, or all stood still meanwhile. */
+static void note_back(struct mtftl_zone *zone)
 {
-	u32 mean = zones->erase_us ?: took_us;
+	struct mtftl_zones *zones = zone->ftl->zones;
+	u32 took_us, mean;
 
 	lockdep_assert_held(&zones->lock);
-	WRITE_ONCE(zones->erase_us, mean - mean / 8 + took_us / 8);
+	if (!mtftl_space_is_slowed_since(zone->ftl, zone->taken))
+		return;
+	took_us = ktime_us_delta(ktime_get(), zone->taken);
+	mean = zones->back_us ?: took_us;
+	WRITE_ONCE(zones->back_us, mean - mean / 8 + took_us / 8);
 }
 
 /*
  * It was reset: see reset.c. A refusal may pass, as a failed write may: GC comes back to the zone.
  * One that is refused again, or must not be written any more, retires.
  */
-void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok, u32 took_us)
+void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok)
 {
 	struct mtftl *ftl = zone->ftl;
 
@@ -237,7 +243,7 @@ void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok, u32 took_us)
 	zone->ranges_seq = 0;
 	zone->broken = false;
 	if (ok)
-		note_erase(ftl->zones, took_us);
+		note_back(zone);
 	mtftl_zone_set_state(zone, ok ? MTFTL_ZONE_EMPTY : MTFTL_ZONE_BAD);
 	spin_unlock(&ftl->zones->lock);
 	if (!ok)

@@ -47,6 +47,7 @@ struct mtftl_zone {
 	u32 limit;		/* data goes below it */
 	u32 erase_count;	/* changed while nobody writes to the zone, like the next */
 	u32 failed_lives;	/* in a row, of this mount */
+	ktime_t taken;		/* as a victim, the last time */
 	unsigned long not_before;	/* jiffies, 0: no victim sooner, see MTFTL_GIVEN_UP */
 	u64 full_seq;		/* when it became full, for its age */
 	u32 torn_end;		/* where recovery found the last unit's end; above wp: torn */
@@ -66,7 +67,7 @@ struct mtftl_zones {
 	u32 worn_out;		/* full ones that GC has to clear */
 	u32 users_room, gc_room;	/* blocks left in what each has open, as of the last look */
 	u32 gc_owes;		/* blocks that it may still write for its victims */
-	u32 erase_us;		/* that an erase takes of late, 0: there was none */
+	u32 back_us;		/* from victim to empty, of late; 0: not known yet */
 	u32 promised;		/* empty ones that are left for what is buffered */
 	bool no_victim;		/* GC finds none: users fill what is open */
 	struct workqueue_struct *wq;	/* ordered: closing zones, writing units again */
@@ -78,7 +79,6 @@ static inline struct mtftl_zone *mtftl_zone(const struct mtftl *ftl, u32 index)
 	return &ftl->zones->all[index];
 }
 
-/* Its first page. */
 static inline u32 mtftl_zone_start(const struct mtftl_zone *zone)
 {
 	return mtftl_zone_page(zone->ftl, zone->index);
@@ -106,7 +106,7 @@ static inline bool mtftl_zone_is_worn_out(const struct mtftl_zone *zone)
 	return zone->failed_lives >= MTFTL_ZONE_LIVES;
 }
 void mtftl_zone_finish_broken(struct mtftl_zone *zone);
-void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok, u32 took_us);
+void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok);
 #define MTFTL_GIVEN_UP	(2 * MTFTL_LAST_HOPE)	/* so long GC leaves what it could not read or reset */
 u32 mtftl_zone_replace(struct mtftl *ftl, u32 index);
 

@@ -219,17 +219,17 @@ static void rate_does_not_see_zones_open(void **state)
 	assert_int_equal(credit(space(6, 0, 0, 0)), credit(space(5, 1000, 0, 0)));
 }
 
-/* What is left lasts for five erases, and what enters before zones come back is less and less. */
+/* What is left lasts until a zone comes back, and what enters before that is less and less. */
 static void allowance_is_a_share_of_what_is_left(void **state)
 {
 	(void)state;
-	assert_int_equal(mtftl_rate_allowance(5000, 250, 1000), 250);
-	assert_int_equal(mtftl_rate_allowance(2500, 250, 1000), 125);
-	assert_int_equal(mtftl_rate_allowance(5000, 250, 2000), 125);
-	assert_int_equal(mtftl_rate_allowance(5000, 5000, 1000), 5000);
-	assert_int_equal(mtftl_rate_allowance(5000, 4000, 10), 5000);
-	/* The largest device, the longest tick, the slowest erase. */
-	assert_int_equal(mtftl_rate_allowance(UINT32_MAX, 4000, 800000000), UINT32_MAX / 1000000);
+	assert_int_equal(mtftl_rate_allowance(5000, 250, 5000), 250);
+	assert_int_equal(mtftl_rate_allowance(2500, 250, 5000), 125);
+	assert_int_equal(mtftl_rate_allowance(5000, 250, 10000), 125);
+	assert_int_equal(mtftl_rate_allowance(5000, 5000, 5000), 5000);
+	assert_int_equal(mtftl_rate_allowance(5000, 4000, 50), 5000);
+	/* The largest device, the longest tick, the slowest drive. */
+	assert_int_equal(mtftl_rate_allowance(UINT32_MAX, 4000, 4000000000u), UINT32_MAX / 1000000);
 }
 
 static void allowance_is_never_nothing(void **state)
@@ -246,14 +246,14 @@ static void allowance_is_never_nothing(void **state)
 /* Zones that come back one by one are taken evenly: nobody runs into the gate, nobody rushes. */
 static void allowance_smooths_what_comes_in_zones(void **state)
 {
-	u32 erase_us = 5000, zone = 700, us;
+	u32 each_us = 5000, back_us = 25000, zone = 700, us;
 	s64 left = 8 * zone, now, least = INT64_MAX, most = 0;
 
 	(void)state;
 	for (us = 250; us < 1000000; us += 250) {
-		if (us % erase_us == 0)
+		if (us % each_us == 0)
 			left += zone;
-		now = mtftl_rate_allowance(left, 250, erase_us);
+		now = mtftl_rate_allowance(left, 250, back_us);
 		left -= now;
 		if (us < 200000)
 			continue;
