@@ -986,9 +986,9 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		mtftl_follow_init(&lane->follow);
 		lane->span = min(lane->ring->entries / 2,
 				 2 * ftl->config.budget.user_classes * ftl->config.write_unit);
-		/* As much as leaves waiting users room, and all lanes together no more than a zone. */
+		/* As much as leaves waiting users room, all lanes together a zone, but whole units. */
 		lane->held = min(lane->ring->entries - lane->ring->entries / 4,
-				 ftl->config.capacity / nr);
+				 max(ftl->config.capacity / nr, ftl->config.write_unit));
 		lane->guest = lane->index;
 		lane->guest_seen = jiffies - SPARE_AFTER;
 		timer_setup(&lane->timer, lane_overdue, 0);
