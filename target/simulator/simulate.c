@@ -13,7 +13,7 @@
 #include "load.h"
 #include "unit.h"
 
-#define RESERVE_PARTS	3u	/* of spare zones, that low_water is above the reserve: see table.c */
+#define RESERVE_PARTS	4u	/* of spare zones, that low_water is above the reserve: see table.c */
 
 struct parameters {
 	u32 zones, capacity, op_permille, lanes, write_unit, gc_unit, limit;
