@@ -192,6 +192,7 @@ static void want(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slot *
 	u32 lba = READ_ONCE(slot->lba);
 	struct mtftl_map_shard *shard;
 	unsigned long flags;
+	u8 state;
 
 	/* What changes meanwhile is a page that was written just now, and does not leave. */
 	if (lba == MTFTL_NO_LBA || !mtftl_is_page(READ_ONCE(slot->prev)) ||
@@ -199,12 +200,14 @@ static void want(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slot *
 		return;
 	shard = lba_shard(ftl, lba);
 	spin_lock_irqsave(&shard->lock, flags);
-	if (slot->lba == lba && !slot->wanted && mtftl_is_page(slot->prev) &&
-	    leaves(ftl, slot->prev) &&
-	    (slot->state == MTFTL_SLOT_FILLED || slot->state == MTFTL_SLOT_IN_FLIGHT)) {
+	/* Pairs with mtftl_map_publish(), under another lock perhaps: who sees it filled sees for whom. */
+	state = smp_load_acquire(&slot->state);
+	if ((state == MTFTL_SLOT_FILLED || state == MTFTL_SLOT_IN_FLIGHT) &&
+	    READ_ONCE(slot->lba) == lba && !slot->wanted && mtftl_is_page(slot->prev) &&
+	    leaves(ftl, slot->prev)) {
 		WRITE_ONCE(slot->wanted, true);
 		atomic_inc(&ftl->map->wanted);
-		if (slot->state == MTFTL_SLOT_FILLED)
+		if (state == MTFTL_SLOT_FILLED)
 			atomic_inc(&ring->wanted);
 	}
 	spin_unlock_irqrestore(&shard->lock, flags);

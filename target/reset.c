@@ -48,7 +48,6 @@ struct mtftl_resets {
 	struct settler settlers[SETTLERS];
 	struct eraser erasers[ERASERS];
 	struct list_head settled;	/* zones->lock */
-	atomic_t erasing;		/* zones */
 	bool failed;
 	bool hurry;
 };
@@ -99,10 +98,8 @@ static bool take_settled(struct eraser *eraser, struct list_head *taken)
 	struct mtftl_zones *zones = resets->ftl->zones;
 
 	spin_lock(&zones->lock);
-	if (!list_empty(&resets->settled) && (!eraser->helps || needs_help(resets))) {
+	if (!list_empty(&resets->settled) && (!eraser->helps || needs_help(resets)))
 		list_move(resets->settled.next, taken);
-		atomic_inc(&resets->erasing);
-	}
 	spin_unlock(&zones->lock);
 	return !list_empty(taken);
 }
@@ -126,7 +123,6 @@ static void erase_work(struct work_struct *work)
 			list_splice_init(&resets->settled, &taken);
 			spin_unlock(&ftl->zones->lock);
 			give_up(resets, &taken);
-			atomic_dec(&resets->erasing);
 			break;
 		}
 		zone = list_first_entry(&taken, struct mtftl_zone, list);
@@ -135,7 +131,6 @@ static void erase_work(struct work_struct *work)
 		zone->not_before = ok ? 0 : (jiffies + MTFTL_GIVEN_UP) | 1;
 		mtftl_zone_reset_done(zone, ok);
 		mtftl_send_end(ftl);
-		atomic_dec(&resets->erasing);
 		mtftl_space_kick_gc(ftl);
 	}
 	memalloc_noio_restore(flags);
