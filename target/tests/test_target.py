@@ -591,15 +591,19 @@ SLOW_TO_ERASE = SMALL | {
     "zoned.max_active": "14", "flash.block_pages": "32", "flash.program_ns": "100000", "flash.erase_ns": "5000000"}
 
 
-def test_users_slow_down_before_the_gate(lab_run, helpers):
-    """Zones come back one by one: in steady state nobody takes them faster, and nobody stands before the last ones."""
-    result = lab_run(START + """
-mtftl format --op 25% /dev/nvme0n1 > /dev/null
-dmsetup create t --table "$(table /dev/nvme0n1 buffer_entries 256)"
+JOB = """
 job() {
 	fio --name=job --filename=/dev/mapper/t --direct=1 --ioengine=io_uring --iodepth=8 --norandommap \\
 		--output=fio.log "$@"
 }
+"""
+
+
+def test_users_slow_down_before_the_gate(lab_run, helpers):
+    """Zones come back one by one: in steady state nobody takes them faster, and nobody stands before the last ones."""
+    result = lab_run(START + JOB + """
+mtftl format --op 25% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 buffer_entries 256)"
 random() {
 	job --rw=randwrite --bs=4k --numjobs=4 --group_reporting --percentile_list=99.9 --output-format=json "$@"
 }
@@ -628,13 +632,9 @@ mtftl check /dev/nvme0n1
 
 def test_users_who_are_slowed_still_overwrite_what_is_buffered(lab_run, helpers):
     """They enter slowly, and zones that are reset want this and that written: buffers are kept filled all the same."""
-    result = lab_run(START + """
+    result = lab_run(START + JOB + """
 mtftl format --op 25% /dev/nvme0n1 > /dev/null
 dmsetup create t --table "$(table /dev/nvme0n1 buffer_entries 512 streams none)"
-job() {
-	fio --name=job --filename=/dev/mapper/t --direct=1 --ioengine=io_uring --iodepth=8 --norandommap \\
-		--output=fio.log "$@"
-}
 job --rw=write --bs=128k
 job --rw=randwrite --bs=4k --io_size=$(($(blockdev --getsize64 /dev/mapper/t) / 2))
 dmsetup message t 0 reset_stats
