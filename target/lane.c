@@ -194,6 +194,12 @@ static bool is_shut(const struct lane *lane)
 	       (mtftl_space_is_slowed(lane->ftl) && atomic_read(&lane->allowance) <= 0);
 }
 
+/* Slots in use at which waiting bios are admitted again. */
+static u32 admit_below(const struct mtftl_ring *ring)
+{
+	return ring->entries - ring->entries / 4;
+}
+
 /* Waiting bios are admitted many at a time, so that those woken do not run one by one. */
 static bool may_admit(struct lane *lane)
 {
@@ -203,7 +209,7 @@ static bool may_admit(struct lane *lane)
 	if (bio_list_empty(&lane->waiting) || used >= ring->entries ||
 	    is_shut(lane))
 		return false;
-	return used <= ring->entries - ring->entries / 4 ||
+	return used <= admit_below(ring) ||
 	       (!READ_ONCE(lane->units_in_flight) && !mtftl_ring_next_is_filled(ring));
 }
 
@@ -987,7 +993,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		lane->span = min(lane->ring->entries / 2,
 				 2 * ftl->config.budget.user_classes * ftl->config.write_unit);
 		/* As much as leaves waiting users room, all lanes together a zone, but whole units. */
-		lane->held = min(lane->ring->entries - lane->ring->entries / 4,
+		lane->held = min(admit_below(lane->ring),
 				 max(ftl->config.capacity / nr, ftl->config.write_unit));
 		lane->guest = lane->index;
 		lane->guest_seen = jiffies - SPARE_AFTER;

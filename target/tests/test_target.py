@@ -646,7 +646,6 @@ mtftl check /dev/nvme0n1
 """, clock="virtual", profile="tlc", cpus=4, push=helpers, timeout=300, device=SLOW_TO_ERASE)
     assert result.ok, result.output
     absorbed, written = re.search(r"absorbed: (\d+) of (\d+)", result.output).groups()
-    print(result.output)
     assert int(absorbed) > 0.5 * int(written)
 
 
