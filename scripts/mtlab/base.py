@@ -143,13 +143,19 @@ def logged(command: Sequence[str | Path], log: Path, *, cwd: Path | None = None,
             command, cwd=cwd, env=env, text=True, errors="replace", stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:
         assert child.stdout
-        for line in child.stdout:
-            f.write(line)
-            if progress and line.startswith("[") and (tty or time.monotonic() - shown > 15):
-                shown = time.monotonic()
-                count = line.split()[0]
-                print(f"\r  {count}\033[K" if tty else f"  {count}", end="" if tty else "\n",
-                      file=sys.stderr, flush=True)
+        try:
+            for line in child.stdout:
+                f.write(line)
+                if progress and line.startswith("[") and (tty or time.monotonic() - shown > 15):
+                    shown = time.monotonic()
+                    count = line.split()[0]
+                    print(f"\r  {count}\033[K" if tty else f"  {count}", end="" if tty else "\n",
+                          file=sys.stderr, flush=True)
+        except KeyboardInterrupt:
+            # Its lock is free afterwards: nobody may still build then. What it started ends with it.
+            child.terminate()
+            child.wait()
+            raise
     if tty:
         print("\r\033[K", end="", file=sys.stderr)
     if child.returncode:

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,23 @@ LAB = ROOT / "scripts/lab"
 
 def _lab(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([LAB, *args], capture_output=True, text=True, timeout=60, env=os.environ | env)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_build_leaves_nobody_at_work(number: int, tmp_path: Path) -> None:
+    """Neither make nor what it calls, although only the lab is told."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)    # not ignored, as below a job in the background
+    (tmp_path / "outer").write_text(f"all:\n\t$(MAKE) -f {tmp_path}/inner\n")
+    (tmp_path / "inner").write_text("all:\n\techo begun\n\tsleep 1000\n")
+    log = tmp_path / "log"
+    program = ("from pathlib import Path; from mtlab import base, process; process.end_cleanly_on_signals()\n"
+               f"base.logged(['make', '-f', '{tmp_path}/outer'], Path('{log}'))")
+    with subprocess.Popen([sys.executable, "-Bc", program], cwd=ROOT / "scripts", stderr=subprocess.DEVNULL) as lab:
+        while not subprocess.run(["pgrep", "-f", f"{tmp_path}/inner"], capture_output=True).stdout:
+            assert lab.poll() is None
+        lab.send_signal(number)
+        lab.wait(timeout=60)
+    assert subprocess.run(["pgrep", "-f", f"make.*{tmp_path}"], capture_output=True).returncode == 1
 
 
 @pytest.mark.parametrize(("args", "existing"), [
