@@ -13,10 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from .base import BUILD, ROOT, LabError, logged, output
+from .base import BUILD, ROOT, LabError, digest, fresh_folder, lock, logged, output
 
 Found = dict[str, Any]
 
+SOURCE = ROOT / "target"
 FOLDER = ROOT / "results/policies"
 DRIVE = ("zones=512", "capacity=768", "lanes=8")
 LOADS = ("uniform", "zipf:0.8", "zipf:0.99", "zipf:1.2", "zipf:1.4", "hot:90/10", "hot:80/20", "shift:90/10")
@@ -34,9 +35,14 @@ WEAR_MARKS = ("least", "5%", "95%", "most")
 
 
 def build() -> Path:
-    """The simulator, built where it is not."""
-    logged(["make", "-s", "-C", ROOT / "target", f"BUILD={BUILD}", "simulator"], BUILD / "log/simulator.log")
-    return BUILD / "target/simulate"
+    """The simulator of these sources, built where it is not."""
+    sources = [SOURCE / "Makefile", *sorted(SOURCE.glob("*.[ch]")), *sorted(SOURCE.glob("simulator/*.[ch]"))]
+    folder = BUILD / "simulator" / digest(*sources)
+    with lock("simulator"):
+        if not folder.exists():
+            with fresh_folder(folder) as part:
+                logged(["make", "-s", "-C", SOURCE, f"BUILD={part}", "simulator"], BUILD / "log/simulator.log")
+    return folder / "target/simulate"
 
 
 def _run(program: Path, words: Sequence[str]) -> Found:

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """The simulator of policies: against what can be computed, against the kernel, and what its policies promise."""
 
+import json
+import os
 import re
+import shutil
 
 import pytest
-from mtlab.base import LabError
+from mtlab import simulate as simulator
+from mtlab.base import LabError, output
 from mtlab.simulate import LEVELLING, simulate
 
 # Of many small zones: an open one holds little back.
@@ -68,6 +72,22 @@ def test_trace(tmp_path):
     found = simulate(*DRIVE, "wear_interval=0", f"load=trace:{trace}")
     assert "limit" not in found
     assert found["amplification"] < 1.01
+
+
+def test_each_checkout_has_its_own(tmp_path, monkeypatch):
+    """Of other sources another simulator is built, though they are older than what is there."""
+    ours = simulator.build()
+    other = tmp_path / "target"
+    shutil.copytree(simulator.SOURCE, other)
+    policy = other / "victim.c"
+    policy.write_text(policy.read_text().replace('{ "greedy",', '{ "other",'))
+    os.utime(policy, (0, 0))
+    monkeypatch.setattr(simulator, "SOURCE", other)
+    theirs = simulator.build()
+    words = ("zones=64", "capacity=64", "age=1", "writes=1", "buffer_entries=0")
+    assert theirs != ours and json.loads(output([theirs, *words, "gc_policy=other"]))["stored"]
+    with pytest.raises(LabError):
+        output([ours, *words, "gc_policy=other"])
 
 
 def test_words_are_checked():
