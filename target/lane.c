@@ -415,7 +415,7 @@ static bool lane_compose(struct lane *lane)
 	struct mtftl_stream *stream;
 	struct mtftl_unit_io *unit;
 	struct mtftl_pick picked;
-	u32 n, room, taken = 0;
+	u32 n, room, taken = 0, lives = 0;
 	u64 seq, pos;
 	bool go;
 
@@ -464,10 +464,13 @@ static bool lane_compose(struct lane *lane)
 		taken++;
 		slot = mtftl_slot(ftl, value, &data);
 		mtftl_ring_take(lane->ring, slot);
-		if (mtftl_map_take(ftl, lane->ring, slot, value))
-			mtftl_unit_add(unit, slot->lba, value, data);
+		if (!mtftl_map_take(ftl, lane->ring, slot, value))
+			continue;
+		mtftl_unit_add(unit, slot->lba, value, data);
+		lives += slot->life;
 	}
 	if (unit->nr) {
+		unit->life = lives / unit->nr;
 		mtftl_unit_take_place(unit, stream);
 		mtftl_follow_note(&lane->follow, unit->entries[unit->nr - 1].lba + 1,
 				  mtftl_zone_start(unit->place.zone) + unit->place.offset +

@@ -15,6 +15,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include "age.h"
 #include "device.h"
 #include "seq.h"
 
@@ -130,17 +131,23 @@ static void drop_page(struct mtftl *ftl, u32 value)
 }
 
 /* What is replaced tells how long the block lived: its new data may live as long. */
-static u8 class_of(const struct mtftl *ftl, u32 old)
+static void place(const struct mtftl *ftl, struct mtftl_slot *slot, u32 old)
 {
 	const struct mtftl_config *config = &ftl->config;
-	u32 coldest = config->budget.user_classes - 1;
+	u32 life, zone;
 
-	if (mtftl_is_slot(old))
-		return 0;
-	if (!mtftl_is_page(old))
-		return coldest;
-	return min(config->streams->written(mtftl_map_age(ftl, mtftl_page_zone(ftl, old)),
-					    config->turn), coldest);
+	if (mtftl_is_page(old)) {
+		zone = mtftl_page_zone(ftl, old);
+		life = mtftl_life_written(config->streams, mtftl_map_life(ftl, zone),
+					  mtftl_map_age(ftl, zone));
+	} else if (mtftl_is_slot(old)) {
+		life = mtftl_life_written(config->streams, mtftl_slot(ftl, old, NULL)->life, 0);
+	} else {
+		life = mtftl_life_new(config->turn);
+	}
+	slot->life = life;
+	slot->class = min(mtftl_class_written(config->streams, life, config->turn),
+			  config->budget.user_classes - 1);
 }
 
 /*
@@ -167,7 +174,7 @@ void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 
 	} else {
 		slot->lba = lba;
 		slot->prev = old;
-		slot->class = class_of(ftl, old);
+		place(ftl, slot, old);
 		drop_page(ftl, old);
 		WRITE_ONCE(ftl->map->entries[lba], value);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The map: logical block -> page of the device, slot of a buffer, unmapped, lost; how many
- * blocks of each zone it points to, and how old they are.
+ * blocks of each zone it points to. How old those are: age.h.
  *
  * Looking takes no lock, in any context; who follows an entry to a slot asks the map to copy. All
  * that changes an entry runs under the lock of the entry's shard, with interrupts off, and may be
@@ -20,6 +20,7 @@
 struct mtftl_map_zone {
 	atomic_t blocks;		/* that are valid */
 	u32 born;			/* by map->clock: when users wrote what lies there */
+	u32 life;			/* of that, see policy.h */
 } ____cacheline_aligned_in_smp;		/* lanes write to zones of their own */
 
 struct mtftl_map {
@@ -43,36 +44,6 @@ static inline u32 mtftl_map_look(const struct mtftl *ftl, u32 lba)
 static inline u32 mtftl_map_valid(const struct mtftl *ftl, u32 zone)
 {
 	return max(atomic_read(&ftl->map->zones[zone].blocks), 0);
-}
-
-static inline u32 mtftl_map_clock(const struct mtftl *ftl)
-{
-	return READ_ONCE(ftl->map->clock);
-}
-
-/* Ages need no more than to be about right, so nothing orders them. */
-static inline u32 mtftl_map_born(const struct mtftl *ftl, u32 zone)
-{
-	return READ_ONCE(ftl->map->zones[zone].born);
-}
-
-/* A zone more that users have begun. */
-static inline void mtftl_map_tick(struct mtftl *ftl)
-{
-	WRITE_ONCE(ftl->map->clock, ftl->map->clock + 1);
-}
-
-static inline void mtftl_map_set_born(struct mtftl *ftl, u32 zone, u32 born)
-{
-	WRITE_ONCE(ftl->map->zones[zone].born, born);
-}
-
-static inline u32 mtftl_map_age(const struct mtftl *ftl, u32 zone)
-{
-	u32 age = mtftl_map_clock(ftl) - mtftl_map_born(ftl, zone);
-
-	/* It was written while this looked. */
-	return age > ~0u / 2 ? 0 : age;
 }
 
 /* Users: into the buffers */

@@ -18,6 +18,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "age.h"
 #include "flush.h"
 #include "inflight.h"
 #include "lane.h"
@@ -560,17 +561,19 @@ static u32 write_unit(struct slice *slice, u32 i, bool *sent)
 	struct mtftl *ftl = slice->mover->movers->ftl;
 	const struct mtftl_item *items = slice->items;
 	struct mtftl_unit_io *unit = slice->unit;
+	u32 zone = slice->victim->zone->index, room, n;
+	u32 life = mtftl_life_moved(mtftl_map_life(ftl, zone), mtftl_map_age(ftl, zone));
 	struct mtftl_stream *stream;
-	u32 room, n;
 
-	stream = mtftl_stream_find(ftl, mtftl_stream_moved(ftl, slice->victim->zone->index), 0,
-				   ftl->config.head + 1, MTFTL_RIGHT_GC, &room);
+	stream = mtftl_stream_find(ftl, mtftl_stream_moved(ftl, life), 0, ftl->config.head + 1,
+				   MTFTL_RIGHT_GC, &room);
 	if (!stream)
 		return 0;
 	room = min(room - ftl->config.head, (u32)unit->max);
 	/* The number first, then the look at the map: a write in between has a higher one. */
 	mtftl_unit_start(unit, MTFTL_UNIT_GC, mtftl_seq_apart_begin(ftl, &slice->apart));
-	unit->born = mtftl_map_born(ftl, slice->victim->zone->index);
+	unit->born = mtftl_map_born(ftl, zone);
+	unit->life = life;
 	for (n = 0; i + n < slice->nr && unit->nr < room; n++) {
 		if (is_header(&items[i + n]) || slice->found[i + n] != WHOLE ||
 		    !mtftl_map_points_to(ftl, items[i + n].lba, items[i + n].page))

@@ -13,19 +13,34 @@
  * Blocks of a class share zones, so that what lies in one dies at about the same time. Classes
  * begin with what lives shortest. Ages are counted in zones that users have filled since;
  * @turn is how many of them hold as much as the device: in this time all is written once.
+ *
+ * A life says how long a block stays until it is written again, by the intervals so far: their logarithm,
+ * in parts of an octave. A zone has the mean of what lies there, and so remembers for all its blocks.
  */
 #define MTFTL_MAX_CLASSES	4u
+#define MTFTL_OCTAVE		64u
+#define MTFTL_INTERVALS		16u	/* parts of a life */
 
 struct mtftl_placement {
 	const char *name;
 	u32 user_classes;	/* wanted: there are fewer where few zones may be open */
 	u32 gc_classes;		/* 0: GC writes where users do */
-	u32 (*written)(u32 age, u32 turn);	/* by a user, who replaces what is so old */
-	u32 (*moved)(u32 age, u32 turn);	/* by GC, so long after a user wrote it */
+	u32 last;		/* parts of a life that are the last interval: all, or there is memory */
+	s32 written[MTFTL_MAX_CLASSES - 1];	/* where each next class of users' begins: octaves */
+	s32 moved[MTFTL_MAX_CLASSES - 1];	/* above the turn; and of GC's */
 };
 
 /* NULL if there is none of that name. */
 const struct mtftl_placement *mtftl_placement(const char *name);
+u32 mtftl_life(u32 age);
+/* Of a block that is written again, so long after it was, in a zone of that life. */
+u32 mtftl_life_written(const struct mtftl_placement *placement, u32 life, u32 age);
+/* Of one that GC moves out of that zone. */
+u32 mtftl_life_moved(u32 life, u32 age);
+/* Of one that was never written. */
+u32 mtftl_life_new(u32 turn);
+u32 mtftl_class_written(const struct mtftl_placement *placement, u32 life, u32 turn);
+u32 mtftl_class_moved(const struct mtftl_placement *placement, u32 life, u32 turn);
 
 /* How many zones may be open at once, and for whom. */
 struct mtftl_budget {

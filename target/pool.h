@@ -35,7 +35,8 @@ struct mtftl_slot {
 	u32 lba;		/* shard->lock of the lba that it holds or held */
 	u32 prev;		/* what the map pointed to before; shard->lock */
 	u8 state;		/* shard->lock to change, but for DONE -> FREE: ring->lock */
-	u8 class;		/* of its data, for placement; fixed once it is filled */
+	u8 class;		/* of its data, for placement; fixed once it is filled, like the next */
+	u16 life;
 	bool wanted;		/* a reset waits for it; shard->lock to change */
 };
 

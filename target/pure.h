@@ -8,6 +8,7 @@
 #define MTFTL_PURE_H
 
 #ifdef __KERNEL__
+#include <linux/bitops.h>
 #include <linux/build_bug.h>
 #include <linux/crc32c.h>
 #include <linux/errno.h>
@@ -31,6 +32,7 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
+typedef int32_t s32;
 typedef int64_t s64;
 
 #define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))
@@ -41,6 +43,11 @@ typedef int64_t s64;
 #define le16_to_cpu(x)	le16toh((u16)(x))
 #define le32_to_cpu(x)	le32toh((u32)(x))
 #define le64_to_cpu(x)	le64toh((u64)(x))
+
+static inline int fls(u32 x)
+{
+	return x ? 32 - __builtin_clz(x) : 0;
+}
 
 static inline u64 div_u64(u64 dividend, u32 divisor)
 {

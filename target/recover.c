@@ -11,6 +11,7 @@
 #include <linux/sort.h>
 #include <linux/vmalloc.h>
 
+#include "age.h"
 #include "checkpoint.h"
 #include "device.h"
 #include "log.h"
@@ -694,7 +695,7 @@ static void guess_ages(struct recovery *rec)
 {
 	u64 oldest = rec->newest_seq, first, each;
 	struct mtftl *ftl = rec->ftl;
-	u32 i;
+	u32 i, born;
 
 	for (i = 0; i < ftl->config.nr_zones; i++) {
 		first = mtftl_zone(ftl, i)->first_seq;
@@ -704,7 +705,8 @@ static void guess_ages(struct recovery *rec)
 	each = div_u64(rec->newest_seq - oldest, ftl->config.turn) + 1;
 	for (i = 0; i < ftl->config.nr_zones; i++) {
 		first = max(mtftl_zone(ftl, i)->first_seq, oldest);
-		mtftl_map_set_born(ftl, i, div64_u64(first - oldest, each));
+		born = div64_u64(first - oldest, each);
+		mtftl_map_set_age(ftl, i, born, mtftl_life(ftl->config.turn - born));
 	}
 	ftl->map->clock = ftl->config.turn;
 }

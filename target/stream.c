@@ -6,6 +6,7 @@
 
 #include <linux/slab.h>
 
+#include "age.h"
 #include "follow.h"
 #include "footer.h"
 #include "map.h"
@@ -131,6 +132,7 @@ static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right
 
 	zone->append = ftl->config.append;
 	zone->born_sum = (u64)mtftl_map_born(ftl, zone->index) * zone->wp;
+	zone->life_sum = (u64)mtftl_map_life(ftl, zone->index) * zone->wp;
 	zone->closing = false;
 	/* Without a footer data may go up to the end. */
 	zone->limit = ftl->config.capacity;
@@ -320,16 +322,16 @@ u32 mtftl_streams_next(const struct mtftl *ftl, u32 class, unsigned int first, u
 	return i;
 }
 
-u32 mtftl_stream_moved(const struct mtftl *ftl, u32 zone)
+u32 mtftl_stream_moved(const struct mtftl *ftl, u32 life)
 {
 	const struct mtftl_config *config = &ftl->config;
 
-	return min(config->streams->moved(mtftl_map_age(ftl, zone), config->turn),
+	return min(mtftl_class_moved(config->streams, life, config->turn),
 		   config->budget.gc_streams - 1);
 }
 
 void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_place *place, u32 blocks,
-		       u32 born)
+		       u32 born, u32 life)
 {
 	struct mtftl_zone *zone = stream->zone;
 	struct mtftl *ftl = stream->ftl;
@@ -341,7 +343,9 @@ void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_place *place, u
 	place->offset = zone->wp;
 	zone->wp += blocks;
 	zone->born_sum += (u64)born * blocks;
-	mtftl_map_set_born(zone->ftl, zone->index, div_u64(zone->born_sum, zone->wp));
+	zone->life_sum += (u64)life * blocks;
+	mtftl_map_set_age(zone->ftl, zone->index, div_u64(zone->born_sum, zone->wp),
+			  div_u64(zone->life_sum, zone->wp));
 	zone->in_flight++;
 	spin_unlock_irq(&zone->lock);
 	if (zones_are_few(ftl)) {

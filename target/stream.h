@@ -49,11 +49,11 @@ struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, u32 class, unsigned in
  * number. A moment's truth: others write.
  */
 u32 mtftl_streams_next(const struct mtftl *ftl, u32 class, unsigned int first, u32 *next, u32 max);
-/* @born: by the map's clock, when users wrote what goes there. */
+/* @born, @life: of what goes there, see age.h. */
 void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_place *place, u32 blocks,
-		       u32 born);
-/* The class of what GC moves out of a zone. */
-u32 mtftl_stream_moved(const struct mtftl *ftl, u32 zone);
+		       u32 born, u32 life);
+/* The class of what GC moves. */
+u32 mtftl_stream_moved(const struct mtftl *ftl, u32 life);
 
 /* Completed; @lbas: what it holds, for the footer. */
 void mtftl_stream_landed(struct mtftl_place *place, enum mtftl_unit_type type, u64 seq, u32 nr,

@@ -61,7 +61,7 @@ static int parse_option(struct dm_target *ti, struct mtftl_config *config, const
 		config->streams = mtftl_placement(value);
 		if (config->streams)
 			return 0;
-		DMERR("streams is %s, expected none, hot-cold or by-age", value);
+		DMERR("streams is %s, expected none, hot-cold, by-age or by-life", value);
 		ti->error = "Unknown placement";
 		return -EINVAL;
 	}
@@ -89,7 +89,7 @@ int mtftl_table_parse(struct mtftl_target *target, unsigned int argc, char **arg
 		.buffer_entries = DEFAULT_BUFFER_ENTRIES,
 		.write_unit = DEFAULT_WRITE_UNIT,
 		.gc_policy = mtftl_victim_policy("cost-benefit"),
-		.streams = mtftl_placement("by-age"),
+		.streams = mtftl_placement("by-life"),
 		.append = true,
 	};
 	if (!argc)

@@ -7,6 +7,7 @@
 
 #include <linux/slab.h>
 
+#include "age.h"
 #include "map.h"
 #include "pause.h"
 #include "seq.h"
@@ -64,6 +65,7 @@ void mtftl_unit_start(struct mtftl_unit_io *unit, enum mtftl_unit_type type, u64
 	unit->seq = seq;
 	unit->nr = 0;
 	unit->born = mtftl_map_clock(unit->ftl);
+	unit->life = mtftl_life_new(unit->ftl->config.turn);
 	unit->place.zone = NULL;
 }
 
@@ -84,7 +86,8 @@ static u32 head(const struct mtftl_unit_io *unit)
 
 void mtftl_unit_take_place(struct mtftl_unit_io *unit, struct mtftl_stream *stream)
 {
-	mtftl_stream_take(stream, &unit->place, head(unit) + unit->nr, unit->born);
+	mtftl_stream_take(stream, &unit->place, head(unit) + unit->nr, unit->born,
+			  unit->life);
 }
 
 static void redo(struct mtftl_units *units, unsigned long delay)

@@ -43,6 +43,7 @@ struct mtftl_unit_io {
 	u16 nr;
 	u16 max;
 	u32 born;			/* by the map's clock: when users wrote it */
+	u32 life;			/* of its blocks, see policy.h */
 	void *header;			/* or all its blocks' metadata */
 	u64 *lbas;			/* for the footer */
 	struct bio bio;

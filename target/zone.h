@@ -40,7 +40,7 @@ struct mtftl_zone {
 	bool broken;		/* failed a write: nothing more goes here before a reset */
 	u64 first_seq;		/* number of its first unit, 0 if not known yet */
 	u64 ranges_seq;		/* of the newest ranges in it */
-	u64 born_sum;		/* of its blocks, by the map's clock */
+	u64 born_sum, life_sum;	/* of its blocks, as the map's */
 	struct mtftl_footer_buf *footer;	/* NULL: it will have none; see stream.c */
 	struct mtftl *ftl ____cacheline_aligned_in_smp;
 	u32 index;

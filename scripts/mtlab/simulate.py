@@ -26,7 +26,9 @@ POLICIES = {
     "hot-cold, greedy": ("streams=hot-cold", "gc_policy=greedy"),
     "hot-cold, cost-benefit": ("streams=hot-cold", "gc_policy=cost-benefit"),
     "by-age, cost-benefit": ("streams=by-age", "gc_policy=cost-benefit"),
+    "by-life, cost-benefit": ("streams=by-life", "gc_policy=cost-benefit"),
     "SepBIT, cost-benefit": ("streams=sepbit", "gc_policy=cost-benefit"),
+    "rates known, cost-benefit": ("streams=known", "gc_policy=cost-benefit"),
 }
 LIFE = ("zones=256", "capacity=256", "buffer_entries=64", "age=0", "writes=1000")
 LIVES = ("zipf:1.2", "hot:99.9999/50")
@@ -80,7 +82,7 @@ def table(found: list[Found]) -> str:
     for load in LOADS:
         ones = {one["policy"]: one for one in found if one["load"] == load and "policy" in one}
         rows.append([load, *(f"{ones[policy]['amplification']:.3f}" for policy in POLICIES),
-                     f"{ones['by-age, cost-benefit']['limit']:.3f}"])
+                     f"{ones['by-life, cost-benefit']['limit']:.3f}"])
     lives = [["life of 1,000 drive writes", *WEAR_MARKS, "write amplification"]]
     lives += [[f"{one['load']}, {one['life']}", *(f"{x:.3f}" for x in one["wear"]), f"{one['amplification']:.3f}"]
               for one in found if "life" in one]
@@ -95,8 +97,9 @@ def draw(found: list[Found], path: Path) -> None:
     figure, axes = figures.panels(2)
     measured = [figures.Bars(policy, [one["amplification"] for load in LOADS for one in found
                                       if one.get("policy") == policy and one["load"] == load]) for policy in POLICIES]
+    ours = "by-life, cost-benefit"
     limit = figures.Bars("limit of placement", [one["limit"] for load in LOADS for one in found
-                                                if one.get("policy") == "by-age, cost-benefit" and one["load"] == load])
+                                                if one.get("policy") == ours and one["load"] == load])
     figure.set_size_inches(13, 3.6)
     figures.bars(axes[0], LOADS, [*measured, limit], y="write amplification of a stored block")
     axes[0].tick_params(axis="x", labelsize=7)

@@ -29,21 +29,21 @@ def test_greedy_is_what_theory_says(op):
 
 
 def test_better_than_before_where_loads_are_skewed():
-    """By age and by cost and benefit: a quarter less in the mean of zipf, as much where all blocks are alike."""
-    before, after = ("streams=hot-cold", "gc_policy=greedy"), ("streams=by-age", "gc_policy=cost-benefit")
+    """By lives, and by cost and benefit: three tenths less in the mean of zipf, as much where all blocks are alike."""
+    before, after = ("streams=hot-cold", "gc_policy=greedy"), ("streams=by-life", "gc_policy=cost-benefit")
     ratios = [_cost(f"load=zipf:{theta}", *after) / _cost(f"load=zipf:{theta}", *before)
               for theta in ("0.8", "0.99", "1.2", "1.4")]
-    assert sum(ratios) / len(ratios) <= 0.75
+    assert sum(ratios) / len(ratios) <= 0.7
     for load in ("hot:90/10", "hot:80/20", "shift:90/10"):
-        assert _cost(f"load={load}", *after) <= 0.85 * _cost(f"load={load}", *before)
+        assert _cost(f"load={load}", *after) <= 0.77 * _cost(f"load={load}", *before)
     assert _cost("load=uniform", *after) <= 1.01 * _cost("load=uniform", *before)
 
 
 def test_nothing_beats_the_limit():
-    """Whatever the load, perfect placement is better."""
-    for load in ("zipf:0.8", "zipf:1.2", "hot:90/10"):
-        found = simulate(*DRIVE, f"load={load}")
-        assert 1 <= found["limit"] < found["amplification"]
+    """Whatever the load, perfect placement is better; to know how often each block is written comes closer."""
+    for load in ("zipf:0.8", "zipf:1.2", "hot:90/10", "shift:80/20"):
+        ours, known = (simulate(*DRIVE, f"load={load}", f"streams={streams}") for streams in ("by-life", "known"))
+        assert 1 <= known["limit"] < known["amplification"] <= ours["amplification"]
 
 
 def test_limit_of_two_kinds():

@@ -5,6 +5,7 @@
  */
 #include "drive.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { EMPTY, OPEN, FULL, VICTIM };
@@ -44,6 +45,7 @@ static void open_zone(struct drive *drive, u32 stream, u32 class)
 	zone->wp = 0;
 	zone->valid = 0;
 	zone->born_sum = 0;
+	zone->life_sum = 0;
 	zone->class = class;
 	zone->state = OPEN;
 	drive->streams[stream] = (struct stream){ .zone = index };
@@ -58,6 +60,8 @@ static void take(struct drive *drive, struct stream *stream, u32 born)
 	zone->wp++;
 	zone->born_sum += born;
 	zone->born = zone->born_sum / zone->wp;
+	zone->life_sum += drive->life;
+	zone->life = zone->life_sum / zone->wp;
 	drive->room--;
 }
 
@@ -261,7 +265,7 @@ void drive_end(struct drive *drive)
 	free(drive->empty);
 }
 
-/* The target's own placement: what it knows is the age of a zone. */
+/* The target's own placement: what it knows is a zone's age, and its life. */
 
 static u32 age_of(const struct drive *drive, u32 zone)
 {
@@ -270,17 +274,18 @@ static u32 age_of(const struct drive *drive, u32 zone)
 
 static u32 own_written(struct drive *drive, u32 block)
 {
-	u32 page = drive->map[block];
+	u32 page = drive->map[block], zone = page / drive->capacity;
 
-	if (page == ~0u)
-		return drive->budget.user_classes - 1;
-	return drive->own->written(age_of(drive, page / drive->capacity), drive->turn);
+	drive->life = page == ~0u ? mtftl_life_new(drive->turn) :
+		      mtftl_life_written(drive->own, drive->zones[zone].life, age_of(drive, zone));
+	return mtftl_class_written(drive->own, drive->life, drive->turn);
 }
 
 static u32 own_moved(struct drive *drive, u32 block, u32 zone)
 {
 	(void)block;
-	return drive->own->moved(age_of(drive, zone), drive->turn);
+	drive->life = mtftl_life_moved(drive->zones[zone].life, age_of(drive, zone));
+	return mtftl_class_moved(drive->own, drive->life, drive->turn);
 }
 
 /*
@@ -319,6 +324,28 @@ static const struct placing sepbit = {
 	"sepbit", 2, 4, sepbit_written, sepbit_moved, sepbit_collected,
 };
 
+/* Nobody can: it is told how often each block is stored. What is left is that classes are few. */
+static const struct mtftl_placement told = {
+	"known", 4, 4, MTFTL_INTERVALS, { -3, -1, 1 }, { -3, -1, 1 },
+};
+
+static u32 known_written(struct drive *drive, u32 block)
+{
+	double times = drive->shares[block] * drive->blocks;
+	double octaves = mtftl_life(drive->turn) / (double)MTFTL_OCTAVE - log2(times);
+
+	drive->life = octaves > 0 ? octaves * MTFTL_OCTAVE : 0;
+	return mtftl_class_written(&told, drive->life, drive->turn);
+}
+
+static u32 known_moved(struct drive *drive, u32 block, u32 zone)
+{
+	(void)zone;
+	return known_written(drive, block);
+}
+
+static const struct placing known = { "known", 4, 4, known_written, known_moved, NULL };
+
 const struct placing *placing_find(struct drive *drive, const char *name)
 {
 	static struct placing own = { .written = own_written, .moved = own_moved };
@@ -326,6 +353,8 @@ const struct placing *placing_find(struct drive *drive, const char *name)
 	drive->lifespan = 1e30;
 	if (!strcmp(name, sepbit.name))
 		return &sepbit;
+	if (!strcmp(name, known.name))
+		return &known;
 	drive->own = mtftl_placement(name);
 	if (!drive->own)
 		return NULL;

@@ -14,7 +14,8 @@ struct zone {
 	u32 wp;			/* blocks handed out, headers included */
 	u32 valid;
 	u32 born;		/* by the clock: when users wrote what lies there */
-	u64 born_sum;
+	u32 life;		/* of what lies there */
+	u64 born_sum, life_sum;
 	u64 full_seq;
 	u32 erase_count;
 	u8 class;		/* of who filled it: users' first, then GC's */
@@ -53,6 +54,7 @@ struct drive {
 	const struct mtftl_victim_policy *victims;
 	const struct mtftl_placement *own;	/* the target's, if placing is */
 	const struct placing *placing;
+	const double *shares;	/* how often each block is stored; for who is told */
 	struct mtftl_budget budget;
 
 	u32 *map;		/* block -> page, ~0: none */
@@ -64,6 +66,7 @@ struct drive {
 	u32 turn, clock;
 	u64 seq;		/* units so far */
 	u64 room;		/* in open zones */
+	u32 life;		/* of the block that is to be put: placing says it, who has one */
 	u32 lane;		/* whose turn it is */
 	u32 in_unit;		/* blocks that it has written in it */
 	double lifespan;	/* SepBIT: of zones of the first class, and its last ones' sum */

@@ -85,19 +85,25 @@ static double solve(const struct group *groups, u32 nr, double wanted)
 	return all;
 }
 
-double limit_of_placement(const double *shares, u32 blocks, double spare, double window)
+void stored_shares(double *stored, const double *shares, u32 blocks, double window)
 {
-	double *stored = malloc(blocks * sizeof(*stored)), sum = 0, found;
-	struct group *groups = malloc(blocks * sizeof(*groups));
+	double sum = 0;
 	u32 i;
 
-	/* Of those that find the block in the buffer nothing is stored. */
 	for (i = 0; i < blocks; i++) {
 		stored[i] = shares ? shares[i] / (1 + shares[i] * window) : 1.0 / blocks;
 		sum += stored[i];
 	}
 	for (i = 0; i < blocks; i++)
 		stored[i] /= sum;
+}
+
+double limit_of_placement(const double *shares, u32 blocks, double spare, double window)
+{
+	double *stored = malloc(blocks * sizeof(*stored)), found;
+	struct group *groups = malloc(blocks * sizeof(*groups));
+
+	stored_shares(stored, shares, blocks, window);
 	found = solve(groups, group(stored, blocks, groups), spare * blocks);
 	free(stored);
 	free(groups);

@@ -8,9 +8,14 @@
 #include "pure.h"
 
 /*
+ * How often each block is stored, in all 1, where it is written so often (@shares, NULL: all alike) to a buffer of
+ * @window blocks: of those that find the block there nothing is stored.
+ */
+void stored_shares(double *stored, const double *shares, u32 blocks, double window);
+
+/*
  * The least write amplification of a drive that has @spare times the room of its blocks, if each
- * block lay with its like. @shares: how often each block is written (NULL: all alike). A buffer of
- * @window blocks takes some of these writes before they reach the drive.
+ * block lay with its like. The others as above.
  *
  * Blocks that are collected when a part v of their zone is valid need -ln v / (1 - v) times their
  * own room and are written 1 / (1 - v) times. Room is worth the same to all of them where

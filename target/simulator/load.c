@@ -60,7 +60,11 @@ void load_half_way(struct load *load)
 	if (!load->shifts)
 		return;
 	for (i = 0; i < load->blocks / 2; i++) {
+		double *share = &load->shares[load->place[i]], its = *share;
+
 		other = load->place[load->blocks - 1 - i];
+		*share = load->shares[other];
+		load->shares[other] = its;
 		load->place[load->blocks - 1 - i] = load->place[i];
 		load->place[i] = other;
 	}

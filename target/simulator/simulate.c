@@ -194,15 +194,23 @@ static void print_found(const struct drive *drive, const struct load *load, u64 
 	printf("}\n");
 }
 
+/* To placement that knows. */
+static void tell(struct drive *drive, double *shares, const struct load *load, u32 entries)
+{
+	stored_shares(shares, load_shares(load), drive->blocks, entries);
+	drive->shares = shares;
+}
+
 int main(int argc, char **argv)
 {
 	struct parameters parameters = {
 		.zones = 1024, .capacity = 1536, .op_permille = 250, .lanes = 8, .write_unit = 32,
 		.gc_unit = 64, .entries = 1024, .seed = 1, .age = 6, .writes = 6,
-		.wear_interval = 32, .wear_spread = 16, .load = "uniform", .streams = "by-age",
+		.wear_interval = 32, .wear_spread = 16, .load = "uniform", .streams = "by-life",
 		.victims = "cost-benefit",
 	};
 	u64 asked, i, user, moved, headers, absorbed;
+	double *shares;
 	struct buffer buffer = {};
 	struct drive drive = {};
 	struct load *load;
@@ -224,6 +232,8 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	drive_start(&drive);
+	shares = malloc(drive.blocks * sizeof(*shares));
+	tell(&drive, shares, load, parameters.entries);
 	buffer.entries = parameters.entries;
 	buffer.blocks = malloc((buffer.entries + 1) * sizeof(u32));
 	buffer.holds = calloc(drive.blocks, 1);
@@ -237,13 +247,16 @@ int main(int argc, char **argv)
 	absorbed = buffer.absorbed;
 	asked = (u64)parameters.writes * drive.blocks;
 	for (i = 0; i < asked; i++) {
-		if (i == asked / 2)
+		if (i == asked / 2) {
 			load_half_way(load);
+			tell(&drive, shares, load, parameters.entries);
+		}
 		write_through(&drive, &buffer, load_next(load));
 	}
 	print_found(&drive, load, drive.user_blocks - user, drive.gc_blocks - moved,
 		    drive.headers - headers, buffer.absorbed - absorbed, asked, buffer.entries);
 	drive_end(&drive);
+	free(shares);
 	load_free(load);
 	free(buffer.blocks);
 	free(buffer.holds);

@@ -2,6 +2,7 @@
 /*
  * Unit tests of the policies: budget of open zones, victims, rate of users, blocks in order.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -120,26 +121,77 @@ static void cost_benefit_prefers_the_old(void **state)
 	assert_true(score("cost-benefit", 0, UINT64_MAX) > score("cost-benefit", 1, UINT64_MAX));
 }
 
+/* Where an interval says all, as before. */
+static u32 written(const char *name, u32 age, u32 turn)
+{
+	const struct mtftl_placement *placement = mtftl_placement(name);
+	u32 life = mtftl_life_written(placement, mtftl_life_new(turn), age);
+
+	return mtftl_class_written(placement, life, turn);
+}
+
+static u32 moved(const char *name, u32 age, u32 turn)
+{
+	return mtftl_class_moved(mtftl_placement(name), mtftl_life_moved(0, age), turn);
+}
+
 /* The older the colder, and no class that there is no stream for; none where all are alike. */
 static void placement_follows_age(void **state)
 {
-	const struct mtftl_placement *by_age = mtftl_placement("by-age");
 	u32 age, last = 0, class;
 
 	(void)state;
-	assert_int_equal(by_age->written(0, 80), 0);
-	assert_int_equal(by_age->written(9, 80), 0);
-	assert_int_equal(by_age->written(10, 80), 1);
+	assert_int_equal(written("by-age", 0, 80), 0);
+	assert_int_equal(written("by-age", 9, 80), 0);
+	assert_int_equal(written("by-age", 10, 80), 1);
 	for (age = 0; age < 1000; age++) {
-		class = by_age->moved(age, 80);
-		assert_true(class >= last && class < by_age->gc_classes);
+		class = moved("by-age", age, 80);
+		assert_true(class >= last && class < mtftl_placement("by-age")->gc_classes);
 		last = class;
 	}
-	assert_int_equal(last, by_age->gc_classes - 1);
-	assert_int_equal(by_age->written(UINT32_MAX, 80), by_age->user_classes - 1);
-	assert_int_equal(by_age->moved(UINT32_MAX, UINT32_MAX), 1);
-	assert_int_equal(mtftl_placement("hot-cold")->moved(1000, 80), 0);
-	assert_int_equal(mtftl_placement("none")->written(1000, 80), 0);
+	assert_int_equal(last, mtftl_placement("by-age")->gc_classes - 1);
+	assert_int_equal(written("by-age", UINT32_MAX, 80), 1);
+	assert_int_equal(moved("by-age", UINT32_MAX, UINT32_MAX), 1);
+	assert_int_equal(moved("hot-cold", 1000, 80), 0);
+	assert_int_equal(written("none", 1000, 80), 0);
+}
+
+static void lives_are_logarithms(void **state)
+{
+	u32 age;
+
+	(void)state;
+	assert_int_equal(mtftl_life(0), 0);
+	for (age = 1; age < 100000; age++) {
+		double octaves = log2(2.0 * age + 1);
+
+		assert_true(mtftl_life(age) >= mtftl_life(age - 1));
+		assert_true(fabs(mtftl_life(age) - octaves * MTFTL_OCTAVE) < MTFTL_OCTAVE / 8);
+	}
+	assert_true(mtftl_life(UINT32_MAX) <= UINT16_MAX);
+	assert_true(mtftl_life_new(UINT32_MAX) <= UINT16_MAX);
+}
+
+/* One interval of another length moves nobody; that again and again does, in both directions. */
+static void a_life_remembers(void **state)
+{
+	const struct mtftl_placement *by_life = mtftl_placement("by-life");
+	u32 turn = 400, life, hot = mtftl_life(1), cold = mtftl_life(turn * 2), i;
+
+	(void)state;
+	life = mtftl_life_written(by_life, cold, 100);
+	assert_int_equal(mtftl_class_written(by_life, life, turn), by_life->user_classes - 1);
+	life = mtftl_life_written(by_life, hot, turn);
+	assert_int_equal(mtftl_class_written(by_life, life, turn), 0);
+	for (i = 0, life = cold; i < 10; i++)
+		life = mtftl_life_written(by_life, life, 1);
+	assert_int_equal(mtftl_class_written(by_life, life, turn), 0);
+	for (i = 0, life = hot; i < 10; i++)
+		life = mtftl_life_written(by_life, life, turn * 2);
+	assert_int_equal(mtftl_class_written(by_life, life, turn), by_life->user_classes - 1);
+	/* What GC finds has lived at least so long. */
+	assert_int_equal(mtftl_life_moved(hot, turn), mtftl_life(turn));
+	assert_int_equal(mtftl_life_moved(cold, 1), cold);
 }
 
 static void unknown_placement_is_none(void **state)
@@ -369,6 +421,8 @@ int main(void)
 		cmocka_unit_test(budget_refuses_less_than_four),
 		cmocka_unit_test(budget_shares_few_zones_out),
 		cmocka_unit_test(placement_follows_age),
+		cmocka_unit_test(lives_are_logarithms),
+		cmocka_unit_test(a_life_remembers),
 		cmocka_unit_test(unknown_placement_is_none),
 		cmocka_unit_test(greedy_looks_at_what_is_valid_alone),
 		cmocka_unit_test(cost_benefit_prefers_the_old),

@@ -1216,7 +1216,7 @@ REFUSED = {
     "/dev/nullb0 2 buffer_entries 0": "buffer_entries is 0, expected",
     "/dev/nullb0 2 write_unit 253": "write_unit is 253, expected 1 to 252",
     "/dev/nullb0 2 gc_policy best": "gc_policy is best, expected greedy or cost-benefit",
-    "/dev/nullb0 2 streams best": "streams is best, expected none, hot-cold or by-age",
+    "/dev/nullb0 2 streams best": "streams is best, expected none, hot-cold, by-age or by-life",
     "/dev/nullb0 2 placement here": "placement is here, expected append or write",
     "/dev/nullb0 2 colour blue": "option colour is not known",
 }
