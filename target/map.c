@@ -146,8 +146,8 @@ static void place(const struct mtftl *ftl, struct mtftl_slot *slot, u32 old)
 		life = mtftl_life_new(config->turn);
 	}
 	slot->life = life;
-	slot->class = min(mtftl_class_written(config->streams, life, config->turn),
-			  config->budget.user_classes - 1);
+	slot->class = mtftl_class_written(config->streams, life, config->turn,
+					  config->budget.user_classes);
 }
 
 /*

@@ -55,22 +55,23 @@ u32 mtftl_life_new(u32 turn)
 	return mtftl_life(turn) + 2 * MTFTL_OCTAVE;
 }
 
-static u32 class_of(const s32 *begins, u32 classes, u32 life, u32 turn)
+static u32 class_of(const s32 *begins, u32 wanted, u32 classes, u32 life, u32 turn)
 {
 	s32 above = (s32)(life - mtftl_life(turn));
-	u32 class = 0;
+	u32 class = 0, first = wanted > classes ? wanted - classes : 0;
 
-	while (class + 1 < classes && above >= begins[class] * (s32)MTFTL_OCTAVE)
+	while (first + class + 1 < wanted &&
+	       above >= begins[first + class] * (s32)MTFTL_OCTAVE)
 		class++;
 	return class;
 }
 
-u32 mtftl_class_written(const struct mtftl_placement *placement, u32 life, u32 turn)
+u32 mtftl_class_written(const struct mtftl_placement *placement, u32 life, u32 turn, u32 classes)
 {
-	return class_of(placement->written, placement->user_classes, life, turn);
+	return class_of(placement->written, placement->user_classes, classes, life, turn);
 }
 
-u32 mtftl_class_moved(const struct mtftl_placement *placement, u32 life, u32 turn)
+u32 mtftl_class_moved(const struct mtftl_placement *placement, u32 life, u32 turn, u32 classes)
 {
-	return class_of(placement->moved, placement->gc_classes, life, turn);
+	return class_of(placement->moved, placement->gc_classes, classes, life, turn);
 }

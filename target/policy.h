@@ -39,8 +39,9 @@ u32 mtftl_life_written(const struct mtftl_placement *placement, u32 life, u32 ag
 u32 mtftl_life_moved(u32 life, u32 age);
 /* Of one that was never written. */
 u32 mtftl_life_new(u32 turn);
-u32 mtftl_class_written(const struct mtftl_placement *placement, u32 life, u32 turn);
-u32 mtftl_class_moved(const struct mtftl_placement *placement, u32 life, u32 turn);
+/* Where there are fewer @classes than wanted, the first ones are one: cold blocks cost most elsewhere. */
+u32 mtftl_class_written(const struct mtftl_placement *placement, u32 life, u32 turn, u32 classes);
+u32 mtftl_class_moved(const struct mtftl_placement *placement, u32 life, u32 turn, u32 classes);
 
 /* How many zones may be open at once, and for whom. */
 struct mtftl_budget {

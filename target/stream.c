@@ -326,8 +326,7 @@ u32 mtftl_stream_moved(const struct mtftl *ftl, u32 life)
 {
 	const struct mtftl_config *config = &ftl->config;
 
-	return min(mtftl_class_moved(config->streams, life, config->turn),
-		   config->budget.gc_streams - 1);
+	return mtftl_class_moved(config->streams, life, config->turn, config->budget.gc_streams);
 }
 
 void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_place *place, u32 blocks,

@@ -278,14 +278,15 @@ static u32 own_written(struct drive *drive, u32 block)
 
 	drive->life = page == ~0u ? mtftl_life_new(drive->turn) :
 		      mtftl_life_written(drive->own, drive->zones[zone].life, age_of(drive, zone));
-	return mtftl_class_written(drive->own, drive->life, drive->turn);
+	return mtftl_class_written(drive->own, drive->life, drive->turn,
+				   drive->budget.user_classes);
 }
 
 static u32 own_moved(struct drive *drive, u32 block, u32 zone)
 {
 	(void)block;
 	drive->life = mtftl_life_moved(drive->zones[zone].life, age_of(drive, zone));
-	return mtftl_class_moved(drive->own, drive->life, drive->turn);
+	return mtftl_class_moved(drive->own, drive->life, drive->turn, drive->budget.gc_streams);
 }
 
 /*
@@ -335,7 +336,7 @@ static u32 known_written(struct drive *drive, u32 block)
 	double octaves = mtftl_life(drive->turn) / (double)MTFTL_OCTAVE - log2(times);
 
 	drive->life = octaves > 0 ? octaves * MTFTL_OCTAVE : 0;
-	return mtftl_class_written(&told, drive->life, drive->turn);
+	return mtftl_class_written(&told, drive->life, drive->turn, told.user_classes);
 }
 
 static u32 known_moved(struct drive *drive, u32 block, u32 zone)

@@ -127,12 +127,13 @@ static u32 written(const char *name, u32 age, u32 turn)
 	const struct mtftl_placement *placement = mtftl_placement(name);
 	u32 life = mtftl_life_written(placement, mtftl_life_new(turn), age);
 
-	return mtftl_class_written(placement, life, turn);
+	return mtftl_class_written(placement, life, turn, placement->user_classes);
 }
 
 static u32 moved(const char *name, u32 age, u32 turn)
 {
-	return mtftl_class_moved(mtftl_placement(name), mtftl_life_moved(0, age), turn);
+	return mtftl_class_moved(mtftl_placement(name), mtftl_life_moved(0, age), turn,
+				 MTFTL_MAX_CLASSES);
 }
 
 /* The older the colder, and no class that there is no stream for; none where all are alike. */
@@ -180,18 +181,37 @@ static void a_life_remembers(void **state)
 
 	(void)state;
 	life = mtftl_life_written(by_life, cold, 100);
-	assert_int_equal(mtftl_class_written(by_life, life, turn), by_life->user_classes - 1);
+	assert_int_equal(mtftl_class_written(by_life, life, turn, 3), by_life->user_classes - 1);
 	life = mtftl_life_written(by_life, hot, turn);
-	assert_int_equal(mtftl_class_written(by_life, life, turn), 0);
+	assert_int_equal(mtftl_class_written(by_life, life, turn, 3), 0);
 	for (i = 0, life = cold; i < 10; i++)
 		life = mtftl_life_written(by_life, life, 1);
-	assert_int_equal(mtftl_class_written(by_life, life, turn), 0);
+	assert_int_equal(mtftl_class_written(by_life, life, turn, 3), 0);
 	for (i = 0, life = hot; i < 10; i++)
 		life = mtftl_life_written(by_life, life, turn * 2);
-	assert_int_equal(mtftl_class_written(by_life, life, turn), by_life->user_classes - 1);
+	assert_int_equal(mtftl_class_written(by_life, life, turn, 3), by_life->user_classes - 1);
 	/* What GC finds has lived at least so long. */
 	assert_int_equal(mtftl_life_moved(hot, turn), mtftl_life(turn));
 	assert_int_equal(mtftl_life_moved(cold, 1), cold);
+}
+
+/* With fewer the last one is as before; with one all are alike. */
+static void cold_blocks_keep_their_class(void **state)
+{
+	const struct mtftl_placement *by_life = mtftl_placement("by-life");
+	u32 life, turn = 400;
+
+	(void)state;
+	for (life = 0; life < mtftl_life(8 * turn); life++) {
+		bool cold = mtftl_class_written(by_life, life, turn, 3) == 2;
+
+		assert_int_equal(mtftl_class_written(by_life, life, turn, 2), cold);
+		assert_int_equal(mtftl_class_written(by_life, life, turn, 1), 0);
+		cold = mtftl_class_moved(by_life, life, turn, 3) == 2;
+		assert_int_equal(mtftl_class_moved(by_life, life, turn, 2), cold);
+		assert_int_equal(mtftl_class_moved(by_life, life, turn, 1), 0);
+		assert_int_equal(mtftl_class_moved(mtftl_placement("none"), life, turn, 1), 0);
+	}
 }
 
 static void unknown_placement_is_none(void **state)
@@ -423,6 +443,7 @@ int main(void)
 		cmocka_unit_test(placement_follows_age),
 		cmocka_unit_test(lives_are_logarithms),
 		cmocka_unit_test(a_life_remembers),
+		cmocka_unit_test(cold_blocks_keep_their_class),
 		cmocka_unit_test(unknown_placement_is_none),
 		cmocka_unit_test(greedy_looks_at_what_is_valid_alone),
 		cmocka_unit_test(cost_benefit_prefers_the_old),
