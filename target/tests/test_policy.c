@@ -121,7 +121,7 @@ static void cost_benefit_prefers_the_old(void **state)
 	assert_true(score("cost-benefit", 0, UINT64_MAX) > score("cost-benefit", 1, UINT64_MAX));
 }
 
-/* Where an interval says all, as before. */
+/* Of a block that was new, and is written again so long after. */
 static u32 written(const char *name, u32 age, u32 turn)
 {
 	const struct mtftl_placement *placement = mtftl_placement(name);
