@@ -630,6 +630,25 @@ mtftl check /dev/nvme0n1
     assert result.ok, result.output
 
 
+def test_users_who_are_slowed_get_even_shares(lab_run, helpers):
+    """One on each CPU, more of them than what a zone that comes back is parted in: nobody goes short for another."""
+    result = lab_run(START + JOB + """
+mtftl format --op 25% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 buffer_entries 512)"
+job --rw=write --bs=128k
+job --rw=randwrite --bs=4k --io_size=$(($(blockdev --getsize64 /dev/mapper/t) / 2))
+job --rw=randwrite --bs=4k --numjobs=8 --cpus_allowed=0-7 --cpus_allowed_policy=split --ramp_time=200ms --time_based --runtime=1000ms \\
+	--output-format=json
+sed -n 's/.*"total_ios" : \\([1-9][0-9]*\\).*/user: \\1 writes/p' fio.log
+dmsetup remove t
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=8, push=helpers, timeout=300, device=SLOW_TO_ERASE)
+    assert result.ok, result.output
+    writes = [int(x) for x in re.findall(r"user: (\d+) writes", result.output)]
+    assert len(writes) == 8
+    assert min(writes) > 0.8 * sum(writes) / 8, writes
+
+
 def test_users_who_are_slowed_still_overwrite_what_is_buffered(lab_run, helpers):
     """They enter slowly, and zones that are reset want this and that written: buffers are kept filled all the same."""
     result = lab_run(START + JOB + """
