@@ -520,6 +520,9 @@ def test_report_in_a_browser(tmp_path: Path) -> None:
 def test_readme_shows_the_numbers_of_the_results(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text()
     assert report.update_readme(text, experiments.RESULTS) == text, "scripts/lab report --readme brings it up to date"
+    mounts = json.loads((experiments.RESULTS / "mount/results.json").read_text())["samples"]
+    slowest = max(s["us per TiB"] for s in mounts if s["mount"] == "clean")
+    assert f"mounts in {slowest / 1e6:.0f} s a TiB" in text
     samples = [{"profile": p, "line": line, "users": 8, "iops": iops}
                for p in ("dram", "tlc") for line, iops in (("single", 80_000), ("multi", 480_000), ("raw", 500_000))]
     (tmp_path / "scaling").mkdir()
