@@ -8,13 +8,20 @@ static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 	const char *usage;
+	const char *what;
 } commands[] = {
-	{ "format", cmd_format, "[--op PERCENT] [--headers auto|blocks|metadata] [--force] [--uuid UUID] DEVICE" },
-	{ "open", cmd_open, "DEVICE NAME [KEY=VALUE...]" },
-	{ "close", cmd_close, "NAME" },
-	{ "check", cmd_check, "[--rebuild [--force]] DEVICE" },
-	{ "dump", cmd_dump, "[--units] DEVICE" },
-	{ "status", cmd_status, "[--counters | --json] NAME" },
+	{ "format", cmd_format, "[--op PERCENT] [--headers auto|blocks|metadata] [--force] [--uuid UUID] DEVICE",
+	  "make DEVICE a new, empty one: all that is on it is lost" },
+	{ "open", cmd_open, "DEVICE NAME [KEY=VALUE...]",
+	  "make it usable as /dev/mapper/NAME; KEY=VALUE: settings, such as lanes=8" },
+	{ "close", cmd_close, "NAME",
+	  "stop it cleanly, the opposite of open" },
+	{ "check", cmd_check, "[--rebuild [--force]] DEVICE",
+	  "read and verify all of a device that is not open; --rebuild: mend its map" },
+	{ "dump", cmd_dump, "[--units] DEVICE",
+	  "print what is on a device that is not open, as JSON" },
+	{ "status", cmd_status, "[--counters | --json] NAME",
+	  "how well, full and worn an open one is" },
 };
 
 static void usage(FILE *to)
@@ -22,8 +29,9 @@ static void usage(FILE *to)
 	size_t i;
 
 	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		fprintf(to, "%s mtftl %-6s %s\n", i ? "      " : "usage:", commands[i].name,
-			commands[i].usage);
+		fprintf(to, "%s mtftl %s %s\n           %s\n", i ? "      " : "usage:",
+			commands[i].name, commands[i].usage, commands[i].what);
+	fputs("The manual, mtftl(8), has the rest.\n", to);
 }
 
 int main(int argc, char **argv)
@@ -31,7 +39,7 @@ int main(int argc, char **argv)
 	int status;
 	size_t i;
 
-	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help"))) {
+	if (argc > 1 && (!strcmp(argv[1], "help") || !strcmp(argv[argc - 1], "--help"))) {
 		usage(stdout);
 		return EXIT_OK;
 	}
