@@ -135,6 +135,9 @@ def _install(_args: argparse.Namespace) -> int:
     if os.geteuid():
         raise LabError("installing needs root: sudo make install")
     debian.ensure("build", "tool", "install")
+    release = os.uname().release
+    if not Path(f"/lib/modules/{release}/build").exists():
+        raise LabError(f"the headers of the running kernel are missing: apt-get install linux-headers-{release}")
     return subprocess.run(["make", "-C", target.SOURCE, "install"]).returncode
 
 
@@ -142,7 +145,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """`test`, `lint` and `install` on the command line of scripts/lab."""
     test = commands.add_parser("test", help="run the tests of the project")
     test.add_argument("-k", default="", metavar="NAME", help="only tests whose name contains it")
-    test.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|current|kasan|kcsan|PATH",
+    test.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH",
                       help="of the guests that would run the default one")
     test.add_argument("--jobs", type=int, default=guests_at_once(), metavar="N",
                       help="tests side by side; default: the host's cores, as far as its memory goes")
