@@ -21,7 +21,7 @@ LAB	:= $(PYTHON) -B scripts/lab
 
 help:
 	@echo 'make demo      single- against multi-threaded FTL: a table and a figure'
-	@echo 'make test      all tests; K=name: those whose name contains it; KERNEL=kasan: on a debug kernel'
+	@echo 'make test      all tests; K=name: those whose name contains it; KERNEL=NAME: in guests of 6.1, current, kasan or kcsan'
 	@echo 'make results   all experiments, into results/ and what shows them, and build/report.html'
 	@echo 'make shell     an interactive guest with a zoned device; KERNEL=6.12, 6.1, current or a path'
 	@echo 'make emulator  build QEMU with our flash device and virtual time'

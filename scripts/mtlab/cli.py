@@ -37,13 +37,15 @@ from .results import write_pulled
 def _guest_options(parser: argparse.ArgumentParser) -> None:
     """Options of every command that boots a guest."""
     parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|pblk|PATH",
-                        help="Debian's kernel of that series, one that the lab builds, a folder of one, or an image")
+                        help="Debian's kernel of that series, one that the lab builds, a folder of one, or an image; "
+                        "default %(default)s")
     parser.add_argument("--clock", choices=("wall", "virtual"), default="wall",
-                        help="wall: as fast as the host can; virtual: lockstep, the same to the bit on every run")
-    parser.add_argument("--cpus", type=int, default=2, metavar="N")
-    parser.add_argument("--memory", default="2G", metavar="SIZE")
+                        help="wall (the default): as fast as the host can; virtual: lockstep, the same to the bit on "
+                        "every run")
+    parser.add_argument("--cpus", type=int, default=2, metavar="N", help="of the guest; default %(default)s")
+    parser.add_argument("--memory", default="2G", metavar="SIZE", help="of the guest; default %(default)s")
     parser.add_argument("--quantum", type=int, default=1000, metavar="Q",
-                        help="virtual time: instructions a CPU runs before the next one's turn")
+                        help="virtual time: instructions a CPU runs before the next one's turn; default %(default)s")
     parser.add_argument("--speed", type=int, default=1, metavar="N",
                         help="virtual time: instructions a nanosecond and core")
     parser.add_argument("--memory-model", default="", metavar="NAME",
@@ -54,7 +56,7 @@ def _guest_options(parser: argparse.ArgumentParser) -> None:
                         help="properties of the namespace (nvme0.KEY: of the controller) over the profile's")
     parser.add_argument("--media", type=Path, metavar="FILE", help="keep the flash's content in this file")
     parser.add_argument("--timeout", type=float, default=300, metavar="S",
-                        help="of the host's clock, from the command's start")
+                        help="of the host's clock, from the command's start; default %(default)s")
     parser.add_argument("--no-module", dest="module", action="store_false", help="without the target and its tool")
     parser.add_argument("--watch", type=Path, metavar="DIR", help="let `lab top DIR` show what flash and target do")
     parser.add_argument("--boot", action="store_true", help="from scratch, not from a saved boot state")
@@ -151,7 +153,8 @@ def _build(args: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="lab", description="Builds the parts of dm-mtftl and runs commands in a "
-                                     "guest with an emulated zoned flash device.")
+                                     "guest with an emulated zoned flash device.",
+                                     epilog="docs/lab.md tells more of each; `make help` lists the short ways.")
     commands = parser.add_subparsers(dest="which", required=True, metavar="COMMAND")
 
     run = commands.add_parser("run", help="run a command in a guest",

@@ -183,5 +183,5 @@ def _house(_args: argparse.Namespace) -> int:
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """`house` on the command line of scripts/lab."""
-    house = commands.add_parser("house", help="draw the target's rooms")
+    house = commands.add_parser("house", help="the target's parts, and which may use which")
     house.set_defaults(function=_house)

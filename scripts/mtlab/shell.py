@@ -55,9 +55,10 @@ def _shell(args: argparse.Namespace) -> int:
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """`shell` on the command line of scripts/lab."""
     parser = commands.add_parser("shell", help="an interactive guest over the host's root, with the device ready")
-    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|PATH")
-    parser.add_argument("--cpus", type=int, default=2, metavar="N")
-    parser.add_argument("--memory", default="2G", metavar="SIZE")
+    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH",
+                        help="default %(default)s")
+    parser.add_argument("--cpus", type=int, default=2, metavar="N", help="default %(default)s")
+    parser.add_argument("--memory", default="2G", metavar="SIZE", help="default %(default)s")
     parser.add_argument("--profile", default="", metavar="NAME", help=", ".join(profiles()))
     parser.add_argument("--media", type=Path, metavar="FILE", help="keep the flash's content in this file")
     parser.add_argument("--watch", type=Path, metavar="DIR", help="let `lab top DIR` show what flash and target do")

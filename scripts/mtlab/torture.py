@@ -344,14 +344,15 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "torture", help="cut the power, again and again, and check that nothing is lost",
         description="Runs a seeded workload on dm-mtftl, cuts the emulated device's power at seeded instants, mounts "
         "again and checks every block. Prints how to replay what it finds.")
-    parser.add_argument("--cuts", type=int, default=1000, metavar="N")
+    parser.add_argument("--cuts", type=int, default=1000, metavar="N", help="power cuts to make; default %(default)s")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the first boot; each has one more")
-    parser.add_argument("--per-boot", type=int, default=PER_BOOT, metavar="N", help="cuts that one guest makes")
+    parser.add_argument("--per-boot", type=int, default=PER_BOOT, metavar="N", help="cuts that one guest makes; default %(default)s")
     parser.add_argument("--jobs", type=int, default=guests_at_once(), metavar="N",
                         help="guests side by side; default: the host's cores, as far as its memory goes")
     parser.add_argument("--check-every", type=int, default=10, metavar="N",
-                        help="rounds between offline checks with mtftl(8), 0: none")
-    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH")
+                        help="rounds between offline checks with mtftl(8), 0: none; default %(default)s")
+    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH",
+                        help="of the guests; default %(default)s")
     parser.add_argument("--clock", choices=("wall", "virtual"), default="virtual")
     parser.add_argument("--cpus", type=int, default=0, metavar="N", help="instead of what the seed chooses")
     parser.add_argument("--device", default="", metavar="KEY=VALUE,...", help="over what the seed chooses")
