@@ -99,6 +99,9 @@ struct mtftl_space_seen {
 	u32 moved;		/* of these, by now */
 };
 
+/* Zones above the reserve that GC keeps ready: those written to, moved, being reset, to start in. */
+u32 mtftl_rate_ready(u32 spare_zones, u32 nr_zones);
+
 /*
  * Blocks that users may write while GC works: what is free above one zone less than
  * @low_water, where GC would rest. A victim becomes free with each block that is moved, by its

@@ -4,6 +4,17 @@
  */
 #include "policy.h"
 
+u32 mtftl_rate_ready(u32 spare_zones, u32 nr_zones)
+{
+	u32 ready = spare_zones / 4;
+
+	if (ready < 2)
+		ready = 2;
+	if (ready > 5)
+		ready = 5;
+	return ready > nr_zones / 64 ? ready : nr_zones / 64;
+}
+
 s64 mtftl_rate_credit(const struct mtftl_space_seen *space, u32 low_water)
 {
 	u32 moved = space->moved < space->moving ? space->moved : space->moving;

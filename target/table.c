@@ -278,14 +278,10 @@ static void set_kept(struct mtftl *ftl)
  */
 static void set_reserve(struct mtftl_config *config)
 {
-	u32 spare = spare_zones(config), low_water;
+	u32 low_water;
 
 	config->reserve = config->kept + 1 + config->budget.gc_shares;
-	/*
-	 * Free space that GC keeps ready above it is where users and GC write, what is moved
-	 * already and what is being reset: some 4 zones, and one to start in.
-	 */
-	low_water = config->reserve + max(clamp(spare / 4, 2u, 5u), config->nr_zones / 64);
+	low_water = config->reserve + mtftl_rate_ready(spare_zones(config), config->nr_zones);
 	/* GC that begins when users have to wait already would never begin. */
 	config->low_water = config->low_water ? max(config->low_water, config->reserve + 1) :
 						low_water;

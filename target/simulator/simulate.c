@@ -13,8 +13,6 @@
 #include "load.h"
 #include "unit.h"
 
-#define RESERVE_PARTS	4u	/* of spare zones, that low_water is above the reserve: see table.c */
-
 struct parameters {
 	u32 zones, capacity, op_permille, lanes, write_unit, gc_unit, limit;
 	u32 entries;		/* of the buffer */
@@ -98,17 +96,9 @@ static bool set_up(struct drive *drive, const struct parameters *parameters)
 	needed = (drive->blocks + drive->blocks / 32 + drive->capacity - 1) / drive->capacity;
 	spare = drive->nr_zones > needed ? drive->nr_zones - needed : 0;
 	kept = 1 + (2 * parameters->entries + parameters->capacity - 1) / parameters->capacity;
-	drive->low_water = spare / RESERVE_PARTS;
-	if (drive->low_water < 2)
-		drive->low_water = 2;
-	if (drive->low_water > 5)
-		drive->low_water = 5;
-	if (drive->low_water < parameters->zones / 64)
-		drive->low_water = parameters->zones / 64;
-	drive->reserve = kept + 2;
-	drive->low_water += drive->reserve;
-	if (parameters->low_water)
-		drive->low_water = parameters->low_water;
+	drive->reserve = kept + 1;
+	drive->low_water = parameters->low_water ? parameters->low_water :
+			   drive->reserve + mtftl_rate_ready(spare, parameters->zones);
 	if (drive->low_water <= drive->reserve)
 		return false;
 	return true;

@@ -244,6 +244,23 @@ static void victims_gain_something_worth_it(void **state)
 	}
 }
 
+/* Each zone that is kept ready is one less to collect from: not more than a fourth of them, but for two. */
+static void ready_goes_by_what_is_to_spare(void **state)
+{
+	u32 spare;
+
+	(void)state;
+	for (spare = 0; spare < 40; spare++) {
+		u32 ready = mtftl_rate_ready(spare, 32);
+
+		assert_true(ready >= 2 && ready <= 5);
+		assert_true(ready == 2 || ready <= spare / 4);
+		assert_true(ready <= mtftl_rate_ready(spare + 1, 32));
+	}
+	/* Many zones are small ones. */
+	assert_int_equal(mtftl_rate_ready(1000, 64 * 20), 20);
+}
+
 static struct mtftl_space_seen space(u32 zones, u64 room, u32 moving, u32 moved)
 {
 	return (struct mtftl_space_seen){ zones, 1000, room, 1, moving, moved };
@@ -449,6 +466,7 @@ int main(void)
 		cmocka_unit_test(cost_benefit_prefers_the_old),
 		cmocka_unit_test(unknown_policy_is_none),
 		cmocka_unit_test(victims_gain_something_worth_it),
+		cmocka_unit_test(ready_goes_by_what_is_to_spare),
 		cmocka_unit_test(rate_is_what_is_free_above_the_level),
 		cmocka_unit_test(rate_grows_with_what_is_moved),
 		cmocka_unit_test(rate_does_not_see_zones_open),
