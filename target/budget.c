@@ -23,6 +23,9 @@ int mtftl_budget(u32 limit, u32 lanes, u32 nr_zones, const struct mtftl_placemen
 		classes = placement->user_classes + placement->gc_classes;
 	if (streams < classes)
 		streams = classes;
+	/* Writers in order part ways in the coldest class: it has two where that costs little. */
+	if (streams == classes && nr_zones / PER_CLASS > classes)
+		streams++;
 	/* Where there are plenty no lane shares one. */
 	if (streams < plenty && 2 * plenty <= most)
 		streams = plenty;
@@ -45,5 +48,8 @@ int mtftl_budget(u32 limit, u32 lanes, u32 nr_zones, const struct mtftl_placemen
 		budget->user_classes = placement->user_classes;
 	if (budget->user_classes > budget->user_streams)
 		budget->user_classes = budget->user_streams;
+	/* Rather than none the hottest classes are one. */
+	if (budget->user_streams > 2 && budget->user_classes == budget->user_streams)
+		budget->user_classes--;
 	return 0;
 }

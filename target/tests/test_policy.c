@@ -51,6 +51,31 @@ static void budget_fits_every_limit(void **state)
 			}
 }
 
+/* With one stream two users who write in order lie in one zone, in turn: on the same few dies. */
+static void writers_in_order_have_two_streams(void **state)
+{
+	static const u32 zones[] = { 96, 128, 1024, 65536 };
+	static const char *const names[] = { "none", "hot-cold", "by-age", "by-life" };
+	struct mtftl_budget b;
+	u32 limit, lanes, i, n;
+
+	(void)state;
+	for (n = 0; n < sizeof(names) / sizeof(names[0]); n++)
+		for (i = 0; i < sizeof(zones) / sizeof(zones[0]); i++)
+			for (limit = 0; limit < 40; limit = limit ? limit + 1 : 8)
+				for (lanes = 1; lanes <= 16; lanes++) {
+					if (mtftl_budget(limit, lanes, zones[i], mtftl_placement(names[n]),
+							 &b) || b.user_streams < 3)
+						continue;
+					assert_true(mtftl_budget_first(&b, b.user_classes) -
+						    mtftl_budget_first(&b, b.user_classes - 1) >= 2);
+				}
+	/* Lanes are few, the drive is not. */
+	assert_int_equal(mtftl_budget(0, 1, 1024, mtftl_placement("by-life"), &b), 0);
+	assert_int_equal(b.user_classes, 3);
+	assert_int_equal(b.user_streams, 4);
+}
+
 static void budget_refuses_less_than_four(void **state)
 {
 	struct mtftl_budget b;
@@ -81,7 +106,7 @@ static void budget_shares_few_zones_out(void **state)
 	assert_int_equal(b.user_streams + b.gc_streams, 9);
 	/* One lane has classes too, where the device is large enough. */
 	assert_int_equal(budget(0, 1, 1024, &b), 0);
-	assert_int_equal(b.user_streams + b.gc_streams, 5);
+	assert_int_equal(b.user_streams + b.gc_streams, 6);
 	assert_int_equal(b.user_classes, 2);
 	assert_int_equal(budget(0, 1, 32, &b), 0);
 	assert_int_equal(b.user_streams + b.gc_streams, 2);
@@ -455,6 +480,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(budget_fits_every_limit),
+		cmocka_unit_test(writers_in_order_have_two_streams),
 		cmocka_unit_test(budget_refuses_less_than_four),
 		cmocka_unit_test(budget_shares_few_zones_out),
 		cmocka_unit_test(placement_follows_age),
