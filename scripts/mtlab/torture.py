@@ -346,7 +346,8 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "again and checks every block. Prints how to replay what it finds.")
     parser.add_argument("--cuts", type=int, default=1000, metavar="N", help="power cuts to make; default %(default)s")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the first boot; each has one more")
-    parser.add_argument("--per-boot", type=int, default=PER_BOOT, metavar="N", help="cuts that one guest makes; default %(default)s")
+    parser.add_argument("--per-boot", type=int, default=PER_BOOT, metavar="N",
+                        help="cuts that one guest makes; default %(default)s")
     parser.add_argument("--jobs", type=int, default=guests_at_once(), metavar="N",
                         help="guests side by side; default: the host's cores, as far as its memory goes")
     parser.add_argument("--check-every", type=int, default=10, metavar="N",

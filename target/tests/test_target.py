@@ -637,8 +637,8 @@ mtftl format --op 25% /dev/nvme0n1 > /dev/null
 dmsetup create t --table "$(table /dev/nvme0n1 buffer_entries 512)"
 job --rw=write --bs=128k
 job --rw=randwrite --bs=4k --io_size=$(($(blockdev --getsize64 /dev/mapper/t) / 2))
-job --rw=randwrite --bs=4k --numjobs=8 --cpus_allowed=0-7 --cpus_allowed_policy=split --ramp_time=200ms --time_based --runtime=1000ms \\
-	--output-format=json
+job --rw=randwrite --bs=4k --numjobs=8 --cpus_allowed=0-7 --cpus_allowed_policy=split \\
+	--ramp_time=200ms --time_based --runtime=1000ms --output-format=json
 sed -n 's/.*"total_ios" : \\([1-9][0-9]*\\).*/user: \\1 writes/p' fio.log
 dmsetup remove t
 mtftl check /dev/nvme0n1
