@@ -123,9 +123,13 @@ static int log_write(struct mtftl *ftl, void *buf)
 {
 	struct mtftl_log *log = ftl->log;
 	u32 page = (log->zone << ftl->config.zone_shift) + log->wp;
+	bool fua = bdev_fua(ftl->device->bdev);
+	int r;
 
 	log->wp++;
-	return mtftl_rw_sync(ftl, REQ_OP_WRITE | REQ_FUA, page, buf, 1);
+	r = mtftl_rw_sync(ftl, REQ_OP_WRITE | (fua ? REQ_FUA : 0), page, buf, 1);
+	/* Else the kernel would send a flush of its own, and nobody could tell if that failed. */
+	return r || fua ? r : mtftl_flush_device(ftl, 0);
 }
 
 /*

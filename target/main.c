@@ -159,7 +159,7 @@ static int mtftl_preresume(struct dm_target *ti)
 	int r = 0;
 
 	mutex_lock(&target->life);
-	target->suspended = false;
+	WRITE_ONCE(target->suspended, false);
 	if (target->mounted) {
 		mtftl_go_on(target);
 	} else {
@@ -180,6 +180,8 @@ static void mtftl_presuspend(struct dm_target *ti)
 	struct mtftl_target *target = ti->private;
 
 	target->noflush = dm_noflush_suspending(ti);
+	/* Before device-mapper waits for messages: those that come from here on see it. */
+	WRITE_ONCE(target->suspended, true);
 	if (!target->noflush || !target->mounted)
 		return;
 	target->suspender = current;
@@ -191,6 +193,7 @@ static void mtftl_presuspend_undo(struct dm_target *ti)
 	struct mtftl_target *target = ti->private;
 
 	cancel_work_sync(&target->give_back);
+	WRITE_ONCE(target->suspended, false);
 	mtftl_device_give_back(&target->ftl, false);
 }
 
@@ -201,7 +204,6 @@ static void mtftl_postsuspend(struct dm_target *ti)
 
 	cancel_work_sync(&target->give_back);
 	mutex_lock(&target->life);
-	target->suspended = true;
 	if (!target->noflush)
 		mtftl_quiesce(target, true);
 	else if (target->mounted)
@@ -238,6 +240,9 @@ static int mtftl_target_message(struct dm_target *ti, unsigned int argc, char **
 
 	if (!target->mounted)
 		return -EINVAL;
+	/* Nothing may be written: what waits for that would keep a reload waiting, which alone ends it. */
+	if (READ_ONCE(target->suspended) && target->noflush)
+		return -EBUSY;
 	return mtftl_message(&target->ftl, &target->origin, argc, argv, result, maxlen);
 }
 

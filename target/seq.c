@@ -20,6 +20,7 @@ int mtftl_seq_alloc(struct mtftl *ftl)
 	if (!seq)
 		return -ENOMEM;
 	spin_lock_init(&seq->lock);
+	mutex_init(&seq->flushing);
 	INIT_LIST_HEAD(&seq->apart);
 	ftl->seq = seq;
 	return 0;
@@ -88,26 +89,52 @@ bool mtftl_seq_are_apart(struct mtftl *ftl)
 	return mtftl_seq_before_apart(ftl, U64_MAX - 1) != U64_MAX - 1;
 }
 
-/* The device's part of a flush: without an error all units up to @drawn are durable. Sleeps. */
+/* Whoever asked before it began is served by it. */
+static int flush_now(struct mtftl *ftl)
+{
+	struct mtftl_seq *seq = ftl->seq;
+	u64 taken;
+	int r;
+
+	lockdep_assert_held(&seq->flushing);
+	WRITE_ONCE(seq->flushes, seq->flushes + 1);
+	/* Pairs with mtftl_flush_device(). */
+	smp_mb();
+	taken = mtftl_taken(ftl);
+	r = READ_ONCE(seq->unsure) ? -EIO : blkdev_issue_flush(ftl->device->bdev);
+	spin_lock_irq(&seq->lock);
+	if (!r)
+		seq->flushed = taken;
+	else if (mtftl_taken(ftl) != seq->flushed)
+		WRITE_ONCE(seq->unsure, true);
+	spin_unlock_irq(&seq->lock);
+	if (READ_ONCE(seq->unsure))
+		mtftl_set_read_only(ftl, "a flush failed: what the device dropped is not known");
+	return r;
+}
+
+/*
+ * The device's part of a flush: without an error all units up to @drawn are durable. One at a time: what
+ * one that fails has dropped, another one that overlaps it would call durable. Sleeps.
+ */
 int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
 {
 	struct mtftl_seq *seq = ftl->seq;
-	u64 taken = mtftl_taken(ftl);
-	bool unsure;
+	unsigned long before;
 	int r;
 
-	r = READ_ONCE(seq->unsure) ? -EIO : blkdev_issue_flush(ftl->device->bdev);
+	/* What has landed by now is of no flush that has begun already. Pairs with flush_now(). */
+	smp_mb();
+	before = READ_ONCE(seq->flushes);
+	mutex_lock(&seq->flushing);
+	if (seq->flushes == before)
+		seq->result = flush_now(ftl);
+	r = seq->result;
 	spin_lock_irq(&seq->lock);
 	if (!r && drawn > seq->durable)
 		WRITE_ONCE(seq->durable, drawn);
-	if (!r && taken > seq->flushed)
-		seq->flushed = taken;
-	unsure = r && mtftl_taken(ftl) != seq->flushed;
-	if (unsure)
-		WRITE_ONCE(seq->unsure, true);
 	spin_unlock_irq(&seq->lock);
-	if (unsure)
-		mtftl_set_read_only(ftl, "a flush failed: what the device dropped is not known");
+	mutex_unlock(&seq->flushing);
 	trace_mtftl_flush(ftl->device->bdev->bd_dev, seq->durable, r);
 	return r;
 }

@@ -10,6 +10,7 @@
 
 #include <linux/atomic.h>
 #include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/spinlock.h>
 
 #include "ftl.h"
@@ -23,6 +24,9 @@ struct mtftl_seq {
 	u64 flushed;		/* of mtftl_taken() */
 	bool unsure;		/* the device may have dropped what it was given */
 	struct list_head apart;	/* units that flushes do not wait for; only set up and torn down */
+	struct mutex flushing;	/* one flush of the device at a time: the next two to change */
+	unsigned long flushes;	/* begun */
+	int result;		/* of the last one */
 };
 
 int mtftl_seq_alloc(struct mtftl *ftl);

@@ -520,6 +520,40 @@ mtftl check /dev/nullb0
     assert result.ok, result.output
 
 
+def test_a_flush_beside_one_that_fails_fails_too(lab_run, helpers, pytestconfig):
+    """A reset's flush is under way, and will fail: what it drops nobody's flush may call durable meanwhile.
+
+    Another module holds it: the user's flush is asked for in between, whatever the device's times are.
+    """
+    kernel = pytestconfig.getoption("--kernel")
+    if kernel in sourcekernel.DEBUG:
+        pytest.skip("the debug kernels have no kprobes")
+    holdflush = target.helper_module("holdflush", Path(__file__).parent / "holdflush", kernels.get(kernel))
+    result = lab_run(START + COPY + """
+null nullb0 size=32 zone_size=1 cache_size=1
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 1)"
+write() { dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct conv=fsync status=none; }
+# The first zone becomes full, and a third of it garbage.
+numbered 10000 480 | write
+numbered 20000 64 | write
+insmod ./holdflush.ko
+hold=/sys/module/holdflush/parameters
+dmsetup message t 0 gc
+until_true 10 grep Y $hold/held
+before=$(cat $hold/asked)
+asked() { test "$(cat $hold/asked)" -gt "$before"; }
+sync /dev/mapper/t &
+until_true 10 asked
+echo 1 > $hold/go
+fails wait $!
+dmesg | grep 'read-only: a flush failed'
+fails sync /dev/mapper/t
+dmsetup remove t
+""", **QUICK, push=[*helpers, holdflush])
+    assert result.ok, result.output
+
+
 RAGGED = {"logical_block_size": "512", "flash.size": "64M", "zoned.zone_size": "2M", "zoned.zone_capacity": "1574400",
           "zoned.max_open": "14", "zoned.max_active": "14", "flash.channels": "2", "flash.dies": "2",
           "flash.planes": "1", "flash.page": "16K", "flash.program_pages": "1", "flash.block_pages": "32"}
@@ -680,6 +714,51 @@ done
 dmsetup remove t
 mtftl check /dev/mapper/layer
 """, profile="none", cpus=2, push=helpers, timeout=200)
+    assert result.ok, result.output
+
+
+def test_a_suspend_without_flush_takes_no_message(lab_run, helpers):
+    """A checkpoint would wait for the resume; and a reload, which resumes too, for the message."""
+    result = lab_run(START + """
+null nullb0 size=64
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 2)"
+dd if=/dev/zero of=/dev/mapper/t bs=64k count=100 oflag=direct status=none
+dmsetup suspend --nolockfs --noflush t
+fails timeout 20 dmsetup message t 0 checkpoint > said 2>&1
+grep 'Device or resource busy' said
+dmsetup load t --table "$(table /dev/nullb0 lanes 1)"
+timeout 20 dmsetup resume t
+dmsetup message t 0 checkpoint
+dmsetup remove t
+mtftl check /dev/nullb0
+""", **QUICK, push=helpers)
+    assert result.ok, result.output
+
+
+def test_a_suspended_device_has_no_timer(lab_run, helpers):
+    """Users were slowed when it came: nobody is while nothing is written, so nothing ticks for them."""
+    result = lab_run(START + """
+null nullb0 size=64 zone_size=1
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 2 low_water 32)"
+fio --name=w --filename=/dev/mapper/t --rw=randwrite --bs=4k --direct=1 --ioengine=io_uring --iodepth=8 \\
+	--io_size=1G --time_based --runtime=1 --output=fio.log &
+job=$!
+trace=/sys/kernel/tracing
+echo 1 > $trace/events/timer/hrtimer_expire_entry/enable
+ticks() { grep -c 'function=tick \\[dm_mtftl\\]' $trace/trace; }
+until_true 20 ticks
+dmsetup suspend --nolockfs --noflush t
+echo > $trace/trace
+usleep 50000
+echo "ticks: $(ticks)"
+test "$(ticks)" -le 1
+dmsetup resume t
+wait $job
+dmsetup remove t
+mtftl check /dev/nullb0
+""", **QUICK | {"clock": "virtual"}, push=helpers)
     assert result.ok, result.output
 
 
