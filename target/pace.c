@@ -6,6 +6,7 @@
 
 #include "compat.h"
 #include "lane.h"
+#include "pause.h"
 #include "space.h"
 #include "stream.h"
 
@@ -51,10 +52,12 @@ void mtftl_pace_update(struct mtftl_pace *pace)
 
 /* What enters the buffers */
 
-static bool few_are_empty(const struct mtftl *ftl)
+/* Few zones are empty, and more are to come. */
+static bool must_slow(const struct mtftl *ftl)
 {
 	return mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) < READ_ONCE(ftl->config.low_water) &&
-	       !READ_ONCE(ftl->zones->no_victim);
+	       !READ_ONCE(ftl->zones->no_victim) && !mtftl_is_read_only(ftl) &&
+	       !mtftl_is_paused(ftl);
 }
 
 static enum hrtimer_restart tick(struct hrtimer *timer)
@@ -65,7 +68,7 @@ static enum hrtimer_restart tick(struct hrtimer *timer)
 	s64 blocks;
 	u32 passed;
 
-	if (!few_are_empty(ftl)) {
+	if (!must_slow(ftl)) {
 		mtftl_space_set_slowed(ftl, false);
 		return HRTIMER_NORESTART;
 	}
@@ -87,7 +90,7 @@ void mtftl_pace_init(struct mtftl_pace *pace, struct mtftl *ftl)
 
 void mtftl_pace_watch(struct mtftl_pace *pace)
 {
-	if (hrtimer_active(&pace->timer) || !few_are_empty(pace->ftl))
+	if (hrtimer_active(&pace->timer) || !must_slow(pace->ftl))
 		return;
 	pace->ticked = ktime_get();
 	hrtimer_start(&pace->timer, ns_to_ktime(TICK_US * NSEC_PER_USEC), HRTIMER_MODE_REL);
