@@ -229,9 +229,12 @@ void mtftl_map_want(struct mtftl *ftl, bool (*leaves)(struct mtftl *ftl, u32 pag
 	smp_mb();
 	for (i = 0; i < ftl->pool->nr_rings; i++) {
 		struct mtftl_ring *ring = &ftl->pool->rings[i];
-		u64 head = READ_ONCE(ring->head);
+		u64 head;
 
-		for (pos = READ_ONCE(ring->tail); pos != head; pos++)
+		/* In this order: a tail that is read later may be ahead of it. */
+		pos = READ_ONCE(ring->tail);
+		smp_rmb();
+		for (head = READ_ONCE(ring->head); pos != head; pos++)
 			want(ftl, ring, &ring->slots[(u32)pos & ring->mask], leaves);
 	}
 }
