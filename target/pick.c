@@ -38,6 +38,8 @@ void mtftl_ring_pick(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick)
 	pick->end = ring->looked;
 	pick->nr = min(ring->filled[pick->class], max);
 	pick->others = all - pick->nr;
+	for (i = 0; i < MTFTL_MAX_CLASSES; i++)
+		pick->fullest = max(pick->fullest, ring->filled[i]);
 }
 
 void mtftl_ring_pick_wanted(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick)

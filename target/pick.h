@@ -14,6 +14,7 @@ struct mtftl_pick {
 	u32 nr;
 	u32 class;
 	u32 others;		/* filled ones of other classes, before the end */
+	u32 fullest;		/* most that a class has */
 	bool mixed;		/* they go along */
 	bool wanted;		/* only those that a reset waits for, of all classes */
 };
