@@ -76,6 +76,7 @@ struct lane {
 
 /* A CPU's choice of lane, for a jiffy. Hints: written by whoever runs there. */
 struct cpu_choice {
+	struct lane *home;
 	struct lane *lane;
 	unsigned long seen;		/* jiffies of its last write */
 } ____cacheline_aligned_in_smp;
@@ -180,7 +181,7 @@ static bool pick(struct lane *lane, struct mtftl_pick *pick)
 		return true;
 	if (span != pick->nr && span >= lane->span)
 		return true;
-	wait = max - max(pick->nr, pick->others);
+	wait = max - pick->fullest;
 	if (span != pick->nr)
 		wait = min(wait, lane->span - span);
 	WRITE_ONCE(lane->enough, max(pick->nr + pick->others + wait, lane->batch));
@@ -751,9 +752,8 @@ static struct lane *choose_lane(struct mtftl *ftl, struct cpu_choice *here, stru
 
 static struct lane *pick_lane(struct mtftl *ftl)
 {
-	struct lane *home = &ftl->lanes->all[raw_smp_processor_id() % ftl->lanes->nr];
 	struct cpu_choice *here = raw_cpu_ptr(ftl->lanes->cpus);
-	struct lane *lane = READ_ONCE(here->lane);
+	struct lane *home = here->home, *lane = READ_ONCE(here->lane);
 
 	if (lane && time_before_eq(jiffies, here->seen) &&
 	    !(lane == home ? is_crowded(lane) : is_full(lane)))
@@ -968,9 +968,22 @@ static int lane_alloc(struct lane *lane)
 	return lane->writer ? 0 : -ENOMEM;
 }
 
+/* Lanes lie on the CPUs that are online, in their order: so do the others' homes. */
+static void set_homes(struct mtftl_lanes *lanes, unsigned int nr)
+{
+	unsigned int cpu, i = 0;
+
+	for_each_possible_cpu(cpu) {
+		per_cpu_ptr(lanes->cpus, cpu)->home = &lanes->all[cpu % nr];
+		per_cpu_ptr(lanes->cpus, cpu)->seen = jiffies - SPARE_AFTER;
+	}
+	for_each_online_cpu(cpu)
+		per_cpu_ptr(lanes->cpus, cpu)->home = &lanes->all[i++ % nr];
+}
+
 int mtftl_lanes_alloc(struct mtftl *ftl)
 {
-	unsigned int cpu, nr = ftl->config.nr_lanes;
+	unsigned int nr = ftl->config.nr_lanes;
 	struct mtftl_lanes *lanes;
 	int r = 0;
 
@@ -981,8 +994,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 	lanes->cpus = alloc_percpu(struct cpu_choice);
 	if (!lanes->cpus || !zalloc_cpumask_var(&lanes->elsewhere, GFP_KERNEL))
 		return -ENOMEM;
-	for_each_possible_cpu(cpu)
-		per_cpu_ptr(lanes->cpus, cpu)->seen = jiffies - SPARE_AFTER;
+	set_homes(lanes, nr);
 	for (; !r && lanes->nr < nr; lanes->nr++) {
 		struct lane *lane = &lanes->all[lanes->nr];
 
