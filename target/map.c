@@ -231,8 +231,8 @@ void mtftl_map_want(struct mtftl *ftl, bool (*leaves)(struct mtftl *ftl, u32 pag
 		struct mtftl_ring *ring = &ftl->pool->rings[i];
 		u64 head;
 
-		/* In this order: a tail that is read later may be ahead of it. */
 		pos = READ_ONCE(ring->tail);
+		/* A tail that is read later may be ahead of it. Pairs with the ring's lock. */
 		smp_rmb();
 		for (head = READ_ONCE(ring->head); pos != head; pos++)
 			want(ftl, ring, &ring->slots[(u32)pos & ring->mask], leaves);
