@@ -554,6 +554,29 @@ dmsetup remove t
     assert result.ok, result.output
 
 
+def test_a_drive_without_fua_is_flushed_after_a_record(lab_run, helpers):
+    """For FUA the kernel would send a flush of its own, and nobody could tell what it is that failed."""
+    result = lab_run(START + """
+modprobe null_blk nr_devices=0
+grep -qw fua /sys/kernel/config/nullb/features || { echo "no such drive here"; exit 0; }
+echo 1 > /sys/kernel/tracing/events/mtftl/mtftl_flush/enable
+for fua in 1 0; do
+	null nullb$fua size=64 cache_size=1 fua=$fua
+	mtftl format --op 30% /dev/nullb$fua > /dev/null
+	dmsetup create t --table "$(table /dev/nullb$fua lanes 1)"
+	dd if=/dev/zero of=/dev/mapper/t bs=64k count=100 oflag=direct conv=fsync status=none
+	echo > /sys/kernel/tracing/trace
+	dmsetup message t 0 checkpoint
+	flushes[fua]=$(grep -c mtftl_flush: /sys/kernel/tracing/trace)
+	dmsetup remove t
+	mtftl check /dev/nullb$fua
+done
+echo "flushes: ${flushes[1]} with FUA, ${flushes[0]} without"
+test ${flushes[0]} -eq $((flushes[1] + 1))
+""", **QUICK, push=helpers)
+    assert result.ok, result.output
+
+
 RAGGED = {"logical_block_size": "512", "flash.size": "64M", "zoned.zone_size": "2M", "zoned.zone_capacity": "1574400",
           "zoned.max_open": "14", "zoned.max_active": "14", "flash.channels": "2", "flash.dies": "2",
           "flash.planes": "1", "flash.page": "16K", "flash.program_pages": "1", "flash.block_pages": "32"}
