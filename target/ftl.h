@@ -10,13 +10,14 @@
  *	checkpoints.lock*	one checkpoint at a time
  *	log.lock*		the superblock log
  *	movers.ranges_lock*	ranges that GC logs again
+ *	seq.flushing*		one flush of the device at a time, and what is durable
  *	stream->lock		who takes place in a stream's zone, process context
  *	zones.lock		states and lists of zones, process context
  *	zone->lock		a zone's units in flight and footer, irq
  *	ring->lock		a ring's positions, what its lane keeps, irq
  *	shard->lock		a part of the map and the slots that it points to, irq
  *	movers.lock		GC's queue of victims, process context, taken alone
- *	pending.lock, seq.lock	lists of bios and records; what is durable, irq
+ *	pending.lock		lists of bios and records, irq
  * zone->lock, ring->lock and shard->lock are taken one at a time; of them shard->lock may be taken
  * inside stream->lock, and the last line inside shard->lock.
  */

@@ -19,7 +19,6 @@ int mtftl_seq_alloc(struct mtftl *ftl)
 
 	if (!seq)
 		return -ENOMEM;
-	spin_lock_init(&seq->lock);
 	mutex_init(&seq->flushing);
 	INIT_LIST_HEAD(&seq->apart);
 	ftl->seq = seq;
@@ -101,14 +100,12 @@ static int flush_now(struct mtftl *ftl)
 	/* Pairs with mtftl_flush_device(). */
 	smp_mb();
 	taken = mtftl_taken(ftl);
-	r = READ_ONCE(seq->unsure) ? -EIO : blkdev_issue_flush(ftl->device->bdev);
-	spin_lock_irq(&seq->lock);
+	r = seq->unsure ? -EIO : blkdev_issue_flush(ftl->device->bdev);
 	if (!r)
 		seq->flushed = taken;
 	else if (mtftl_taken(ftl) != seq->flushed)
-		WRITE_ONCE(seq->unsure, true);
-	spin_unlock_irq(&seq->lock);
-	if (READ_ONCE(seq->unsure))
+		seq->unsure = true;
+	if (seq->unsure)
 		mtftl_set_read_only(ftl, "a flush failed: what the device dropped is not known");
 	return r;
 }
@@ -130,10 +127,8 @@ int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
 	if (seq->flushes == before)
 		seq->result = flush_now(ftl);
 	r = seq->result;
-	spin_lock_irq(&seq->lock);
 	if (!r && drawn > seq->durable)
 		WRITE_ONCE(seq->durable, drawn);
-	spin_unlock_irq(&seq->lock);
 	mutex_unlock(&seq->flushing);
 	trace_mtftl_flush(ftl->device->bdev->bd_dev, seq->durable, r);
 	return r;

@@ -11,22 +11,20 @@
 #include <linux/atomic.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
-#include <linux/spinlock.h>
 
 #include "ftl.h"
 
 struct mtftl_seq {
 	atomic64_t last ____cacheline_aligned_in_smp;	/* drawn */
 
-	u64 durable ____cacheline_aligned_in_smp;	/* lock to change, composers read */
+	u64 durable ____cacheline_aligned_in_smp;	/* flushing to change, composers read */
 	u64 ckpt;		/* of the durable checkpoint; the log's records go ahead of it */
-	spinlock_t lock;	/* what is durable: what follows, and durable */
+	struct mutex flushing;	/* one flush of the device at a time: what follows, and durable */
+	unsigned long flushes;	/* begun */
+	int result;		/* of the last one */
 	u64 flushed;		/* of mtftl_taken() */
 	bool unsure;		/* the device may have dropped what it was given */
 	struct list_head apart;	/* units that flushes do not wait for; only set up and torn down */
-	struct mutex flushing;	/* one flush of the device at a time: the next two to change */
-	unsigned long flushes;	/* begun */
-	int result;		/* of the last one */
 };
 
 int mtftl_seq_alloc(struct mtftl *ftl);
