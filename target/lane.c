@@ -181,7 +181,7 @@ static bool pick(struct lane *lane, struct mtftl_pick *pick)
 		return true;
 	if (span != pick->nr && span >= lane->span)
 		return true;
-	wait = max - pick->fullest;
+	wait = max - mtftl_ring_fullest(ring);
 	if (span != pick->nr)
 		wait = min(wait, lane->span - span);
 	WRITE_ONCE(lane->enough, max(pick->nr + pick->others + wait, lane->batch));

@@ -38,8 +38,15 @@ void mtftl_ring_pick(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick)
 	pick->end = ring->looked;
 	pick->nr = min(ring->filled[pick->class], max);
 	pick->others = all - pick->nr;
+}
+
+u32 mtftl_ring_fullest(const struct mtftl_ring *ring)
+{
+	u32 most = 0, i;
+
 	for (i = 0; i < MTFTL_MAX_CLASSES; i++)
-		pick->fullest = max(pick->fullest, ring->filled[i]);
+		most = max(most, ring->filled[i]);
+	return most;
 }
 
 void mtftl_ring_pick_wanted(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick)

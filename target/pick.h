@@ -14,7 +14,6 @@ struct mtftl_pick {
 	u32 nr;
 	u32 class;
 	u32 others;		/* filled ones of other classes, before the end */
-	u32 fullest;		/* most that a class has */
 	bool mixed;		/* they go along */
 	bool wanted;		/* only those that a reset waits for, of all classes */
 };
@@ -24,6 +23,8 @@ struct mtftl_pick {
  * if no class has so many those of the first one's.
  */
 void mtftl_ring_pick(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick);
+/* The most that a class has, of those that were looked at for that. */
+u32 mtftl_ring_fullest(const struct mtftl_ring *ring);
 /* Of those that a reset waits for, wherever they are, @max; their unit has the class of the first. */
 void mtftl_ring_pick_wanted(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick);
 /* It is picked, and not taken yet. */
