@@ -180,8 +180,8 @@ static void mtftl_presuspend(struct dm_target *ti)
 	struct mtftl_target *target = ti->private;
 
 	target->noflush = dm_noflush_suspending(ti);
-	/* Before device-mapper waits for messages: those that come from here on see it. */
-	WRITE_ONCE(target->suspended, true);
+	/* Before device-mapper waits for messages. Pairs with mtftl_target_message(). */
+	smp_store_release(&target->suspended, true);
 	if (!target->noflush || !target->mounted)
 		return;
 	target->suspender = current;
@@ -240,8 +240,11 @@ static int mtftl_target_message(struct dm_target *ti, unsigned int argc, char **
 
 	if (!target->mounted)
 		return -EINVAL;
-	/* Nothing may be written: what waits for that would keep a reload waiting, which alone ends it. */
-	if (READ_ONCE(target->suspended) && target->noflush)
+	/*
+	 * Nothing may be written: what waits for that would keep a reload waiting, which alone ends
+	 * it. Pairs with mtftl_presuspend().
+	 */
+	if (smp_load_acquire(&target->suspended) && target->noflush)
 		return -EBUSY;
 	return mtftl_message(&target->ftl, &target->origin, argc, argv, result, maxlen);
 }
