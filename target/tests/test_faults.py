@@ -447,15 +447,20 @@ mtftl check /dev/nullb0
     assert result.ok, result.output
 
 
+def _hold(pytestconfig):
+    """A module that holds who comes first to a place in the target."""
+    kernel = pytestconfig.getoption("--kernel")
+    if kernel in sourcekernel.DEBUG:
+        pytest.skip("the debug kernels have no kprobes")
+    return target.helper_module("hold", Path(__file__).parent / "hold", kernels.get(kernel))
+
+
 def test_gc_that_looked_earlier_loses_to_users(lab_run, helpers, pytestconfig):
     """A mover found blocks alive, and users write them before its unit goes out: theirs are there, after a cut too.
 
     Another module holds the mover: what it does in between waits for nothing that a device could delay.
     """
-    kernel = pytestconfig.getoption("--kernel")
-    if kernel in sourcekernel.DEBUG:
-        pytest.skip("the debug kernels have no kprobes")
-    holdgc = target.helper_module("holdgc", Path(__file__).parent / "holdgc", kernels.get(kernel))
+    hold = _hold(pytestconfig)
     result = lab_run(START + COPY + """
 null nullb0 size=32 zone_size=1
 dmsetup create layer --table "0 $((32 * 2048)) linear /dev/nullb0 0"
@@ -465,8 +470,8 @@ write() { dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct conv=fsync sta
 # The first zone becomes full, and a third of it garbage.
 numbered 10000 480 | write
 numbered 20000 64 | write
-insmod ./holdgc.ko
-hold=/sys/module/holdgc/parameters
+insmod ./hold.ko what=gc
+hold=/sys/module/hold/parameters
 echo 1 > /sys/kernel/tracing/events/mtftl/enable
 dmsetup message t 0 gc
 until_true 10 grep Y $hold/held
@@ -487,7 +492,7 @@ echo "after the cut: $now"
 test "$now" = 0
 dmsetup remove t
 mtftl check /dev/nullb0
-""", **QUICK, push=[*helpers, holdgc])
+""", **QUICK, push=[*helpers, hold])
     assert result.ok, result.output
 
 
@@ -525,10 +530,7 @@ def test_a_flush_beside_one_that_fails_fails_too(lab_run, helpers, pytestconfig)
 
     Another module holds it: the user's flush is asked for in between, whatever the device's times are.
     """
-    kernel = pytestconfig.getoption("--kernel")
-    if kernel in sourcekernel.DEBUG:
-        pytest.skip("the debug kernels have no kprobes")
-    holdflush = target.helper_module("holdflush", Path(__file__).parent / "holdflush", kernels.get(kernel))
+    hold = _hold(pytestconfig)
     result = lab_run(START + COPY + """
 null nullb0 size=32 zone_size=1 cache_size=1
 mtftl format --op 30% /dev/nullb0 > /dev/null
@@ -537,8 +539,8 @@ write() { dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct conv=fsync sta
 # The first zone becomes full, and a third of it garbage.
 numbered 10000 480 | write
 numbered 20000 64 | write
-insmod ./holdflush.ko
-hold=/sys/module/holdflush/parameters
+insmod ./hold.ko what=flush
+hold=/sys/module/hold/parameters
 dmsetup message t 0 gc
 until_true 10 grep Y $hold/held
 before=$(cat $hold/asked)
@@ -550,7 +552,7 @@ fails wait $!
 dmesg | grep 'read-only: a flush failed'
 fails sync /dev/mapper/t
 dmsetup remove t
-""", **QUICK, push=[*helpers, holdflush])
+""", **QUICK, push=[*helpers, hold])
     assert result.ok, result.output
 
 
