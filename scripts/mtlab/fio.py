@@ -26,8 +26,9 @@ def command(output: str, **settings: object) -> str:
 def sample(data: bytes, direction: str, seconds: float = 0) -> dict[str, Any]:
     """IOPS, bytes a second and completion latencies in microseconds of one direction of one job.
 
-    fio rounds the time that it ran up to a millisecond: a short job that runs for a set time gives that time here.
-    Where jobs had to wait for their last write after it, the time that they took counts.
+    fio's time of several jobs ends with the last request of the last one, rounded up to a millisecond: so one
+    straggler would slow all of them. Of jobs that run for a set time that time counts here, but for the requests
+    that ended after it: at most what each had in flight.
     """
     job = json.loads(data[data.index(b"{"):])["jobs"][0]
     if job["error"]:
@@ -36,10 +37,12 @@ def sample(data: bytes, direction: str, seconds: float = 0) -> dict[str, Any]:
     took = side["runtime"] / 1000
     if took < seconds:
         raise ValueError(f"fio ran for {took} s, expected {seconds} s")
-    seconds = max(seconds, took - 0.001) if seconds else took
-    latency = side["clat_ns"]
-    return {"ios": side["total_ios"], "iops": round(side["total_ios"] / seconds, 3) if seconds else 0,
-            "bytes_per_s": round(side["io_bytes"] / seconds, 3) if seconds else 0,
+    ios, latency = side["total_ios"], side["clat_ns"]
+    rate = ios / took if took else 0
+    if seconds:
+        late = int(job["job options"].get("numjobs", 1)) * int(job["job options"].get("iodepth", 1))
+        rate = max(ios / max(seconds, took - 0.001), (ios - late) / seconds)
+    return {"ios": ios, "iops": round(rate, 3), "bytes_per_s": round(rate * side["io_bytes"] / ios, 3) if ios else 0,
             "mean_us": round(latency["mean"] / 1000, 3), "max_us": round(latency["max"] / 1000, 3),
             **{f"p{float(p):g}_us": round(ns / 1000, 3) for p, ns in latency.get("percentile", {}).items()}}
 

@@ -203,10 +203,10 @@ def test_console_reports(line: str, kind: str | None) -> None:
         assert found.lines[0] == line
 
 
-def _fio_output(iops: int) -> bytes:
-    side = {"total_ios": iops // 40, "runtime": 26, "io_bytes": 4096 * iops // 40,
+def _fio_output(iops: int, runtime: int = 26) -> bytes:
+    side = {"total_ios": iops // 40, "runtime": runtime, "io_bytes": 4096 * iops // 40,
             "clat_ns": {"mean": 1e9 / iops, "max": 5e6, "percentile": {f"{p:.6f}": 1000 for p in fio.PERCENTILES}}}
-    job = {"error": 0, "write": side, "job options": {"runtime": "25ms"}}
+    job = {"error": 0, "write": side, "job options": {"runtime": "25ms", "numjobs": "5", "iodepth": "2"}}
     return (b"fio: a note before\n" + str({"jobs": [job]}).replace("'", '"').encode())
 
 
@@ -234,6 +234,13 @@ def test_a_short_job_gives_the_time_it_ran() -> None:
     assert fio.sample(_fio_output(100_000), "write", 0.025)["iops"] == 100_000
     with pytest.raises(ValueError, match="ran for 0.026 s"):
         fio.sample(_fio_output(100_000), "write", 0.05)
+
+
+def test_a_straggler_does_not_slow_the_others() -> None:
+    """Of 2,500 requests at most ten ended after the 25 ms that five jobs were told to run, with two each in flight."""
+    found = fio.sample(_fio_output(100_000, runtime=36), "write", 0.025)
+    assert found["iops"] == 2490 / 0.025 and found["bytes_per_s"] == 4096 * found["iops"]
+    assert fio.sample(_fio_output(400, runtime=36), "write", 0.025)["iops"] == round(10 / 0.035, 3)
 
 
 def test_a_miss_shows_what_is_known_about_it() -> None:
