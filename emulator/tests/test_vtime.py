@@ -141,8 +141,11 @@ def refused(icount: str) -> str:
     ("shift=0,sleep=off,quantum=1000001", "quantum must be a number from 1 to 1000000, not '1000001'"),
     ("shift=0,sleep=off,quantum=fast", "quantum must be a number from 1 to 1000000, not 'fast'"),
     ("shift=0,sleep=off,quantum=", "quantum must be a number from 1 to 1000000, not ''"),
-    ("shift=0,sleep=off,speed=4", "speed, spin and memory need quantum"),
-    ("shift=0,sleep=off,spin=10", "speed, spin and memory need quantum"),
+    ("shift=0,sleep=off,speed=4", "speed, spin, memory and stall need quantum"),
+    ("shift=0,sleep=off,spin=10", "speed, spin, memory and stall need quantum"),
+    ("shift=0,sleep=off,stall=10", "speed, spin, memory and stall need quantum"),
+    ("shift=0,sleep=off,quantum=100,stall=0", "stall must be a number from 1 to 1000000000, not '0'"),
+    ("shift=0,sleep=off,quantum=100,stall-every=10", "stall-every needs stall"),
     ("shift=0,sleep=off,quantum=100,spin=101", "spin must be a number from 1 to 100, not '101'"),
     ("shift=0,sleep=off,quantum=100,spin=0", "spin must be a number from 1 to 100, not '0'"),
     ("shift=0,sleep=off,quantum=100,speed=0", "speed must be a number from 1 to 100, not '0'"),
@@ -251,6 +254,26 @@ def test_clock_in_another_thread(program, tmp_path):
             readings.append(int(text.split()[1], 16))
     assert len(set(readings)) > 20
     assert readings == sorted(readings)
+
+
+@pytest.mark.parametrize("quantum", [100, 1000, 100000])
+def test_stalls(program, tmp_path, quantum):
+    """Each CPU stands still for so long at most and about so often; the seed says when."""
+    longest, every, time = 40000, 20000, 20000000
+    image, cpus = program("stall"), 8
+    icount = LOCKSTEP.format(quantum) + f",stall={longest},stall-every={every}"
+    quiet = run(image, icount, cpus, tmp_path / "quiet", "-seed", "1")
+    with busy_host():
+        assert run(image, icount, cpus, tmp_path / "busy", "-seed", "1") == quiet
+    assert run(image, icount, cpus, tmp_path / "other", "-seed", "2") != quiet
+    lines = parsed(quiet)
+    for leaps, most, lost in zip(lines["leaps"], lines["longest"], lines["lost"]):
+        # A chance of 1 in 8, many times: half of the longest at least, and never more than it.
+        assert longest / 2 < most < longest + 1000
+        assert 0.85 < (time - lost) / leaps / every < 1.2
+    assert len(set(lines["lost"])) == cpus
+    none = parsed(run(image, LOCKSTEP.format(quantum), cpus, tmp_path / "none", "-seed", "1"))
+    assert none["leaps"] == [0] * cpus
 
 
 def throughput(image: Path, icount: str, console: Path, cpus: int = 8) -> int:

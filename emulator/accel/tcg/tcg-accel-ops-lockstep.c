@@ -1,8 +1,8 @@
 /*
  * Lockstep virtual time: N modelled cores on one host thread.
  *
- * With -icount shift=S,sleep=off,quantum=Q[,speed=N][,spin=P] time passes in
- * rounds.
+ * With -icount shift=S,sleep=off,quantum=Q[,speed=N][,spin=P][,stall=L] time
+ * passes in rounds.
  * In a round every vCPU that is not halted runs up to Q instructions (its
  * slice), all from the same instant; then the clock moves on by the longest
  * slice.  When every vCPU is halted, the clock jumps to the next timer.  What
@@ -41,6 +41,10 @@
  * next timer the vCPU owes: it stands still for it afterwards.  Whose turn it
  * is goes by who is furthest behind then; and a turn is cut when the vCPU wants
  * what others have just had, and goes on when those have caught up.
+ *
+ * With stall=L a vCPU stands still now and then, wherever it is, for up to L ns,
+ * as when a host takes its processor away: so that what others may do between
+ * two instructions of it is seen to happen.
  *
  * Nothing here waits for the main loop, except that a request to stop (pause,
  * reset, debugger) freezes time at the end of the round until it was served.
@@ -98,6 +102,11 @@
 /* Instructions since the last wait until rounds are long again. */
 #define CALM 10000
 
+/* Nanoseconds; a stall is of each of that many magnitudes equally often. */
+#define MAX_STALL 1000000000
+#define STALL_EVERY 100000
+#define MAGNITUDES 8
+
 int64_t icount_quantum;
 
 typedef struct VCpu {
@@ -105,7 +114,8 @@ typedef struct VCpu {
     int64_t at;         /* the instant that it has reached */
     int64_t paused;     /* when it last executed PAUSE, as far as it counts */
     int64_t waits;      /* since when it spins; negative: it does not */
-    int64_t owes;       /* for accesses to memory: ticks to stand still */
+    int64_t owes;       /* for memory or a stall: ticks to stand still */
+    int64_t runs;       /* ticks until it stalls */
     bool looked;        /* it has read the clock since PAUSE */
     bool turns;         /* with a model of memory: has a turn in this round */
 } VCpu;
@@ -116,6 +126,8 @@ static struct {
     int64_t slice;      /* ticks per round */
     int64_t spin_slice; /* the same while vCPUs spin */
     int64_t pause;      /* ticks that PAUSE lasts beyond an instruction */
+    int64_t stall;      /* ticks that the longest stall lasts; 0: no stalls */
+    int64_t stall_every; /* ticks that a vCPU runs between two, in the mean */
     int shift;          /* an instruction lasts 1 << shift ticks */
 
     VCpu *vcpus;        /* in the order of their turns */
@@ -126,6 +138,7 @@ static struct {
     int64_t now;        /* while no vCPU runs: the vCPU thread's clock */
     int64_t seen;       /* the latest instant that a running vCPU has read */
     int64_t end;        /* while a vCPU runs: when its budget is used up */
+    int64_t stalls;     /* while a vCPU runs: when it stalls */
     int64_t due;        /* first timer, as far as known; maybe too early */
     int64_t calm;       /* rounds are short until then: a vCPU has spun */
     bool armed;         /* a timer may be earlier than "due" says */
@@ -159,19 +172,28 @@ bool lockstep_configure(QemuOpts *opts, long shift, bool sleep, Error **errp)
 {
     int64_t quantum = 0;
     int64_t speed = 1;
+    int64_t stall = 0;
+    int64_t every = STALL_EVERY;
     int64_t spin;
 
     if (!parse_count(opts, "quantum", MAX_QUANTUM, &quantum, errp) ||
-        !parse_count(opts, "speed", MAX_SPEED, &speed, errp)) {
+        !parse_count(opts, "speed", MAX_SPEED, &speed, errp) ||
+        !parse_count(opts, "stall", MAX_STALL, &stall, errp) ||
+        !parse_count(opts, "stall-every", MAX_STALL, &every, errp)) {
         return false;
     }
     if (!quantum) {
         if (qemu_opt_get(opts, "speed") || qemu_opt_get(opts, "spin") ||
-            qemu_opt_get(opts, "memory")) {
-            error_setg(errp, "icount: speed, spin and memory need quantum");
+            qemu_opt_get(opts, "memory") || stall) {
+            error_setg(errp, "icount: speed, spin, memory and stall need "
+                       "quantum");
             return false;
         }
         return true;
+    }
+    if (qemu_opt_get(opts, "stall-every") && !stall) {
+        error_setg(errp, "icount: stall-every needs stall");
+        return false;
     }
     spin = MIN(SPIN, quantum);
     if (!parse_count(opts, "spin", quantum, &spin, errp)) {
@@ -205,6 +227,8 @@ bool lockstep_configure(QemuOpts *opts, long shift, bool sleep, Error **errp)
     lockstep.slice = quantum << shift;
     lockstep.spin_slice = spin << shift;
     lockstep.pause = MAX(PAUSE * speed - (1 << shift), 0);
+    lockstep.stall = stall * speed;
+    lockstep.stall_every = every * speed;
     icount_quantum = quantum;
     return true;
 }
@@ -333,13 +357,14 @@ void icount_spin_hint(CPUState *cpu)
 /*
  * The next block has @size instructions, more than are left of @cpu's budget.
  * Lend it the rest, so that the block is not cut: but never more than a slice,
- * and never beyond a timer.
+ * and never beyond a timer or a stall.
  */
 bool lockstep_lend(CPUState *cpu, int size)
 {
     int64_t lent = ticks(size - cpu->icount_budget);
 
-    if (ticks(size) > lockstep.length || lockstep.end + lent > lockstep.due) {
+    if (ticks(size) > lockstep.length ||
+        lockstep.end + lent > MIN(lockstep.due, lockstep.stalls)) {
         return false;
     }
     lockstep.end += lent;
@@ -385,6 +410,34 @@ void lockstep_charge(CPUState *cpu, int64_t cost, bool cut)
     if (missed) {
         /* What it may have waited for has come; who spins on waits anew. */
         lockstep.turn->waits = -1;
+    }
+}
+
+/* Stalls */
+
+static int64_t random_below(int64_t bound)
+{
+    uint64_t number;
+
+    qemu_guest_getrandom_nofail(&number, sizeof(number));
+    return number % bound;
+}
+
+static void plan_stall(VCpu *vcpu)
+{
+    /* Half of NEVER, so that an instant may be added to it. */
+    vcpu->runs = lockstep.stall ? 1 + random_below(2 * lockstep.stall_every)
+                                : NEVER / 2;
+}
+
+/* @vcpu has run for @ran ticks.  Does it stand still now? */
+static void maybe_stall(VCpu *vcpu, int64_t ran)
+{
+    vcpu->runs -= ran;
+    if (vcpu->runs <= 0) {
+        vcpu->owes += 1 + random_below(MAX(lockstep.stall >>
+                                           random_below(MAGNITUDES), 1));
+        plan_stall(vcpu);
     }
 }
 
@@ -454,6 +507,7 @@ static int64_t run_slice(VCpu *vcpu, int64_t limit, int64_t far, bool alone)
 {
     CPUState *cpu = vcpu->cpu;
     int ret = EXCP_INTERRUPT;
+    int64_t began;
 
     current_cpu = cpu;
     lockstep.turn = vcpu;
@@ -491,7 +545,12 @@ static int64_t run_slice(VCpu *vcpu, int64_t limit, int64_t far, bool alone)
             continue;
         }
         run_queued_work(cpu);
-        ret = run_until(cpu, MIN(limit, lockstep.due));
+        began = lockstep.now;
+        lockstep.stalls = began + vcpu->runs;
+        ret = run_until(cpu, MIN(limit, MIN(lockstep.due, lockstep.stalls)));
+        if (unlikely(lockstep.stall)) {
+            maybe_stall(vcpu, lockstep.now - began);
+        }
         if ((alone && lockstep.woken) || vcpu->turns) {
             break;
         }
@@ -644,6 +703,7 @@ static void list_vcpus(void)
 
         if (vcpu->cpu != cpu) {
             *vcpu = (VCpu) { .cpu = cpu, .paused = -NEVER, .waits = -1 };
+            plan_stall(vcpu);
         }
     }
 }

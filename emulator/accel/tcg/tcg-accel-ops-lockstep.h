@@ -8,8 +8,7 @@
 #define TCG_ACCEL_OPS_LOCKSTEP_H
 
 /*
- * Read "quantum", "speed" and "spin" from -icount.  @shift is the fixed shift,
- * or -1.
+ * Read lockstep's options from -icount.  @shift is the fixed shift, or -1.
  * Returns false with @errp set when the options contradict each other.
  */
 bool lockstep_configure(QemuOpts *opts, long shift, bool sleep, Error **errp);
