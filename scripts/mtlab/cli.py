@@ -50,6 +50,13 @@ def _guest_options(parser: argparse.ArgumentParser) -> None:
                         help="virtual time: instructions a nanosecond and core")
     parser.add_argument("--memory-model", default="", metavar="NAME",
                         help="virtual time: accesses to memory cost what they do on server, server2 or desktop")
+    parser.add_argument("--stall", type=int, default=0, metavar="NS",
+                        help="virtual time: each CPU stands still now and then, for so long at most, as on a host that "
+                        "takes processors away")
+    parser.add_argument("--stall-every", type=int, default=Options.stall_every, metavar="NS",
+                        help="and runs for so long between two, in the mean; default %(default)s")
+    parser.add_argument("--seed", type=int, default=Options.seed, metavar="N",
+                        help="virtual time: of the emulator's random numbers, stalls among them; default %(default)s")
     parser.add_argument("--profile", default="", metavar="NAME",
                         help=f"the flash device: {', '.join(profiles())}; default {default_profile()}")
     parser.add_argument("--device", default="", metavar="KEY=VALUE,...",
@@ -73,6 +80,7 @@ def _options(args: argparse.Namespace) -> Options:
         device[key] = value
     return Options(kernel=args.kernel, clock=args.clock, cpus=args.cpus, memory=args.memory,
                            quantum=args.quantum, speed=args.speed, memory_model=args.memory_model,
+                           stall=args.stall, stall_every=args.stall_every, seed=args.seed,
                            profile=args.profile, device=device, media=args.media, timeout=args.timeout,
                            module=args.module, append=args.append, watch=args.watch, boot=args.boot, qemu=args.qemu)
 

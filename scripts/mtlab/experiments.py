@@ -29,8 +29,7 @@ from typing import Any
 
 from . import accel, debian, emulator, firmware, guest, kernels, machine, pool, results, target
 from .base import BUILD, ROOT, LabError, guests_at_once, output, say, terminal, write_file
-from .options import MODEL, Options
-from .qemu import SEED
+from .options import MODEL, SEED, Options
 from .results import Result
 
 FOLDER = ROOT / "scripts/experiments"

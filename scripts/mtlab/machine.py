@@ -41,6 +41,8 @@ def check(options: Options) -> None:
         raise LabError("the host's root folder is no input that virtual time could repeat: take --clock wall")
     if options.memory_model and options.clock != "virtual":
         raise LabError("--memory-model: the wall clock needs no model of memory: take --clock virtual")
+    if options.stall and options.clock != "virtual":
+        raise LabError("--stall: only in virtual time can a CPU be made to stand still: take --clock virtual")
     if options.cpus % SOCKETS.get(options.memory_model, 1):
         raise LabError(f"--memory-model {options.memory_model}: {options.cpus} CPUs are not to be halved")
     if options.profile and options.profile not in profiles():
@@ -110,8 +112,10 @@ def _run(command: str, options: Options, accel: str, on_output: Callable[[str], 
         boot = (binary.parent.name, kernel.key, *(p.name for p in parts), append, str(options.cpus), options.memory,
                 *qemu.node_arguments(options))
         clock = qemu.clock_arguments(options, accel)
-        # A saved guest has no mark of how long a CPU's turns were, nor of what accesses to memory cost.
-        making = qemu.clock_arguments(replace(options, quantum=Options.quantum, memory_model="", sharing=None), accel)
+        # A saved guest has no mark of how long a CPU's turns were, nor of what accesses to memory cost; and stalls
+        # begin with the run.
+        making = qemu.clock_arguments(replace(options, quantum=Options.quantum, memory_model="", sharing=None, stall=0,
+                                              seed=Options.seed), accel)
         key = digest(*boot, *making, *emulator.firmware()) if _may_be_saved(options, own) else ""
         told = [x.replace(str(place), "").replace(str(PROFILES), "")
                 for x in (*clock, *device)]

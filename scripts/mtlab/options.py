@@ -13,6 +13,7 @@ STOCK = "stock"
 NONE = "none"
 NAMESPACE = "/dev/nvme0n1"
 SOCKETS = {"server2": 2}    # of the models of memory that have more than one
+SEED = 42
 MODEL = "model"             # a clock: no guest, the model of flash by itself (firmware.py)
 
 
@@ -28,6 +29,9 @@ class Options:
     speed: int = 1
     memory_model: str = ""                  # virtual time: what accesses cost, "": nothing
     sharing: Path | None = None             # and this file gets what its CPUs share
+    stall: int = 0                          # virtual time: ns that a CPU stands still now and then, at most; 0: never
+    stall_every: int = 100_000              # and ns that it runs between two, in the mean
+    seed: int = SEED                        # virtual time: of the emulator's random numbers
     profile: str = ""                       # "": tlc when it exists, else stock
     device: dict[str, str] = field(default_factory=dict)
     media: Path | None = None

@@ -32,7 +32,6 @@ STOCK_DEVICE = {"logical_block_size": "4096", "physical_block_size": "4096", "zo
                 "zoned.zone_size": "16M", "zoned.zone_capacity": "16M", "zoned.max_open": "16",
                 "zoned.max_active": "16"}
 STOCK_SIZE = 2 << 30
-SEED = 42
 WATCH_MS = 500              # between two lines of the flash of a watched guest, on its clock
 
 
@@ -103,11 +102,12 @@ def watch_settings(options: Options, port: int) -> dict[str, str]:
 def clock_arguments(options: Options, accel: str) -> list[str]:
     """QEMU's arguments for the processors and their clock."""
     if options.clock == "virtual":
-        return ["-accel", "tcg,thread=single", "-cpu", VIRTUAL_CPU, "-seed", str(SEED),
+        return ["-accel", "tcg,thread=single", "-cpu", VIRTUAL_CPU, "-seed", str(options.seed),
                 "-rtc", "base=2026-01-01,clock=vm", "-icount",
                 f"shift=0,sleep=off,quantum={options.quantum},speed={options.speed}"
                 + (f",memory={options.memory_model}" if options.memory_model else "")
-                + (f",sharing={options.sharing.resolve()}" if options.sharing else "")]
+                + (f",sharing={options.sharing.resolve()}" if options.sharing else "")
+                + (f",stall={options.stall},stall-every={options.stall_every}" if options.stall else "")]
     if accel == "kvm":
         return ["-accel", "kvm", "-cpu", "qemu64"]
     return ["-accel", "tcg,thread=multi", "-cpu", WALL_CPU]

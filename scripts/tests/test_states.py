@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mtlab import base, states
+from mtlab import base, machine, states
 from mtlab.base import BUILD, ROOT, LabError, digest
+from mtlab.options import Options
 from mtlab.results import Result
 from mtlab.testing import LabRun
 
@@ -205,6 +206,21 @@ def test_a_state_made_anew_is_the_same(lab_run: LabRun, place: Path, monkeypatch
         assert (a.start, a.inputs, a.output, a.console) == (b.start, b.inputs, b.output, b.console)
     rams = [folder / kept[0].start / "ram" for folder in (BUILD / "kept/boot", place)]
     assert subprocess.run(["cmp", *rams]).returncode == 0
+
+
+def test_stalls_begin_with_the_run(lab_run: LabRun) -> None:
+    """From the same state; they cost time, another seed is another run, and the same one the same to the bit."""
+    command = ("for i in 1 2 3; do (seq 2000 | sort -rn | sha256sum; echo ${EPOCHREALTIME/./}) & done; wait; "
+               "echo ${EPOCHREALTIME/./}")
+    runs = [lab_run(command, clock="virtual", cpus=2, module=False, profile="none", stall=stall, seed=seed)
+            for stall, seed in ((0, 1), (1_000_000, 1), (1_000_000, 1), (1_000_000, 2))]
+    assert all(run.status == 0 for run in runs)
+    assert len({run.start for run in runs}) == 1 and runs[0].start != "boot"
+    none, one, same, other = (run.output for run in runs)
+    assert one == same != other and none not in (one, other)
+    assert int(none.split()[-1]) + 1000 < int(one.split()[-1])
+    with pytest.raises(LabError, match="--stall: only in virtual time"):
+        machine.check(Options(stall=1000))
 
 
 def test_the_console_begins_with_the_boot(lab_run: LabRun) -> None:
