@@ -9,16 +9,19 @@ is replayed by the command that is printed with it.
 Boots run side by side, a core each; what each brings is told and kept as it ends.
 
 `--bugs` proves that the run finds bugs: each patch of target/tests/torture/bugs is applied to a
-copy of the target, and must be found.
+copy of the target, and must be found: by cuts, or else by the test that the patch names.
 """
 
 import argparse
 import functools
 import json
+import os
 import random
 import re
 import resource
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import Future
@@ -33,8 +36,11 @@ SOURCE = ROOT / "target/tests/torture"
 BUGS = SOURCE / "bugs"
 PER_BOOT = 250
 BUG_CUTS = 500
+BUG_PER_BOOT = 50           # many machines: a bug may need the right one
 BUG_SECONDS = 60            # that it takes to find one
 DURATIONS = "torture"       # where pool keeps what a cut took
+# How long a CPU stands still at most, and how long it runs between two such moments, in ns.
+STALLS = (0, 0), (200_000, 20_000), (2_000_000, 100_000), (20_000_000, 500_000)
 # Zones to lose: each failed write costs one.
 STORM_DEVICE = ("flash.size=48M,zoned.zone_size=1M,zoned.zone_capacity=1M,zoned.max_open=14,zoned.max_active=14,"
                 "flash.block_pages=16,flash.program_pages=2,flash.buffer=1M")
@@ -103,8 +109,42 @@ def _buggy_module(name: str, kernel: kernels.Kernel) -> Path:
     return place / "dm-mtftl.ko"
 
 
-def shape(seed: int) -> tuple[int, int, dict[str, str]]:
-    """Processors, the quantum that interleaves them, and a device so small that zones fill and GC runs all the time."""
+@dataclass(frozen=True)
+class Shape:
+    """A boot's machine: what interleaves its CPUs, and a device so small that zones fill and GC runs all the time."""
+
+    cpus: int
+    quantum: int
+    stall: int              # ns that a CPU stands still, at most
+    stall_every: int
+    device: dict[str, str]
+
+
+def _test_of(name: str) -> str:
+    """The test that this bug's patch names, for what cuts hardly show; "": none."""
+    found = re.search(r"^Test: (\S+)$", (BUGS / f"{name}.patch").read_text(), re.M)
+    return found[1] if found else ""
+
+
+def _test_fails(name: str, test: str) -> bool:
+    """Does this test fail in a tree with the bug? That it passes without, `make test` shows."""
+    tree = BUILD / "torture/bugs/trees" / name
+    shutil.rmtree(tree, ignore_errors=True)
+    for path in output(["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard", ":!results",
+                        ":!docs"]).splitlines():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, tree / path)
+    output(["patch", "-s", "-F0", "-p1", "-d", tree, "-i", BUGS / f"{name}.patch"])
+    done = subprocess.run([sys.executable, "-B", tree / "scripts/lab", "test", "--jobs", "1", test],
+                          env=os.environ | {"MTFTL_BUILD": str(BUILD)}, capture_output=True, text=True)
+    shutil.rmtree(tree)
+    if done.returncode not in (0, 1):
+        raise LabError(f"{test}: no verdict\n{done.stdout}{done.stderr}")
+    return done.returncode == 1
+
+
+def shape(seed: int) -> Shape:
+    """The machine of the boot with this seed."""
     rng = random.Random(seed)
     cpus = rng.choice([1, 2, 2, 4, 4, 8])
     quantum = rng.choice([500, 1000, 4000, 16000])
@@ -128,7 +168,8 @@ def shape(seed: int) -> tuple[int, int, dict[str, str]]:
         # Where there is metadata, units of data have their headers there.
         "ms": rng.choice(["0", "0", "16", "64"]),
     }
-    return cpus, quantum, device
+    stall, every = rng.choice(STALLS)
+    return Shape(cpus, quantum, stall, every, device)
 
 
 def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None = None, mode: str = "",
@@ -139,11 +180,12 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
     tool = target.tool()
     if not module:
         raise LabError(f"{kernel.release}: no headers, so no module to torture")
-    cpus, quantum, device = shape(seed)
-    device |= dict(item.split("=", 1) for item in args.device.split(",") if item)
+    chosen = shape(seed)
+    device = chosen.device | dict(item.split("=", 1) for item in args.device.split(",") if item)
     binary = program()
     options = Options(
-        kernel=args.kernel, clock=args.clock, cpus=args.cpus or cpus, quantum=quantum, memory="1G",
+        kernel=args.kernel, clock=args.clock, cpus=args.cpus or chosen.cpus, quantum=chosen.quantum, seed=seed,
+        stall=chosen.stall if args.clock == "virtual" else 0, stall_every=chosen.stall_every, memory="1G",
         profile="tlc", device=device,
         timeout=args.timeout, module=False, push=[binary, module, tool, _fua_module(kernel)], append=append)
     command = (
@@ -213,7 +255,7 @@ def _summary(args: argparse.Namespace, boots: list[Boot], seconds: float, worked
 
 def _expected(seed: int, cuts: int, known: dict[str, float], args: argparse.Namespace) -> float:
     """Seconds that a boot takes: as much a cut as the last one with so many processors, at first more with more."""
-    cpus = args.cpus or shape(seed)[0]
+    cpus = args.cpus or shape(seed).cpus
     return cuts * known.get(f"a cut, {args.kernel}, {cpus} CPUs", 0.1 * (4 + cpus))
 
 
@@ -244,7 +286,7 @@ def torture(args: argparse.Namespace) -> int:
         if boot.status:
             bad.append(boot)
         elif boot.cuts:
-            cpus = args.cpus or shape(boot.seed)[0]
+            cpus = args.cpus or shape(boot.seed).cpus
             pool.remember(DURATIONS, {f"a cut, {args.kernel}, {cpus} CPUs": boot.seconds / boot.cuts})
 
     pool.side_by_side([pool.Job(f"seed {seed}", functools.partial(
@@ -306,7 +348,8 @@ def _look_for(name: str, args: argparse.Namespace, shares: list[int], honest: _H
             honest.survives(index, boot.cuts)
             found = next((line for line in boot.report.splitlines() if line.strip()), "no report")
             return {"bug": name, "found": True, "cuts": cuts, "by": found}
-    return {"bug": name, "found": False, "cuts": cuts, "by": ""}
+    test = _test_of(name)
+    return {"bug": name, "found": False, "cuts": cuts, "by": test if test and _test_fails(name, test) else ""}
 
 
 def bugs(args: argparse.Namespace) -> int:
@@ -317,24 +360,27 @@ def bugs(args: argparse.Namespace) -> int:
         raise LabError(f"no planted bug {', '.join(unknown)}: there are {', '.join(bug_names())}")
     kernel = kernels.get(args.kernel)
     program(), target.tool(), target.module(kernel), _fua_module(kernel)
-    shares = _shares(BUG_CUTS, args.per_boot)
+    shares = _shares(BUG_CUTS, min(args.per_boot, BUG_PER_BOOT))
     honest = _Honest(args, shares)
     rows: dict[str, dict[str, object]] = {}
 
     def done(job: pool.Job[dict[str, object]], future: "Future[dict[str, object]]", left: str) -> None:
         row = rows[job.name] = future.result()
-        say(f"{job.name}: {'found after' if row['found'] else 'NOT FOUND in'} {row['cuts']} cuts  "
-            f"{str(row['by'])[:100]}; {left}")
+        say(f"{job.name}: {'found after' if row['found'] else 'NOT FOUND in'} {row['cuts']} cuts"
+            f"{'' if row['found'] or not row['by'] else ', but by a test'}  {str(row['by'])[:100]}; {left}")
         if args.json:
             write_file(args.json, json.dumps({"found": sum(bool(row["found"]) for row in rows.values()),
+                                              "by_tests": sum(bool(row["by"]) for row in rows.values()
+                                                              if not row["found"]),
                                               "planted": len(rows), "seed": args.seed, "limit": BUG_CUTS,
                                               "clean_cuts": honest.cuts, "commit": _commit(),
                                               "bugs": [rows[name] for name in names if name in rows]}, indent=1) + "\n")
 
     pool.side_by_side([pool.Job(name, functools.partial(_look_for, name, args, shares, honest),
                                  BUG_SECONDS) for name in names], args.jobs, done)
-    hits = sum(bool(row["found"]) for row in rows.values())
-    print(f"{hits} of {len(rows)} planted bugs found")
+    hits = sum(bool(row["by"]) for row in rows.values())
+    tests = sum(bool(row["by"]) for row in rows.values() if not row["found"])
+    print(f"{hits} of {len(rows)} planted bugs found" + (f", {tests} of them by a test alone" if tests else ""))
     return 0 if hits == len(rows) else 1
 
 

@@ -91,6 +91,7 @@ struct plan {
 	unsigned int max_clear;
 	bool race;			/* workers may overlap on a block */
 	bool disturb;
+	unsigned int only;		/* that disturbance; NR_DISTURBANCES: each of them */
 	bool flush;			/* at the end of the work */
 	unsigned int ops;		/* of all workers, at most */
 	enum cut_kind cut;
@@ -418,9 +419,11 @@ static void *disturb(void *arg)
 
 	while (!atomic_load(&stop)) {
 		struct timespec pause = { 0, (long)magnitude(&worker->random, 14, 21) };
-		enum disturbance what = plan->kind == ROUND_LOG ? DISTURB_CHECKPOINT :
-					below(&worker->random, NR_DISTURBANCES);
+		enum disturbance what = plan->only;
 		int err;
+
+		if (what == NR_DISTURBANCES)
+			what = below(&worker->random, NR_DISTURBANCES);
 
 		nanosleep(&pause, NULL);
 		err = dev->ops->disturb(dev, what, &plan->tuning);
@@ -485,7 +488,9 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 	p.max_blocks = 1 + below(random, below(random, 2) ? 2 : MAX_IO_BLOCKS);
 	p.max_clear = below(random, 4) ? 16 : MAX_OP_BLOCKS;
 	p.race = !below(random, 4);
-	p.disturb = p.kind == ROUND_LOG || !below(random, 4);
+	p.disturb = p.kind == ROUND_LOG || !below(random, 3);
+	/* A suspend leaves nothing in flight: what follows from a lone checkpoint needs rounds without. */
+	p.only = below(random, 2) ? NR_DISTURBANCES : below(random, NR_DISTURBANCES);
 	p.flush = p.kind == ROUND_FLUSH || (p.kind == ROUND_MOUNT && below(random, 2));
 	p.ops = (unsigned int)magnitude(random, 7, p.flush ? 10 : 12);
 	p.cut = below(random, 3) ? CUT_NS : CUT_PROGRAMS;
@@ -502,6 +507,7 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 	if (p.kind == ROUND_LOG) {
 		/* A checkpoint is a few programs, the last of them the record. */
 		p.workers = 1;
+		p.only = DISTURB_CHECKPOINT;
 		p.cut = CUT_PROGRAMS;
 		p.cut_value = 1 + below(random, 16);
 	}
