@@ -170,10 +170,10 @@ void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 
 	if (older && older->state == MTFTL_SLOT_FILLED) {
 		mtftl_slot(ftl, value, &from);
 		memcpy(to, from, MTFTL_BLOCK_SIZE);
-		slot->lba = MTFTL_NO_LBA;
+		WRITE_ONCE(slot->lba, MTFTL_NO_LBA);
 	} else {
-		slot->lba = lba;
-		slot->prev = old;
+		WRITE_ONCE(slot->lba, lba);
+		WRITE_ONCE(slot->prev, old);
 		place(ftl, slot, old);
 		drop_page(ftl, old);
 		WRITE_ONCE(ftl->map->entries[lba], value);
@@ -196,14 +196,14 @@ static void unwant(struct mtftl *ftl, struct mtftl_slot *slot)
 static void want(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slot *slot,
 		 bool (*leaves)(struct mtftl *ftl, u32 page))
 {
-	u32 lba = READ_ONCE(slot->lba);
+	/* Once: it may be another block's by the second look, and no page. */
+	u32 lba = READ_ONCE(slot->lba), prev = READ_ONCE(slot->prev);
 	struct mtftl_map_shard *shard;
 	unsigned long flags;
 	u8 state;
 
 	/* What changes meanwhile is a page that was written just now, and does not leave. */
-	if (lba == MTFTL_NO_LBA || !mtftl_is_page(READ_ONCE(slot->prev)) ||
-	    !leaves(ftl, READ_ONCE(slot->prev)))
+	if (lba == MTFTL_NO_LBA || !mtftl_is_page(prev) || !leaves(ftl, prev))
 		return;
 	shard = lba_shard(ftl, lba);
 	spin_lock_irqsave(&shard->lock, flags);
