@@ -714,7 +714,7 @@ mtftl format --op 30% /dev/nullb0 > /dev/null
 dmsetup create layer --table "0 $(cat /sys/class/block/nullb0/size) linear /dev/nullb0 0"
 dmsetup create t --table "$(table /dev/mapper/layer lanes 2)"
 for turn in 1 2 3; do
-	verify /dev/mapper/t --size=32M --io_size=48M --randseed=$turn --do_verify=0 --fsync=100 --rate_iops=500 &
+	verify /dev/mapper/t --size=32M --io_size=16M --randseed=$turn --do_verify=0 --fsync=100 --rate_iops=500 &
 	job=$!
 	fio --name=discards --filename=/dev/mapper/t --offset=40M --size=8M --rw=randtrim --bs=4k --direct=1 \\
 		--io_size=32M --output=discards.log --eta=never &
@@ -733,7 +733,7 @@ for turn in 1 2 3; do
 	wait $writer
 	wait $discards
 	wait $job
-	verify /dev/mapper/t --size=32M --io_size=48M --randseed=$turn --verify_only=1
+	verify /dev/mapper/t --size=32M --io_size=16M --randseed=$turn --verify_only=1
 	test "$(field write_errors t)" = 0
 done
 dmsetup remove t
