@@ -1012,6 +1012,31 @@ static void test_cut_at_program(void **state)
     rig_free(rig);
 }
 
+/* The power goes when the second reset has ended: both zones are empty, and what comes after is lost. */
+static void test_cut_at_reset(void **state)
+{
+    FlashTuning t = tuning_of(0, 1 * MS, 3 * MS);
+    Rig *rig = rig_new(shape_of(2, 1, 1, 4096, 1), t);
+
+    (void)state;
+    fill(rig, 0, 0, 4);
+    fill(rig, 1, 0, 4);
+    rig->dev.trouble.cut_at_reset = 2;
+    submit(rig, FLASH_CMD_RESET, 0, 0, 0);
+    run(rig, 1);
+    assert_int_equal(rig->status, FLASH_OK);
+    submit(rig, FLASH_CMD_RESET, 1, 0, 0);
+    run(rig, 1);
+    put_write(rig, 2, 0, 1, 1, false);
+    drain(rig);
+    assert_false(rig->dev.powered);
+    flash_dev_power_on(&rig->dev);
+    assert_int_equal(rig->dev.media.zones[0].wp, 0);
+    assert_int_equal(rig->dev.media.zones[1].wp, 0);
+    assert_int_equal(rig->dev.media.zones[2].wp, 0);
+    rig_free(rig);
+}
+
 /* A fast die runs ahead: what waited for the slow one is a hole. */
 static void test_cut_leaves_holes(void **state)
 {
@@ -1760,6 +1785,8 @@ static void test_random_cuts(void **state)
         case 2:
             if (random() % 2) {
                 rig->dev.trouble.cut_at_program = 1 + random() % 5;
+            } else if (random() % 4 == 0) {
+                rig->dev.trouble.cut_at_reset = 1;
             } else {
                 flash_dev_cut(&rig->dev, rig->dev.time.now +
                               random() % (1 * MS));
@@ -1863,6 +1890,7 @@ int main(void)
         cmocka_unit_test(test_slow_die_and_failed_program),
         cmocka_unit_test(test_cut_in_time),
         cmocka_unit_test(test_cut_at_program),
+        cmocka_unit_test(test_cut_at_reset),
         cmocka_unit_test(test_cut_leaves_holes),
         cmocka_unit_test(test_kill),
         cmocka_unit_test(test_orderly_close),

@@ -101,6 +101,7 @@ typedef enum NvmeFlashAction {
     NVME_FLASH_CUT = 0x01,          /* a: ns from now, 0: now */
     NVME_FLASH_CUT_AT_PROGRAM = 0x02, /* a: n-th program from now */
     NVME_FLASH_CUT_FORGET = 0x03,
+    NVME_FLASH_CUT_AT_RESET = 0x04, /* a: n-th reset of a zone from now */
     NVME_FLASH_READ_ERROR = 0x10,   /* a: slba, b: nlb, c: times, 0: always */
     NVME_FLASH_WRITE_ERROR = 0x11,  /* the same */
     NVME_FLASH_READ_RATE = 0x12,    /* a: per million commands */
@@ -122,6 +123,7 @@ static const struct {
     { "cut", NVME_FLASH_CUT },
     { "cut-at-program", NVME_FLASH_CUT_AT_PROGRAM },
     { "cut-forget", NVME_FLASH_CUT_FORGET },
+    { "cut-at-reset", NVME_FLASH_CUT_AT_RESET },
     { "read-error", NVME_FLASH_READ_ERROR },
     { "write-error", NVME_FLASH_WRITE_ERROR },
     { "read-rate", NVME_FLASH_READ_RATE },
@@ -175,6 +177,9 @@ static uint16_t nvme_flash_act(NvmeFlash *f, NvmeFlashAction action,
         break;
     case NVME_FLASH_CUT_FORGET:
         flash_dev_forget_cuts(&f->dev);
+        break;
+    case NVME_FLASH_CUT_AT_RESET:
+        f->dev.trouble.cut_at_reset = a;
         break;
     case NVME_FLASH_READ_ERROR:
     case NVME_FLASH_WRITE_ERROR:

@@ -266,6 +266,7 @@ void flash_dev_forget_cuts(FlashDev *dev)
     flash_time_forget(&dev->time, cut_now);
     dev->cut_at = UINT64_MAX;
     dev->trouble.cut_at_program = 0;
+    dev->trouble.cut_at_reset = 0;
 }
 
 void flash_dev_power_on(FlashDev *dev)

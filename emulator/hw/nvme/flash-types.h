@@ -113,9 +113,10 @@ typedef struct FlashStats {
     uint64_t lost_bytes;        /* acknowledged, not programmed, at a cut */
 } FlashStats;
 
-/* Program faults; the others are decided by the front end. */
+/* Cuts and program faults; the others are decided by the front end. */
 typedef struct FlashTrouble {
     uint64_t cut_at_program;    /* cut when that many more began; 0: never */
+    uint64_t cut_at_reset;      /* cut when that many more ended; 0: never */
     uint64_t fail_program;      /* the n-th from now fails; 0: never */
 } FlashTrouble;
 

@@ -197,6 +197,9 @@ static void reset_ended(FlashDev *dev, FlashCmd *cmd)
     for (uint32_t i = first; i <= last; i++) {
         flash_erase_end(&dev->media, i);
     }
+    if (dev->trouble.cut_at_reset && !--dev->trouble.cut_at_reset) {
+        dev->cut(dev, dev->time.now);
+    }
 }
 
 void flash_zone_reset(FlashDev *dev, FlashCmd *cmd)
