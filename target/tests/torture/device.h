@@ -26,6 +26,7 @@ enum clear_kind {
 enum cut_kind {
 	CUT_NS,			/* after so many nanoseconds */
 	CUT_PROGRAMS,		/* in so many-th program of a flash page from now */
+	CUT_RESETS,		/* when so many-th reset of a zone has ended */
 };
 
 /* What a round may vary; each device takes what it knows. */
@@ -34,7 +35,9 @@ struct tuning {
 	unsigned int buffer_entries;
 	unsigned int write_unit;
 	bool cost_benefit;
-	enum streams { STREAMS_NONE, STREAMS_HOT_COLD, STREAMS_BY_AGE, NR_STREAMS } streams;
+	enum streams {
+		STREAMS_NONE, STREAMS_HOT_COLD, STREAMS_BY_AGE, STREAMS_BY_LIFE, NR_STREAMS,
+	} streams;
 	bool append;		/* the device places units, not the target */
 };
 

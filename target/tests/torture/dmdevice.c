@@ -42,6 +42,7 @@ enum flash_action {
 	FLASH_CUT		= 0x01,
 	FLASH_CUT_AT_PROGRAM	= 0x02,
 	FLASH_CUT_FORGET	= 0x03,
+	FLASH_CUT_AT_RESET	= 0x04,
 	FLASH_WRITE_ERROR	= 0x11,
 	FLASH_READ_RATE		= 0x12,
 	FLASH_WRITE_RATE	= 0x13,
@@ -115,7 +116,7 @@ static int dm_command(unsigned long command, uint32_t flags, uint64_t sectors, c
 
 static int load_table(struct dmdevice *dm, const struct tuning *tuning, dev_t *number)
 {
-	static const char *const streams[NR_STREAMS] = { "none", "hot-cold", "by-age" };
+	static const char *const streams[NR_STREAMS] = { "none", "hot-cold", "by-age", "by-life" };
 	char line[PATH_MAX + 128];
 	unsigned int entries = tuning->buffer_entries;
 
@@ -300,8 +301,13 @@ static int dm_fault_rates(struct device *dev, unsigned int reads, unsigned int w
 
 static int dm_arm(struct device *dev, enum cut_kind kind, uint64_t value)
 {
-	return flash_action(to_dm(dev), kind == CUT_NS ? FLASH_CUT : FLASH_CUT_AT_PROGRAM, value,
-			    0, 0);
+	static const unsigned int actions[] = {
+		[CUT_NS] = FLASH_CUT,
+		[CUT_PROGRAMS] = FLASH_CUT_AT_PROGRAM,
+		[CUT_RESETS] = FLASH_CUT_AT_RESET,
+	};
+
+	return flash_action(to_dm(dev), actions[kind], value, 0, 0);
 }
 
 static void read_flash_log(struct dmdevice *dm, unsigned char log[FLASH_LOG_SIZE])

@@ -147,7 +147,7 @@ static void put(struct memdevice *mem, uint64_t lba, const void *data)
 		memcpy(cell->cache, data, BLOCK_BYTES);
 	else
 		memset(cell->cache, 0, BLOCK_BYTES);
-	if (mem->armed && mem->kind == CUT_PROGRAMS && mem->value)
+	if (mem->armed && mem->kind != CUT_NS && mem->value)
 		mem->value--;
 }
 

@@ -66,6 +66,10 @@ static const char *const round_names[NR_ROUND_KINDS] = {
 	"work", "flush", "stop", "mount", "idle", "log",
 };
 
+static const char *const cut_names[] = {
+	[CUT_NS] = "after ns", [CUT_PROGRAMS] = "at program", [CUT_RESETS] = "at reset",
+};
+
 enum action {
 	DO_WRITE, DO_FUA, DO_NOWAIT, DO_READ, DO_FLUSH, DO_DISCARD, DO_ZEROES, NR_ACTIONS,
 };
@@ -494,7 +498,11 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 	p.flush = p.kind == ROUND_FLUSH || (p.kind == ROUND_MOUNT && below(random, 2));
 	p.ops = (unsigned int)magnitude(random, 7, p.flush ? 10 : 12);
 	p.cut = below(random, 3) ? CUT_NS : CUT_PROGRAMS;
-	p.cut_value = p.cut == CUT_NS ? magnitude(random, 16, 25) : magnitude(random, 2, 10);
+	/* What a reset took must have been replaced by then. */
+	if (p.kind == ROUND_WORK && !below(random, 3))
+		p.cut = CUT_RESETS;
+	p.cut_value = p.cut == CUT_NS ? magnitude(random, 16, 25) :
+		      p.cut == CUT_RESETS ? magnitude(random, 0, 4) : magnitude(random, 2, 10);
 	p.mount_cuts = p.kind == ROUND_MOUNT ? 1 + below(random, 3) : 0;
 	p.fault = below(random, 3) ? FAULT_NONE : 1 + below(random, NR_FAULTS - 1);
 	p.fault_where = random64(random);
@@ -584,7 +592,7 @@ static void print_plan(const struct plan *p, unsigned int round)
 	       p->tuning.buffer_entries, p->tuning.write_unit, p->workers,
 	       p->race ? ", race" : "", p->disturb ? ", disturbed" : "",
 	       p->fault ? ", fault" : "", p->slow_percent ? ", slow die" : "", p->ops,
-	       p->cut_flush ? "at flush" : p->cut == CUT_NS ? "after ns" : "at program",
+	       p->cut_flush ? "at flush" : cut_names[p->cut],
 	       p->cut_flush ? p->cut_flush : p->cut_value);
 	fflush(stdout);
 }
@@ -926,7 +934,7 @@ static void storm_step(unsigned int step, struct worker *workers)
 static int storm(uint64_t seed, unsigned int times, struct worker *workers)
 {
 	static const struct tuning tuning = {
-		.lanes = 2, .buffer_entries = 256, .write_unit = 32, .streams = STREAMS_BY_AGE, .append = true,
+		.lanes = 2, .buffer_entries = 256, .write_unit = 32, .streams = STREAMS_BY_LIFE, .append = true,
 	};
 	uint64_t median[STORM_STEPS], tail[STORM_STEPS], random = seed;
 	unsigned long memory[STORM_STEPS];
