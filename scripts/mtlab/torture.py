@@ -346,7 +346,8 @@ def _look_for(name: str, args: argparse.Namespace, shares: list[int], honest: _H
         cuts += boot.cuts
         if boot.status:
             honest.survives(index, boot.cuts)
-            found = next((line for line in boot.report.splitlines() if line.strip()), "no report")
+            lines = [line for line in boot.report.splitlines() if line.strip()]
+            found = next((line for line in lines if line.startswith(("VIOLATION", "HANG"))), [*lines, "no report"][0])
             return {"bug": name, "found": True, "cuts": cuts, "by": found}
     test = _test_of(name)
     return {"bug": name, "found": False, "cuts": cuts, "by": test if test and _test_fails(name, test) else ""}

@@ -98,6 +98,7 @@ struct plan {
 	unsigned int only;		/* that disturbance; NR_DISTURBANCES: each of them */
 	bool flush;			/* at the end of the work */
 	unsigned int ops;		/* of all workers, at most */
+	long think_ns;			/* that a worker rests after each, at most; 0: never */
 	enum cut_kind cut;
 	uint64_t cut_value;
 	unsigned int cut_flush;		/* or when so many flushes were acknowledged, 0: not so */
@@ -394,6 +395,8 @@ static void *work(void *arg)
 	CPU_SET(worker->index % nr_cpus, &cpus);
 	sched_setaffinity(0, sizeof(cpus), &cpus);
 	while (!atomic_load(&stop)) {
+		struct timespec think = { .tv_nsec = plan->think_ns ?
+					  (long)below(&worker->random, (uint64_t)plan->think_ns) : 0 };
 		enum action action = choose_action(worker);
 		bool clear = action == DO_DISCARD || action == DO_ZEROES;
 		unsigned int nr = 1 + below(&worker->random,
@@ -412,6 +415,8 @@ static void *work(void *arg)
 		atomic_fetch_add(&all_ops, 1);
 		if (atomic_fetch_add(&ops_done, 1) + 1 >= plan->ops && !storming)
 			atomic_store(&stop, true);
+		if (think.tv_nsec)
+			nanosleep(&think, NULL);
 	}
 	return NULL;
 }
@@ -519,6 +524,8 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 		p.cut = CUT_PROGRAMS;
 		p.cut_value = 1 + below(random, 16);
 	}
+	/* What nobody hurries stays in the buffers, while GC and resets go on. */
+	p.think_ns = below(random, 4) ? 0 : (long)magnitude(random, 14, 22);
 	p.fill = round == 0 || below(random, 2);
 	p.slow_percent = below(random, 3) ? 0 : (unsigned int)magnitude(random, 7, 12);
 	return p;
