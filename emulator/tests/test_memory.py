@@ -31,7 +31,7 @@ def test_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("icount, why", [
-    ("shift=0,sleep=off,memory=server", "speed, spin and memory need quantum"),
+    ("shift=0,sleep=off,memory=server", "speed, spin, memory and stall need quantum"),
     ("shift=1,sleep=off,quantum=100,memory=server", "memory needs shift=0"),
     ("shift=0,sleep=off,quantum=100,sharing=file", "sharing needs memory"),
 ])
