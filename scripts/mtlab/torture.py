@@ -24,6 +24,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,6 +110,29 @@ def _buggy_module(name: str, kernel: kernels.Kernel) -> Path:
     return place / "dm-mtftl.ko"
 
 
+def _test_of(name: str) -> str:
+    """The test that this bug's patch names, for what cuts hardly show; "": none."""
+    found = re.search(r"^Test: (\S+)$", (BUGS / f"{name}.patch").read_text(), re.M)
+    return found[1] if found else ""
+
+
+def _test_fails(name: str, test: str, kernel: str) -> bool:
+    """Does this test fail in a tree with the bug? That it passes without, `make test` shows."""
+    tree = BUILD / "torture/bugs/trees" / name
+    shutil.rmtree(tree, ignore_errors=True)
+    for path in output(["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard", ":!results",
+                        ":!docs"]).splitlines():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, tree / path)
+    output(["patch", "-s", "-F0", "-p1", "-d", tree, "-i", BUGS / f"{name}.patch"])
+    done = subprocess.run([sys.executable, "-B", tree / "scripts/lab", "test", "--jobs", "1", "--kernel", kernel, test],
+                          env=os.environ | {"MTFTL_BUILD": str(BUILD)}, capture_output=True, text=True)
+    shutil.rmtree(tree)
+    if done.returncode not in (0, 1):
+        raise LabError(f"{test}: no verdict\n{done.stdout}{done.stderr}")
+    return done.returncode == 1
+
+
 @dataclass(frozen=True)
 class Shape:
     """A boot's machine: what interleaves its CPUs, and a device so small that zones fill and GC runs all the time."""
@@ -118,29 +142,6 @@ class Shape:
     stall: int              # ns that a CPU stands still, at most
     stall_every: int
     device: dict[str, str]
-
-
-def _test_of(name: str) -> str:
-    """The test that this bug's patch names, for what cuts hardly show; "": none."""
-    found = re.search(r"^Test: (\S+)$", (BUGS / f"{name}.patch").read_text(), re.M)
-    return found[1] if found else ""
-
-
-def _test_fails(name: str, test: str) -> bool:
-    """Does this test fail in a tree with the bug? That it passes without, `make test` shows."""
-    tree = BUILD / "torture/bugs/trees" / name
-    shutil.rmtree(tree, ignore_errors=True)
-    for path in output(["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard", ":!results",
-                        ":!docs"]).splitlines():
-        (tree / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / path, tree / path)
-    output(["patch", "-s", "-F0", "-p1", "-d", tree, "-i", BUGS / f"{name}.patch"])
-    done = subprocess.run([sys.executable, "-B", tree / "scripts/lab", "test", "--jobs", "1", test],
-                          env=os.environ | {"MTFTL_BUILD": str(BUILD)}, capture_output=True, text=True)
-    shutil.rmtree(tree)
-    if done.returncode not in (0, 1):
-        raise LabError(f"{test}: no verdict\n{done.stdout}{done.stderr}")
-    return done.returncode == 1
 
 
 def shape(seed: int) -> Shape:
@@ -350,7 +351,13 @@ def _look_for(name: str, args: argparse.Namespace, shares: list[int], honest: _H
             found = next((line for line in lines if line.startswith(("VIOLATION", "HANG"))), [*lines, "no report"][0])
             return {"bug": name, "found": True, "cuts": cuts, "by": found}
     test = _test_of(name)
-    return {"bug": name, "found": False, "cuts": cuts, "by": test if test and _test_fails(name, test) else ""}
+    return {"bug": name, "found": False, "cuts": cuts,
+            "by": test if test and _test_fails(name, test, args.kernel) else ""}
+
+
+def _by_test(row: Mapping[str, object]) -> bool:
+    """Did cuts not find it, but a test?"""
+    return bool(row["by"]) and not row["found"]
 
 
 def bugs(args: argparse.Namespace) -> int:
@@ -368,11 +375,10 @@ def bugs(args: argparse.Namespace) -> int:
     def done(job: pool.Job[dict[str, object]], future: "Future[dict[str, object]]", left: str) -> None:
         row = rows[job.name] = future.result()
         say(f"{job.name}: {'found after' if row['found'] else 'NOT FOUND in'} {row['cuts']} cuts"
-            f"{'' if row['found'] or not row['by'] else ', but by a test'}  {str(row['by'])[:100]}; {left}")
+            f"{', but by a test' if _by_test(row) else ''}  {str(row['by'])[:100]}; {left}")
         if args.json:
             write_file(args.json, json.dumps({"found": sum(bool(row["found"]) for row in rows.values()),
-                                              "by_tests": sum(bool(row["by"]) for row in rows.values()
-                                                              if not row["found"]),
+                                              "by_tests": sum(map(_by_test, rows.values())),
                                               "planted": len(rows), "seed": args.seed, "limit": BUG_CUTS,
                                               "clean_cuts": honest.cuts, "commit": _commit(),
                                               "bugs": [rows[name] for name in names if name in rows]}, indent=1) + "\n")
@@ -380,7 +386,7 @@ def bugs(args: argparse.Namespace) -> int:
     pool.side_by_side([pool.Job(name, functools.partial(_look_for, name, args, shares, honest),
                                  BUG_SECONDS) for name in names], args.jobs, done)
     hits = sum(bool(row["by"]) for row in rows.values())
-    tests = sum(bool(row["by"]) for row in rows.values() if not row["found"])
+    tests = sum(map(_by_test, rows.values()))
     print(f"{hits} of {len(rows)} planted bugs found" + (f", {tests} of them by a test alone" if tests else ""))
     return 0 if hits == len(rows) else 1
 
