@@ -474,11 +474,11 @@ insmod ./hold.ko what=gc
 hold=/sys/module/hold/parameters
 echo 1 > /sys/kernel/tracing/events/mtftl/enable
 dmsetup message t 0 gc
-until_true 10 grep Y $hold/held
+until_true 10 grep gc $hold/held
 fails grep 'submitted: .* gc' /sys/kernel/tracing/trace
 # All that it may have found.
 numbered 0 480 | write
-echo 1 > $hold/go
+echo gc > $hold/go
 until_true 10 gained
 grep 'completed: .* gc seq' /sys/kernel/tracing/trace
 test "$(judge /dev/mapper/t 0 480)" = 0
@@ -542,17 +542,169 @@ numbered 20000 64 | write
 insmod ./hold.ko what=flush
 hold=/sys/module/hold/parameters
 dmsetup message t 0 gc
-until_true 10 grep Y $hold/held
+until_true 10 grep flush $hold/held
 before=$(cat $hold/asked)
 asked() { test "$(cat $hold/asked)" -gt "$before"; }
 sync /dev/mapper/t &
 until_true 10 asked
-echo 1 > $hold/go
+echo flush > $hold/go
 fails wait $!
 dmesg | grep 'read-only: a flush failed'
 fails sync /dev/mapper/t
 dmsetup remove t
 """, **QUICK, push=[*helpers, hold])
+    assert result.ok, result.output
+
+
+# Blocks of zones of 1 MiB behind a layer that can be taken away: as a cut does.
+HELD = COPY + """
+null nullb0 size=32 zone_size=1
+dmsetup create layer --table "0 $((32 * 2048)) linear /dev/nullb0 0"
+mtftl format --op 30% /dev/mapper/layer > /dev/null
+open() { dmsetup create t --table "$(table $1 lanes 1 gc_policy greedy)"; }
+open /dev/mapper/layer
+# put FIRST AT COUNT [CONVERSION]: blocks that say they are FIRST and on
+put() { numbered $1 $3 | dd of=/dev/mapper/t bs=4k seek=$2 iflag=fullblock oflag=direct conv=notrunc$4 status=none; }
+# holds WHAT...: see hold.c
+holds() {
+	insmod ./hold.ko ${*/#/what=}
+	held=$*
+	echo 1 > /sys/kernel/tracing/events/mtftl/enable
+}
+is_held() { grep -q $1 /sys/module/hold/parameters/held; }
+go() { echo $1 > /sys/module/hold/parameters/go; }
+saw() { grep -q "$1" /sys/kernel/tracing/trace; }
+cut() {
+	dmsetup wipe_table layer
+	for what in $held; do go $what; done
+	dmsetup remove t
+	open /dev/nullb0
+}
+ends() {
+	dmsetup remove t
+	mtftl check /dev/nullb0
+}
+"""
+
+
+def test_a_write_that_failed_once_loses_to_newer_ones(lab_run, helpers, pytestconfig):
+    """Its unit waits for another place while the block is written again: that one is there after a cut."""
+    result = lab_run(START + HELD + """
+holds redo
+put 10000 0 64 ,fsync
+dmsetup load layer --table "0 $((32 * 2048)) flakey /dev/nullb0 0 0 3600 1 error_writes"
+dmsetup suspend --nolockfs --noflush layer
+dmsetup resume layer
+put 20000 0 16
+until_true 10 is_held redo
+dmsetup load layer --table "0 $((32 * 2048)) linear /dev/nullb0 0"
+dmsetup suspend --nolockfs --noflush layer
+dmsetup resume layer
+echo > /sys/kernel/tracing/trace
+put 0 0 16
+until_true 10 saw 'completed: .* data .* status 0'
+go redo
+sync /dev/mapper/t
+grep ' data ' /sys/kernel/tracing/trace
+cut
+test "$(judge /dev/mapper/t 0 16)" = 0
+ends
+""", **QUICK, push=[*helpers, _hold(pytestconfig)])
+    assert result.ok, result.output
+
+
+def test_what_waited_for_a_place_has_no_old_number(lab_run, helpers, pytestconfig):
+    """GC moves a block while a lane waits for a place; what users write to the block then is there after a cut."""
+    result = lab_run(START + HELD + """
+put 10000 0 720 ,fsync
+put 10100 100 140 ,fsync
+put 10300 300 120 ,fsync
+holds place
+put 1000 1000 1
+until_true 10 is_held place
+dmsetup message t 0 gc
+until_true 10 gained
+fails saw 'submitted: .* data'
+put 0 0 100
+go place
+# A place appears.
+dmsetup message t 0 gc
+until_true 10 gained 1
+sync /dev/mapper/t
+cut
+test "$(judge /dev/mapper/t 0 100)" = 0
+ends
+""", **QUICK, push=[*helpers, _hold(pytestconfig)])
+    assert result.ok, result.output
+
+
+def test_a_zone_is_not_reset_before_what_is_on_its_way(lab_run, helpers, pytestconfig):
+    """What is newer than its blocks left the buffers, and the device has not got it: a cut must find the old ones."""
+    result = lab_run(START + HELD + """
+put 0 0 480 ,fsync
+put 64 64 100 ,fsync
+zone=$(zones /dev/nullb0 | awk '$3 == 14 && NR > 4 { print NR - 1; exit }')
+holds submit
+put 10000 0 1
+until_true 10 is_held submit
+dmsetup message t 0 gc
+until_true 10 saw "zone $zone victim -> resetting"
+waits_or_is_reset() { saw "zone $zone resetting -> empty" || grep -qs mtftl_flush_sync /proc/*/stack; }
+until_true 10 waits_or_is_reset
+cut
+test "$(judge /dev/mapper/t 0 480)" = 0
+ends
+""", **QUICK, push=[*helpers, _hold(pytestconfig)])
+    assert result.ok, result.output
+
+
+def test_a_discard_ends_what_was_composed_before_it(lab_run, helpers, pytestconfig):
+    """It waits for the map while its block is written: who saw the block gone finds it gone after a cut."""
+    result = lab_run(START + HELD + """
+put 10000 0 1 ,fsync
+holds discard
+blkdiscard -l 4k /dev/mapper/t &
+until_true 10 is_held discard
+put 20000 0 1 ,fsync
+go discard
+wait $!
+sync /dev/mapper/t
+cmp -n 4096 /dev/mapper/t /dev/zero
+cut
+cmp -n 4096 /dev/mapper/t /dev/zero
+ends
+""", **QUICK, push=[*helpers, _hold(pytestconfig)])
+    assert result.ok, result.output
+
+
+def test_gc_that_waits_for_space_tries_resets_again(lab_run, helpers, pytestconfig):
+    """All that GC moves waits for a zone, and the reset that would give one has failed: nobody else tries it again."""
+    result = lab_run(START + HELD + """
+put 0 0 4096 ,fsync
+put 0 0 300 ,fsync
+for i in $(seq 1 12); do put $((i * 300)) $((i * 300)) 50 ,fsync; done
+holds starve reset
+dmsetup message t 0 gc
+until_true 10 is_held reset
+zone=$(grep -o 'zone [0-9]* victim -> resetting' /sys/kernel/tracing/trace)
+# Until GC has one victim more than there is room for.
+taken() { grep -c 'full -> victim' /sys/kernel/tracing/trace; }
+more() { test $(taken) -gt $before; }
+before=0
+while more; do
+	before=$(taken)
+	dmsetup message t 0 gc
+	until_true 1 more || break
+done
+until_true 10 is_held starve
+dmsetup status t
+go reset
+until_true 10 saw "${zone%% victim*} resetting -> empty"
+go starve
+cut
+test "$(judge /dev/mapper/t 0 4096)" = 0
+ends
+""", **QUICK, push=[*helpers, _hold(pytestconfig)])
     assert result.ok, result.output
 
 

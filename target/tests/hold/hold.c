@@ -1,70 +1,135 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Holds who comes first to a place in the target: a test helper, never part of a product. He waits there,
- * in his own context, until somebody writes to the parameter "go". "held" says when he does.
- *
- * what=gc: a mover between its look at the map and its unit's way to the device. what=flush: a worker's
- * flush of the device, which then fails and never reaches it; "asked" is how many were asked for.
+ * Holds who comes to a place in the target: a test helper, never part of a product. The parameter "what"
+ * names places, with commas in between; "held" those to which somebody came. What becomes of him, until
+ * the place's name is written to "go", says the table. "asked" is how many flushes of the device were
+ * asked for.
  */
 #include <linux/blkdev.h>
 #include <linux/completion.h>
+#include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/sched.h>
+#include <linux/spinlock.h>
 #include <linux/string.h>
 
-static char *what;
-static bool held;
+enum { GC, FLUSH, REDO, SUBMIT, PLACE, DISCARD, STARVE, RESET, NR_PLACES };
+
+struct place {
+	const char *what, *symbol;
+	const char *who;	/* comm begins so */
+	const char *caller;	/* NULL: any */
+	void *instead;		/* of the function */
+	bool all;		/* who come until then, not the first one alone */
+	bool watched;
+	atomic_t came;
+	struct completion release;
+	struct kprobe probe;
+};
+
+static struct place places[NR_PLACES];
 static int asked;
-static atomic_t came;
-static DECLARE_COMPLETION(release);
 
-static int go_set(const char *value, const struct kernel_param *param)
+static void hold(int place)
 {
-	complete_all(&release);
-	return 0;
+	wait_for_completion(&places[place].release);
 }
 
-static const struct kernel_param_ops go_ops = { .set = go_set };
-
-module_param(what, charp, 0444);
-module_param(held, bool, 0444);
-module_param(asked, int, 0444);
-module_param_cb(go, &go_ops, NULL, 0200);
-
-static void hold(void)
+static void *original(int place)
 {
-	WRITE_ONCE(held, true);
-	wait_for_completion(&release);
+	return places[place].probe.addr;
 }
 
-static void (*take_place)(void *unit, void *stream);
+/* Instead of functions: they are called then. */
 
-/* Instead of the function, which it calls then. */
 static void take_place_later(void *unit, void *stream)
 {
-	hold();
+	void (*take_place)(void *unit, void *stream) = original(GC);
+
+	hold(GC);
 	take_place(unit, stream);
 }
 
-/* Instead of the function. */
-static int fail_later(struct block_device *bdev)
+static void *find_later(void *ftl, u32 class, unsigned int first, u32 least, int right, u32 *room)
 {
-	hold();
+	void *(*find)(void *ftl, u32 class, unsigned int first, u32 least, int right,
+		      u32 *room) = original(REDO);
+
+	hold(REDO);
+	return find(ftl, class, first, least, right, room);
+}
+
+static void submit_later(void *unit)
+{
+	void (*submit)(void *unit) = original(SUBMIT);
+
+	hold(SUBMIT);
+	submit(unit);
+}
+
+static unsigned long lock_later(raw_spinlock_t *lock)
+{
+	unsigned long (*lock_irqsave)(raw_spinlock_t *lock) = original(DISCARD);
+
+	hold(DISCARD);
+	return lock_irqsave(lock);
+}
+
+/* Instead of functions: they are not called. */
+
+static int fail_a_flush(void)
+{
+	hold(FLUSH);
 	return -EIO;
 }
 
-static const struct place {
-	const char *what, *symbol, *who;	/* comm begins so */
-	void *instead;
-} places[] = {
-	{ "gc", "mtftl_unit_take_place", "mtftl_gc/", take_place_later },
-	{ "flush", "blkdev_issue_flush", "kworker/", fail_later },
-}, *place;
+static int fail_a_reset(void)
+{
+	hold(RESET);
+	return -EIO;
+}
+
+static void *find_none(void)
+{
+	return NULL;
+}
+
+static struct place places[] = {
+	/* A mover between its look at the map and its unit's way to the device waits. */
+	[GC] = { "gc", "mtftl_unit_take_place", "mtftl_gc/", NULL, take_place_later },
+	/* A worker's flush of the device waits, then fails and never reaches it. */
+	[FLUSH] = { "flush", "blkdev_issue_flush", "kworker/", NULL, fail_a_flush },
+	/* A unit whose write failed waits before it has another place. */
+	[REDO] = { "redo", "mtftl_stream_find", "kworker/", NULL, find_later },
+	/* A user's unit waits between the buffers and the device. */
+	[SUBMIT] = { "submit", "mtftl_unit_submit", "mtftl/", NULL, submit_later },
+	/* Lanes find no place. */
+	[PLACE] = { "place", "mtftl_stream_find", "mtftl/", NULL, find_none, true },
+	/* A discard waits before it has the map's lock. */
+	[DISCARD] = { "discard", "_raw_spin_lock_irqsave", "blkdiscard", "mtftl_map_trim", lock_later },
+	/* Movers find no place. */
+	[STARVE] = { "starve", "mtftl_stream_find", "mtftl_gc/", NULL, find_none, true },
+	/* A reset waits, then fails for once. */
+	[RESET] = { "reset", "mtftl_flush_device", "kworker/", NULL, fail_a_reset },
+};
+
+static bool is_caller(const struct place *place, struct pt_regs *regs)
+{
+	char symbol[KSYM_SYMBOL_LEN];
+
+	/* At the function's first instruction. */
+	sprint_symbol_no_offset(symbol, *(unsigned long *)kernel_stack_pointer(regs));
+	return !strncmp(symbol, place->caller, strlen(place->caller));
+}
 
 static int enter(struct kprobe *probe, struct pt_regs *regs)
 {
-	if (strncmp(current->comm, place->who, strlen(place->who)) || atomic_xchg(&came, 1))
+	struct place *place = container_of(probe, struct place, probe);
+
+	if (strncmp(current->comm, place->who, strlen(place->who)) ||
+	    (place->caller && !is_caller(place, regs)) || completion_done(&place->release) ||
+	    (atomic_xchg(&place->came, 1) && !place->all))
 		return 0;
 	instruction_pointer_set(regs, (unsigned long)place->instead);
 	return 1;
@@ -75,13 +140,55 @@ static void left(struct kprobe *probe, struct pt_regs *regs, unsigned long flags
 {
 }
 
+static int watch(const char *what, const struct kernel_param *param)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_PLACES; i++)
+		if (sysfs_streq(what, places[i].what))
+			break;
+	if (i == NR_PLACES)
+		return -EINVAL;
+	places[i].watched = true;
+	return 0;
+}
+
+static int go_set(const char *what, const struct kernel_param *param)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_PLACES; i++)
+		if (places[i].watched && sysfs_streq(what, places[i].what))
+			complete_all(&places[i].release);
+	return 0;
+}
+
+static int held_get(char *buffer, const struct kernel_param *param)
+{
+	unsigned int i;
+	int n = 0;
+
+	for (i = 0; i < NR_PLACES; i++)
+		if (atomic_read(&places[i].came))
+			n += sysfs_emit_at(buffer, n, "%s\n", places[i].what);
+	return n;
+}
+
+static const struct kernel_param_ops watch_ops = { .set = watch };
+static const struct kernel_param_ops go_ops = { .set = go_set };
+static const struct kernel_param_ops held_ops = { .get = held_get };
+
+module_param_cb(what, &watch_ops, NULL, 0);
+module_param_cb(go, &go_ops, NULL, 0200);
+module_param_cb(held, &held_ops, NULL, 0444);
+module_param(asked, int, 0444);
+
 static int ask(struct kprobe *probe, struct pt_regs *regs)
 {
 	WRITE_ONCE(asked, asked + 1);
 	return 0;
 }
 
-static struct kprobe first = { .pre_handler = enter, .post_handler = left };
 static struct kprobe each = { .symbol_name = "mtftl_flush_device", .pre_handler = ask };
 
 static int __init hold_init(void)
@@ -89,19 +196,22 @@ static int __init hold_init(void)
 	unsigned int i;
 	int r;
 
-	for (i = 0; what && i < ARRAY_SIZE(places); i++)
-		if (!strcmp(what, places[i].what))
-			place = &places[i];
-	if (!place)
-		return -EINVAL;
-	first.symbol_name = place->symbol;
-	r = register_kprobe(&first);
-	if (r)
-		return r;
-	take_place = (void *)first.addr;
+	for (i = 0; i < NR_PLACES; i++) {
+		struct place *place = &places[i];
+
+		if (!place->watched)
+			continue;
+		init_completion(&place->release);
+		place->probe.symbol_name = place->symbol;
+		place->probe.pre_handler = enter;
+		place->probe.post_handler = left;
+		r = register_kprobe(&place->probe);
+		if (r)
+			return r;
+	}
 	return register_kprobe(&each);
 }
 
 module_init(hold_init);
-MODULE_DESCRIPTION("Holds GC, or a flush, for tests");
+MODULE_DESCRIPTION("Holds who comes to a place in the target, for tests");
 MODULE_LICENSE("GPL");
