@@ -12,6 +12,8 @@
 #include "device.h"
 #include "map.h"
 
+#define ENOUGH	8u	/* commands that keep a drive busy */
+
 static u32 run_length(struct mtftl *ftl, u32 lba, u32 max, u32 value, u32 step)
 {
 	u32 n = 1;
@@ -39,6 +41,20 @@ static void accept(struct bio *bio, u32 n, u32 of)
 		bio->bi_opf &= ~REQ_NOWAIT;
 	if (n < of)
 		dm_accept_partial_bio(bio, n * MTFTL_BLOCK_SECTORS);
+}
+
+/*
+ * File systems plug what they read, for up to 32 commands: a drive would stand still until so many
+ * parts are made. Enough of them go ahead. This may sleep, as REQ_NOWAIT must not.
+ */
+static void send_early(const struct bio *bio)
+{
+	struct blk_plug *plug = current->plug;
+
+	if (!plug || plug->rq_count < ENOUGH || !is_rest(bio) || (bio->bi_opf & REQ_NOWAIT))
+		return;
+	blk_finish_plug(plug);
+	blk_start_plug(plug);
 }
 
 int mtftl_read(struct mtftl *ftl, struct bio *bio)
@@ -78,6 +94,7 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 	/* Not across a border of zones: the device may refuse that. */
 	run = (1u << ftl->config.zone_shift) - mtftl_page_offset(ftl, value);
 	run = run_length(ftl, lba, min(n, run), value, 1);
+	send_early(bio);
 	accept(bio, run, n);
 	mtftl_count(ftl, user_reads, run);
 	io->reads = true;

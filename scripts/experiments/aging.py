@@ -47,7 +47,7 @@ def _script(line: str, quick: bool) -> str:
 
     def read(output: str, names: list[str]) -> str:
         return fio.command(output, filename=":".join(names), rw="read", bs="1m", ioengine="psync",
-                           file_service_type="sequential", allow_file_create=0, size=f"{len(names) * FILE}M")
+                           file_service_type="sequential", allow_file_create=0, loops=4, size=f"{len(names) * FILE}M")
 
     def reads(state: str, second: list[str]) -> list[str]:
         return ["sync", "echo 3 >/proc/sys/vm/drop_caches", read(f"{state}-kept.json", kept),
@@ -81,7 +81,7 @@ def runs(quick: bool) -> list[Run]:
               "zoned.max_active": "14", "flash.block_pages": "16", "flash.cache": "on", "nvme0.mdts": "6"}
     return [Run(line, _script(line, quick),
                 Options(clock="virtual", cpus=4, speed=2, profile="fast24", timeout=3600, module=line in OVER,
-                        device=device), ("*.json", *(("status",) if line in OVER else ())), seconds=60)
+                        device=device), ("*.json", *(("status",) if line in OVER else ())), seeds=3, seconds=60)
             for line in (LABELS if not quick else OVER[:1])]
 
 

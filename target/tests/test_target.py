@@ -51,6 +51,34 @@ mtftl dump --units /dev/nullb0 > dump.json
     assert torn <= 12, torn
 
 
+def test_a_read_in_parts_does_not_wait_for_the_last_one(lab_run, helpers):
+    """Of a read of 512 parts, for which the caller plugs, some are at the drive before the next ones are made."""
+    result = lab_run(FRESH + """
+dmsetup create t --table "$(table /dev/nullb0 lanes 1)"
+# Each block lies apart from its neighbours.
+for first in 0 1; do
+	fio --name=job --filename=/dev/mapper/t --direct=1 --rw=write:4k --bs=4k --offset=$((first * 4))k \
+		--size=2M --io_size=1M --ioengine=psync --output=fio.log
+done
+sync /dev/mapper/t
+trace=/sys/kernel/tracing
+for event in block_getrq block_rq_issue; do echo 1 > $trace/events/block/$event/enable; done
+dd if=/dev/mapper/t of=/dev/null bs=2M count=1 iflag=direct status=none
+echo 0 > $trace/tracing_on
+sed -nE 's/.*(getrq|issue): .* \\+ ([0-9]+) .*/\\1 \\2/p' $trace/trace > events
+dmsetup remove t
+""", **QUICK, push=helpers, pull=["events"])
+    assert result.status == 0, result.output
+    waiting, most, made = 0, 0, 0
+    for event in result.files["events"].decode().splitlines():
+        kind, sectors = event.split()
+        waiting += int(sectors) if kind == "getrq" else -int(sectors)
+        made += int(sectors) if kind == "getrq" else 0
+        most = max(most, waiting)
+    assert made >= 2048
+    assert most <= 24 * 8, most
+
+
 def test_lanes_are_on_the_node_of_their_cpu(lab_run, helpers):
     """128 MiB of buffers for two lanes on two nodes: half of it on each, wherever the table is loaded."""
     result = lab_run(START + """
