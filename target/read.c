@@ -12,7 +12,8 @@
 #include "device.h"
 #include "map.h"
 
-#define ENOUGH	8u	/* commands that keep a drive busy */
+/* Who reads on this CPU had sent other requests before: a hint. */
+static DEFINE_PER_CPU(bool, patient);
 
 static u32 run_length(struct mtftl *ftl, u32 lba, u32 max, u32 value, u32 step)
 {
@@ -44,14 +45,21 @@ static void accept(struct bio *bio, u32 n, u32 of)
 }
 
 /*
- * File systems plug what they read, for up to 32 commands: a drive would stand still until so many
- * parts are made. Enough of them go ahead. This may sleep, as REQ_NOWAIT must not.
+ * File systems plug what they read, for up to 32 commands: the drive would stand still until so many
+ * parts are made. Who reads one thing waits for it, so each part goes at once; who has sent others
+ * with it gains more from few doorbells. This may sleep, as REQ_NOWAIT must not.
  */
 static void send_early(const struct bio *bio)
 {
 	struct blk_plug *plug = current->plug;
 
-	if (!plug || plug->rq_count < ENOUGH || !is_rest(bio) || (bio->bi_opf & REQ_NOWAIT))
+	if (!plug)
+		return;
+	if (!is_rest(bio)) {
+		this_cpu_write(patient, plug->rq_count);
+		return;
+	}
+	if (!plug->rq_count || this_cpu_read(patient) || (bio->bi_opf & REQ_NOWAIT))
 		return;
 	blk_finish_plug(plug);
 	blk_start_plug(plug);

@@ -52,7 +52,7 @@ mtftl dump --units /dev/nullb0 > dump.json
 
 
 def test_a_read_in_parts_does_not_wait_for_the_last_one(lab_run, helpers):
-    """Of a read of 512 parts, for which the caller plugs, some are at the drive before the next ones are made."""
+    """A read of 512 parts, for which the caller plugs: each is at the drive before the next ones are made."""
     result = lab_run(FRESH + """
 dmsetup create t --table "$(table /dev/nullb0 lanes 1)"
 # Each block lies apart from its neighbours.
