@@ -106,12 +106,11 @@ def _of(found: list[Sample], line: str, sort: str, state: str) -> Sample:
 
 # Why a prediction is missed; shown where one is.
 _WHY = {"kept": (
-    "Half of each file was overwritten at random by 16 KiB: these pieces came to the flash in that order, and lie "
-    "wherever the log was. Each is a command of its own: three quarters of what a MiB takes longer is software's."),
+    "Half of each file was overwritten at random by 16 KiB: these pieces lie wherever the log was. By chance the "
+    "fullest of four channels has 3.3 of a MiB's 64 pieces more than its share, 65 of the 75 us that it takes longer."),
     "new": (
-    "A piece of 8 blocks and its header are 9: parts of two pages, and a command of its own; a third of what a MiB "
-    "takes longer is software's. Four zones for the four writers, in place of two, change nothing. F2FS, which has one "
-    "log for such data, gives a third.")}
+    "A piece of 8 blocks and its header are 9: parts of two pages, and a command of its own. Four zones for the four "
+    "writers, in place of two, change nothing. F2FS, which has one log for such data, gives a third.")}
 
 
 def checks(found: list[Sample], quick: bool) -> list[Check]:
