@@ -72,6 +72,8 @@ def test_trace(tmp_path):
     found = simulate(*DRIVE, "wear_interval=0", f"load=trace:{trace}")
     assert "limit" not in found
     assert found["amplification"] < 1.01
+    with pytest.raises(LabError, match="a trace tells no rates"):
+        simulate(*DRIVE, f"load=trace:{trace}", "streams=known")
 
 
 def test_each_checkout_has_its_own(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "drive.h"
 #include "limit.h"
@@ -219,6 +220,10 @@ int main(int argc, char **argv)
 	if (!load) {
 		fprintf(stderr, "load is %s, expected uniform, zipf:T, hot:W/B, shift:W/B, fio-zipf:T/JOBS or trace:FILE\n",
 			parameters.load);
+		return 1;
+	}
+	if (!strcmp(drive.placing->name, "known") && load_is_trace(load)) {
+		fprintf(stderr, "streams=known needs a distribution: a trace tells no rates\n");
 		return 1;
 	}
 	drive_start(&drive);
