@@ -658,6 +658,31 @@ ends
     assert result.ok, result.output
 
 
+def test_a_zone_is_not_reset_under_who_reads_it(lab_run, helpers, pytestconfig):
+    """He has looked up where a block is, and it is written anew: what he reads is the block, old or new."""
+    result = lab_run(START + HELD + """
+put 0 0 480 ,fsync
+# Now the first two blocks are not read as one.
+put 1 1 1 ,fsync
+zone=$(zones /dev/nullb0 | awk '$3 == 14 && NR > 4 { print NR - 1; exit }')
+holds read
+dd if=/dev/mapper/t of=got bs=8k count=1 iflag=direct status=none &
+until_true 10 is_held read
+put 10000 0 480 ,fsync
+dmsetup message t 0 gc
+until_true 10 saw "zone $zone victim -> resetting"
+waits_or_is_reset() { saw "zone $zone resetting -> empty" || grep -qs synchronize_srcu /proc/*/stack; }
+until_true 10 waits_or_is_reset
+go read
+wait $!
+test "$(judge got 0 1)" = 0
+until_true 10 saw "zone $zone resetting -> empty"
+cut
+ends
+""", **QUICK, push=[*helpers, _hold(pytestconfig)])
+    assert result.ok, result.output
+
+
 def test_a_discard_ends_what_was_composed_before_it(lab_run, helpers, pytestconfig):
     """It waits for the map while its block is written: who saw the block gone finds it gone after a cut."""
     result = lab_run(START + HELD + """

@@ -14,7 +14,7 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
-enum { GC, FLUSH, REDO, SUBMIT, PLACE, DISCARD, STARVE, RESET, NR_PLACES };
+enum { GC, FLUSH, REDO, SUBMIT, READ_PART, PLACE, DISCARD, STARVE, RESET, NR_PLACES };
 
 struct place {
 	const char *what, *symbol;
@@ -68,6 +68,14 @@ static void submit_later(void *unit)
 	submit(unit);
 }
 
+static void accept_later(void *bio, unsigned int sectors)
+{
+	void (*accept)(void *bio, unsigned int sectors) = original(READ_PART);
+
+	hold(READ_PART);
+	accept(bio, sectors);
+}
+
 static unsigned long lock_later(raw_spinlock_t *lock)
 {
 	unsigned long (*lock_irqsave)(raw_spinlock_t *lock) = original(DISCARD);
@@ -104,6 +112,8 @@ static struct place places[] = {
 	[REDO] = { "redo", "mtftl_stream_find", "kworker/", NULL, find_later },
 	/* A user's unit waits between the buffers and the device. */
 	[SUBMIT] = { "submit", "mtftl_unit_submit", "mtftl/", NULL, submit_later },
+	/* A reader of several parts waits between his look at the map and the device. */
+	[READ_PART] = { "read", "dm_accept_partial_bio", "dd", NULL, accept_later },
 	/* Lanes find no place. */
 	[PLACE] = { "place", "mtftl_stream_find", "mtftl/", NULL, find_none, true },
 	/* A discard waits before it has the map's lock. */
