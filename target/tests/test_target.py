@@ -1082,8 +1082,11 @@ fio --name=fill --filename=/dev/mapper/t --direct=1 --rw=write --bs=64k --end_fs
 echo "$(field free t) free, reserve $(field reserve t), open_limit $(field open_limit t)"
 echo 20000 > /sys/kernel/tracing/buffer_size_kb
 echo 1 > /sys/kernel/tracing/events/mtftl/enable
-fio --name=age --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=32k --ioengine=libaio --iodepth=32 \\
-	--norandommap --io_size=120M --output=fio.log --eta=never
+# What is looked for is rare: two loads meet it more often than one.
+for load in "32k --iodepth=32" "128k --iodepth=4"; do
+	fio --name=age --filename=/dev/mapper/t --direct=1 --rw=randwrite --ioengine=libaio --bs=$load --norandommap \\
+		--io_size=60M --output=fio.log --eta=never
+done
 echo 0 > /sys/kernel/tracing/events/mtftl/enable
 cp /sys/kernel/tracing/trace trace
 dmsetup remove t
