@@ -455,44 +455,68 @@ def _hold(pytestconfig):
     return target.helper_module("hold", Path(__file__).parent / "hold", kernels.get(kernel))
 
 
+# Blocks of zones of 1 MiB behind a layer that can be taken away: as a cut does.
+HELD = COPY + """
+null nullb0 size=32 zone_size=1
+dmsetup create layer --table "0 $((32 * 2048)) linear /dev/nullb0 0"
+mtftl format --op 30% /dev/mapper/layer > /dev/null
+open() { dmsetup create t --table "$(table $1 lanes 1 gc_policy greedy)"; }
+open /dev/mapper/layer
+# put FIRST AT COUNT [CONVERSION]: blocks that say they are FIRST and on
+put() { numbered $1 $3 | dd of=/dev/mapper/t bs=4k seek=$2 iflag=fullblock oflag=direct conv=notrunc$4 status=none; }
+# holds WHAT...: see hold.c
+holds() {
+	insmod ./hold.ko ${*/#/what=}
+	held=$*
+	echo 1 > /sys/kernel/tracing/events/mtftl/enable
+}
+is_held() { grep -q $1 /sys/module/hold/parameters/held; }
+go() { echo $1 > /sys/module/hold/parameters/go; }
+saw() { grep -q "$1" /sys/kernel/tracing/trace; }
+# reset_begins ZONE FUNCTION: GC has emptied it; its reset waits in there, or should have
+reset_begins() {
+	until_true 10 saw "zone $1 victim -> resetting"
+	waits_or_is_reset() { saw "zone $zone resetting -> empty" || grep -qs $function /proc/*/stack; }
+	zone=$1 function=$2 until_true 10 waits_or_is_reset
+}
+cut() {
+	dmsetup wipe_table layer
+	for what in $held; do go $what; done
+	dmsetup remove t
+	open /dev/nullb0
+}
+ends() {
+	dmsetup remove t
+	mtftl check /dev/nullb0
+}
+"""
+
+
 def test_gc_that_looked_earlier_loses_to_users(lab_run, helpers, pytestconfig):
     """A mover found blocks alive, and users write them before its unit goes out: theirs are there, after a cut too.
 
     Another module holds the mover: what it does in between waits for nothing that a device could delay.
     """
-    hold = _hold(pytestconfig)
-    result = lab_run(START + COPY + """
-null nullb0 size=32 zone_size=1
-dmsetup create layer --table "0 $((32 * 2048)) linear /dev/nullb0 0"
-mtftl format --op 30% /dev/mapper/layer > /dev/null
-dmsetup create t --table "$(table /dev/mapper/layer lanes 1)"
-write() { dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct conv=fsync status=none; }
+    result = lab_run(START + HELD + """
 # The first zone becomes full, and a third of it garbage.
-numbered 10000 480 | write
-numbered 20000 64 | write
-insmod ./hold.ko what=gc
-hold=/sys/module/hold/parameters
-echo 1 > /sys/kernel/tracing/events/mtftl/enable
+put 10000 0 480 ,fsync
+put 20000 0 64 ,fsync
+holds gc
 dmsetup message t 0 gc
-until_true 10 grep gc $hold/held
-fails grep 'submitted: .* gc' /sys/kernel/tracing/trace
+until_true 10 is_held gc
+fails saw 'submitted: .* gc'
 # All that it may have found.
-numbered 0 480 | write
-echo gc > $hold/go
+put 0 0 480 ,fsync
+go gc
 until_true 10 gained
 grep 'completed: .* gc seq' /sys/kernel/tracing/trace
 test "$(judge /dev/mapper/t 0 480)" = 0
-
-# The power goes.
-dmsetup wipe_table layer
-dmsetup remove t
-dmsetup create t --table "$(table /dev/nullb0 lanes 1)"
+cut
 now=$(judge /dev/mapper/t 0 480) || true
 echo "after the cut: $now"
 test "$now" = 0
-dmsetup remove t
-mtftl check /dev/nullb0
-""", **QUICK, push=[*helpers, hold])
+ends
+""", **QUICK, push=[*helpers, _hold(pytestconfig)])
     assert result.ok, result.output
 
 
@@ -556,50 +580,20 @@ dmsetup remove t
     assert result.ok, result.output
 
 
-# Blocks of zones of 1 MiB behind a layer that can be taken away: as a cut does.
-HELD = COPY + """
-null nullb0 size=32 zone_size=1
-dmsetup create layer --table "0 $((32 * 2048)) linear /dev/nullb0 0"
-mtftl format --op 30% /dev/mapper/layer > /dev/null
-open() { dmsetup create t --table "$(table $1 lanes 1 gc_policy greedy)"; }
-open /dev/mapper/layer
-# put FIRST AT COUNT [CONVERSION]: blocks that say they are FIRST and on
-put() { numbered $1 $3 | dd of=/dev/mapper/t bs=4k seek=$2 iflag=fullblock oflag=direct conv=notrunc$4 status=none; }
-# holds WHAT...: see hold.c
-holds() {
-	insmod ./hold.ko ${*/#/what=}
-	held=$*
-	echo 1 > /sys/kernel/tracing/events/mtftl/enable
-}
-is_held() { grep -q $1 /sys/module/hold/parameters/held; }
-go() { echo $1 > /sys/module/hold/parameters/go; }
-saw() { grep -q "$1" /sys/kernel/tracing/trace; }
-cut() {
-	dmsetup wipe_table layer
-	for what in $held; do go $what; done
-	dmsetup remove t
-	open /dev/nullb0
-}
-ends() {
-	dmsetup remove t
-	mtftl check /dev/nullb0
-}
-"""
-
-
 def test_a_write_that_failed_once_loses_to_newer_ones(lab_run, helpers, pytestconfig):
     """Its unit waits for another place while the block is written again: that one is there after a cut."""
     result = lab_run(START + HELD + """
+becomes() {
+	dmsetup load layer --table "0 $((32 * 2048)) $*"
+	dmsetup suspend --nolockfs --noflush layer
+	dmsetup resume layer
+}
 holds redo
 put 10000 0 64 ,fsync
-dmsetup load layer --table "0 $((32 * 2048)) flakey /dev/nullb0 0 0 3600 1 error_writes"
-dmsetup suspend --nolockfs --noflush layer
-dmsetup resume layer
+becomes flakey /dev/nullb0 0 0 3600 1 error_writes
 put 20000 0 16
 until_true 10 is_held redo
-dmsetup load layer --table "0 $((32 * 2048)) linear /dev/nullb0 0"
-dmsetup suspend --nolockfs --noflush layer
-dmsetup resume layer
+becomes linear /dev/nullb0 0
 echo > /sys/kernel/tracing/trace
 put 0 0 16
 until_true 10 saw 'completed: .* data .* status 0'
@@ -648,9 +642,7 @@ holds submit
 put 10000 0 1
 until_true 10 is_held submit
 dmsetup message t 0 gc
-until_true 10 saw "zone $zone victim -> resetting"
-waits_or_is_reset() { saw "zone $zone resetting -> empty" || grep -qs mtftl_flush_sync /proc/*/stack; }
-until_true 10 waits_or_is_reset
+reset_begins $zone mtftl_flush_sync
 cut
 test "$(judge /dev/mapper/t 0 480)" = 0
 ends
@@ -670,9 +662,7 @@ dd if=/dev/mapper/t of=got bs=8k count=1 iflag=direct status=none &
 until_true 10 is_held read
 put 10000 0 480 ,fsync
 dmsetup message t 0 gc
-until_true 10 saw "zone $zone victim -> resetting"
-waits_or_is_reset() { saw "zone $zone resetting -> empty" || grep -qs synchronize_srcu /proc/*/stack; }
-until_true 10 waits_or_is_reset
+reset_begins $zone synchronize_srcu
 go read
 wait $!
 test "$(judge got 0 1)" = 0
@@ -722,7 +712,6 @@ while more; do
 	until_true 1 more || break
 done
 until_true 10 is_held starve
-dmsetup status t
 go reset
 until_true 10 saw "${zone%% victim*} resetting -> empty"
 go starve
