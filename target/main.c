@@ -115,7 +115,7 @@ bad:
 }
 
 /*
- * Never sleeps, as REQ_NOWAIT wants: a write that finds no room waits in its lane's list, as it would
+ * Does not sleep with REQ_NOWAIT: a write that finds no room waits in its lane's list, as it would
  * in a device's queue. A read keeps the flag: where the device has no request left, it says so.
  */
 static int mtftl_map(struct dm_target *ti, struct bio *bio)

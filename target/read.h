@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Reads: out of the buffers, or off the device, as the map says. Does not wait for anything; what
- * several commands read may sleep, but for REQ_NOWAIT.
+ * Reads: out of the buffers, or off the device, as the map says. Never waits; sends what a
+ * caller plugged, which may sleep where the drive's queue does, but for REQ_NOWAIT.
  */
 #ifndef MTFTL_READ_H
 #define MTFTL_READ_H
