@@ -211,6 +211,13 @@ def test_repeated_string_instructions_take_a_tick_an_element(program, tmp_path, 
     assert lines["late"] == [11] * 8
 
 
+@pytest.mark.parametrize("icount", [None, "shift=0,sleep=off", *map(LOCKSTEP.format, (1, 1000))])
+def test_code_is_what_is_mapped(program, tmp_path, icount):
+    """Also in pages that are global, however often it was called before."""
+    lines = parsed(run(program("pages"), icount, 1, tmp_path / "out"))
+    assert lines["found"] == lines["expected"]
+
+
 def test_interrupts_between_idle_cpus_do_not_wait_for_a_quantum(program, tmp_path):
     image = program("ipi", BUSY=0)
     for quantum in (1, 1000, 100000):
