@@ -50,10 +50,25 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def free_memory() -> int | None:
+    """Bytes that the host has available, or this container may have; None where nothing says so."""
+    host = re.search(r"^MemAvailable: *(\d+)", Path("/proc/meminfo").read_text(), re.M)
+    known = [int(host[1]) << 10] if host else []
+    ours = Path("/sys/fs/cgroup/memory.max")
+    if ours.exists() and (limit := ours.read_text().strip()) != "max":
+        known.append(int(limit))
+    return min(known, default=None)
+
+
 def guests_at_once() -> int:
     """How many guests run side by side: one a processor, as far as the memory goes."""
-    free = re.search(r"^MemAvailable: *(\d+)", Path("/proc/meminfo").read_text(), re.M)
-    return max(1, min(cores(), int(free[1]) // (GUEST_GIB << 20) if free else 1))
+    free = free_memory()
+    return max(1, min(cores(), free // (GUEST_GIB << 30) if free else 1))
+
+
+def memory_at_once() -> int:
+    """Bytes that a guest and its drive may take while others run beside it."""
+    return (free_memory() or 0) // guests_at_once()
 
 
 def digest(*parts: bytes | str | Path) -> str:

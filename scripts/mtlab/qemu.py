@@ -4,6 +4,7 @@
 In virtual time the guest is a function of its inputs: no network, no shared folder, fixed seeds and clocks.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def device_arguments(options: Options, folder: Path) -> list[str]:
     namespace = {k.removeprefix("ns0."): v for k, v in options.device.items() if not k.startswith("nvme0.")}
     args = ["-device", _join({"driver": "nvme", "id": "nvme0", "serial": "mtftl"} | controller)]
     if name == STOCK:
-        if not media.exists():
+        if not media.exists() or not media.stat().st_size:
             with open(media, "wb") as f:
                 f.truncate(STOCK_SIZE)
         settings = STOCK_DEVICE | namespace
@@ -59,6 +60,14 @@ def device_arguments(options: Options, folder: Path) -> list[str]:
     for key, value in ({"flash.media": str(media)} | namespace).items():
         args += ["-set", f"device.ns0.{key}={value}"]
     return args
+
+
+def flash_size(options: Options) -> int:
+    """Bytes that the drive may come to hold."""
+    device = {key.removeprefix("ns0."): value for key, value in options.device.items()}
+    texts = [f'flash.size = "{device.get("flash.size", "")}"', *(p.read_text() for p in profile_files(options))]
+    found = re.search(r'^ *flash\.size = "(\d+)([KMGT]?)"', "\n".join(texts), re.M)
+    return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[found[2]] if found else STOCK_SIZE
 
 
 def profile_files(options: Options) -> list[Path]:

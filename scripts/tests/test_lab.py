@@ -30,6 +30,7 @@ from mtlab import (
     kernels,
     machine,
     pool,
+    qemu,
     report,
     results,
     target,
@@ -82,6 +83,27 @@ def test_bad_device_and_memory_are_refused() -> None:
         machine.need_memory("much")
     with pytest.raises(LabError, match="MiB available"):
         machine.need_memory("9000G")
+
+
+@pytest.mark.parametrize(("room", "held"), [(6 << 30, True), ((6 << 30) - 1, False)])
+def test_the_flash_is_in_memory_where_that_suffices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int,
+                                                    held: bool) -> None:
+    """For the guest's 2 GiB and the 4 GiB that the drive may come to hold; what is to be kept goes to its file."""
+    monkeypatch.setattr(machine, "memory_at_once", lambda: room)
+    media = tmp_path / "media"
+    with machine._flash_in_memory(Options(profile="tlc", memory="2G"), tmp_path):
+        assert media.is_symlink() == held
+        media.write_bytes(b"kept nowhere")
+        assert ("memfd" in os.readlink(media.readlink())) if held else media.is_file()
+    media.unlink()
+    with machine._flash_in_memory(Options(profile="tlc", memory="2G", media=media), tmp_path):
+        assert not media.is_symlink()
+
+
+@pytest.mark.parametrize(("device", "size"), [({}, 4 << 30), ({"flash.size": "48M"}, 48 << 20),
+                                              ({"ns0.flash.size": "4096"}, 4096)])
+def test_size_of_the_flash(device: dict[str, str], size: int) -> None:
+    assert qemu.flash_size(Options(profile="tlc", device=device)) == size
 
 
 def test_make_help_names_every_goal() -> None:
