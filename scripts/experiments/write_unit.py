@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab import figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least
+from mtlab.experiments import Check, Experiment, Run, Sample, at_least, shown
 from mtlab.options import Options
 
 CPUS = 8
@@ -16,6 +16,8 @@ ENTRIES = 128
 UNITS = (1, 2, 4, 8, 16, 32)
 USERS = (1, 2, 4, 8, 16, 32, 64)
 QUICK_UNITS, QUICK_USERS = (1, 32), (1, 8)
+REPEATED = USERS[-1]    # users who take turns: it depends on little things who is next
+SEEDS = 5
 WINDOW_MS = 20
 MIB = 1 << 20
 
@@ -31,12 +33,16 @@ def _script(unit: int, users: tuple[int, ...]) -> str:
 
 def runs(quick: bool) -> list[Run]:
     units, users = (QUICK_UNITS, QUICK_USERS) if quick else (UNITS, USERS)
-    return [Run(str(unit), _script(unit, users),
-                Options(clock="virtual", cpus=CPUS, profile="dram", timeout=1800), seconds=20) for unit in units]
+    others = tuple(u for u in users if u != REPEATED)
+    options = Options(clock="virtual", cpus=CPUS, profile="dram", timeout=1800)
+    return [run for unit in units for run in (
+        Run(str(unit), _script(unit, others), options, seconds=20),
+        *([Run(f"{unit}-crowd", _script(unit, (REPEATED,)), options, seconds=6, seeds=SEEDS)]
+          if REPEATED in users else []))]
 
 
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
-    found = [{"write unit": int(name), "users": int(Path(output).stem), **fio.sample(data, "write", WINDOW_MS / 1000)}
+    found = [{"write unit": int(name.split("-")[0]), "users": int(Path(output).stem), **fio.sample(data, "write", WINDOW_MS / 1000)}
              for name, outputs in files.items() for output, data in outputs.items()]
     return sorted(found, key=lambda s: (s["write unit"], s["users"]))
 
@@ -63,9 +69,10 @@ def checks(found: list[Sample], _quick: bool) -> list[Check]:
 
 
 def table(found: list[Sample]) -> list[list[str]]:
-    units, users, at = _surface(found)
+    units, users, _ = _surface(found)
+    at = {(s["write unit"], s["users"]): shown(s, "bytes_per_s", ".0f", MIB) for s in found}
     return [["MiB/s; blocks a unit", *(f"{u} user{'s'[:u - 1]}" for u in users)],
-            *([str(unit), *(f"{at[unit, u]:.0f}" for u in users)] for unit in units)]
+            *([str(unit), *(at[unit, u] for u in users)] for unit in units)]
 
 
 def draw(found: list[Sample], path: Path) -> None:
