@@ -46,15 +46,15 @@ bool tb_global_may_link(CPUState *cpu, vaddr pc, TranslationBlock *from, int n,
     Link link = { from, n };
     CPUState *other;
 
+    /* A block that may be elsewhere as well leads elsewhere from there. */
+    if (tb_cflags(from) & CF_PCREL || !is_global(cpu, pc, to)) {
+        return false;
+    }
     /* Who comes by a link does not meet a breakpoint. */
     CPU_FOREACH(other) {
         if (!QTAILQ_EMPTY(&other->breakpoints)) {
             return false;
         }
-    }
-    /* A block that may be elsewhere as well leads elsewhere from there. */
-    if (tb_cflags(from) & CF_PCREL || !is_global(cpu, pc, to)) {
-        return false;
     }
     if (!links) {
         links = g_array_new(false, false, sizeof(Link));
