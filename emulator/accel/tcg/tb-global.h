@@ -8,7 +8,8 @@
  *  - a block may jump straight to one in another page, which for others is
  *    looked up each time.
  *
- * All vCPUs run in one thread in lockstep, and only that may call these.
+ * All vCPUs run in one thread in lockstep, which alone calls these then; out
+ * of lockstep they find nothing to do.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
