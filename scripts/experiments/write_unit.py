@@ -42,7 +42,8 @@ def runs(quick: bool) -> list[Run]:
 
 
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
-    found = [{"write unit": int(name.split("-")[0]), "users": int(Path(output).stem), **fio.sample(data, "write", WINDOW_MS / 1000)}
+    found = [{"write unit": int(name.split("-")[0]), "users": int(Path(output).stem),
+              **fio.sample(data, "write", WINDOW_MS / 1000)}
              for name, outputs in files.items() for output, data in outputs.items()]
     return sorted(found, key=lambda s: (s["write unit"], s["users"]))
 
