@@ -40,6 +40,11 @@ def _join(settings: Mapping[str, str]) -> str:
     return ",".join(f"{k}={v}" for k, v in settings.items())
 
 
+def _namespace(options: Options) -> dict[str, str]:
+    """What the user sets of the drive's namespace."""
+    return {k.removeprefix("ns0."): v for k, v in options.device.items() if not k.startswith("nvme0.")}
+
+
 def device_arguments(options: Options, folder: Path) -> list[str]:
     """QEMU's arguments for the flash device."""
     name = profile_of(options)
@@ -47,7 +52,7 @@ def device_arguments(options: Options, folder: Path) -> list[str]:
         return []
     media = options.media.resolve() if options.media else folder / "media"
     controller = {k.removeprefix("nvme0."): v for k, v in options.device.items() if k.startswith("nvme0.")}
-    namespace = {k.removeprefix("ns0."): v for k, v in options.device.items() if not k.startswith("nvme0.")}
+    namespace = _namespace(options)
     args = ["-device", _join({"driver": "nvme", "id": "nvme0", "serial": "mtftl"} | controller)]
     if name == STOCK:
         if not media.exists() or not media.stat().st_size:
@@ -64,9 +69,9 @@ def device_arguments(options: Options, folder: Path) -> list[str]:
 
 def flash_size(options: Options) -> int:
     """Bytes that the drive may come to hold."""
-    device = {key.removeprefix("ns0."): value for key, value in options.device.items()}
-    texts = [f'flash.size = "{device.get("flash.size", "")}"', *(p.read_text() for p in profile_files(options))]
-    found = re.search(r'^ *flash\.size = "(\d+)([KMGT]?)"', "\n".join(texts), re.M)
+    given = _namespace(options).get("flash.size")
+    text = f'flash.size = "{given}"' if given else "".join(p.read_text() for p in profile_files(options))
+    found = re.search(r'^ *flash\.size = "(\d+)([KMGT]?)"', text, re.M)
     return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[found[2]] if found else STOCK_SIZE
 
 
