@@ -551,7 +551,8 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 	}
 	gc->reader = mtftl_reader_alloc(ftl, GFP_KERNEL);
 	gc->walk_buf = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
-	gc->stream = kvmalloc(mtftl_footer_blocks(&ftl->config) * MTFTL_BLOCK_SIZE, GFP_KERNEL);
+	gc->stream = kvmalloc_array(mtftl_footer_stream_blocks(capacity, !ftl->config.head),
+				    MTFTL_BLOCK_SIZE, GFP_KERNEL);
 	gc->resets = mtftl_resets_alloc(ftl);
 	gc->block = (void *)__get_free_page(GFP_KERNEL);
 	gc->wq = alloc_ordered_workqueue("mtftl-list-%s", WQ_MEM_RECLAIM, ftl->device->dm->name);

@@ -418,12 +418,17 @@ u32 mtftl_ckpt_zones(u32 nr_zones, u32 zone_capacity, u64 logical_blocks)
 	return div_round_up(stream_blocks, units * MTFTL_STREAM_UNIT_BLOCKS);
 }
 
-u32 mtftl_footer_reserve(u32 zone_capacity, bool oob)
+u32 mtftl_footer_stream_blocks(u32 zone_capacity, bool oob)
 {
 	/* At worst each block is a unit: of ranges, one record and no entry; or of one block. */
 	u64 each = sizeof(struct mtftl_footer_record) + (oob ? sizeof(__le64) : 0);
-	u64 bytes = zone_capacity * each;
-	u32 payload = div_round_up(bytes, MTFTL_BLOCK_SIZE);
+
+	return div_round_up(zone_capacity * each, MTFTL_BLOCK_SIZE);
+}
+
+u32 mtftl_footer_reserve(u32 zone_capacity, bool oob)
+{
+	u32 payload = mtftl_footer_stream_blocks(zone_capacity, oob);
 
 	return payload + div_round_up(payload, MTFTL_STREAM_UNIT_BLOCKS) + 1;
 }
@@ -506,7 +511,7 @@ void mtftl_tail_compose(void *block, u32 seed, u32 zone, u32 erase_count, u32 fo
 	tail->crc = cpu_to_le32(block_crc(seed, block, MTFTL_BLOCK_SIZE, offsetof(struct mtftl_tail, crc)));
 }
 
-int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity,
+int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity, bool oob,
 		     struct mtftl_tail_info *info)
 {
 	const struct mtftl_tail *tail = block;
@@ -532,8 +537,12 @@ int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity,
 	if (info->footer_offset >= capacity)
 		return -EINVAL;
 	room = capacity - info->footer_offset - 1;
+	/* No writer makes a longer stream, and readers have buffers for this one. */
 	if (info->footer_blocks == 0 || info->footer_blocks >= room ||
-	    info->footer_blocks > mtftl_footer_reserve(capacity, true))
+	    info->footer_blocks > mtftl_footer_stream_blocks(capacity, oob))
+		return -EINVAL;
+	/* Positions in the stream have 32 bits. */
+	if (info->footer_blocks > ~(u32)0 / MTFTL_BLOCK_SIZE)
 		return -EINVAL;
 	if (info->nr_records == 0 || info->nr_records > info->footer_offset ||
 	    info->min_seq == 0 || info->min_seq > info->max_seq)
@@ -571,4 +580,27 @@ int mtftl_footer_next(const void *stream, u32 size, u32 *pos, u64 *seq, u32 *off
 	*lbas = (const __le64 *)(record + 1);
 	*pos += sizeof(*record) + *nr_entries * sizeof(__le64);
 	return 1;
+}
+
+bool mtftl_footer_valid(const void *stream, u32 size, const struct mtftl_tail_info *tail, bool oob)
+{
+	u32 pos = 0, offset, blocks, left = tail->footer_offset, records = 0;
+	enum mtftl_unit_type type;
+	const __le64 *lbas;
+	u16 nr;
+	u64 seq;
+	int r;
+
+	while ((r = mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &nr, &lbas)) > 0) {
+		blocks = mtftl_unit_head(oob, type) + nr;
+		/* Units lie in front of the footer, and none inside another one. */
+		if (offset >= tail->footer_offset || blocks > tail->footer_offset - offset ||
+		    blocks > left)
+			return false;
+		if (seq < tail->min_seq || seq > tail->max_seq)
+			return false;
+		left -= blocks;
+		records++;
+	}
+	return !r && records == tail->nr_records;
 }

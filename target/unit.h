@@ -119,6 +119,8 @@ int mtftl_append_offset(u64 sector, u64 start, u32 capacity, u32 blocks, u32 *of
 u32 mtftl_ckpt_stream_blocks(u32 nr_zones, u64 logical_blocks);
 /* Zones that one checkpoint takes; two are kept so that one is always valid. */
 u32 mtftl_ckpt_zones(u32 nr_zones, u32 zone_capacity, u64 logical_blocks);
+/* Blocks of the longest footer stream of a zone. */
+u32 mtftl_footer_stream_blocks(u32 zone_capacity, bool oob);
 /* Blocks at the end of a zone that its footer and tail take at most. */
 u32 mtftl_footer_reserve(u32 zone_capacity, bool oob);
 /*
@@ -154,7 +156,8 @@ struct mtftl_tail_info {
 	u64 min_seq;
 	u64 max_seq;
 };
-int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity,
+/* The stream is no longer than mtftl_footer_stream_blocks(). */
+int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity, bool oob,
 		     struct mtftl_tail_info *info);
 /*
  * Walk a footer stream: *pos starts at 0; returns 1 with a record, 0 at its
@@ -163,5 +166,11 @@ int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity,
  */
 int mtftl_footer_next(const void *stream, u32 size, u32 *pos, u64 *seq, u32 *offset,
 		      enum mtftl_unit_type *type, u16 *nr_entries, const __le64 **lbas);
+/*
+ * A stream lists what its tail says. If this is false, nothing of the stream counts. If it is
+ * true, each unit lies between the start of the zone and the footer, with all its entries, and
+ * all of them together have no more blocks than there are.
+ */
+bool mtftl_footer_valid(const void *stream, u32 size, const struct mtftl_tail_info *tail, bool oob);
 
 #endif

@@ -21,7 +21,8 @@ static int read_footer_unit(struct mtftl *ftl, struct mtftl_zone *zone, void *bu
 				  &info);
 	if (r)
 		return r;
-	if (info.type != MTFTL_UNIT_FOOTER || !info.nr_entries || info.nr_blocks >= max)
+	if (info.type != MTFTL_UNIT_FOOTER || info.erase_count != zone->erase_count ||
+	    !info.nr_entries || info.nr_blocks >= max)
 		return -EINVAL;
 	for (i = 0; i < info.nr_entries && *index < blocks; i++, (*index)++) {
 		void *block = buf + (1 + i) * MTFTL_BLOCK_SIZE;
@@ -35,35 +36,38 @@ static int read_footer_unit(struct mtftl *ftl, struct mtftl_zone *zone, void *bu
 	return 0;
 }
 
-/* Into @stream, which holds the largest; its size, 0: no footer that verifies. */
+/* Into @stream, which holds the longest one; its size, 0: no footer that verifies. */
 static u32 read_footer(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, void *stream)
 {
-	u32 last = mtftl_zone_start(zone) + ftl->config.capacity - 1, at, index = 0;
+	u32 capacity = ftl->config.capacity, at, index = 0, size;
+	u32 last = mtftl_zone_start(zone) + capacity - 1;
 	struct mtftl_tail_info tail;
+	bool oob = !ftl->config.head;
 
-	if (zone->wp < ftl->config.capacity || mtftl_rw_sync(ftl, REQ_OP_READ, last, buf, 1) ||
-	    mtftl_tail_parse(buf, ftl->config.seed, zone->index, ftl->config.capacity, &tail) ||
+	if (zone->wp < capacity || mtftl_rw_sync(ftl, REQ_OP_READ, last, buf, 1) ||
+	    mtftl_tail_parse(buf, ftl->config.seed, zone->index, capacity, oob, &tail) ||
 	    tail.erase_count != zone->erase_count)
 		return 0;
 	for (at = tail.footer_offset; index < tail.footer_blocks; )
 		if (read_footer_unit(ftl, zone, buf, &at, stream, &index, tail.footer_blocks))
 			return 0;
-	return tail.footer_blocks * MTFTL_BLOCK_SIZE;
+	size = tail.footer_blocks * MTFTL_BLOCK_SIZE;
+	return mtftl_footer_valid(stream, size, &tail, oob) ? size : 0;
 }
 
-static void walk_footer(struct mtftl *ftl, struct mtftl_zone *zone, const void *stream,
-			u32 size, mtftl_walk_fn block, void *private)
+static void walk_footer(struct mtftl_zone *zone, const void *stream, u32 size,
+			mtftl_walk_fn block, void *private)
 {
-	u32 pos = 0, offset, i, start = mtftl_zone_start(zone), head = ftl->config.head;
+	u32 pos = 0, offset, i, start = mtftl_zone_start(zone);
 	enum mtftl_unit_type type;
 	const __le64 *lbas;
 	u16 nr;
 	u64 seq;
 
 	while (mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &nr, &lbas) == 1) {
-		if (type == MTFTL_UNIT_RANGES && offset < ftl->config.capacity)
+		if (type == MTFTL_UNIT_RANGES)
 			block(private, type, start + offset, 0, 0);
-		for (i = 0; i < nr && offset + head + i < ftl->config.capacity; i++)
+		for (i = 0; i < nr; i++)
 			block(private, type, start + offset, i, le64_to_cpu(lbas[i]));
 	}
 }
@@ -84,7 +88,7 @@ bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_reader *reader, void 
 	int r;
 
 	if (size) {
-		walk_footer(ftl, zone, stream, size, block, private);
+		walk_footer(zone, stream, size, block, private);
 		return true;
 	}
 	while (at < zone->wp) {

@@ -212,7 +212,8 @@ static void check_map(const struct mtftl *ftl)
 static void walk(struct mtftl *ftl)
 {
 	void *buf = malloc(MTFTL_BLOCK_SIZE << MTFTL_BUFFER_ORDER);
-	void *stream = malloc(mtftl_footer_blocks(&ftl->config) * MTFTL_BLOCK_SIZE);
+	void *stream = malloc((size_t)MTFTL_BLOCK_SIZE *
+			      mtftl_footer_stream_blocks(IMAGE_CAPACITY, !ftl->config.head));
 	struct mtftl_reader *reader = mtftl_reader_alloc(ftl, GFP_KERNEL);
 	u32 i;
 

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 
 	/* Only the first 48 bytes of a tail mean something; 64 leave some of the rest. */
 	fuzz_block(block, data, head);
-	if (!mtftl_tail_parse(block, 0, ZONE, CAPACITY, &tail)) {
+	if (!mtftl_tail_parse(block, 0, ZONE, CAPACITY, false, &tail)) {
 		fuzz_assert(tail.footer_offset + 1 + tail.footer_blocks < CAPACITY);
 		fuzz_assert(tail.nr_records <= tail.footer_offset);
 	}

@@ -596,6 +596,46 @@ static void footer_and_tail_fit_their_reserve(void **state)
 	}
 }
 
+/* The largest size of blocks that the parser takes for a stream, 0: none. */
+static u32 longest_stream(u32 capacity, bool oob)
+{
+	struct mtftl_footer footer = { .nr_records = 1, .min_seq = 1, .max_seq = 1 };
+	struct mtftl_tail_info tail;
+	u32 blocks, longest = 0;
+
+	for (blocks = 1; blocks + 2 <= capacity; blocks++) {
+		footer.used = blocks * MTFTL_BLOCK_SIZE;
+		mtftl_tail_compose(block, seed(), ZONE, 9, 1, &footer);
+		if (!mtftl_tail_parse(block, seed(), ZONE, capacity, oob, &tail))
+			longest = blocks;
+		else if (longest)
+			break;
+	}
+	return longest;
+}
+
+/* GC's buffer has mtftl_footer_stream_blocks(): what else is accepted would be written behind it. */
+static void accepted_streams_fit_their_buffer(void **state)
+{
+	const u32 sizes[] = { 3, 4, 7, 8, 120, 255, 256, 257, 511, 512, 513, 1024, 1536, 4096,
+			      27648, 65536, 275712 };
+	u32 oob;
+	size_t i;
+
+	(void)state;
+	for (oob = 0; oob < 2; oob++) {
+		for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+			u32 buffer = mtftl_footer_stream_blocks(sizes[i], oob);
+
+			assert_true(longest_stream(sizes[i], oob) <= buffer);
+			assert_true(buffer < mtftl_footer_reserve(sizes[i], oob));
+		}
+	}
+	/* And the worst that a writer has to say is accepted. */
+	assert_int_equal(longest_stream(275712, false), 275712 * 16 / MTFTL_BLOCK_SIZE);
+	assert_int_equal(longest_stream(275712, true), (275712 * 24 + 4095) / MTFTL_BLOCK_SIZE);
+}
+
 /* Footers */
 
 static _Alignas(8) u8 stream[2 * MTFTL_BLOCK_SIZE];
@@ -618,7 +658,7 @@ static void footer_round_trip(void **state)
 	assert_int_equal(mtftl_footer_add(&footer, 25, 5, MTFTL_UNIT_GC, 1, lbas), 0);
 	mtftl_tail_compose(block, seed(), ZONE, 9, 30, &footer);
 
-	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, &tail), 0);
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, false, &tail), 0);
 	assert_int_equal(tail.erase_count, 9);
 	assert_int_equal(tail.footer_offset, 30);
 	assert_int_equal(tail.footer_blocks, 1);
@@ -677,26 +717,26 @@ static void bad_tails_are_refused(void **state)
 	mtftl_tail_compose(block, seed(), ZONE, 9, 30, &footer);
 	for (bit = 0; bit < 8 * sizeof(block); bit++) {
 		block[bit / 8] ^= 1u << bit % 8;
-		assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, &info),
+		assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, false, &info),
 				 bit < 32 ? -ENODATA : -EBADMSG);
 		block[bit / 8] ^= 1u << bit % 8;
 	}
-	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE + 1, CAPACITY, &info), -ESTALE);
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE + 1, CAPACITY, false, &info), -ESTALE);
 	/* Header, stream and tail must follow the footer's offset. */
-	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, 33, &info), 0);
-	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, 32, &info), -EINVAL);
-	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, 30, &info), -EINVAL);
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, 33, false, &info), 0);
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, 32, false, &info), -EINVAL);
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, 30, false, &info), -EINVAL);
 	/* More units than blocks to hold them. */
 	mtftl_tail_compose(block, seed(), ZONE, 9, 0, &footer);
-	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, &info), -EINVAL);
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, false, &info), -EINVAL);
 	footer.min_seq = 22;
 	mtftl_tail_compose(block, seed(), ZONE, 9, 30, &footer);
-	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, &info), -EINVAL);
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, false, &info), -EINVAL);
 
 	tail->version = MTFTL_VERSION + 1;
 	tail->crc = 0;
 	tail->crc = cpu_to_le32(mtftl_crc32c(seed(), block, sizeof(block)));
-	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, &info), -EPROTO);
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, false, &info), -EPROTO);
 }
 
 static int first_record(u32 size)
@@ -731,6 +771,76 @@ static void bad_footer_streams_are_refused(void **state)
 	assert_int_equal(first_record(32), 1);
 	record->nr_entries = cpu_to_le16(MTFTL_UNIT_MAX_ENTRIES + 1);
 	assert_int_equal(first_record(sizeof(stream)), -EINVAL);
+}
+
+/* As its tail says: one record and its entry in front of block 30. */
+static bool stream_valid(u32 offset, enum mtftl_unit_type type, u16 entries, bool oob)
+{
+	struct mtftl_tail_info tail = { .footer_offset = 30, .nr_records = 1, .min_seq = 21,
+					.max_seq = 21 };
+	const u64 lbas[40] = { 0 };
+	struct mtftl_footer footer;
+
+	mtftl_footer_init(&footer, stream, sizeof(stream));
+	mtftl_footer_add(&footer, 21, offset, type, entries, lbas);
+	return mtftl_footer_valid(stream, sizeof(stream), &tail, oob);
+}
+
+static void records_keep_to_their_zone(void **state)
+{
+	const u32 outside[] = { 30, 31, 1u << 31, ~0u - 40, ~0u - 1, ~0u };
+	u32 oob;
+	size_t i;
+
+	(void)state;
+	assert_true(stream_valid(27, MTFTL_UNIT_DATA, 2, false));
+	assert_false(stream_valid(27, MTFTL_UNIT_DATA, 3, false));
+	assert_true(stream_valid(27, MTFTL_UNIT_DATA, 3, true));
+	assert_false(stream_valid(27, MTFTL_UNIT_GC, 4, true));
+	assert_true(stream_valid(29, MTFTL_UNIT_RANGES, 0, false));
+	assert_true(stream_valid(29, MTFTL_UNIT_RANGES, 0, true));
+	assert_false(stream_valid(0, MTFTL_UNIT_DATA, 31, true));
+	for (oob = 0; oob < 2; oob++) {
+		for (i = 0; i < ARRAY_SIZE(outside); i++) {
+			assert_false(stream_valid(outside[i], MTFTL_UNIT_RANGES, 0, oob));
+			assert_false(stream_valid(outside[i], MTFTL_UNIT_DATA, 1, oob));
+			assert_false(stream_valid(outside[i], MTFTL_UNIT_DATA, 40, oob));
+		}
+	}
+}
+
+static void stream_must_list_what_its_tail_says(void **state)
+{
+	struct mtftl_tail_info tail = { .footer_offset = 30, .nr_records = 2, .min_seq = 21,
+					.max_seq = 25 };
+	const u64 lbas[20] = { 0 };
+	struct mtftl_footer footer;
+
+	(void)state;
+	mtftl_footer_init(&footer, stream, sizeof(stream));
+	mtftl_footer_add(&footer, 21, 0, MTFTL_UNIT_DATA, 14, lbas);
+	mtftl_footer_add(&footer, 25, 15, MTFTL_UNIT_DATA, 14, lbas);
+	assert_true(mtftl_footer_valid(stream, sizeof(stream), &tail, false));
+	tail.nr_records = 1;
+	assert_false(mtftl_footer_valid(stream, sizeof(stream), &tail, false));
+	tail.nr_records = 3;
+	assert_false(mtftl_footer_valid(stream, sizeof(stream), &tail, false));
+	tail.nr_records = 2;
+	tail.min_seq = 22;
+	assert_false(mtftl_footer_valid(stream, sizeof(stream), &tail, false));
+	tail.min_seq = 21;
+	tail.max_seq = 24;
+	assert_false(mtftl_footer_valid(stream, sizeof(stream), &tail, false));
+	tail.max_seq = 25;
+	/* Cut short inside a record. */
+	assert_false(mtftl_footer_valid(stream, footer.used - 8, &tail, false));
+	assert_true(mtftl_footer_valid(stream, footer.used, &tail, false));
+
+	/* Each is inside the zone, but all of them are more than it holds. */
+	mtftl_footer_init(&footer, stream, sizeof(stream));
+	mtftl_footer_add(&footer, 21, 0, MTFTL_UNIT_DATA, 14, lbas);
+	mtftl_footer_add(&footer, 25, 10, MTFTL_UNIT_DATA, 15, lbas);
+	assert_false(mtftl_footer_valid(stream, sizeof(stream), &tail, false));
 }
 
 static void append_offset_is_checked(void **state)
@@ -778,10 +888,13 @@ int main(void)
 		cmocka_unit_test(append_offset_is_checked),
 		cmocka_unit_test(layout_arithmetic),
 		cmocka_unit_test(footer_and_tail_fit_their_reserve),
+		cmocka_unit_test(accepted_streams_fit_their_buffer),
 		cmocka_unit_test(footer_round_trip),
 		cmocka_unit_test(full_footer_stays_unchanged),
 		cmocka_unit_test(bad_tails_are_refused),
 		cmocka_unit_test(bad_footer_streams_are_refused),
+		cmocka_unit_test(records_keep_to_their_zone),
+		cmocka_unit_test(stream_must_list_what_its_tail_says),
 	};
 
 	return cmocka_run_group_tests_name("unit", tests, NULL, NULL);

@@ -115,11 +115,12 @@ static bool is_copy(const struct seen *seen, const struct mtftl_unit_info *info,
 /* A tail is no unit, but no gap either. */
 static bool is_tail(const struct window *window, const u8 *block, u32 seed, u32 zone, u32 at)
 {
-	u32 capacity = window->flash->zone_capacity;
+	const struct flash *flash = window->flash;
+	u32 capacity = flash->zone_capacity;
 	struct mtftl_tail_info tail;
 
 	return at == capacity - 1 && block &&
-	       mtftl_tail_parse(block, seed, zone, capacity, &tail) == 0;
+	       mtftl_tail_parse(block, seed, zone, capacity, flash->oob, &tail) == 0;
 }
 
 void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq,
@@ -201,26 +202,6 @@ out:
 	return left == 0;
 }
 
-static bool footer_valid(const u8 *stream, u32 size, const struct mtftl_tail_info *tail, bool oob)
-{
-	u32 pos = 0, offset, records = 0;
-	enum mtftl_unit_type type;
-	const __le64 *lbas;
-	u16 entries;
-	u64 seq;
-	int got;
-
-	while ((got = mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &entries,
-					&lbas)) > 0) {
-		if (seq < tail->min_seq || seq > tail->max_seq ||
-		    offset >= tail->footer_offset ||
-		    mtftl_unit_head(oob, type) + entries > tail->footer_offset - offset)
-			return false;
-		records++;
-	}
-	return got == 0 && records == tail->nr_records;
-}
-
 u8 *scan_footer(struct window *window, u32 seed, u32 zone, struct mtftl_tail_info *tail,
 		u64 *durable_seq, u32 *size)
 {
@@ -234,14 +215,14 @@ u8 *scan_footer(struct window *window, u32 seed, u32 zone, struct mtftl_tail_inf
 	if (window_unit(window, seed, zone, 0, &first))
 		return NULL;
 	block = window_block(window, zone, capacity - 1);
-	if (!block || mtftl_tail_parse(block, seed, zone, capacity, tail) ||
+	if (!block || mtftl_tail_parse(block, seed, zone, capacity, window->flash->oob, tail) ||
 	    !mtftl_same_erase_count(window->flash->oob, tail->erase_count, first.erase_count))
 		return NULL;
 
 	*size = tail->footer_blocks << MTFTL_BLOCK_SHIFT;
 	stream = xalloc_blocks(tail->footer_blocks);
 	if (load_footer(window, seed, zone, tail->footer_offset, tail, durable_seq, stream) &&
-	    footer_valid(stream, *size, tail, window->flash->oob))
+	    mtftl_footer_valid(stream, *size, tail, window->flash->oob))
 		return stream;
 	free(stream);
 	return NULL;
