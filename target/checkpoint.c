@@ -315,6 +315,20 @@ static void zone_opened(struct mtftl *ftl)
 
 /* Loading */
 
+static int load_records(struct mtftl *ftl, u32 index, const void *block)
+{
+	u32 per_block = MTFTL_BLOCK_SIZE / sizeof(*ftl->checkpoints->records);
+	struct mtftl_zone_record *records = ftl->checkpoints->records + index * per_block;
+	u32 i, n = min(per_block, ftl->config.nr_zones - index * per_block);
+
+	memcpy(records, block, n * sizeof(*records));
+	for (i = 0; i < n; i++)
+		if (!mtftl_zone_record_valid(&records[i], ftl->config.capacity,
+					     ftl->log->info.ckpt_seq))
+			return -EINVAL;
+	return 0;
+}
+
 static int load_block(struct mtftl *ftl, u32 index, const void *block)
 {
 	u32 record_bytes = ftl->config.nr_zones * sizeof(*ftl->checkpoints->records);
@@ -322,19 +336,15 @@ static int load_block(struct mtftl *ftl, u32 index, const void *block)
 	const __le32 *in = block;
 	u32 i, n, at;
 
-	if (index < record_blocks) {
-		at = index * MTFTL_BLOCK_SIZE;
-		memcpy((void *)ftl->checkpoints->records + at, block,
-		       min(record_bytes - at, MTFTL_BLOCK_SIZE));
-		return 0;
-	}
+	if (index < record_blocks)
+		return load_records(ftl, index, block);
 	at = (index - record_blocks) << MTFTL_CHUNK_SHIFT;
 	n = min_t(u64, 1u << MTFTL_CHUNK_SHIFT, ftl->config.logical_blocks - at);
 	for (i = 0; i < n; i++) {
 		u32 value = le32_to_cpu(in[i]);
 
-		if (mtftl_is_page(value) ? value >> ftl->config.zone_shift >= ftl->config.nr_zones :
-		    mtftl_is_slot(value))
+		if (!mtftl_map_entry_valid(value, ftl->config.nr_zones, ftl->config.zone_shift,
+					   ftl->config.capacity))
 			return -EINVAL;
 		ftl->map->entries[at + i] = value;
 	}

@@ -131,6 +131,11 @@ u32 mtftl_footer_reserve(u32 zone_capacity, bool oob);
  */
 u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille, bool oob);
 
+/* What a checkpoint's stream holds: positions inside a zone, numbers up to its own. */
+bool mtftl_zone_record_valid(const struct mtftl_zone_record *record, u32 capacity, u64 ckpt_seq);
+/* A block that a zone can hold, or one of the marks that are none. */
+bool mtftl_map_entry_valid(u32 entry, u32 nr_zones, u32 zone_shift, u32 capacity);
+
 /* Footers: a builder that is fed unit by unit, into a caller's stream buffer. */
 struct mtftl_footer {
 	u8 *stream;

@@ -537,6 +537,34 @@ static void too_many_ckpt_zones_are_refused(void **state)
 	assert_int_equal(mtftl_sb_parse(block, &out), -EINVAL);
 }
 
+/* Checkpoint streams */
+
+static void zone_records_are_bounded(void **state)
+{
+	struct mtftl_zone_record record = {
+		.wp = cpu_to_le32(CAPACITY), .first_seq = cpu_to_le64(50),
+	};
+
+	(void)state;
+	assert_true(mtftl_zone_record_valid(&record, CAPACITY, 50));
+	assert_false(mtftl_zone_record_valid(&record, CAPACITY - 1, 50));
+	/* A unit above the checkpoint's number lies before wp. */
+	assert_false(mtftl_zone_record_valid(&record, CAPACITY, 49));
+}
+
+static void map_entries_are_bounded(void **state)
+{
+	(void)state;
+	assert_true(mtftl_map_entry_valid(MTFTL_MAP_UNMAPPED, 8, 10, 1000));
+	assert_true(mtftl_map_entry_valid(MTFTL_MAP_LOST, 8, 10, 1000));
+	assert_true(mtftl_map_entry_valid(7 * 1024 + 999, 8, 10, 1000));
+	/* In the hole behind a zone, in a zone that is not there, a slot. */
+	assert_false(mtftl_map_entry_valid(7 * 1024 + 1000, 8, 10, 1000));
+	assert_false(mtftl_map_entry_valid(8 * 1024, 8, 10, 1000));
+	assert_false(mtftl_map_entry_valid(MTFTL_MAP_MAX_PAGE + 1, ~0u, 0, 1));
+	assert_false(mtftl_map_entry_valid(MTFTL_MAP_LOST - 1, ~0u, 0, 1));
+}
+
 /* Layout */
 
 static void layout_arithmetic(void **state)
@@ -885,6 +913,9 @@ int main(void)
 		cmocka_unit_test(newer_superblock_is_refused),
 		cmocka_unit_test(contradictions_in_a_superblock_are_refused),
 		cmocka_unit_test(too_many_ckpt_zones_are_refused),
+		cmocka_unit_test(generations_that_would_wrap_are_refused),
+		cmocka_unit_test(zone_records_are_bounded),
+		cmocka_unit_test(map_entries_are_bounded),
 		cmocka_unit_test(append_offset_is_checked),
 		cmocka_unit_test(layout_arithmetic),
 		cmocka_unit_test(footer_and_tail_fit_their_reserve),
