@@ -72,6 +72,9 @@ enum mtftl_unit_type {
 
 #define MTFTL_ANY_OFFSET	0xffffffffu	/* placed by zone append */
 
+/* Numbers and generations have so many bits: counting on from what is on flash never wraps. */
+#define MTFTL_SEQ_BITS		62
+
 /*
  * Entry i describes payload block i. Payload blocks past the last entry are
  * padding, so a unit of no entries fills a gap. A unit holds a logical block once.
@@ -126,10 +129,13 @@ enum mtftl_range_kind {
 	MTFTL_RANGE_LOST	= 2,	/* unreadable when GC came for it: reads as an error */
 };
 
+/* A longer discard takes several records: so what a header can make a reader do is bounded. */
+#define MTFTL_RANGE_MAX_BLOCKS	1024u
+
 struct mtftl_range {
 	__le64 lba;			/*  0 */
 	__le64 seq;			/*  8: drawn while the map changed, below its unit's */
-	__le32 nr_blocks;		/* 16 */
+	__le32 nr_blocks;		/* 16: up to MTFTL_RANGE_MAX_BLOCKS */
 	__le32 kind;			/* 20: enum mtftl_range_kind */
 };
 

@@ -725,8 +725,8 @@ static int step_count_zones(struct recovery *rec)
 		if (zone->state == MTFTL_ZONE_FULL && mtftl_zone_is_worn_out(zone))
 			ftl->zones->worn_out++;
 	}
-	/* Metadata has room for twice as many: for what this mount will draw. */
-	if (!ftl->config.head && rec->newest_seq >> (MTFTL_OOB_SEQ_BITS - 1))
+	/* There is room for twice as many: for what this mount will draw. */
+	if (rec->newest_seq >> ((ftl->config.head ? MTFTL_SEQ_BITS : MTFTL_OOB_SEQ_BITS) - 1))
 		mtftl_set_read_only(ftl, "its numbers are used up");
 	mtftl_seq_go_on(ftl, rec->newest_seq, min(rec->durable_seq, rec->newest_seq));
 	return 0;

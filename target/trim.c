@@ -8,6 +8,8 @@
 #include "map.h"
 #include "pending.h"
 
+static_assert(1u << MTFTL_CHUNK_SHIFT <= MTFTL_RANGE_MAX_BLOCKS);
+
 /* Discard or write-zeroes. Never sleeps; completes the bio, now or later. */
 void mtftl_trim(struct mtftl *ftl, struct bio *bio)
 {

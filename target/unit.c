@@ -25,6 +25,12 @@ static u64 div_round_up(u64 a, u32 b)
 	return div_u64(a + b - 1, b);
 }
 
+/* Numbers and generations begin at 1. */
+static bool number_valid(u64 number)
+{
+	return number && !(number >> MTFTL_SEQ_BITS);
+}
+
 u32 mtftl_seed(const u8 uuid[16], u32 key)
 {
 	return mtftl_crc32c(key, uuid, 16);
@@ -140,7 +146,9 @@ static bool unit_ranges_valid(const void *block, const struct mtftl_unit_info *i
 
 	for (i = 0; i < info->nr_entries; i++) {
 		mtftl_unit_range(block, i, &lba, &nr_blocks, &seq, &kind);
-		if (nr_blocks == 0 || lba + nr_blocks < lba || seq == 0 || seq >= info->seq)
+		if (nr_blocks == 0 || nr_blocks > MTFTL_RANGE_MAX_BLOCKS || lba + nr_blocks < lba)
+			return false;
+		if (seq == 0 || seq >= info->seq)
 			return false;
 		if (kind != MTFTL_RANGE_TRIM && kind != MTFTL_RANGE_LOST)
 			return false;
@@ -174,7 +182,7 @@ int mtftl_unit_parse(const void *block, u32 seed, u32 zone, u32 offset, u32 capa
 	info->offset = offset;
 	info->erase_count = le32_to_cpu(unit->erase_count);
 
-	if (!unit_counts_valid(info) || info->durable_seq >= info->seq)
+	if (!unit_counts_valid(info) || !number_valid(info->seq) || info->durable_seq >= info->seq)
 		return -EINVAL;
 	if (offset >= capacity || info->nr_blocks > capacity - offset - 1)
 		return -EINVAL;
@@ -325,7 +333,7 @@ static bool sb_geometry_valid(const struct mtftl_sb_info *info)
 {
 	u64 device_blocks = (u64)info->nr_zones * info->zone_blocks;
 
-	return info->generation != 0 && info->nr_zones > MTFTL_NR_SB_ZONES &&
+	return number_valid(info->generation) && info->nr_zones > MTFTL_NR_SB_ZONES &&
 	       info->zone_capacity != 0 && info->zone_capacity <= info->zone_blocks &&
 	       device_blocks <= (u64)MTFTL_MAP_MAX_PAGE + 1 && info->logical_blocks != 0 &&
 	       info->logical_blocks <= mtftl_logical_blocks(info->nr_zones, info->zone_capacity, 0, info->oob) &&
@@ -338,7 +346,8 @@ static bool sb_ckpt_valid(const struct mtftl_sb_info *info)
 
 	if (info->ckpt_blocks == 0)
 		return info->ckpt_nr_zones == 0 && info->ckpt_seq == 0;
-	if (info->ckpt_blocks != mtftl_ckpt_stream_blocks(info->nr_zones, info->logical_blocks))
+	if (info->ckpt_seq >> MTFTL_SEQ_BITS ||
+	    info->ckpt_blocks != mtftl_ckpt_stream_blocks(info->nr_zones, info->logical_blocks))
 		return false;
 	if (info->ckpt_nr_zones == 0 || info->ckpt_nr_zones > MTFTL_SB_MAX_CKPT_ZONES)
 		return false;
@@ -561,7 +570,7 @@ int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity, bool o
 	if (info->footer_blocks > ~(u32)0 / MTFTL_BLOCK_SIZE)
 		return -EINVAL;
 	if (info->nr_records == 0 || info->nr_records > info->footer_offset ||
-	    info->min_seq == 0 || info->min_seq > info->max_seq)
+	    info->min_seq == 0 || info->min_seq > info->max_seq || !number_valid(info->max_seq))
 		return -EINVAL;
 	return 0;
 }

@@ -228,6 +228,38 @@ static void contradictions_in_a_unit_are_refused(void **state)
 	assert_int_equal(parse_unit(), -EINVAL);
 }
 
+/* What a reader has to do for one header is bounded. */
+static void long_ranges_are_refused(void **state)
+{
+	struct mtftl_range *range = (void *)(block + sizeof(struct mtftl_unit));
+	const u32 refused[] = { MTFTL_RANGE_MAX_BLOCKS + 1, 1u << 31, ~0u };
+	size_t i;
+
+	(void)state;
+	compose_unit(MTFTL_UNIT_RANGES, MTFTL_UNIT_MAX_RANGES, 0, OFFSET);
+	range[7].nr_blocks = cpu_to_le32(MTFTL_RANGE_MAX_BLOCKS);
+	reseal(lane, 0);
+	assert_int_equal(parse_unit(), 0);
+	for (i = 0; i < ARRAY_SIZE(refused); i++) {
+		range[7].nr_blocks = cpu_to_le32(refused[i]);
+		reseal(lane, 0);
+		assert_int_equal(parse_unit(), -EINVAL);
+	}
+}
+
+/* The next number is above all that are found. */
+static void numbers_that_would_wrap_are_refused(void **state)
+{
+	(void)state;
+	compose_unit(MTFTL_UNIT_DATA, 4, 4, OFFSET);
+	reseal(seq, cpu_to_le64((1ull << MTFTL_SEQ_BITS) - 1));
+	assert_int_equal(parse_unit(), 0);
+	reseal(seq, cpu_to_le64(1ull << MTFTL_SEQ_BITS));
+	assert_int_equal(parse_unit(), -EINVAL);
+	reseal(seq, cpu_to_le64(~0ull));
+	assert_int_equal(parse_unit(), -EINVAL);
+}
+
 static void retried_unit_keeps_its_number(void **state)
 {
 	(void)state;
@@ -522,6 +554,22 @@ static void contradictions_in_a_superblock_are_refused(void **state)
 	/* A zone that its footer fills. */
 	huge.zone_capacity = 3;
 	assert_int_equal(sb_round_trip(&huge), -EINVAL);
+}
+
+static void generations_that_would_wrap_are_refused(void **state)
+{
+	struct mtftl_sb_info in = example_sb(), out;
+
+	(void)state;
+	in.generation = ~0ull;
+	mtftl_sb_compose(block, &in);
+	assert_int_equal(mtftl_sb_parse(block, &out), -EINVAL);
+	in.generation = (1ull << MTFTL_SEQ_BITS) - 1;
+	mtftl_sb_compose(block, &in);
+	assert_int_equal(mtftl_sb_parse(block, &out), 0);
+	in.ckpt_seq = ~0ull;
+	mtftl_sb_compose(block, &in);
+	assert_int_equal(mtftl_sb_parse(block, &out), -EINVAL);
 }
 
 static void too_many_ckpt_zones_are_refused(void **state)
@@ -902,6 +950,8 @@ int main(void)
 		cmocka_unit_test(each_bit_of_a_header_is_covered),
 		cmocka_unit_test(foreign_units_are_refused),
 		cmocka_unit_test(contradictions_in_a_unit_are_refused),
+		cmocka_unit_test(long_ranges_are_refused),
+		cmocka_unit_test(numbers_that_would_wrap_are_refused),
 		cmocka_unit_test(retried_unit_keeps_its_number),
 		cmocka_unit_test(bare_unit_round_trip),
 		cmocka_unit_test(bare_units_end_where_another_begins),
