@@ -162,6 +162,25 @@ def test_read_behind_a_reset(emulator_binary: Path, bios: Path, tmp_path: Path) 
         assert drive.read(4096) == 0x61 and drive.read(4097) == 0
 
 
+def test_copy_stays_inside(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """What a copy moves does not pass the host's link: neither its reads nor its write."""
+    slow = {"flash.link_rate": str(4096 * 100), "flash.channel_rate": "0"}      # 10 ms a block
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL | slow)) as drive:
+        assert drive.write(0, 2, fua=1) == 0
+        drive.store(DATA, struct.pack("<QQHHIII", 0, 0, 1, 0, 0, 0, 0))
+        drive.submit(1, COPY, nsid=1, prp=DATA, cdw10=4096)
+        drive.step(49_999)                              # a read of 50 us, and a write into the buffer
+        assert not list(drive.ended(1))
+        drive.step(1)
+        assert [status for _, status, _ in drive.ended(1)] == [0]
+        drive.store(DATA, b"a" * 4096)
+        drive.submit(1, WRITE, nsid=1, prp=DATA, cdw10=4098)
+        drive.step(9_999_999)
+        assert not list(drive.ended(1))
+        drive.step(1)
+        assert [status for _, status, _ in drive.ended(1)] == [0]
+
+
 def test_reset_under_a_read(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     """A reset that comes while a slow die reads is what the read finds; one after its end is not."""
     with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL)) as drive:

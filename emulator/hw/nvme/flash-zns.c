@@ -105,6 +105,7 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
     uint32_t idx = slba / ns->zone_size;
     uint64_t block = slba % ns->zone_size;
     bool window = zone->d.za & NVME_ZA_ZRWA_VALID;
+    bool inside = zeroes || req->opaque;        /* opaque: a copy's */
     FlashCmdKind kind = append ? FLASH_CMD_APPEND : FLASH_CMD_WRITE;
     FlashCmd *cmd;
     uint16_t status;
@@ -112,7 +113,7 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
     if (nvme_flash_faulty(f, true, slba, nlb)) {
         return NVME_WRITE_FAULT | NVME_DNR;
     }
-    if (!zeroes && !req->opaque) {
+    if (!inside) {
         status = nvme_map_dptr(n, &req->sg, nvme_l2b(ns, nlb), &req->cmd);
         if (status) {
             return status;
@@ -162,7 +163,7 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
     nvme_flash_adopt(req, cmd);
     zone->w_ptr += window ? 0 : nlb;
     nvme_finalize_zoned_write(ns, req);
-    cmd->inside = zeroes || req->opaque;        /* opaque: a copy's */
+    cmd->inside = inside;
     cmd->window = window;
     cmd->commit = zone->d.wp - zone->d.zslba;
     nvme_flash_submit(f, cmd);
