@@ -4,11 +4,15 @@
 Times are asserted in virtual time only.
 """
 
+import contextlib
 import json
 import os
 import re
+import socket
 import statistics
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -379,6 +383,44 @@ def test_latency_is_the_model_plus_a_constant(lab_run) -> None:
     software = [usual(ns) - ns for ns in times]
     assert max(software) - min(software) <= 1, software       # fio's clock rounds
     assert 0 < min(software) < 20000
+
+
+def ask(path: Path, asked: list[int]) -> None:
+    """Asks the running device for its counters, again and again, until the emulator ends."""
+    question = {"execute": "qom-get", "arguments": {"path": "/machine/peripheral/ns0", "property": "flash.stats"}}
+    while not path.exists():
+        time.sleep(0.01)
+    with socket.socket(socket.AF_UNIX) as monitor, contextlib.suppress(OSError):
+        monitor.connect(str(path))
+        stream = monitor.makefile("rw")
+        stream.readline()
+        for command in ({"execute": "qmp_capabilities"}, *[question] * 1_000_000):
+            stream.write(json.dumps(command) + "\n")
+            stream.flush()
+            if not stream.readline():
+                break
+            asked.append(1)
+
+
+def test_queries_leave_no_trace(lab_run, tmp_path: Path) -> None:
+    """A read of the counters moves nothing in lockstep, also while a CPU is in the middle of its turn."""
+    asked = list[int]()
+
+    def told(name: str, polled: bool) -> bytes:
+        poll = threading.Thread(target=ask, args=(tmp_path / name, asked), daemon=True)
+        if polled:
+            poll.start()
+        result = lab_run("dd if=/dev/zero of=/dev/nvme0n1 bs=1M count=8 oflag=direct 2>/dev/null;" + FIO +
+                         "--zonemode=none --rw=randread --bs=4k --size=8m --ioengine=libaio --iodepth=4 --numjobs=3 "
+                         "--time_based --runtime=100ms --norandommap", pull=["f.json"], profile="tlc", clock="virtual",
+                         cpus=4, quantum=20000, module=False, qemu=[f"-qmp unix:{tmp_path / name},server=on,wait=off"])
+        if polled:
+            poll.join()
+        return next(iter(result.files.values()))
+
+    quiet = told("quiet", polled=False)
+    assert told("polled", polled=True) == quiet
+    assert len(asked) > 100
 
 
 def test_zn540_data(lab_run, tmp_path: Path) -> None:
