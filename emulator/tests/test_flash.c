@@ -802,6 +802,25 @@ static void test_dropped_programs(void **state)
     rig_free(rig);
 }
 
+/* The mean of what is buffered, when its integral is beyond 64 bits. */
+static void test_buffer_mean(void **state)
+{
+    FlashTuning t = tuning_of(0, 3600 * 1000 * MS, 0);
+    Rig *rig;
+
+    (void)state;
+    t.buffer = 16 * MIB;
+    rig = rig_new(shape_of(1, 1, 64, 262144, 1), t);
+    put_write(rig, 0, 0, 4096, 1, false);       /* an hour of 16 MiB */
+    drain(rig);
+    assert_int_equal(rig->dev.time.now, 3600 * 1000 * MS);
+    assert_int_equal(flash_buffer_mean(&rig->dev), 16 * MIB);
+    put_write(rig, 1, 0, 2048, 1, false);
+    flash_time_run(&rig->dev.time, 7200 * 1000 * MS);
+    assert_int_equal(flash_buffer_mean(&rig->dev), 12 * MIB);
+    rig_free(rig);
+}
+
 /* Whatever a host sends, what is kept for it has a limit. */
 static void test_bounds(void **state)
 {
@@ -1882,6 +1901,7 @@ int main(void)
         cmocka_unit_test(test_finish),
         cmocka_unit_test(test_finish_behind_writes),
         cmocka_unit_test(test_dropped_programs),
+        cmocka_unit_test(test_buffer_mean),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_open_and_close),
         cmocka_unit_test(test_link),

@@ -66,12 +66,23 @@ void flash_buffer_add(FlashDev *dev, int64_t bytes)
 {
     FlashStats *s = &dev->stats;
 
-    s->buffer_time += s->buffer_used * (dev->time.now - s->buffer_since);
+    s->buffer_time += (unsigned __int128)s->buffer_used *
+                      (dev->time.now - s->buffer_since);
     s->buffer_since = dev->time.now;
     s->buffer_used += bytes;
     if (s->buffer_used > s->buffer_max) {
         s->buffer_max = s->buffer_used;
     }
+}
+
+uint64_t flash_buffer_mean(const FlashDev *dev)
+{
+    const FlashStats *s = &dev->stats;
+    uint64_t now = dev->time.now;
+    unsigned __int128 last = (unsigned __int128)s->buffer_used *
+                             (now - s->buffer_since);
+
+    return now ? (s->buffer_time + last) / now : 0;
 }
 
 uint64_t flash_buffer_room(const FlashDev *dev)

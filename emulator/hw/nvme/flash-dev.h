@@ -88,9 +88,13 @@ uint64_t flash_units_at(const FlashDev *dev, uint64_t from, uint64_t to,
 uint64_t flash_zone_end(const FlashDev *dev, uint32_t zone);
 uint64_t flash_program_ns(const FlashDev *dev);
 
-/* Slots of the buffer: bytes more in use, blocks that still fit. */
+/*
+ * Slots of the buffer: bytes more in use, blocks that still fit, bytes in use in
+ * the mean.
+ */
 void flash_buffer_add(FlashDev *dev, int64_t bytes);
 uint64_t flash_buffer_room(const FlashDev *dev);
+uint64_t flash_buffer_mean(const FlashDev *dev);
 
 /*
  * So many bytes go over the host's link, from that instant on and behind what

@@ -71,15 +71,6 @@ typedef struct QEMU_PACKED NvmeFlashLog {
     uint64_t trims;
 } NvmeFlashLog;
 
-static uint64_t nvme_flash_buffer_mean(const FlashDev *dev)
-{
-    const FlashStats *s = &dev->stats;
-    uint64_t now = dev->time.now;
-
-    return now ? (s->buffer_time + s->buffer_used * (now - s->buffer_since)) /
-                 now : 0;
-}
-
 uint16_t nvme_flash_log(NvmeCtrl *n, NvmeRequest *req, uint32_t len,
                         uint64_t off)
 {
@@ -139,7 +130,7 @@ uint16_t nvme_flash_log(NvmeCtrl *n, NvmeRequest *req, uint32_t len,
     log->erases = cpu_to_le64(s->erases);
     log->buffer_used = cpu_to_le64(s->buffer_used);
     log->buffer_max = cpu_to_le64(s->buffer_max);
-    log->buffer_mean = cpu_to_le64(nvme_flash_buffer_mean(dev));
+    log->buffer_mean = cpu_to_le64(flash_buffer_mean(dev));
     log->waited = cpu_to_le64(s->waited);
     log->cuts = cpu_to_le64(s->cuts);
     log->lost_bytes = cpu_to_le64(s->lost_bytes);
@@ -213,7 +204,7 @@ char *nvme_flash_json(NvmeFlash *f)
     json_u64(g, "erases", s->erases);
     json_u64(g, "buffer_used", s->buffer_used);
     json_u64(g, "buffer_max", s->buffer_max);
-    json_u64(g, "buffer_mean", nvme_flash_buffer_mean(dev));
+    json_u64(g, "buffer_mean", flash_buffer_mean(dev));
     json_u64(g, "waited", s->waited);
     json_u64(g, "cuts", s->cuts);
     json_u64(g, "lost_bytes", s->lost_bytes);

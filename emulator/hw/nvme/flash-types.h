@@ -106,7 +106,7 @@ typedef struct FlashStats {
     uint64_t erases;
     uint64_t programmed_bytes;  /* host data and padding */
     uint64_t buffer_used, buffer_max;
-    uint64_t buffer_time;       /* integral of buffer_used over time */
+    unsigned __int128 buffer_time;      /* integral of buffer_used over time */
     uint64_t buffer_since;
     uint64_t waited;            /* writes that waited for buffer space */
     uint64_t cuts;
