@@ -802,6 +802,43 @@ static void test_dropped_programs(void **state)
     rig_free(rig);
 }
 
+/* Padding that waits behind another zone's programs goes with its zone. */
+static void test_dropped_padding(void **state)
+{
+    FlashTuning t = tuning_of(0, 1 * MS, 0);
+    Rig *rig;
+
+    (void)state;
+    t.bus.setup_ns = 10 * US;
+    rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+    put_write(rig, 0, 0, 1, 1, false);
+    drain(rig);
+    flash_time_run(&rig->dev.time, 10 * MS);
+    put_write(rig, 1, 0, 4, 1, false);
+    submit(rig, FLASH_CMD_FINISH, 0, 0, 0);
+    assert_int_equal(rig->done, 2);
+    submit(rig, FLASH_CMD_RESET, 0, 0, 0);
+    assert_int_equal(rig->done, 3);             /* the finish has ended */
+    assert_int_equal(rig->dev.media.zones[0].flags, 0);
+    drain(rig);
+    assert_int_equal(rig->dev.time.now, 14 * MS + 10 * US);
+    assert_int_equal(rig->dev.stats.programs_finish, 0);
+    assert_int_equal(rig->dev.stats.programmed_bytes, 5 * BLOCK);
+    assert_int_equal(rig->done, 4);
+
+    /* its transfer has begun, its program has not: only that is left of it */
+    put_write(rig, 0, 0, 1, 1, false);
+    drain(rig);
+    flash_time_run(&rig->dev.time, 20 * MS);
+    submit(rig, FLASH_CMD_FINISH, 0, 0, 0);
+    flash_time_run(&rig->dev.time, 20 * MS + 5 * US);
+    submit(rig, FLASH_CMD_RESET, 0, 0, 0);
+    drain(rig);
+    assert_int_equal(rig->dev.time.now, 20 * MS + 10 * US);
+    assert_int_equal(rig->dev.stats.programs_finish, 0);
+    rig_free(rig);
+}
+
 /* The mean of what is buffered, when its integral is beyond 64 bits. */
 static void test_buffer_mean(void **state)
 {
@@ -1901,6 +1938,7 @@ int main(void)
         cmocka_unit_test(test_finish),
         cmocka_unit_test(test_finish_behind_writes),
         cmocka_unit_test(test_dropped_programs),
+        cmocka_unit_test(test_dropped_padding),
         cmocka_unit_test(test_buffer_mean),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_open_and_close),

@@ -25,6 +25,8 @@ struct FlashJob {
     FlashCmd *cmd;
     FlashJob *next, **pprev;
     uint64_t left;
+    bool begun;                 /* the operation is in the cell array */
+    bool dropped;               /* padding whose zone was reset */
     FlashShare *shares;         /* erases: what they are of */
     FlashShare *share;          /* the one at work, and its next block */
     uint64_t block;
@@ -45,6 +47,10 @@ static void job_started(FlashTime *ft, FlashOp *op)
     FlashDev *dev = flash_time_dev(ft);
     FlashJob *job = op->arg;
 
+    if (job->dropped) {
+        return;                 /* of it only the transfer was left */
+    }
+    job->begun = true;
     if (op->kind == FLASH_OP_ERASE) {
         dev->stats.erases++;
         flash_erase_block(&dev->media, job->share->zone, job->share->place,
@@ -75,6 +81,7 @@ static void job_next(FlashDev *dev, FlashJob *job)
         return;
     }
     job->left--;
+    job->begun = false;
     if (job->op.kind == FLASH_OP_ERASE) {
         if (job->block == job->share->blocks) {
             job->share++;
@@ -140,12 +147,28 @@ bool flash_zone_touched(const FlashDev *dev, uint32_t zone)
            (dev->zones[zone].accepted || iz->wp || iz->flags);
 }
 
+/* Padding that did not begin does not come; one whose transfer did is a no-op. */
+static void job_drop(FlashDev *dev, FlashJob *job)
+{
+    job->left = 0;
+    if (flash_op_cancel(&dev->time, &job->op)) {
+        job_next(dev, job);
+    } else if (!job->begun) {
+        job->dropped = true;
+        job->op.bytes = 0;
+        job->op.cell_ns = 0;
+    }
+}
+
 /* Nothing of the zone stays in the buffer or in the queue for it. */
 static void zone_drop(FlashDev *dev, uint32_t zone)
 {
-    for (FlashJob *job = dev->jobs; job; job = job->next) {
+    FlashJob *next;
+
+    for (FlashJob *job = dev->jobs; job; job = next) {
+        next = job->next;
         if (job->cmd->zone == zone && job->op.kind == FLASH_OP_PROGRAM) {
-            job->left = 0;      /* padding that did not begin */
+            job_drop(dev, job);
         }
     }
     flash_buffer_overtake(dev, zone);
@@ -214,8 +237,9 @@ void flash_zone_reset(FlashDev *dev, FlashCmd *cmd)
     for (uint32_t i = 0; i < nr_zones; i++) {
         if (all ? flash_zone_touched(dev, i) : i == cmd->zone) {
             zone_erases(dev, i, dies);
-            zone_drop(dev, i);
             flash_erase_begin(&dev->media, i, dev->time.now);
+            /* a finish that ends with it must find that the zone was reset */
+            zone_drop(dev, i);
         }
     }
     for (uint32_t die = 0; die < nr_dies; die++) {
