@@ -16,7 +16,8 @@ SOURCES = [*(MODEL / f"flash-{x}.c" for x in PURE), *sorted(MODEL.glob("flash-ft
 
 
 def build(target: Path, program: str, *flags: str, sources: list[Path] = SOURCES) -> Path:
-    return compile_c(target, *flags, f"-I{MODEL}", HERE / program, *sources)
+    return compile_c(target, *(x for x in flags if not x.startswith("-l")), f"-I{MODEL}", HERE / program, *sources,
+                     *(x for x in flags if x.startswith("-l")))
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +37,12 @@ def test_against_an_array(sanitized: Path, mapping: str) -> None:
     for seed in SEEDS:
         done = run(sanitized, mapping, operations // len(SEEDS), seed)
         assert done.returncode == 0, f"seed {seed}: {done.stdout}{done.stderr}"
+
+
+def test_crafted_images(tmp_path: Path) -> None:
+    """What no drive writes is refused when it starts."""
+    done = run(build(tmp_path / "image", "test_ftl_image.c", *SANITIZED, "-lcmocka"))
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_mapping_of_the_docs(tmp_path: Path) -> None:

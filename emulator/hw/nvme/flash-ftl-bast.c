@@ -89,10 +89,13 @@ static bool bast_load(Ftl *ftl)
         bast->logs[i] = FTL_NONE;
     }
     for (uint32_t i = 0; i < bast->nr; i++) {
-        uint32_t log = bast->pieces[i];
+        uint32_t log = bast->pieces[i], piece = ftl_hybrid_piece(ftl, log);
 
-        bast->pieces[i] = ftl_hybrid_piece(ftl, log);
-        bast->logs[bast->pieces[i]] = log;
+        if (bast->logs[piece] != FTL_NONE || !ftl_hybrid_one_piece(ftl, log)) {
+            return false;
+        }
+        bast->pieces[i] = piece;
+        bast->logs[piece] = log;
     }
     return ftl_hybrid_sound(ftl, bast->nr);
 }

@@ -369,8 +369,11 @@ void ftl_core_init(Ftl *ftl)
     }
 }
 
-/* Its role, and whether all of it was written and can be read. */
-static void block_look(Ftl *ftl, uint32_t block)
+/*
+ * Its role, and whether all of it was written and can be read; false: no drive
+ * wrote that.
+ */
+static bool block_look(Ftl *ftl, uint32_t block)
 {
     const FlashMedia *m = &ftl->dev->media;
     FtlBlock *b = &ftl->blocks[block];
@@ -382,11 +385,16 @@ static void block_look(Ftl *ftl, uint32_t block)
         const FtlOob *oob = (const FtlOob *)flash_media_oob(m, start + i);
 
         if (!flash_media_bad(m, start + i, 1) && oob->version) {
+            if (oob->version > FTL_VERSIONS ||
+                oob->lba >> FTL_ROLE >= FTL_ROLES) {
+                return false;
+            }
             b->role = oob->lba >> FTL_ROLE;
             ftl->version = oob->version > ftl->version ? oob->version :
                                                          ftl->version;
         }
     }
+    return true;
 }
 
 /* The newest versions are taken; versions: those of what is in the map. */
@@ -408,9 +416,9 @@ static void block_load(Ftl *ftl, uint32_t block, uint64_t *versions)
     }
 }
 
-void ftl_core_load(Ftl *ftl)
+bool ftl_core_load(Ftl *ftl)
 {
-    uint64_t *versions = flash_alloc(ftl->space, sizeof(*versions));
+    uint64_t *versions;
 
     jobs_forget(ftl);
     ftl->version = 0;
@@ -429,8 +437,14 @@ void ftl_core_load(Ftl *ftl)
     }
     for (uint32_t i = 0; i < ftl->nr_blocks; i++) {
         ftl->blocks[i] = (FtlBlock) { .state = FTL_CLOSED };
-        block_look(ftl, i);
+        if (!block_look(ftl, i)) {
+            return false;
+        }
     }
+    if (ftl->version > FTL_VERSIONS) {
+        return false;           /* by a trim */
+    }
+    versions = flash_alloc(ftl->space, sizeof(*versions));
     for (uint32_t i = 0; i < ftl->nr_blocks; i++) {
         if (!ftl_used(ftl, i)) {
             give(ftl, i);
@@ -440,6 +454,7 @@ void ftl_core_load(Ftl *ftl)
         }
     }
     free(versions);
+    return true;
 }
 
 void ftl_core_free(Ftl *ftl)

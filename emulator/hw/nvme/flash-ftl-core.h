@@ -25,6 +25,8 @@
 #define FTL_NONE    UINT32_MAX      /* no erase block */
 #define FTL_ROLE    56              /* FtlOob.lba: the role's lowest bit */
 #define FTL_FILLER  ((1ull << FTL_ROLE) - 1)    /* no logical block */
+#define FTL_ROLES   2               /* that a mapping can tell apart */
+#define FTL_VERSIONS (UINT64_MAX / 2)   /* no drive lives to write so many */
 
 /* What is stored beside a block; a version of 0 is none. */
 typedef struct FtlOob {
@@ -121,9 +123,9 @@ struct Ftl {
     bool pumping, again;
 };
 
-/* Life: all memory; what is on flash; no job any more. */
+/* Life: all memory; what is on flash (false: no drive wrote that); no job. */
 void ftl_core_init(Ftl *ftl);
-void ftl_core_load(Ftl *ftl);
+bool ftl_core_load(Ftl *ftl);
 void ftl_core_free(Ftl *ftl);
 
 /* Take a free block of the group, if there is one, to write to it. */

@@ -134,6 +134,20 @@ uint32_t ftl_hybrid_piece(const Ftl *ftl, uint32_t block)
     return hybrid_of(ftl)->pieces;
 }
 
+bool ftl_hybrid_one_piece(const Ftl *ftl, uint32_t block)
+{
+    uint32_t piece = ftl_hybrid_piece(ftl, block);
+
+    for (uint32_t i = 0; i < ftl_used(ftl, block); i++) {
+        uint64_t lba = ftl->back[(uint64_t)block * ftl->cap + i];
+
+        if (lba != FTL_FILLER && lba / ftl->cap != piece) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static uint64_t lba_of(const Ftl *ftl, uint32_t piece, uint32_t n)
 {
     uint64_t lba = (uint64_t)piece * ftl->cap + n;
@@ -291,13 +305,7 @@ uint32_t ftl_hybrid_load(Ftl *ftl, uint32_t *logs)
 
 bool ftl_hybrid_sound(const Ftl *ftl, uint32_t logs)
 {
-    const FtlHybrid *h = hybrid_of(ftl);
-    uint32_t used = logs + MERGING;
-
-    for (uint32_t i = 0; i < h->pieces; i++) {
-        used += h->data[i] != FTL_NONE;
-    }
-    return used <= ftl->nr_blocks;
+    return (uint64_t)logs + hybrid_of(ftl)->pieces + MERGING <= ftl->nr_blocks;
 }
 
 uint64_t ftl_hybrid_map_bytes(const Ftl *ftl)

@@ -48,7 +48,7 @@ uint32_t ftl_hybrid_load(Ftl *ftl, uint32_t *logs);
 /* FtlMapping.ignores: a merge that was cut short has left its sources. */
 bool ftl_hybrid_ignores(const FtlBlock *block);
 
-/* Is there a block for merges beside so many logs? */
+/* Beside so many logs, can each piece get a data block, and merges theirs? */
 bool ftl_hybrid_sound(const Ftl *ftl, uint32_t logs);
 
 /* The piece's data block, if the block comes next there, or FTL_NONE. */
@@ -77,6 +77,9 @@ void ftl_hybrid_erase(Ftl *ftl, uint32_t block);
 
 /* The piece of the first valid block; pieces: there is none. */
 uint32_t ftl_hybrid_piece(const Ftl *ftl, uint32_t block);
+
+/* All of its valid blocks are of one piece. */
+bool ftl_hybrid_one_piece(const Ftl *ftl, uint32_t block);
 
 /* Memory of a block map, and of a page map of the log blocks. */
 uint64_t ftl_hybrid_map_bytes(const Ftl *ftl);

@@ -331,8 +331,7 @@ bool ftl_load(Ftl *ftl)
     ftl->head = NULL;
     ftl->tail = &ftl->head;
     ftl->readers = NULL;
-    ftl_core_load(ftl);
-    return ftl->mapping->load(ftl);
+    return ftl_core_load(ftl) && ftl->mapping->load(ftl);
 }
 
 void ftl_free(Ftl *ftl)
