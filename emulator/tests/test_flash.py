@@ -56,6 +56,14 @@ def test_model(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_big_endian_hosts_are_refused(tmp_path: Path) -> None:
+    """The structures of the image are stored as they lie in memory."""
+    done = subprocess.run(["gcc", "-std=gnu11", "-c", "-o", tmp_path / "media.o", "-U__BYTE_ORDER__",
+                           "-D__BYTE_ORDER__=__ORDER_BIG_ENDIAN__", MODEL / "flash-media.c"],
+                          capture_output=True, text=True)
+    assert done.returncode and "little endian" in done.stderr
+
+
 # Properties, without a guest.
 
 def refuses(binary: Path, bios: Path, args: list[str]) -> str:

@@ -29,6 +29,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the flash image is little endian: this host would read it the wrong way"
+#endif
+
 #define FLASH_IMAGE_MAGIC   "MTFLASH"
 #define FLASH_IMAGE_VERSION 1
 
