@@ -2,24 +2,27 @@
 """`lab test` and `lab lint`: everything that says whether the project is well.
 
 Lint keeps to the project's own files: kernel style (checkpatch, sparse) for target/ and the guest's C,
-QEMU's own checkpatch for emulator/, shellcheck, ruff, mypy.
+QEMU's own checkpatch for emulator/, shellcheck, ruff, mypy. A file that a checker found clean is not
+checked again until the file, the checker or its options change.
 """
 
 import argparse
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from . import debian, emulator, guest, house, kernels, target
-from .base import BUILD, ROOT, LabError, fresh_folder, guests_at_once, output, say
+from .base import BUILD, ROOT, LabError, digest, digest_files, fresh_folder, guests_at_once, output, say, write_file
 
 PYTHON = "/usr/bin/python3"
 # Advice of checkpatch that names helpers which programs do not have.
 KERNEL_ONLY = "STRCPY,ARRAY_SIZE,PREFER_DEFINED_ATTRIBUTE_MACRO,EMBEDDED_FUNCTION_NAME,SPLIT_STRING"
 # The one place where kernel versions are told apart.
 VERSIONS = "LINUX_VERSION_CODE,CONSTANT_COMPARISON"
+LINT = BUILD / "lint"
 
 
 def _test(args: argparse.Namespace) -> int:
@@ -78,52 +81,81 @@ def _shell_scripts() -> list[Path]:
             and p.read_bytes().split(b"\n")[0].split(b"/")[-1] in (b"sh", b"bash", b"busybox sh")]
 
 
+def _stamp(*inputs: str | Path) -> Path:
+    """Exists if a check of these inputs found nothing."""
+    return LINT / "clean" / digest(*inputs)
+
+
+def check_files(command: Sequence[str | Path], checker: Path, files: Sequence[Path]) -> str:
+    """What a command that takes files says about those that it has not found clean before."""
+    options = [str(word) for word in command]
+    stamps = {path: _stamp(checker, *options, str(path.relative_to(ROOT)), path) for path in files}
+    unknown = [path for path, stamp in stamps.items() if not stamp.exists()]
+    if not unknown:
+        return ""
+    done = subprocess.run([*command, *unknown], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        return done.stdout + done.stderr
+    for path in unknown:
+        write_file(stamps[path], "")
+    return ""
+
+
 def _sparse() -> str:
     """What sparse and W=1 say about the module."""
     kernel = kernels.get(kernels.DEFAULT)
-    folder = BUILD / "lint" / "target"
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(target.SOURCE, folder)
-    done = subprocess.run(["make", "-s", "-C", str(kernel.headers), f"M={folder}", "CONFIG_DEBUG_INFO_BTF_MODULES=",
-                           "C=1", "W=1", "modules"], capture_output=True, text=True)
-    said = [line.replace(str(folder), "target") for line in (done.stdout + done.stderr).splitlines()
-            if str(folder) in line]
+    sources = [p for p in _files("target") if p.is_file() and "tests" not in p.parts]
+    contents = {str(p.relative_to(ROOT)): p.read_bytes() for p in sources}
+    stamp = _stamp("sparse", str(kernel.headers), digest_files(contents))
+    if stamp.exists():
+        return ""
+    # Several checkouts may share the build folder.
+    with tempfile.TemporaryDirectory(dir=LINT) as folder:
+        copy = Path(folder) / "target"
+        shutil.copytree(target.SOURCE, copy)
+        done = subprocess.run(["make", "-s", "-C", str(kernel.headers), f"M={copy}", "CONFIG_DEBUG_INFO_BTF_MODULES=",
+                               "C=1", "W=1", "modules"], capture_output=True, text=True)
+    said = [line.replace(str(copy), "target") for line in (done.stdout + done.stderr).splitlines()
+            if str(copy) in line]
+    if not said and not done.returncode:
+        write_file(stamp, "")
     return "\n".join(said) if said or not done.returncode else done.stderr
 
 
 def _lint(_args: argparse.Namespace) -> int:
     debian.ensure("build", "lint")
+    LINT.mkdir(parents=True, exist_ok=True)
     failed = []
 
-    def judge(name: str, command: Sequence[str | Path] | None, said: str = "") -> None:
-        if command is not None:
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-            said = done.stdout + done.stderr if done.returncode else ""
+    def judge(name: str, said: str) -> None:
         print(f"{name}: {'clean' if not said.strip() else ''}", flush=True)
         if said.strip():
             failed.append(name)
             print(said.strip())
 
-    checkpatch: list[str | Path] = ["perl", _checkpatch(), "--no-tree", "--no-summary", "--terse",
-                                    "--max-line-length=100", "--ignore", "SPDX_LICENSE_TAG", "-f"]
+    def run(*command: str | Path) -> str:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        return done.stdout + done.stderr if done.returncode else ""
+
+    def checkpatch(script: Path, files: Sequence[Path], *options: str) -> str:
+        return check_files(["perl", script, "--no-tree", "--no-summary", "--terse", *options, "-f"], script, files)
+
+    kernel, style = _checkpatch(), ("--max-line-length=100", "--ignore", "SPDX_LICENSE_TAG")
     c_files = _files("target/*.[ch]", "scripts/*.[ch]")
     compat = [p for p in c_files if p.name in ("compat.h", "meta.h")]
     module = [p for p in c_files if not _is_user_space(p) and p not in compat]
-    judge("checkpatch", [*checkpatch, *module])
-    if compat:
-        judge("checkpatch, kernel versions", [*checkpatch, "--ignore", VERSIONS, *compat])
-    judge("checkpatch, user space", [*checkpatch, "--ignore", KERNEL_ONLY, *filter(_is_user_space, c_files)])
-    judge("sparse and W=1", None, _sparse())
-    judge("house", None, house.complaints())
-    qemu_c = _files("emulator/hw/*.[ch]", "emulator/accel/*.[ch]")
-    if qemu_c:
-        judge("QEMU's checkpatch", ["perl", emulator.pristine() / "scripts/checkpatch.pl", "--no-tree", "--terse",
-                                    "--no-summary", "-f", *qemu_c])
-    scripts = _shell_scripts()
-    if scripts:
-        judge("shellcheck", ["shellcheck", "-s", "sh", "-e", "SC1091", *scripts])
-    judge("ruff", [_ruff(), "check", "-q", "--no-cache", "--output-format", "concise", "."])
-    judge("mypy", ["mypy", "--no-incremental", "--cache-dir=/dev/null"])
+    judge("checkpatch", checkpatch(kernel, module, *style))
+    judge("checkpatch, kernel versions", checkpatch(kernel, compat, *style, "--ignore", VERSIONS))
+    judge("checkpatch, user space",
+          checkpatch(kernel, [*filter(_is_user_space, c_files)], *style, "--ignore", KERNEL_ONLY))
+    judge("sparse and W=1", _sparse())
+    judge("house", house.complaints())
+    judge("QEMU's checkpatch", checkpatch(emulator.pristine() / "scripts/checkpatch.pl",
+                                          _files("emulator/hw/*.[ch]", "emulator/accel/*.[ch]")))
+    shellcheck = shutil.which("shellcheck") or "shellcheck"
+    judge("shellcheck", check_files([shellcheck, "-s", "sh", "-e", "SC1091"], Path(shellcheck), _shell_scripts()))
+    judge("ruff", run(_ruff(), "check", "-q", "--no-cache", "--output-format", "concise", "."))
+    judge("mypy", run("mypy", f"--cache-dir={LINT / 'mypy' / digest(str(ROOT))}"))
     if failed:
         raise LabError(f"lint: {', '.join(failed)}")
     print("lint: clean")
