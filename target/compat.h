@@ -1,24 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The only place that knows kernel versions, with meta.h: 6.1, 6.12 and 7.3 are supported.
+ * The only place that tells kernels apart, with meta.h: by what they have (probe.c), not by their
+ * versions.
  */
 #ifndef MTFTL_COMPAT_H
 #define MTFTL_COMPAT_H
 
 #include <linux/blkdev.h>
 #include <linux/device-mapper.h>
+#include <linux/sched.h>
 #include <linux/sched/mm.h>
 #include <linux/srcu.h>
 #include <linux/timer.h>
-#include <linux/version.h>
+
+#include "probed.h"
 
 /* Since 6.16 it has this name. */
 #ifndef timer_container_of
 #define timer_container_of from_timer
 #endif
 
+/* Since 6.2, and in stable kernels before. */
+#ifdef MTFTL_HAS_DEL_TIMER_SYNC
+#define timer_delete_sync(timer) del_timer_sync(timer)
+#endif
+
 /* Since 6.13 it takes the function, too. */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#ifdef MTFTL_HAS_HRTIMER_INIT
 #define hrtimer_setup(timer, tick, clock, mode) \
 	(hrtimer_init(timer, clock, mode), (void)((timer)->function = (tick)))
 #endif
@@ -30,7 +38,7 @@ static inline int mtftl_compat_zone_mgmt(struct block_device *bdev, enum req_op 
 	unsigned int flags = memalloc_noio_save();
 	int r;
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+#ifdef MTFTL_HAS_ZONE_MGMT_GFP
 	r = blkdev_zone_mgmt(bdev, op, sector, nr_sectors, GFP_NOIO);
 #else
 	r = blkdev_zone_mgmt(bdev, op, sector, nr_sectors);
@@ -39,35 +47,39 @@ static inline int mtftl_compat_zone_mgmt(struct block_device *bdev, enum req_op 
 	return r;
 }
 
-/* Since 6.11 "zoned" is a feature bit, before it was an enum. */
+/*
+ * Since 6.11 "zoned" is a feature bit, before it was a bool, and before 6.8 an enum. Limits that only
+ * zoned devices may have are checked since they are queue limits, from 6.9 on.
+ */
 static inline void mtftl_compat_not_zoned(struct queue_limits *limits)
 {
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
-	limits->zoned = BLK_ZONED_NONE;
+#ifdef MTFTL_HAS_LIMITS_ZONED
+	limits->zoned = 0;
 #else
 	limits->features &= ~BLK_FEAT_ZONED;
+#endif
+#ifndef MTFTL_HAS_DISK_OPEN_ZONES
 	limits->max_zone_append_sectors = 0;
 	limits->max_open_zones = 0;
 	limits->max_active_zones = 0;
 #endif
 }
 
+/* Since 6.9 the second one follows from the first. */
 static inline void mtftl_compat_max_discard(struct queue_limits *limits, unsigned int sectors)
 {
 	limits->max_hw_discard_sectors = sectors;
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
 	limits->max_discard_sectors = sectors;
-#endif
 }
 
 /* Since 6.5 modes are flags of the block layer. */
+#ifndef BLK_OPEN_WRITE
+#define BLK_OPEN_WRITE FMODE_WRITE
+#endif
+
 static inline bool mtftl_compat_may_write(struct dm_table *table)
 {
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
-	return dm_table_get_mode(table) & FMODE_WRITE;
-#else
 	return dm_table_get_mode(table) & BLK_OPEN_WRITE;
-#endif
 }
 
 /* A real-time kernel's spinlocks sleep, and lend their priority instead. */
@@ -87,15 +99,20 @@ static inline void mtftl_compat_preempt_enable(void)
 static inline void mtftl_compat_max_write_zeroes(struct queue_limits *limits, unsigned int sectors)
 {
 	limits->max_write_zeroes_sectors = sectors;
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
+#ifdef MTFTL_HAS_WZEROES_UNMAP
 	limits->max_hw_wzeroes_unmap_sectors = sectors;
 #endif
 }
 
-/* Since 6.3 these are srcu_down_read() and srcu_up_read(): leaving is up to an interrupt. */
+/* Leaving is up to an interrupt. Since 6.3 there are functions for that. */
+#ifndef MTFTL_HAS_SRCU_DOWN_READ
+#define srcu_down_read __srcu_read_lock
+#define srcu_up_read __srcu_read_unlock
+#endif
+
 static inline int mtftl_compat_reader_enter(struct srcu_struct *readers)
 {
-	int reader = __srcu_read_lock(readers);
+	int reader = srcu_down_read(readers);
 
 	__release(readers);
 	return reader;
@@ -104,16 +121,26 @@ static inline int mtftl_compat_reader_enter(struct srcu_struct *readers)
 static inline void mtftl_compat_reader_leave(struct srcu_struct *readers, int reader)
 {
 	__acquire(readers);
-	__srcu_read_unlock(readers, reader);
+	srcu_up_read(readers, reader);
 }
 
-/* Older kernels know host-aware devices besides. */
+/* Before 6.8 there were host-aware devices besides. */
 static inline bool mtftl_compat_host_managed(struct block_device *bdev)
 {
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+#ifdef MTFTL_HAS_ZONED_MODEL
 	return bdev_zoned_model(bdev) == BLK_ZONED_HM;
 #else
 	return bdev_is_zoned(bdev);
+#endif
+}
+
+/* A hint. Before 6.17 kernels for one CPU did not note it. */
+static inline bool mtftl_compat_is_on_cpu(const struct task_struct *task)
+{
+#ifdef CONFIG_SMP
+	return READ_ONCE(task->on_cpu);
+#else
+	return task == current;
 #endif
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The metadata of a bio's blocks, as the kernel carries it: knows its versions, as compat.h does.
+ * The metadata of a bio's blocks, as the kernel carries it: tells kernels apart, as compat.h does.
  * Nothing here allocates, sleeps or locks; the memory is the caller's as long as the bio lives.
  */
 #ifndef MTFTL_META_H
@@ -8,9 +8,9 @@
 
 #include <linux/blk-integrity.h>
 #include <linux/blkdev.h>
-#include <linux/version.h>
 
 #include "config.h"
+#include "probed.h"
 
 struct mtftl_meta {
 	struct bio_integrity_payload payload;
@@ -27,8 +27,8 @@ static inline bool mtftl_meta_is_there(struct block_device *bdev)
 #endif
 }
 
-/* Before 6.11 who ends a bio frees its payload, whoever made it. */
-#if defined(CONFIG_BLK_DEV_INTEGRITY) && LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+/* As long as integrity has a profile, until 6.10, who ends a bio frees its payload, whoever made it. */
+#if defined(CONFIG_BLK_DEV_INTEGRITY) && !defined(MTFTL_HAS_INTEGRITY_PROFILE)
 /* Bytes for each block of ours; 0: none, or it is not ours to write. */
 static inline u32 mtftl_meta_size(struct block_device *bdev)
 {
@@ -38,7 +38,7 @@ static inline u32 mtftl_meta_size(struct block_device *bdev)
 	if (!integrity || 1u << integrity->interval_exp != MTFTL_BLOCK_SIZE ||
 	    integrity->csum_type != BLK_INTEGRITY_CSUM_NONE)
 		return 0;
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#ifdef MTFTL_HAS_TUPLE_SIZE
 	size = integrity->tuple_size;
 #else
 	size = integrity->metadata_size;
@@ -62,7 +62,7 @@ static inline void mtftl_meta_attach(const struct mtftl_config *config, struct b
 		.bv_page = virt_to_page(oob), .bv_len = size, .bv_offset = offset_in_page(oob),
 	};
 	memset(&meta->payload, 0, sizeof(meta->payload));
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
+#ifdef MTFTL_HAS_BIP_BIO
 	meta->payload.bip_bio = bio;
 #endif
 	meta->payload.bip_vec = &meta->vec;

@@ -20,8 +20,6 @@ from .base import BUILD, ROOT, LabError, digest, digest_files, fresh_folder, gue
 PYTHON = "/usr/bin/python3"
 # Advice of checkpatch that names helpers which programs do not have.
 KERNEL_ONLY = "STRCPY,ARRAY_SIZE,PREFER_DEFINED_ATTRIBUTE_MACRO,EMBEDDED_FUNCTION_NAME,SPLIT_STRING"
-# The one place where kernel versions are told apart.
-VERSIONS = "LINUX_VERSION_CODE,CONSTANT_COMPARISON"
 LINT = BUILD / "lint"
 
 
@@ -142,10 +140,8 @@ def _lint(_args: argparse.Namespace) -> int:
 
     kernel, style = _checkpatch(), ("--max-line-length=100", "--ignore", "SPDX_LICENSE_TAG")
     c_files = _files("target/*.[ch]", "scripts/*.[ch]")
-    compat = [p for p in c_files if p.name in ("compat.h", "meta.h")]
-    module = [p for p in c_files if not _is_user_space(p) and p not in compat]
+    module = [p for p in c_files if not _is_user_space(p)]
     judge("checkpatch", checkpatch(kernel, module, *style))
-    judge("checkpatch, kernel versions", checkpatch(kernel, compat, *style, "--ignore", VERSIONS))
     judge("checkpatch, user space",
           checkpatch(kernel, [*filter(_is_user_space, c_files)], *style, "--ignore", KERNEL_ONLY))
     judge("sparse and W=1", _sparse())

@@ -42,7 +42,7 @@ TARGET = (
     "device",
     "ftl.h",
     "meta.h",
-    "config.h event.h compat.h inflight.h thread trace.h",
+    "config.h event.h compat.h probe.c inflight.h thread trace.h",
     "budget place victim rate follow",
     "policy.h",
     "unit",
@@ -50,8 +50,8 @@ TARGET = (
     "pure.h",
 )
 DRAWN = "docs/target.md"
-MOST_LINES = 120            # of a header; what describes the format or tracepoints is as long as they are
-LONG = {"format.h", "trace.h", "unit.h"}
+MOST_LINES = 120            # of a header; what describes the format, tracepoints or kernels is as long as they are
+LONG = {"compat.h", "format.h", "trace.h", "unit.h"}
 
 Arrows = dict[str, dict[str, str]]      # from file to file, with what makes it
 

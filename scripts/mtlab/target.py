@@ -36,7 +36,7 @@ def _copy(folder: Path) -> str:
     wanted = {str(p.relative_to(SOURCE)): p.read_bytes() for p in sorted(SOURCE.rglob("*"))
               if p.is_file() and (p.suffix in (".c", ".h") or p.name in ("Makefile", "Kbuild"))}
     for old in list(folder.rglob("*.[ch]")):
-        if str(old.relative_to(folder)) not in wanted and not old.name.endswith(".mod.c"):
+        if str(old.relative_to(folder)) not in wanted and not old.name.endswith((".mod.c", "probed.h")):
             old.unlink()
     for place, data in wanted.items():
         update_file(folder / place, data)

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What this kernel has, whatever version it calls itself: distributions backport. Kbuild compiles this
+ * file once. Each PROBE() that compiles, on a line of its own, becomes a MTFTL_HAS_ of its name in
+ * probed.h, which compat.h reads.
+ *
+ * A probe asks for the older form of an interface that changed: a kernel that nobody has seen yet
+ * counts as the newest.
+ */
+#include <linux/blk-integrity.h>
+#include <linux/blkdev.h>
+#include <linux/hrtimer.h>
+#include <linux/srcu.h>
+#include <linux/timer.h>
+
+#define PROBE(name, expression) extern char name[sizeof(((expression), 0))]
+#define A(type) ((struct type *)NULL)
+
+PROBE(NOTHING, no_kernel_has_this());	/* else the compiler's word is not worth anything */
+PROBE(BIP_BIO, A(bio_integrity_payload)->bip_bio);
+PROBE(DEL_TIMER_SYNC, del_timer_sync(A(timer_list)));
+PROBE(DISK_OPEN_ZONES, A(gendisk)->max_open_zones);
+PROBE(HRTIMER_INIT, hrtimer_init(A(hrtimer), CLOCK_MONOTONIC, HRTIMER_MODE_REL));
+PROBE(INTEGRITY_PROFILE, A(blk_integrity)->profile);
+PROBE(LIMITS_ZONED, A(queue_limits)->zoned);
+PROBE(TUPLE_SIZE, A(blk_integrity)->tuple_size);
+PROBE(ZONED_MODEL, bdev_zoned_model(A(block_device)));
+PROBE(ZONE_MGMT_GFP, blkdev_zone_mgmt(A(block_device), REQ_OP_ZONE_RESET, 0, 0, GFP_NOIO));
+/* These two took nobody's place. */
+PROBE(SRCU_DOWN_READ, srcu_down_read(A(srcu_struct)));
+PROBE(WZEROES_UNMAP, A(queue_limits)->max_hw_wzeroes_unmap_sectors);
