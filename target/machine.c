@@ -21,6 +21,7 @@
 
 static LIST_HEAD(mounts);
 static DEFINE_MUTEX(mounts_lock);	/* mounts, and what works do */
+static struct workqueue_struct *wq;	/* work for targets whose own queues may be waiting for it */
 static atomic_t works;			/* that tell_all() waits for */
 static DECLARE_WAIT_QUEUE_HEAD(works_wait);
 
@@ -148,6 +149,11 @@ void mtftl_machine_forget(struct mtftl_target *target)
 		work_ended();
 }
 
+bool mtftl_machine_queue(struct work_struct *work)
+{
+	return queue_work(wq, work);
+}
+
 /* All at once: a device that hangs keeps no other waiting. */
 static int tell_all(int what)
 {
@@ -157,7 +163,7 @@ static int tell_all(int what)
 	machine = what;
 	list_for_each_entry(target, &mounts, claimed) {
 		atomic_inc(&works);
-		if (!queue_work(system_unbound_wq, &target->machine_work))
+		if (!mtftl_machine_queue(&target->machine_work))
 			atomic_dec(&works);
 	}
 	mutex_unlock(&mounts_lock);
@@ -233,13 +239,23 @@ static void pm_exit(void)
 
 int __init mtftl_machine_init(void)
 {
-	int r = pm_init();
+	int r;
 
+	/* While memory waits for a suspended device no worker can be made. */
+	wq = alloc_workqueue("mtftl", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!wq)
+		return -ENOMEM;
+	r = pm_init();
 	if (r)
-		return r;
+		goto no_pm;
 	r = register_reboot_notifier(&reboot_notifier);
 	if (r)
-		pm_exit();
+		goto no_notifier;
+	return 0;
+no_notifier:
+	pm_exit();
+no_pm:
+	destroy_workqueue(wq);
 	return r;
 }
 
@@ -247,4 +263,5 @@ void mtftl_machine_exit(void)
 {
 	unregister_reboot_notifier(&reboot_notifier);
 	pm_exit();
+	destroy_workqueue(wq);
 }

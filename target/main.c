@@ -185,7 +185,7 @@ static void mtftl_presuspend(struct dm_target *ti)
 	if (!target->noflush || !target->mounted)
 		return;
 	target->suspender = current;
-	queue_work(system_unbound_wq, &target->give_back);
+	mtftl_machine_queue(&target->give_back);
 }
 
 static void mtftl_presuspend_undo(struct dm_target *ti)

@@ -55,6 +55,8 @@ void mtftl_machine_init_target(struct mtftl_target *target);
 /* The device is ours from here on, and whoever had it under our name has stopped for good. */
 int mtftl_claim(struct mtftl_target *target);
 void mtftl_disclaim(struct mtftl_target *target);
+/* Runs also while memory waits for a device. */
+bool mtftl_machine_queue(struct work_struct *work);
 /* It goes: no work of its own is left. */
 void mtftl_machine_forget(struct mtftl_target *target);
 

@@ -102,3 +102,16 @@ def test_a_compiler_that_says_nothing_stops_the_build(tmp_path: Path) -> None:
 def test_the_kernels_that_are_here(series: str, shape: int) -> None:
     module = target.module(kernels.get(series))
     assert module and found(module.parent) == FOUND[shape]
+
+
+def test_the_newest_kernel_sees_nothing_deprecated(lab_run) -> None:
+    """It says so once, when such a queue gets work: a suspend without flush has some."""
+    result = lab_run("""set -e
+mtftl format --force /dev/nvme0n1 > /dev/null
+mtftl open /dev/nvme0n1 ftl
+dmsetup suspend --nolockfs --noflush ftl
+dmsetup resume ftl
+mtftl close ftl
+if dmesg | grep 'workqueue:.*deprecated'; then exit 1; fi
+""", clock="virtual", cpus=2, profile="none", kernel=kernels.CURRENT)
+    assert result.ok, result.output
