@@ -97,7 +97,7 @@ u64 mtftl_taken(struct mtftl *ftl)
 /* Once and for all: acknowledged data stays readable, whoever waits gets an error. */
 void mtftl_set_read_only(struct mtftl *ftl, const char *why)
 {
-	if (xchg(&ftl->device->read_only, true))
+	if (xchg(&ftl->device->read_only, 1))
 		return;
 	mtftl_err(ftl, "read-only: %s", why);
 	mtftl_event_tell(&ftl->device->turned_read_only, ftl);

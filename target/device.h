@@ -39,7 +39,7 @@ struct mtftl_device {
 	struct mtftl_cpu_stats __percpu *stats;
 	struct srcu_struct readers;	/* from the look at the map on: see read.c */
 	bool readers_counted;
-	bool read_only;			/* nothing can be written any more */
+	int read_only;			/* nothing can be written any more; exchanged: an int */
 	bool paused;			/* see pause.h */
 	bool giving_back;		/* bios that would wait go back to device-mapper */
 	struct mtftl_event turned_read_only;

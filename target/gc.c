@@ -67,7 +67,7 @@ struct mtftl_gc {
 	u32 payload;			/* blocks that fit into a zone that GC writes */
 	u32 turn;			/* victims chosen */
 	unsigned long stuck_since;	/* jiffies, 0: it is not */
-	bool forced;			/* by message: collect once even if zones are not short */
+	int forced;			/* by message: collect once even if zones are not short; an int */
 	bool running;			/* by who starts and stops */
 	bool stopping;
 };
@@ -414,7 +414,7 @@ static void see_if_stuck(struct mtftl_gc *gc)
 static bool choose_victim(struct mtftl_gc *gc)
 {
 	struct victim *victim = nth_victim(gc, gc->nr);
-	bool forced = xchg(&gc->forced, false);
+	bool forced = xchg(&gc->forced, 0);
 	struct mtftl *ftl = gc->ftl;
 	struct mtftl_zone *zone;
 

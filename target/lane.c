@@ -66,7 +66,7 @@ struct lane {
 	unsigned int units_in_flight;
 	u32 enough;			/* now: none were worth a unit when it looked; writer */
 	bool overdue;			/* what is filled goes, full unit or not */
-	bool asleep;			/* the writer wants to be woken */
+	int asleep;			/* the writer wants to be woken; exchanged: an int */
 	enum stall stalled;		/* writer, like the next */
 	u32 stalled_at;			/* mtftl_space_gen() when it was refused */
 	struct timer_list timer;	/* makes it overdue */
@@ -231,7 +231,7 @@ static bool has_work(struct lane *lane)
 
 static void wake_writer(struct lane *lane)
 {
-	if (xchg(&lane->asleep, false))
+	if (xchg(&lane->asleep, 0))
 		wake_up_process(lane->writer);
 }
 
@@ -860,7 +860,7 @@ void mtftl_lanes_free_writers(struct mtftl *ftl)
 		struct lane *lane = &ftl->lanes->all[i];
 
 		if (READ_ONCE(lane->ring->tail) >= lane->ring->drain_to ||
-		    !task_is_running(lane->writer) || READ_ONCE(lane->writer->on_cpu))
+		    !task_is_running(lane->writer) || mtftl_compat_is_on_cpu(lane->writer))
 			continue;
 		cpumask_andnot(ftl->lanes->elsewhere, cpu_online_mask, cpumask_of(lane->cpu));
 		if (cpumask_empty(ftl->lanes->elsewhere))

@@ -48,7 +48,7 @@ struct mtftl_resets {
 	struct settler settlers[SETTLERS];
 	struct eraser erasers[ERASERS];
 	struct list_head settled;	/* zones->lock */
-	bool failed;
+	int failed;			/* exchanged: an int */
 	bool hurry;
 };
 
@@ -247,7 +247,7 @@ bool mtftl_resets_failed(const struct mtftl_resets *resets)
 /* Zones that are to be reset count as coming: somebody has to see that the device is gone. */
 void mtftl_resets_retry(struct mtftl_resets *resets, void *block)
 {
-	if (xchg(&resets->failed, false) && mtftl_device_answers(resets->ftl, block))
+	if (xchg(&resets->failed, 0) && mtftl_device_answers(resets->ftl, block))
 		mtftl_resets_kick(resets);
 }
 
