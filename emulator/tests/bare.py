@@ -22,6 +22,7 @@ BAR, CONFIG = 0xE0000000, 0x80000000 | 4 << 11         # the controller is devic
 WRITE, READ, COMPARE, VERIFY, COPY, ZONE_SEND, APPEND, FLUSH = 0x01, 0x02, 0x05, 0x0C, 0x19, 0x79, 0x7D, 0x00
 DATA = 0x800000                                         # the tests' own memory begins here
 NOWHERE = 0xD0000000                                    # no memory is there
+HANG = 300                                              # seconds without an answer that are a hang
 
 
 def device(media: Path, profile: str = "dram", **settings: str) -> list[str]:
@@ -40,6 +41,8 @@ class Monitor:
     def __init__(self, binary: Path, bios: Path, *args: str) -> None:
         ours, theirs = socket.socketpair()
         test, served = socket.socketpair()
+        for end in (ours, test):
+            end.settimeout(HANG)
         # what is freed is overwritten, so that its use shows
         self.process = subprocess.Popen(
             [binary, *self.machine, "-bios", str(bios), "-chardev", f"socket,id=qmp,fd={theirs.fileno()}",

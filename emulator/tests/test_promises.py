@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a controller with modelled flash announces is kept, and what it cannot keep is not announced."""
+
+import json
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+from bare import COMPARE, COPY, DATA, FLUSH, NOWHERE, READ, VERIFY, WRITE, ZONE_SEND, Driver, Monitor, device, driver
+from test_blackbox import BOX, WRITE_ZEROES
+from test_flash import LOCKSTEP, SMALL, TOOLS, refuses
+from test_ocssd import DRIVE as OCSSD
+
+MIB = 1 << 20
+ZONE_RECEIVE, ABORTED = 0x7A, 0x07
+INVALID_OPCODE, INVALID_FIELD, COMPARE_FAILURE, INVALID_TRANSITION = 0x01, 0x02, 0x285, 0x1BF
+FULL, CLOSED = 0xE, 0x4
+BY_CONTROLLER = 1                                       # a zone's attribute
+KINDS = {"zns": SMALL, "blackbox": BOX, "ocssd": OCSSD}
+OPTIONAL = {COMPARE: 1 << 0, WRITE_ZEROES: 1 << 3, VERIFY: 1 << 7, COPY: 1 << 8}
+PRPS = DATA - 0x100000                                  # lists of 1 MiB in all
+LIMIT = 256 * MIB
+
+
+def with_controller(args: list[str], extra: str) -> list[str]:
+    return [args[0], f"{args[1]},{extra}", *args[2:]]
+
+
+def power(drive: Driver) -> None:
+    """Off, and on again."""
+    for action in (1, 0):
+        assert drive.admin(0xC0, nsid=1, cdw10=action)[0] == 0
+
+
+def log(drive: Driver, page: int, size: int, cdw11: int = 0, nsid: int = 0xFFFFFFFF) -> bytes:
+    assert drive.admin(2, nsid=nsid, prp=DATA, cdw10=page | (size // 4 - 1) << 16, cdw11=cdw11)[0] == 0
+    return drive.load(DATA, size)
+
+
+def zone(drive: Driver, index: int, extension: int = 0) -> tuple[int, int, bytes]:
+    """State, attributes and descriptor extension, by an extended report of one zone."""
+    size = 64 + 64 + extension
+    first = index * (16 * MIB // 4096)
+    assert drive.io(ZONE_RECEIVE, prp=DATA, cdw10=first, cdw12=size // 4 - 1, cdw13=1 << 16 | bool(extension))[0] == 0
+    report = drive.load(DATA, size)
+    return report[65] >> 4, report[66], report[128:]
+
+
+def finish(drive: Driver, index: int, action: int = 2) -> int:
+    return drive.io(ZONE_SEND, cdw10=index * (16 * MIB // 4096), cdw13=action)[0]
+
+
+def statuses(drive: Driver) -> list[tuple[int, int]]:
+    return [(cid, status) for cid, status, _ in drive.ended(1)]
+
+
+# Atomic writes.
+
+
+def test_conflicts_wait_for_an_end(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """A command that overlaps an atomic write in flight begins at the instant at which that ends; others at once."""
+    args = with_controller(device(tmp_path / "media", **BOX), "atomic.awun=3")
+    with driver(emulator_binary, bios, *args) as drive:
+        assert drive.write(0, 2, fua=1) == 0 and drive.write(8, 1, fua=1) == 0
+        reads = [drive.submit(1, READ, nsid=1, prp=DATA, cdw10=0) for _ in range(2)]
+        write = drive.submit(1, WRITE, nsid=1, prp=DATA, prp2=DATA + 4096, cdw10=0, cdw12=1 | 1 << 30)
+        drive.step(39_999)
+        assert statuses(drive) == []
+        drive.step(40_001)                              # two reads of one die
+        assert statuses(drive) == [(reads[0], 0), (reads[1], 0)]
+        drive.store(DATA + 0x10000, b"\x62" * 8192)
+        again = drive.submit(1, WRITE, nsid=1, prp=DATA + 0x10000, prp2=DATA + 0x11000, cdw10=1, cdw12=1)
+        look = drive.submit(1, READ, nsid=1, prp=DATA + 0x20000, cdw10=1)
+        behind = drive.submit(1, READ, nsid=1, prp=DATA + 0x30000, cdw10=100)
+        drive.step(399_999 - 80_000 + 40_000)
+        ended = statuses(drive)
+        assert [cid for cid, _ in ended] == [write, again, look, behind] and not any(s for _, s in ended)
+        assert drive.load(DATA + 0x20000, 1) == b"\x62"
+
+
+def test_conflict_of_two_queues(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """When the other queue is deleted with its command, the one that waited begins."""
+    args = with_controller(device(tmp_path / "media", **BOX | {"flash.program_ns": "1000000000"}), "atomic.awun=3")
+    with driver(emulator_binary, bios, *args) as drive:
+        drive.sq.append(0x280000)
+        assert drive.admin(1, prp=drive.sq[2], cdw10=63 << 16 | 2, cdw11=1 << 16 | 1)[0] == 0
+        drive.place(2, 0, WRITE, nsid=1, prp=DATA, cdw10=0, cdw12=1 << 30)
+        drive.reg(0x1010, 1)
+        waits = drive.submit(1, WRITE, nsid=1, prp=DATA, cdw10=0)
+        drive.step(1_000_000)
+        assert statuses(drive) == []
+        assert drive.admin(0, cdw10=2)[0] == 0
+        drive.step(1)
+        assert statuses(drive)[-1] == (waits, 0)
+
+
+def test_only_what_has_blocks_conflicts(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """A flush is no write of block 0; a Compare that overlaps sees a write as a whole."""
+    args = with_controller(device(tmp_path / "media", **BOX), "atomic.awun=3")
+    with driver(emulator_binary, bios, *args) as drive:
+        write = drive.submit(1, WRITE, nsid=1, prp=DATA, cdw10=0, cdw12=1 << 30)
+        flush = drive.submit(1, FLUSH, nsid=1)
+        compare = drive.submit(1, COMPARE, nsid=1, prp=DATA, cdw10=0)
+        drive.step(200_000)
+        assert sorted(statuses(drive))[:2] == [(write, 0), (flush, 0)]
+        drive.step(100_000)
+        assert compare == flush + 1 and drive.stats()["commands"]["flush"] == 1
+
+
+# Health.
+
+
+def smart(drive: Driver) -> dict[str, int]:
+    page = log(drive, 2, 512)
+    words = struct.unpack_from("<18Q", page, 32)[::2]
+    names = ("read", "written", "reads", "writes", "busy", "starts", "hours", "cuts", "errors")
+    return dict(zip(names, words)) | {"spare": page[3], "used": page[5]}
