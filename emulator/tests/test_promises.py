@@ -108,6 +108,25 @@ def test_only_what_has_blocks_conflicts(emulator_binary: Path, bios: Path, tmp_p
         assert compare == flush + 1 and drive.stats()["commands"]["flush"] == 1
 
 
+def test_atomic_across_a_power_cut_is_refused(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """Programs are torn: no more than a block may be promised, by no controller of the namespace."""
+    args = with_controller(device(tmp_path / "media", **SMALL), "atomic.awun=7,atomic.awupf=3")
+    assert "atomic.awupf is 3: expected 0" in refuses(emulator_binary, bios, args)
+    args = device(tmp_path / "media", **SMALL)
+    args[:2] = ["-device", "nvme-subsys,id=sub0", "-device", "nvme,id=nvme0,serial=mtftl,subsys=sub0,addr=4"]
+    with driver(emulator_binary, bios, *args) as drive:
+        late = {"driver": "nvme", "serial": "mtftl", "subsys": "sub0"}
+        answer = drive("device_add", id="late", **{"atomic.awun": 7, "atomic.awupf": 1}, **late)
+        assert "atomic.awupf is 1" in answer["error"]["desc"]
+        assert "return" in drive("device_add", id="late", **{"atomic.awun": 7}, **late)
+
+
+def test_fdp_is_refused(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    args = device(tmp_path / "media", **BOX)
+    args[:2] = ["-device", "nvme-subsys,id=sub0,fdp=on,fdp.nruh=4", "-device", "nvme,id=nvme0,serial=mtftl,subsys=sub0"]
+    assert "has fdp=on: expected fdp=off" in refuses(emulator_binary, bios, args)
+
+
 # Health.
 
 

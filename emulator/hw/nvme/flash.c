@@ -65,6 +65,30 @@ bool nvme_flash_other(NvmeCtrl *n, NvmeRequest *req, uint16_t *status)
     return req->ns->flash->personality->other(n, req, status);
 }
 
+/* A power cut tears a write at each program unit, and may tear that too. */
+static bool nvme_flash_refuses_ctrl(const NvmeCtrl *n, Error **errp)
+{
+    if (!n->params.atomic_awupf) {
+        return false;
+    }
+    error_setg(errp, "flash.media: a power cut tears writes of more than one "
+               "block, but atomic.awupf is %" PRIu16 ": expected 0",
+               n->params.atomic_awupf);
+    return true;
+}
+
+bool nvme_flash_check_ctrl(NvmeCtrl *n, Error **errp)
+{
+    for (uint32_t i = 1; n->subsys && i <= NVME_MAX_NAMESPACES; i++) {
+        NvmeNamespace *ns = nvme_subsys_ns(n->subsys, i);
+
+        if (ns && ns->flash && nvme_flash_refuses_ctrl(n, errp)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Properties. */
 
 typedef enum NvmeFlashPropKind {
@@ -413,7 +437,17 @@ int nvme_flash_make_blk(NvmeNamespace *ns, Error **errp)
 
 static bool nvme_flash_check_features(NvmeNamespace *ns, Error **errp)
 {
-    if (ns->params.pi) {
+    for (uint32_t i = 0; i < NVME_MAX_CONTROLLERS; i++) {
+        NvmeCtrl *n = nvme_subsys_ctrl(ns->subsys, i);
+
+        if (n && nvme_flash_refuses_ctrl(n, errp)) {
+            return false;
+        }
+    }
+    if (ns->endgrp->fdp.enabled) {
+        error_setg(errp, "flash.media: the flash places data without regard to "
+                   "FDP, but its subsystem has fdp=on: expected fdp=off");
+    } else if (ns->params.pi) {
         error_setg(errp, "flash.media does not go with pi");
     } else if (ns->params.mset) {
         error_setg(errp, "flash.media needs metadata apart: mset=0");

@@ -26,6 +26,9 @@ int nvme_flash_open(NvmeNamespace *ns, Error **errp);
 void nvme_flash_shutdown(NvmeNamespace *ns);
 void nvme_flash_close(NvmeNamespace *ns);
 
+/* ctrl.c: refuse a controller for flash that cannot do what it promises. */
+bool nvme_flash_check_ctrl(NvmeCtrl *n, Error **errp);
+
 /*
  * ctrl.c: I/O commands that its personality serves.  read: checked and mapped.
  * other: any, before the controller looks at it; false: it goes on with it.
