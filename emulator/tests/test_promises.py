@@ -127,6 +127,22 @@ def test_fdp_is_refused(emulator_binary: Path, bios: Path, tmp_path: Path) -> No
     assert "has fdp=on: expected fdp=off" in refuses(emulator_binary, bios, args)
 
 
+# Identify.
+
+
+def test_compare_of_metadata(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL | {"ms": "8"})) as drive:
+        there = DATA + 0x10000
+        drive.store(DATA, b"a" * 4096)
+        drive.store(there, b"metadata")
+        assert drive.io(WRITE, prp=DATA, mptr=there, cdw10=0)[0] == 0
+        assert drive.io(COMPARE, prp=DATA, mptr=there, cdw10=0)[0] == 0
+        drive.store(there, b"another.")
+        assert drive.io(COMPARE, prp=DATA, mptr=there, cdw10=0)[0] == COMPARE_FAILURE
+        assert drive.io(COMPARE, prp=DATA, mptr=NOWHERE, cdw10=0)[0] == 0x04
+        assert drive.io(COMPARE, prp=DATA, cdw10=0)[0] == 0                     # of the data alone
+
+
 # Health.
 
 

@@ -340,17 +340,25 @@ uint16_t nvme_flash_compare(NvmeRequest *req, uint32_t zone, uint64_t block,
                             uint32_t nlb)
 {
     NvmeCtrl *n = nvme_ctrl(req);
-    size_t len = nvme_l2b(req->ns, nlb);
-    g_autofree uint8_t *want = g_malloc(len), *have = g_malloc(len);
-    g_autofree uint8_t *oob = g_malloc(MAX(nvme_m2b(req->ns, nlb), 1));
+    size_t len = nvme_l2b(req->ns, nlb), mlen = nvme_m2b(req->ns, nlb);
+    g_autofree uint8_t *want = g_malloc(len + mlen);
+    g_autofree uint8_t *have = g_malloc(len + mlen);
     uint16_t status;
 
+    if (!req->cmd.mptr) {
+        mlen = 0;               /* the host does not care */
+    }
     status = nvme_bounce_data(n, want, len, NVME_TX_DIRECTION_TO_DEVICE, req);
+    if (!status && mlen) {
+        status = nvme_bounce_mdata(n, want + len, mlen,
+                                   NVME_TX_DIRECTION_TO_DEVICE, req);
+    }
     if (status) {
         return status;
     }
-    flash_dev_copy(&req->ns->flash->dev, zone, block, nlb, have, oob);
-    return memcmp(want, have, len) ? NVME_CMP_FAILURE | NVME_DNR : NVME_SUCCESS;
+    flash_dev_copy(&req->ns->flash->dev, zone, block, nlb, have, have + len);
+    return memcmp(want, have, len + mlen) ? NVME_CMP_FAILURE | NVME_DNR :
+                                            NVME_SUCCESS;
 }
 
 /* Life. */
