@@ -151,3 +151,27 @@ def smart(drive: Driver) -> dict[str, int]:
     words = struct.unpack_from("<18Q", page, 32)[::2]
     names = ("read", "written", "reads", "writes", "busy", "starts", "hours", "cuts", "errors")
     return dict(zip(names, words)) | {"spare": page[3], "used": page[5]}
+
+
+# Zones.
+
+
+def test_zones_that_the_drive_finished(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """They say so after each power cycle, and to finish one again costs nothing; a reset forgets it."""
+    few = {"zoned.max_active": "2", "zoned.max_open": "2"}
+    media = tmp_path / "media"
+    with driver(emulator_binary, bios, *device(media, **SMALL)) as drive:
+        for index in range(3):
+            assert drive.write(4096 * index, fua=1) == 0
+    with driver(emulator_binary, bios, *device(media, **SMALL | few)) as drive:
+        for _ in range(3):
+            states = [zone(drive, i)[:2] for i in range(3)]
+            assert states == [(CLOSED, 0), (CLOSED, 0), (FULL, BY_CONTROLLER)]
+            power(drive)
+        padded = drive.stats()["programs_finish"]
+        assert finish(drive, 2) == 0 and drive.stats()["programs_finish"] == padded
+        erases = drive.stats()["erases"]
+        assert finish(drive, 2, action=4) == 0 and drive.stats()["erases"] == erases + 1
+        assert zone(drive, 2)[:2] == (1, 0)
+    with driver(emulator_binary, bios, *device(media, **SMALL | few)) as drive:
+        assert zone(drive, 2)[:2] == (1, 0)

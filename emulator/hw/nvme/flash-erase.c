@@ -86,7 +86,7 @@ static void zone_empty(FlashMedia *m, uint32_t zone)
     z->padded = 0;
     z->ahead = 0;
     z->flags &= ~(FLASH_ZONE_FINISHED | FLASH_ZONE_EXT_VALID |
-                  FLASH_ZONE_WINDOW);
+                  FLASH_ZONE_WINDOW | FLASH_ZONE_BY_DRIVE);
 }
 
 void flash_erase_begin(FlashMedia *m, uint32_t zone, uint64_t now)
@@ -200,7 +200,7 @@ void flash_erase_cut(FlashMedia *m, uint32_t zone)
     }
     if (end < was) {
         clear(m, zone, end, was - end);
-        z->was_flags &= ~FLASH_ZONE_FINISHED;
+        z->was_flags &= ~(FLASH_ZONE_FINISHED | FLASH_ZONE_BY_DRIVE);
         /* the cells behind it still have to be erased */
         z->was_padded = z->was_padded > was ? z->was_padded : was;
     }

@@ -67,8 +67,10 @@ enum {
     FLASH_ZONE_OFFLINE = 1 << 2,
     FLASH_ZONE_EXT_VALID = 1 << 3,  /* descriptor extension is set */
     FLASH_ZONE_WINDOW = 1 << 4,     /* has a random write window */
-    FLASH_ZONE_FLAGS = (1 << 5) - 1,
-    FLASH_ZONE_WAS_FLAGS = FLASH_ZONE_FINISHED | FLASH_ZONE_EXT_VALID,
+    FLASH_ZONE_BY_DRIVE = 1 << 5,   /* finished by itself, without padding */
+    FLASH_ZONE_FLAGS = (1 << 6) - 1,
+    FLASH_ZONE_WAS_FLAGS = FLASH_ZONE_FINISHED | FLASH_ZONE_EXT_VALID |
+                           FLASH_ZONE_BY_DRIVE,
 };
 
 typedef struct FlashImageZone {

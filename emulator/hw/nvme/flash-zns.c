@@ -445,8 +445,12 @@ static void nvme_flash_load_zone(NvmeNamespace *ns, uint32_t idx)
     } else {
         if (!(iz->flags & FLASH_ZONE_FINISHED) && iz->wp < ns->zone_capacity) {
             /* more than may be active: the controller finishes them */
+            ns->flash->dev.media.zones[idx].flags |= FLASH_ZONE_FINISHED |
+                                                     FLASH_ZONE_BY_DRIVE;
+            ns->flash->dev.zones[idx].finished = true;
+        }
+        if (iz->flags & FLASH_ZONE_BY_DRIVE) {
             zone->d.za |= NVME_ZA_FINISHED_BY_CTLR;
-            ns->flash->dev.media.zones[idx].flags |= FLASH_ZONE_FINISHED;
         }
         nvme_set_zone_state(zone, NVME_ZONE_STATE_FULL);
         QTAILQ_INSERT_TAIL(&ns->full_zones, zone, entry);

@@ -262,10 +262,10 @@ static void finish_ended(FlashDev *dev, FlashCmd *cmd)
         return;                 /* it was reset meanwhile */
     }
     flash_erase_end(&dev->media, cmd->zone);
-    z->flags |= FLASH_ZONE_FINISHED;
-    if (dev->zones[cmd->zone].accepted) {
+    if (dev->zones[cmd->zone].accepted && !(z->flags & FLASH_ZONE_FINISHED)) {
         z->padded = dev->media.shape.zone_cap;
     }
+    z->flags |= FLASH_ZONE_FINISHED;
 }
 
 /* What a window holds beyond the units on their way is part of the padding. */
