@@ -130,6 +130,32 @@ def test_fdp_is_refused(emulator_binary: Path, bios: Path, tmp_path: Path) -> No
 # Identify.
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_optional_commands(emulator_binary: Path, bios: Path, tmp_path: Path, kind: str) -> None:
+    """Each that is announced is there, each that is not is refused; limits of Copy go with it."""
+    settings = KINDS[kind] | ({"ms": "0"} if kind == "ocssd" else {})
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **settings)) as drive:
+        assert drive.admin(6, prp=DATA, cdw10=1)[0] == 0
+        controller = drive.load(DATA, 4096)
+        oncs, ocfs = struct.unpack_from("<H", controller, 520)[0], struct.unpack_from("<H", controller, 534)[0]
+        assert drive.admin(6, nsid=1, prp=DATA)[0] == 0
+        mssrl, mcl, msrc = struct.unpack_from("<HIB", drive.load(DATA, 4096), 74)
+        effects = log(drive, 5, 4096, nsid=0)
+        drive.store(DATA, struct.pack("<QQHHIII", 0, 0, 0, 0, 0, 0, 0))
+        for opcode, bit in OPTIONAL.items():
+            there = drive.io(opcode, prp=DATA, cdw10=0)[0] != INVALID_OPCODE
+            if opcode != VERIFY:                        # QEMU's Identify does not mention it
+                assert there == bool(oncs & bit), opcode
+            if kind != "zns":
+                assert there == bool(effects[1024 + 4 * opcode] & 1), opcode
+        assert oncs & 1 << 2                            # Dataset Management
+        assert oncs & 7 << 8 == (7 << 8 if kind == "zns" else 0)                # Copy, and how it does it
+        assert (kind == "zns") == (mssrl != 0) == (mcl != 0) == (msrc != 0)
+        assert ocfs == (1 if kind == "zns" else 0)
+        assert bool(effects[1024 + 4 * 0x91] & 1) == bool(effects[4 * 0xE2] & 1) == (kind == "ocssd")
+        assert drive.io(COPY, prp=DATA, cdw10=8, cdw12=1 << 8)[0] in (INVALID_FIELD, INVALID_OPCODE)     # format 1
+
+
 def test_compare_of_metadata(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL | {"ms": "8"})) as drive:
         there = DATA + 0x10000

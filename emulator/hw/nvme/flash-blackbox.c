@@ -244,7 +244,7 @@ static bool nvme_blackbox_other(NvmeCtrl *n, NvmeRequest *req,
         *status = nvme_blackbox_check(n, req);
         return true;
     case NVME_CMD_COPY:
-        *status = NVME_CMD_SIZE_LIMIT | NVME_DNR;   /* 0, as it identifies */
+        *status = NVME_INVALID_OPCODE | NVME_DNR;
         return true;
     default:
         return false;
@@ -359,7 +359,9 @@ static char *nvme_blackbox_start(NvmeNamespace *ns)
     NvmeFlash *f = ns->flash;
 
     f->ftl_config.logical = ftl_logical(f->bytes / ns->lbasz, f->spare);
-    ns->id_ns.mssrl = ns->id_ns.mcl = 0;
+    ns->id_ns.mssrl = 0;
+    ns->id_ns.mcl = 0;
+    ns->id_ns.msrc = 0;
     return ftl_open(&f->ftl, &f->dev, &f->ftl_config);
 }
 
@@ -381,6 +383,8 @@ static uint16_t nvme_blackbox_go_on(NvmeRequest *req)
 
 const NvmeFlashPersonality nvme_flash_blackbox = {
     .name = "blackbox",
+    .oncs = NVME_ONCS_DSM | NVME_ONCS_WRITE_ZEROES | NVME_ONCS_COMPARE |
+            NVME_ONCS_VERIFY,
     .bytes = nvme_blackbox_bytes,
     .check = nvme_blackbox_fits,
     .shape = nvme_blackbox_shape,

@@ -958,6 +958,9 @@ static char *ocssd_start(NvmeNamespace *ns)
     ns->id_ns.ncap = ns->id_ns.nuse = ns->id_ns.nsze;
     ns->id_ns.nsfeat |= NVME_ID_NS_NSFEAT_DAE;  /* if the host asks for it */
     ns->id_ns.vs[0] = 1;        /* Linux looks here */
+    ns->id_ns.mssrl = 0;        /* copies are 0x93, with lists */
+    ns->id_ns.mcl = 0;
+    ns->id_ns.msrc = 0;
     ocssd_load(ns);
     return NULL;
 }
@@ -972,6 +975,7 @@ static void ocssd_stop(NvmeNamespace *ns)
 
 const NvmeFlashPersonality nvme_flash_ocssd = {
     .name = "ocssd",
+    .oncs = NVME_ONCS_DSM,
     .check = ocssd_check,
     .shape = ocssd_shape,
     .start = ocssd_start,

@@ -18,8 +18,16 @@
 #include "flash-model.h"
 #include "nvme.h"
 
+/* Copy; and what the controller says of all copies. */
+#define NVME_FLASH_COPIES   (NVME_ONCS_COPY | NVME_ONCS_NVMCSA | \
+                             NVME_ONCS_NVMAFC)
+
 typedef struct NvmeFlashPersonality {
     const char *name;           /* value of flash.personality */
+
+    /* Optional commands and formats of Copy that it has, as Identify says. */
+    uint16_t oncs;
+    uint16_t ocfs;
 
     /* Bytes that the host sees of so many bytes of flash; NULL: all. */
     uint64_t (*bytes)(const NvmeNamespace *ns, uint64_t flash);

@@ -545,6 +545,9 @@ static void nvme_flash_zone_shape(const NvmeNamespace *ns, FlashShape *shape,
 
 const NvmeFlashPersonality nvme_flash_zns = {
     .name = "zns",
+    .oncs = NVME_ONCS_DSM | NVME_ONCS_WRITE_ZEROES | NVME_ONCS_COMPARE |
+            NVME_ONCS_VERIFY | NVME_FLASH_COPIES,
+    .ocfs = NVME_OCFS_COPY_FORMAT_0,
     .check = nvme_flash_zone_check,
     .shape = nvme_flash_zone_shape,
     .load = nvme_flash_load_zones,

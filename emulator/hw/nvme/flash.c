@@ -65,6 +65,70 @@ bool nvme_flash_other(NvmeCtrl *n, NvmeRequest *req, uint16_t *status)
     return req->ns->flash->personality->other(n, req, status);
 }
 
+/* What the controller announces. */
+
+static const struct {
+    uint16_t oncs;
+    uint8_t opcode;
+} nvme_flash_optional[] = {
+    { NVME_ONCS_COMPARE, NVME_CMD_COMPARE },
+    { NVME_ONCS_DSM, NVME_CMD_DSM },
+    { NVME_ONCS_WRITE_ZEROES, NVME_CMD_WRITE_ZEROES },
+    { NVME_ONCS_VERIFY, NVME_CMD_VERIFY },
+    { NVME_FLASH_COPIES, NVME_CMD_COPY },
+};
+
+/* An optional command is for all namespaces, or for none. */
+void nvme_flash_identify(NvmeCtrl *n, NvmeIdCtrl *id)
+{
+    uint16_t oncs = le16_to_cpu(id->oncs), ocfs = le16_to_cpu(id->ocfs);
+
+    for (uint32_t i = 1; i <= NVME_MAX_NAMESPACES; i++) {
+        NvmeNamespace *ns = nvme_ns(n, i);
+
+        if (!ns || !ns->flash) {
+            continue;
+        }
+        for (size_t j = 0; j < ARRAY_SIZE(nvme_flash_optional); j++) {
+            oncs &= ns->flash->personality->oncs |
+                    ~nvme_flash_optional[j].oncs;
+        }
+        ocfs &= ns->flash->personality->ocfs;
+    }
+    id->oncs = cpu_to_le16(oncs);
+    id->ocfs = cpu_to_le16(ocfs);
+}
+
+void nvme_flash_effects(NvmeCtrl *n, NvmeEffectsLog *log, bool nvm)
+{
+    bool flash = false, ocssd = false;
+
+    for (uint32_t i = 1; i <= NVME_MAX_NAMESPACES; i++) {
+        NvmeNamespace *ns = nvme_ns(n, i);
+
+        if (!ns || !ns->flash) {
+            continue;
+        }
+        flash = true;
+        ocssd |= ns->flash->personality == &nvme_flash_ocssd;
+        for (size_t j = 0; nvm && j < ARRAY_SIZE(nvme_flash_optional); j++) {
+            if (!(ns->flash->personality->oncs & nvme_flash_optional[j].oncs)) {
+                log->iocs[nvme_flash_optional[j].opcode] = 0;
+            }
+        }
+    }
+    if (!flash) {
+        log->acs[NVME_ADM_CMD_FLASH] = 0;
+    }
+    if (!ocssd) {
+        log->acs[NVME_ADM_CMD_OCSSD_GEOMETRY] = 0;
+        log->iocs[NVME_CMD_OCSSD_RESET] = 0;
+        log->iocs[NVME_CMD_OCSSD_WRITE] = 0;
+        log->iocs[NVME_CMD_OCSSD_READ] = 0;
+        log->iocs[NVME_CMD_OCSSD_COPY] = 0;
+    }
+}
+
 /* A power cut tears a write at each program unit, and may tear that too. */
 static bool nvme_flash_refuses_ctrl(const NvmeCtrl *n, Error **errp)
 {

@@ -26,6 +26,13 @@ int nvme_flash_open(NvmeNamespace *ns, Error **errp);
 void nvme_flash_shutdown(NvmeNamespace *ns);
 void nvme_flash_close(NvmeNamespace *ns);
 
+/*
+ * ctrl.c: take back what Identify and the log of commands announce that a
+ * namespace of the controller does not do.  nvm: of the NVM command set.
+ */
+void nvme_flash_identify(NvmeCtrl *n, NvmeIdCtrl *id);
+void nvme_flash_effects(NvmeCtrl *n, NvmeEffectsLog *log, bool nvm);
+
 /* ctrl.c: refuse a controller for flash that cannot do what it promises. */
 bool nvme_flash_check_ctrl(NvmeCtrl *n, Error **errp);
 
