@@ -500,7 +500,7 @@ def test_stream_and_log(emulator_binary: Path, bios: Path, tmp_path: Path, lab_r
     """Log page and stream tell the same story as the guest."""
     stream = tmp_path / "stream"
     result = lab_run(TOOLS + r"""put 0 0 8 a; sync_; get 0 0 >/dev/null
-        nvme get-log /dev/nvme0 --namespace-id=1 --log-id=0xc1 --log-len=376 --raw-binary > log""",
+        nvme get-log /dev/nvme0 --namespace-id=1 --log-id=0xf0 --log-len=376 --raw-binary > log""",
         profile="dram", device=SMALL | {"flash.stream": "s", "flash.stream_ms": "10"}, pull=["log"],
         qemu=[f"-chardev file,id=s,path={stream}"], **LOCKSTEP)
     log = next(iter(result.files.values()))

@@ -156,6 +156,14 @@ def test_optional_commands(emulator_binary: Path, bios: Path, tmp_path: Path, ki
         assert drive.io(COPY, prp=DATA, cdw10=8, cdw12=1 << 8)[0] in (INVALID_FIELD, INVALID_OPCODE)     # format 1
 
 
+def test_log_page_number(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """0xC0 to 0xC5 belong to the Open Compute Project's log pages."""
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL)) as drive:
+        assert log(drive, 0xF0, 512, nsid=1)[:4] == b"MTFL"
+        for page in range(0xC0, 0xC6):
+            assert drive.admin(2, nsid=1, prp=DATA, cdw10=page | 127 << 16)[0] == INVALID_FIELD
+
+
 def test_compare_of_metadata(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL | {"ms": "8"})) as drive:
         there = DATA + 0x10000

@@ -43,7 +43,7 @@ def grown(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, floa
 
 def flash_log(to: str, size: int = COUNTERS) -> str:
     """The command that appends the flash device's log page to a file."""
-    return f"nvme get-log /dev/nvme0 --namespace-id=1 --log-id=0xc1 --log-len={size} --raw-binary >>{to}"
+    return f"nvme get-log /dev/nvme0 --namespace-id=1 --log-id=0xf0 --log-len={size} --raw-binary >>{to}"
 
 
 def flash(log: bytes) -> dict[str, float]:

@@ -12,7 +12,7 @@
 
 #include "nvme.h"
 
-#define NVME_LOG_FLASH      0xc1    /* vendor: counters */
+#define NVME_LOG_FLASH      0xf0    /* vendor: counters */
 
 /* ctrl.c: len bytes of the log page, from that offset on.  A status. */
 uint16_t nvme_flash_log(NvmeCtrl *n, NvmeRequest *req, uint32_t len,

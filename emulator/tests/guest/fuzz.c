@@ -114,7 +114,7 @@ static void admin(struct nvme_passthru_cmd *c)
     c->data_len = 4096;
     switch (c->opcode) {
     case 0x02:
-        c->cdw10 = 1023u << 16 | (pick(2) ? 0xc1 : pick(256));
+        c->cdw10 = 1023u << 16 | (pick(2) ? 0xf0 : pick(256));
         c->cdw11 = 0;
         break;
     case 0x06:

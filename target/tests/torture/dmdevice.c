@@ -50,7 +50,7 @@ enum flash_action {
 	FLASH_SLOW_DIE		= 0x17,
 	FLASH_CLEAR		= 0x1f,
 };
-#define FLASH_LOG		0xc1
+#define FLASH_LOG		0xf0
 #define FLASH_LOG_SIZE		280
 #define FLASH_LOG_CHANNELS	12
 #define FLASH_LOG_DIES		16	/* of a channel */
