@@ -164,6 +164,24 @@ def test_log_page_number(emulator_binary: Path, bios: Path, tmp_path: Path) -> N
             assert drive.admin(2, nsid=1, prp=DATA, cdw10=page | 127 << 16)[0] == INVALID_FIELD
 
 
+def test_limits_of_transfers(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """MDTS is for what crosses the link; Copy has limits of its own, Verify another one."""
+    args = with_controller(device(tmp_path / "media", **SMALL | {"mssrl": "32", "mcl": "40"}), "mdts=1,vsl=3")
+    with driver(emulator_binary, bios, *args) as drive:
+        for lba in range(0, 64, 2):
+            assert drive.write(lba, 2) == 0
+        assert drive.io(WRITE, prp=DATA, prp2=DATA + 4096, cdw10=64, cdw12=2)[0] == INVALID_FIELD
+        assert drive.io(COMPARE, prp=DATA, prp2=DATA + 4096, cdw10=0, cdw12=2)[0] == INVALID_FIELD
+        assert drive.io(VERIFY, cdw10=0, cdw12=7)[0] == 0
+        assert drive.io(VERIFY, cdw10=0, cdw12=8)[0] == INVALID_FIELD
+        there = DATA + 0x10000
+        for (first, second), status in (((32, 8), 0), ((32, 9), 0x183), ((33, 1), 0x183)):
+            wp = 4096 + drive.stats()["written_bytes"] // 4096 - 64
+            drive.store(there, b"".join(struct.pack("<QQHHIII", 0, 0, n - 1, 0, 0, 0, 0) for n in (first, second)))
+            assert drive.io(COPY, prp=there, cdw10=wp, cdw12=1)[0] == status
+        assert drive.read(4096 + 39) == 0x61 and drive.read(4096 + 40) == 0
+
+
 def test_compare_of_metadata(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL | {"ms": "8"})) as drive:
         there = DATA + 0x10000
