@@ -205,6 +205,82 @@ def smart(drive: Driver) -> dict[str, int]:
     return dict(zip(names, words)) | {"spare": page[3], "used": page[5]}
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_smart(emulator_binary: Path, bios: Path, tmp_path: Path, kind: str) -> None:
+    """The host's commands and bytes, whatever personality; not what failed or stayed inside."""
+    settings = KINDS[kind] | ({"ms": "0"} if kind == "ocssd" else {})
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **settings)) as drive:
+        assert smart(drive) == {"read": 0, "written": 0, "reads": 0, "writes": 0, "busy": 0, "starts": 1, "hours": 0,
+                                "cuts": 0, "errors": 0, "spare": 100, "used": 0}
+        for lba in range(0, 32, 2):                     # 256 sectors of 512 bytes
+            assert drive.write(lba, 2) == 0
+        assert drive.io(FLUSH)[0] == 0
+        assert drive.write(1 << 31, 2) != 0
+        reads = 0
+        for lba in range(32):
+            assert drive.read(lba) == 0x61
+            reads += 1
+        got = smart(drive)
+        assert (got["writes"], got["written"], got["reads"], got["read"]) == (16, 1, reads, 1)
+        for lba in range(32, 44, 2):
+            assert drive.write(lba, 2) == 0             # 22 x 16 = 352 sectors
+        for _ in range(4):
+            for lba in range(32):
+                assert drive.read(lba) == 0x61
+        got = smart(drive)
+        assert (got["writes"], got["written"]) == (22, 1) and (got["reads"], got["read"]) == (160, 2)
+        assert drive.admin(0xC0, nsid=1, cdw10=0x10, cdw11=3, cdw13=1, cdw15=1)[0] == 0
+        assert drive.read(3) is None
+        power(drive)
+        got = smart(drive)
+        assert (got["errors"], got["cuts"], got["starts"], got["reads"]) == (1, 1, 2, 160)
+
+
+def test_smart_of_other_commands(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """Compare reads, Append writes; Copy and Write Zeroes bring nothing from the host."""
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL)) as drive:
+        drive.store(DATA, b"a" * 4096)
+        assert drive.io(0x7D, prp=DATA, cdw10=0)[0] == 0
+        assert drive.io(COMPARE, prp=DATA, cdw10=0)[0] == 0
+        assert drive.io(WRITE_ZEROES, cdw10=1, cdw12=3)[0] == 0
+        drive.store(DATA, struct.pack("<QQHHIII", 0, 0, 0, 0, 0, 0, 0))
+        assert drive.io(COPY, prp=DATA, cdw10=5)[0] == 0
+        assert drive.io(COMPARE, prp=DATA, cdw10=0)[0] == COMPARE_FAILURE
+        got = smart(drive)
+        assert (got["writes"], got["reads"]) == (1, 2)
+        assert drive.io(FLUSH)[0] == 0
+        cid = drive.submit(1, READ, nsid=1, prp=DATA, cdw10=0)
+        assert drive.admin(0x08, cdw10=cid << 16 | 1) == (0, 0)
+        assert statuses(drive) == [(cid, ABORTED)] and smart(drive)["reads"] == 2
+
+
+def test_media_units(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """What the flash programmed and read, in the endurance group's log and in that of the Open Compute Project."""
+    args = with_controller(device(tmp_path / "media", **SMALL), "ocp=on")
+    with driver(emulator_binary, bios, *args) as drive:
+        assert drive.write(0, fua=1) == 0 and drive.write(4096, fua=1) == 0
+        assert drive.read(0) == 0x61
+        stats = drive.stats()
+        assert stats["programmed_bytes"] == 2 * 16384 and stats["reads"] == 1
+        extended = log(drive, 0xC0, 512, nsid=1)
+        assert struct.unpack_from("<QQQQ", extended) == (32768, 0, 16384, 0)
+        group = log(drive, 9, 512, cdw11=1 << 16)
+        assert group[3] == 100 and struct.unpack_from("<6Q", group, 48)[::2] == (1, 1, 1)
+        power(drive)
+        assert struct.unpack_from("<I", log(drive, 0xC0, 512, nsid=1), 112) == (1,)
+
+
+def test_smart_in_a_guest(lab_run) -> None:
+    result = lab_run(TOOLS + r"""put 0 0 250 a; sync_; get 0 0 >/dev/null
+        nvme smart-log /dev/nvme0 --output-format=json > smart""", profile="dram", device=SMALL, pull=["smart"],
+        **LOCKSTEP)
+    said = json.loads(next(iter(result.files.values())))
+    got = {key: int(value) for key, value in said.items() if str(value).isdigit()}
+    assert got["data_units_written"] == 2 and got["host_write_commands"] >= 2
+    assert got["data_units_read"] >= 1 and got["host_read_commands"] > 1
+    assert got["avail_spare"] == 100 and got["percent_used"] == 0 and got["media_errors"] == 0
+
+
 # Zones.
 
 

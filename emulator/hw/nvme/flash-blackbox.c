@@ -73,6 +73,7 @@ static uint16_t nvme_blackbox_do_read(NvmeRequest *req, bool inside)
     cmd = nvme_flash_cmd(req, FLASH_CMD_READ, 0);
     cmd->block = le64_to_cpu(rw->slba);
     cmd->nlb = (uint32_t)le16_to_cpu(rw->nlb) + 1;
+    nvme_flash_count(req, false, cmd->nlb);
     cmd->fua = le16_to_cpu(rw->control) & NVME_RW_FUA;
     cmd->inside = inside;
     if (nvme_flash_faulty(f, false, cmd->block, cmd->nlb)) {
@@ -155,6 +156,7 @@ static uint16_t nvme_blackbox_write(NvmeCtrl *n, NvmeRequest *req)
         return status;
     }
     nvme_flash_begin(req);
+    nvme_flash_count(req, true, nlb);
     cmd = nvme_flash_cmd(req, FLASH_CMD_WRITE, 0);
     cmd->block = slba;
     cmd->nlb = nlb;

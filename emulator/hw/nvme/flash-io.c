@@ -92,6 +92,32 @@ static void nvme_flash_timer(void *opaque)
 
 /* Completion. */
 
+void nvme_flash_count(NvmeRequest *req, bool write, uint32_t nlb)
+{
+    block_acct_start(blk_get_stats(req->ns->blkconf.blk), &req->acct,
+                     nvme_l2b(req->ns, nlb),
+                     write ? BLOCK_ACCT_WRITE : BLOCK_ACCT_READ);
+}
+
+/* The request has ended, whether or not the host will hear of it. */
+static void nvme_flash_over(NvmeRequest *req, uint16_t status)
+{
+    BlockAcctStats *stats;
+
+    if (!req->ns || !req->ns->flash) {
+        return;
+    }
+    stats = blk_get_stats(req->ns->blkconf.blk);
+    if ((status & 0x7ff) == NVME_UNRECOVERED_READ) {
+        req->ns->flash->media_errors++;
+    }
+    if (status && (status & 0x7ff) != NVME_CMP_FAILURE) {
+        block_acct_failed(stats, &req->acct);
+    } else {
+        block_acct_done(stats, &req->acct);
+    }
+}
+
 static uint16_t nvme_flash_status(const FlashCmd *cmd)
 {
     switch (cmd->status) {
@@ -154,6 +180,7 @@ static void nvme_flash_done(FlashDev *dev, FlashCmd *cmd)
         }
         req->status = status;
     }
+    nvme_flash_over(req, req->status);
     if (f->drop) {
         f->drop--;
         req->flash_pending = 1;
@@ -187,6 +214,7 @@ uint16_t nvme_flash_end(NvmeRequest *req, uint16_t status)
         }
         req->status = status;
     }
+    nvme_flash_over(req, req->status);
     if (f->drop && !req->status) {
         f->drop--;
         req->flash_pending = 1;
@@ -230,6 +258,7 @@ bool nvme_flash_cancel(NvmeRequest *req)
     req->flash_pending = 0;
     nvme_sg_unmap(&req->sg);
     g_clear_pointer(&req->opaque, g_free);
+    nvme_flash_over(req, NVME_CMD_ABORT_REQ);
     /*
      * A broadcast flush has commands on several namespaces, and one may have
      * been detached meanwhile.

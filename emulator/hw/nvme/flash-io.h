@@ -40,6 +40,12 @@ void nvme_flash_adopt(NvmeRequest *req, FlashCmd *cmd);
 void nvme_flash_submit(struct NvmeFlash *f, FlashCmd *cmd);
 
 /*
+ * Personalities: the host reads or writes so many blocks by a request that has
+ * begun.  It counts if it ends well; the SMART log is made of that.
+ */
+void nvme_flash_count(NvmeRequest *req, bool write, uint32_t nlb);
+
+/*
  * Personalities: data of the request, to the host, from the host, and a
  * comparison of both.  Each gives a status.
  */

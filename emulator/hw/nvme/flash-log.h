@@ -18,6 +18,19 @@
 uint16_t nvme_flash_log(NvmeCtrl *n, NvmeRequest *req, uint32_t len,
                         uint64_t off);
 
+/* What logs of other makers have fields for: health. */
+typedef struct NvmeFlashHealth {
+    uint64_t read_bytes;        /* from media */
+    uint64_t written_bytes;     /* to media, padding and copies included */
+    uint64_t errors;            /* commands that met unreadable blocks */
+    uint64_t starts;            /* of the drive */
+    uint64_t cuts;              /* of its power, not announced */
+    uint8_t spare;              /* percent that is left */
+} NvmeFlashHealth;
+
+/* ctrl.c: add what the flash of this namespace knows. */
+void nvme_flash_health(NvmeNamespace *ns, NvmeFlashHealth *h);
+
 /* flash.c: the same as JSON, in one line (to be freed). */
 char *nvme_flash_json(struct NvmeFlash *f);
 

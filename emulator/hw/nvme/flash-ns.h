@@ -40,6 +40,7 @@ struct NvmeFlash {
     QEMUTimer *timer;
     uint64_t armed;             /* what the timer is set to */
     uint64_t orphans;           /* bytes of commands that nobody waits for */
+    uint64_t media_errors;      /* requests that met an unreadable block */
     uint64_t late;              /* completions after their time, and how much */
     uint64_t late_ns;
     uint64_t late_max_ns;

@@ -403,6 +403,9 @@ static uint16_t ocssd_read(NvmeRequest *req, OcssdList *l)
     }
     nvme_flash_begin(req);
     req->opaque = l;
+    if (l->kind == OCSSD_DO_READ) {
+        nvme_flash_count(req, false, l->nr);
+    }
     for (uint32_t i = 0; i < l->nr_runs; i++) {
         OcssdRun *run = &l->run[i];
         FlashCmd *cmd = nvme_flash_cmd(req, FLASH_CMD_READ, run->zone);
@@ -475,6 +478,9 @@ static uint16_t ocssd_store(NvmeRequest *req, OcssdList *l, bool fua,
 
     nvme_flash_begin(req);
     req->opaque = l;
+    if (!inside) {
+        nvme_flash_count(req, true, l->nr);
+    }
     for (uint32_t i = 0; !l->status && i < l->nr_runs; i++) {
         const OcssdRun *run = &l->run[i];
         OcssdChunk *c = &o->chunk[run->zone];

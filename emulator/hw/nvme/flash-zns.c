@@ -53,6 +53,7 @@ static uint16_t nvme_flash_zone_read(NvmeCtrl *n, NvmeRequest *req)
     FlashCmd *cmd;
 
     nvme_flash_begin(req);
+    nvme_flash_count(req, false, nlb);
     if (nvme_flash_faulty(f, false, slba, nlb)) {
         req->status = NVME_UNRECOVERED_READ | NVME_DNR;
     }
@@ -135,26 +136,32 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
         zone->w_ptr += nlb;
         nvme_finalize_zoned_write(ns, req);
         nvme_flash_begin(req);
+        if (!inside) {
+            nvme_flash_count(req, true, nlb);
+        }
         return nvme_flash_end(req, NVME_SUCCESS);
     }
 
     cmd = g_new0(FlashCmd, 1);
-    /* freed by the model, which knows no glib */
-    cmd->data = malloc(nvme_l2b(ns, nlb));
-    cmd->oob = malloc(MAX(nvme_m2b(ns, nlb), 1));
-    if (!cmd->data || !cmd->oob) {
-        status = NVME_INTERNAL_DEV_ERROR;
-    } else {
-        status = nvme_flash_bring(req, nlb, zeroes, cmd->data, cmd->oob);
-    }
-    nvme_sg_unmap(&req->sg);
-    if (status) {
-        free(cmd->data);
-        free(cmd->oob);
-        g_free(cmd);
-        return status;
+    if (!zeroes) {
+        /* freed by the model, which knows no glib */
+        cmd->data = malloc(nvme_l2b(ns, nlb));
+        cmd->oob = malloc(MAX(nvme_m2b(ns, nlb), 1));
+        status = cmd->data && cmd->oob ?
+                 nvme_flash_bring(req, nlb, false, cmd->data, cmd->oob) :
+                 NVME_INTERNAL_DEV_ERROR;
+        nvme_sg_unmap(&req->sg);
+        if (status) {
+            free(cmd->data);
+            free(cmd->oob);
+            g_free(cmd);
+            return status;
+        }
     }
     nvme_flash_begin(req);
+    if (!inside) {
+        nvme_flash_count(req, true, nlb);
+    }
     cmd->kind = kind;
     cmd->zone = idx;
     cmd->block = block;
@@ -310,6 +317,7 @@ static bool nvme_flash_zone_other(NvmeCtrl *n, NvmeRequest *req,
         }
     }
     nvme_flash_begin(req);
+    nvme_flash_count(req, false, nlb);
     if (nvme_flash_faulty(ns->flash, false, slba, nlb)) {
         req->status = NVME_UNRECOVERED_READ | NVME_DNR;
     }
