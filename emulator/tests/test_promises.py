@@ -281,6 +281,77 @@ def test_smart_in_a_guest(lab_run) -> None:
     assert got["avail_spare"] == 100 and got["percent_used"] == 0 and got["media_errors"] == 0
 
 
+# Memory.
+
+
+def test_memory_in_flight_is_bounded(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """1,023 writes of 512 KiB: those beyond the limit wait in their queue, and all end well and in order."""
+    blocks = 128
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL | {"flash.buffer": "64K"})) as drive:
+        drive.store(PRPS, struct.pack(f"<{blocks - 1}Q", *[DATA] * (blocks - 1)))
+        drive.store(DATA, b"a" * 4096)
+        per_zone = 12 * MIB // (blocks * 4096)
+        for i in range(1023):
+            lba = i // per_zone * 4096 + i % per_zone * blocks
+            drive.submit(1, WRITE, nsid=1, prp=DATA, prp2=PRPS, cdw10=lba, cdw12=blocks - 1)
+        status = Path(f"/proc/{drive.process.pid}/status").read_text()
+        resident = int(next(x for x in status.splitlines() if x.startswith("RssAnon")).split()[1]) * 1024
+        assert resident < 2 * LIMIT
+        assert LIMIT <= drive.stats()["held"] == drive.stats()["held_max"] < LIMIT + MIB
+        ended = []
+        for _ in range(400):
+            drive.step(50_000_000)
+            ended += statuses(drive)
+        assert ended == [(i, 0) for i in range(1023)]
+        assert drive.stats()["held"] == 0 and drive.stats()["held_max"] < LIMIT + MIB
+        assert drive.stats()["written_bytes"] == 1023 * blocks * 4096
+
+
+def test_aborted_writes_hold_memory(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """What an aborted write holds counts until the drive is done with it."""
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL | {"flash.buffer": "16K"})) as drive:
+        cids = [drive.submit(1, WRITE, nsid=1, prp=DATA, cdw10=lba) for lba in range(16)]
+        before = drive.stats()["held"]
+        assert drive.admin(0x08, cdw10=cids[-1] << 16 | 1) == (0, 0)
+        assert before > 8 * 4096 and drive.stats()["held"] == before
+        drive.step(20_000_000)
+        assert drive.stats()["held"] == 0
+
+
+def test_zeroes_take_no_memory(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """Write Zeroes has no limit of its own; into a zone, and into a window."""
+    large = SMALL | {"zoned.zone_size": "256M", "zoned.zone_capacity": "256M", "flash.buffer": "2M",
+                     "zoned.zrwas": "256K", "zoned.zrwafg": "64K", "zoned.numzrwa": "1"}
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **large)) as drive:
+        drive.submit(1, WRITE_ZEROES, nsid=1, cdw10=0, cdw12=65535)
+        assert drive.stats()["held"] < MIB
+        drive.step(20_000_000_000)
+        assert statuses(drive) == [(0, 0)] and drive.stats()["written_bytes"] == 256 * MIB
+        assert drive.io(ZONE_SEND, cdw10=65536, cdw13=3 | 1 << 9)[0] == 0       # open, with a window
+        for lba in range(0, 64, 2):
+            assert drive.write(65536 + lba, 2) == 0
+        assert drive.io(WRITE_ZEROES, cdw10=65536 + 8, cdw12=79)[0] == 0
+        assert [drive.read(65536 + lba) for lba in (7, 8, 63, 64, 87)] == [0x61, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_held_memory_comes_back(emulator_binary: Path, bios: Path, tmp_path: Path, kind: str) -> None:
+    settings = KINDS[kind] | ({"ms": "0"} if kind == "ocssd" else {})
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **settings)) as drive:
+        for turn in range(3):
+            for i in range(8):
+                drive.submit(1, WRITE, nsid=1, prp=DATA, prp2=DATA + 4096, cdw10=16 * turn + 2 * i, cdw12=1 | 1 << 30)
+                drive.submit(1, READ, nsid=1, prp=DATA, cdw10=2 * i)
+            assert drive.stats()["held"] > 16 * 4096
+            if turn == 1:
+                assert drive.admin(0xC0, nsid=1, cdw10=1)[0] == 0
+                assert drive.stats()["held"] == 0
+                assert drive.admin(0xC0, nsid=1, cdw10=0)[0] == 0
+                break
+            drive.step(100_000_000)
+            assert drive.stats()["held"] == 0
+
+
 # Zones.
 
 

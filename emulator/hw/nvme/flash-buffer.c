@@ -16,6 +16,17 @@ static bool write_through(const FlashDev *dev, const FlashCmd *cmd)
     return cmd->fua || dev->through || !dev->tuning.buffer;
 }
 
+/* So many pieces of what a write brings, from that one on; NULL: zeroes. */
+static void take(uint8_t *to, const uint8_t *from, uint32_t at, uint32_t nr,
+                 size_t size)
+{
+    if (from && size) {
+        memcpy(to, from + at * size, nr * size);
+    } else if (size) {
+        memset(to, 0, nr * size);
+    }
+}
+
 /* Move as much as fits of a write into the buffer; true: all of it. */
 static bool write_admit(FlashDev *dev, FlashCmd *cmd)
 {
@@ -30,14 +41,10 @@ static bool write_admit(FlashDev *dev, FlashCmd *cmd)
             return false;
         }
         u = z->fill ? z->fill : flash_unit_new(dev, cmd->zone);
-        memcpy(u->data + (size_t)u->nlb * s->block_size,
-               cmd->data + (size_t)cmd->admitted * s->block_size,
-               (size_t)n * s->block_size);
-        if (s->meta_size) {
-            memcpy(u->oob + (size_t)u->nlb * s->meta_size,
-                   cmd->oob + (size_t)cmd->admitted * s->meta_size,
-                   (size_t)n * s->meta_size);
-        }
+        take(u->data + (size_t)u->nlb * s->block_size, cmd->data,
+             cmd->admitted, n, s->block_size);
+        take(u->oob + (size_t)u->nlb * s->meta_size, cmd->oob, cmd->admitted,
+             n, s->meta_size);
         cmd->admitted += n;
         if (write_through(dev, cmd)) {
             flash_unit_wait(u, cmd);
@@ -68,16 +75,18 @@ static void window_store(FlashDev *dev, FlashCmd *cmd, uint64_t end)
     const FlashShape *s = &dev->media.shape;
     FlashImageZone *iz = &dev->media.zones[cmd->zone];
     uint64_t block = cmd->block + cmd->admitted;
+    uint64_t lba = cmd->zone * s->zone_blocks + block;
 
     if (block >= end) {
         return;
     }
     iz->ahead = iz->ahead > end ? iz->ahead : end;
-    flash_media_mark(&dev->media, cmd->zone * s->zone_blocks + block,
-                     end - block, true);
-    flash_media_commit(&dev->media, cmd->zone, block, end - block,
-                       cmd->data + (size_t)cmd->admitted * s->block_size,
-                       cmd->oob + (size_t)cmd->admitted * s->meta_size);
+    flash_media_mark(&dev->media, lba, end - block, true);
+    take(flash_media_data(&dev->media, lba), cmd->data, cmd->admitted,
+         end - block, s->block_size);
+    take(flash_media_oob(&dev->media, lba), cmd->oob, cmd->admitted,
+         end - block, s->meta_size);
+    flash_media_mark(&dev->media, lba, end - block, false);
     cmd->admitted += end - block;
 }
 

@@ -18,6 +18,7 @@
 
 #define NVME_FLASH_UNARMED      UINT64_MAX
 #define NVME_FLASH_MAX_ORPHANS  (64 * MiB)
+#define NVME_FLASH_MAX_HELD     (256 * MiB)
 
 static NvmeFlash *flash_of(FlashDev *dev)
 {
@@ -90,6 +91,42 @@ static void nvme_flash_timer(void *opaque)
     nvme_flash_arm(f);
 }
 
+/* Memory. */
+
+static void nvme_flash_add(NvmeFlash *f, int64_t bytes)
+{
+    f->held += bytes;
+    f->held_max = MAX(f->held_max, f->held);
+    if (f->full && f->held < NVME_FLASH_MAX_HELD) {
+        f->full = false;
+        nvme_flash_each_ctrl(f, nvme_kick_waiting_sqs);
+    }
+}
+
+void nvme_flash_hold(NvmeRequest *req, uint32_t bytes)
+{
+    uint32_t before = req->flash_held;
+
+    req->flash_held = bytes;
+    if (bytes != before) {
+        nvme_flash_add(req->ns->flash, (int64_t)bytes - before);
+    }
+}
+
+bool nvme_flash_full(NvmeCtrl *n, const NvmeCmd *cmd)
+{
+    NvmeNamespace *ns = nvme_ns(n, le32_to_cpu(cmd->nsid));
+    NvmeFlash *f = ns ? ns->flash : NULL;
+
+    if (!f || f->held < NVME_FLASH_MAX_HELD) {
+        return false;
+    }
+    nvme_flash_run(f);
+    nvme_flash_arm(f);
+    f->full = f->held >= NVME_FLASH_MAX_HELD;
+    return f->full;
+}
+
 /* Completion. */
 
 void nvme_flash_count(NvmeRequest *req, bool write, uint32_t nlb)
@@ -116,6 +153,7 @@ static void nvme_flash_over(NvmeRequest *req, uint16_t status)
     } else {
         block_acct_done(stats, &req->acct);
     }
+    nvme_flash_hold(req, 0);
 }
 
 static uint16_t nvme_flash_status(const FlashCmd *cmd)
@@ -136,6 +174,26 @@ static uint16_t nvme_flash_status(const FlashCmd *cmd)
 static uint64_t nvme_flash_weight(const NvmeFlash *f, const FlashCmd *cmd)
 {
     return sizeof(*cmd) + nvme_l2b(f->ns, cmd->nlb);
+}
+
+/*
+ * A command's share of the memory in flight: what a write brings is copied, a
+ * read has an operation for each row of pages, below an FTL at worst a command
+ * for each block.
+ */
+static uint64_t nvme_flash_share(const NvmeFlash *f, const FlashCmd *cmd)
+{
+    const FlashDev *dev = &f->dev;
+    uint64_t share = sizeof(*cmd);
+
+    if (cmd->data) {
+        share += nvme_l2b(f->ns, cmd->nlb) + nvme_m2b(f->ns, cmd->nlb);
+    } else if (cmd->kind == FLASH_CMD_READ && dev->serve) {
+        share += cmd->nlb * (sizeof(FlashCmd) + sizeof(FlashOp));
+    } else if (cmd->kind == FLASH_CMD_READ) {
+        share += (cmd->nlb / dev->row_blocks + 2) * sizeof(FlashOp);
+    }
+    return share;
 }
 
 static void nvme_flash_orphan(NvmeFlash *f, FlashCmd *cmd)
@@ -163,6 +221,7 @@ static void nvme_flash_done(FlashDev *dev, FlashCmd *cmd)
     } else if (cmd->kind == FLASH_CMD_READ && !status && !req->status) {
         status = f->personality->read_ended(req, cmd);
     }
+    nvme_flash_add(f, -(int64_t)cmd->held);
     g_free(cmd);
     if (!req) {
         return;
@@ -243,6 +302,8 @@ void nvme_flash_submit(NvmeFlash *f, FlashCmd *cmd)
 {
     trace_nvme_flash_submit(f->ns->params.nsid, cmd->kind, cmd->zone,
                             cmd->block, cmd->nlb, f->dev.time.now);
+    cmd->held = nvme_flash_share(f, cmd);
+    nvme_flash_add(f, cmd->held);
     nvme_flash_enter(f);
     flash_dev_submit(&f->dev, cmd);
     nvme_flash_leave(f);

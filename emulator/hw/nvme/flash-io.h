@@ -24,6 +24,13 @@
 /* ctrl.c, before an I/O command: the clock is now, and the drive takes it. */
 uint16_t nvme_flash_check(NvmeNamespace *ns);
 
+/*
+ * ctrl.c, before it takes a command from its queue: too much memory is in
+ * flight, and the command has to wait there.  nvme_kick_waiting_sqs() of all
+ * controllers follows.
+ */
+bool nvme_flash_full(NvmeCtrl *n, const NvmeCmd *cmd);
+
 /* ctrl.c and personalities.  end gives a status, or NVME_NO_COMPLETE. */
 void nvme_flash_begin(NvmeRequest *req);
 uint16_t nvme_flash_end(NvmeRequest *req, uint16_t status);
@@ -44,6 +51,9 @@ void nvme_flash_submit(struct NvmeFlash *f, FlashCmd *cmd);
  * begun.  It counts if it ends well; the SMART log is made of that.
  */
 void nvme_flash_count(NvmeRequest *req, bool write, uint32_t nlb);
+
+/* Personalities: memory of a request that has begun, beside its commands'. */
+void nvme_flash_hold(NvmeRequest *req, uint32_t bytes);
 
 /*
  * Personalities: data of the request, to the host, from the host, and a

@@ -222,6 +222,8 @@ char *nvme_flash_json(NvmeFlash *f)
     json_u64(g, "buffer_max", s->buffer_max);
     json_u64(g, "buffer_mean", flash_buffer_mean(dev));
     json_u64(g, "waited", s->waited);
+    json_u64(g, "held", f->held);
+    json_u64(g, "held_max", f->held_max);
     json_u64(g, "cuts", s->cuts);
     json_u64(g, "lost_bytes", s->lost_bytes);
     json_u64(g, "late", f->late);

@@ -40,6 +40,9 @@ struct NvmeFlash {
     QEMUTimer *timer;
     uint64_t armed;             /* what the timer is set to */
     uint64_t orphans;           /* bytes of commands that nobody waits for */
+    uint64_t held;              /* memory of what is in flight, in bytes */
+    uint64_t held_max;
+    bool full;                  /* queues wait until less is held */
     uint64_t media_errors;      /* requests that met an unreadable block */
     uint64_t late;              /* completions after their time, and how much */
     uint64_t late_ns;

@@ -149,6 +149,7 @@ typedef struct OcssdList {
     uint64_t *addr;
     uint64_t *to;               /* where a copy goes */
     uint8_t *data, *oob;
+    uint32_t size;              /* of all of it */
 } OcssdList;
 
 static NvmeFlashOcssd *ocssd_of(const NvmeNamespace *ns)
@@ -257,6 +258,7 @@ static OcssdList *ocssd_list(NvmeNamespace *ns, OcssdKind kind, uint32_t nr)
     memset(l, 0, size);
     l->kind = kind;
     l->nr = nr;
+    l->size = size + bytes;
     l->run = (OcssdRun *)(l + 1);
     l->addr = (uint64_t *)(l->run + nr);
     l->to = l->addr + nr;
@@ -402,6 +404,7 @@ static uint16_t ocssd_read(NvmeRequest *req, OcssdList *l)
         }
     }
     nvme_flash_begin(req);
+    nvme_flash_hold(req, l->size);
     req->opaque = l;
     if (l->kind == OCSSD_DO_READ) {
         nvme_flash_count(req, false, l->nr);
@@ -477,6 +480,7 @@ static uint16_t ocssd_store(NvmeRequest *req, OcssdList *l, bool fua,
     NvmeFlashOcssd *o = ocssd_of(ns);
 
     nvme_flash_begin(req);
+    nvme_flash_hold(req, l->size);
     req->opaque = l;
     if (!inside) {
         nvme_flash_count(req, true, l->nr);
@@ -549,6 +553,7 @@ static uint16_t ocssd_reset(NvmeRequest *req, OcssdList *l)
         }
     }
     nvme_flash_begin(req);
+    nvme_flash_hold(req, l->size);
     req->opaque = l;
     for (uint32_t i = 0; !l->status && i < l->nr; i++) {
         uint32_t zone = l->run[i].zone;

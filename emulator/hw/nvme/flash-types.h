@@ -58,7 +58,8 @@ struct FlashCmd {
     uint64_t block;             /* first block, from the zone's start */
     uint32_t nlb;
     uint64_t commit;            /* where the window begins afterwards */
-    uint8_t *data;              /* of a write, until all of it is buffered */
+    uint64_t held;              /* memory, as its owner counts it */
+    uint8_t *data;              /* of a write, until all is buffered; NULL: 0s */
     uint8_t *oob;
     FlashStatus status;
     void *owner;

@@ -226,6 +226,7 @@ static uint16_t nvme_flash_copy(NvmeCtrl *n, NvmeRequest *req)
     }
 
     nvme_flash_begin(req);
+    nvme_flash_hold(req, nvme_l2b(ns, total) + nvme_m2b(ns, total));
     ((NvmeRwCmd *)&req->cmd)->nlb = cpu_to_le16(total - 1);
     req->opaque = c;
     for (uint32_t i = 0; i < nr; i++) {
