@@ -355,6 +355,20 @@ def test_held_memory_comes_back(emulator_binary: Path, bios: Path, tmp_path: Pat
 # Zones.
 
 
+def test_extension_of_a_zone_in_use(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """Only an empty zone gets one; that of another stays what it was."""
+    settings = SMALL | {"zoned.descr_ext_size": "64"}
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **settings)) as drive:
+        drive.store(DATA, b"a" * 64)
+        assert drive.io(ZONE_SEND, prp=DATA, cdw10=0, cdw13=0x10)[0] == 0
+        assert zone(drive, 0, 64) == (CLOSED, 0x80, b"a" * 64)
+        drive.store(DATA, b"b" * 64)
+        assert drive.io(ZONE_SEND, prp=DATA, cdw10=0, cdw13=0x10)[0] == INVALID_TRANSITION
+        assert zone(drive, 0, 64) == (CLOSED, 0x80, b"a" * 64)
+        assert drive.io(ZONE_SEND, prp=NOWHERE, cdw10=4096, cdw13=0x10)[0] == 0x04
+        assert zone(drive, 1, 64) == (1, 0, bytes(64))
+
+
 def test_zones_that_the_drive_finished(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     """They say so after each power cycle, and to finish one again costs nothing; a reset forgets it."""
     few = {"zoned.max_active": "2", "zoned.max_open": "2"}
