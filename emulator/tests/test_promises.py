@@ -388,3 +388,17 @@ def test_zones_that_the_drive_finished(emulator_binary: Path, bios: Path, tmp_pa
         assert zone(drive, 2)[:2] == (1, 0)
     with driver(emulator_binary, bios, *device(media, **SMALL | few)) as drive:
         assert zone(drive, 2)[:2] == (1, 0)
+
+
+def test_a_zone_that_is_closed_by_the_drive(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """The command that needs the place pays for the close, be it a write or an open."""
+    settings = SMALL | {"zoned.max_open": "1", "flash.close_ns": "70000", "flash.open_ns": "20000",
+                        "flash.write_cmd_ns": "5000"}
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **settings)) as drive:
+        for lba, opcode, took in ((0, WRITE, 25_000), (1, WRITE, 5_000), (4096, WRITE, 95_000), (4097, WRITE, 5_000),
+                                  (8192, ZONE_SEND, 90_000)):
+            cid = drive.submit(1, opcode, nsid=1, prp=DATA, cdw10=lba, cdw13=3 if opcode == ZONE_SEND else 0)
+            drive.step(took - 1)
+            assert statuses(drive) == []
+            drive.step(1)
+            assert statuses(drive) == [(cid, 0)]

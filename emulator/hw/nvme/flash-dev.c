@@ -134,7 +134,8 @@ void flash_cmd_link(FlashDev *dev, FlashCmd *cmd)
     cmd->ended = NULL;
     cmd->reads = NULL;
     cmd->admitted = cmd->pending = 0;
-    cmd->extra_ns = cmd_firmware_ns(dev, cmd);
+    cmd->extra_ns = cmd_firmware_ns(dev, cmd) +
+                    cmd->closes * dev->tuning.cmd_ns[FLASH_CMD_CLOSE];
     cmd->next = dev->cmds;
     cmd->pprev = &dev->cmds;
     if (dev->cmds) {

@@ -343,6 +343,7 @@ uint16_t nvme_flash_check(NvmeNamespace *ns)
 
     nvme_flash_run(f);
     f->dev.through = !blk_enable_write_cache(ns->blkconf.blk);
+    f->auto_closed = 0;
     if (!f->powered) {
         return NVME_INTERNAL_DEV_ERROR | NVME_DNR;
     }

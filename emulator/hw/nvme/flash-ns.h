@@ -32,6 +32,9 @@ struct NvmeFlash {
     const NvmeFlashPersonality *personality;
     uint64_t bytes;             /* of flash */
 
+    /* flash-zns.c */
+    uint32_t auto_closed;       /* zones, for the command that is coming */
+
     /* flash-ocssd.c */
     NvmeFlashChunks chunks;
     struct NvmeFlashOcssd *ocssd;

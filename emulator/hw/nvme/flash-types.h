@@ -58,6 +58,7 @@ struct FlashCmd {
     uint64_t block;             /* first block, from the zone's start */
     uint32_t nlb;
     uint64_t commit;            /* where the window begins afterwards */
+    uint32_t closes;            /* zones that the drive closes for it */
     uint64_t held;              /* memory, as its owner counts it */
     uint8_t *data;              /* of a write, until all is buffered; NULL: 0s */
     uint8_t *oob;

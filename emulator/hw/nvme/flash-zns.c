@@ -167,6 +167,8 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
     cmd->block = block;
     cmd->nlb = nlb;
     cmd->fua = le16_to_cpu(rw->control) & NVME_RW_FUA;
+    cmd->closes = f->auto_closed;
+    f->auto_closed = 0;
     nvme_flash_adopt(req, cmd);
     zone->w_ptr += window ? 0 : nlb;
     nvme_finalize_zoned_write(ns, req);
@@ -340,7 +342,16 @@ static void nvme_flash_zone_op(NvmeRequest *req, NvmeZone *zone,
 
     cmd->window = kind == FLASH_CMD_COMMIT || zone->d.za & NVME_ZA_ZRWA_VALID;
     cmd->commit = zone->d.wp - zone->d.zslba;
+    if (kind == FLASH_CMD_OPEN) {
+        cmd->closes = req->ns->flash->auto_closed;
+        req->ns->flash->auto_closed = 0;
+    }
     nvme_flash_submit(req->ns->flash, cmd);
+}
+
+void nvme_flash_auto_close(NvmeNamespace *ns)
+{
+    ns->flash->auto_closed++;
 }
 
 void nvme_flash_open_zone(NvmeRequest *req, NvmeZone *zone)

@@ -31,6 +31,9 @@ void nvme_flash_close_zone(NvmeRequest *req, NvmeZone *zone);
 void nvme_flash_finish_zone(NvmeRequest *req, NvmeZone *zone);
 void nvme_flash_commit_zone(NvmeRequest *req, NvmeZone *zone);
 
+/* ctrl.c: a zone was closed to make room for the command that comes next. */
+void nvme_flash_auto_close(NvmeNamespace *ns);
+
 /* ctrl.c: the zone enters a state. */
 void nvme_flash_zone_state(NvmeNamespace *ns, NvmeZone *zone,
                            NvmeZoneState state);
