@@ -402,3 +402,25 @@ def test_a_zone_that_is_closed_by_the_drive(emulator_binary: Path, bios: Path, t
             assert statuses(drive) == []
             drive.step(1)
             assert statuses(drive) == [(cid, 0)]
+
+
+# States of a machine.
+
+
+def test_image_of_a_maker_that_was_killed(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """The file has its length, but nothing was written yet."""
+    media = tmp_path / "media"
+    Monitor(emulator_binary, bios, *device(media, **SMALL)).end()
+    size = media.stat().st_size
+    media.unlink()
+    with media.open("wb") as file:
+        file.truncate(size)
+    with driver(emulator_binary, bios, *device(media, **SMALL)) as drive:
+        assert drive.write(0, fua=1) == 0
+    with driver(emulator_binary, bios, *device(media, **SMALL)) as drive:
+        assert drive.read(0) == 0x61
+    with media.open("r+b") as file:
+        file.write(bytes(8))
+    assert "not a flash image" in refuses(emulator_binary, bios, device(media, **SMALL))
+    subprocess.run(["truncate", "-s", "0", media], check=True)
+    Monitor(emulator_binary, bios, *device(media, **SMALL)).end()

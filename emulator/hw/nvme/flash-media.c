@@ -112,16 +112,10 @@ static char *check_zones(const FlashMedia *m, const char *path)
 }
 
 static char *check_image(FlashMedia *m, const char *path,
-                         const FlashShape *want, uint64_t end, bool fresh)
+                         const FlashShape *want, uint64_t end)
 {
     FlashImageHeader *h = (FlashImageHeader *)m->map;
 
-    if (fresh) {
-        h->version = FLASH_IMAGE_VERSION;
-        h->shape = *want;
-        memcpy(h->magic, FLASH_IMAGE_MAGIC, sizeof(h->magic));
-        return NULL;
-    }
     if (memcmp(h->magic, FLASH_IMAGE_MAGIC, sizeof(h->magic))) {
         return complain(path, "not a flash image");
     }
@@ -137,12 +131,39 @@ static char *check_image(FlashMedia *m, const char *path,
     return compare_shape(path, &h->shape, want);
 }
 
+/*
+ * The file is new, or its maker was killed between giving it its length and
+ * writing the header, in one piece: then nothing was ever written to it.
+ */
+static bool is_blank(int fd, uint64_t len, uint64_t end)
+{
+    return !len ||
+           (len == end && lseek(fd, 0, SEEK_DATA) < 0 && errno == ENXIO);
+}
+
+/* Give a blank file its length and its header. */
+static char *create(const FlashMedia *m, const char *path, uint64_t len)
+{
+    FlashImageHeader h = {
+        .magic = FLASH_IMAGE_MAGIC,
+        .version = FLASH_IMAGE_VERSION,
+        .shape = m->shape,
+    };
+    ssize_t done;
+
+    if (ftruncate(m->fd, len)) {
+        return complain(path, strerror(errno));
+    }
+    done = pwrite(m->fd, &h, sizeof(h), 0);
+    return done == sizeof(h) ? NULL :
+           complain(path, done < 0 ? strerror(errno) : "no room for a header");
+}
+
 char *flash_media_open(FlashMedia *m, const char *path, const FlashShape *shape)
 {
     FlashLayout l;
     struct stat st;
     char *why;
-    bool fresh;
 
     layout(shape, &l);
     memset(m, 0, sizeof(*m));
@@ -157,12 +178,14 @@ char *flash_media_open(FlashMedia *m, const char *path, const FlashShape *shape)
         why = complain(path, "in use by another emulator");
         goto fail;
     }
-    fresh = st.st_size == 0;
-    if (fresh && ftruncate(m->fd, l.end)) {
-        why = complain(path, strerror(errno));
-        goto fail;
+    m->map_len = st.st_size;
+    if (is_blank(m->fd, m->map_len, l.end)) {
+        m->map_len = l.end;
+        why = create(m, path, l.end);
+        if (why) {
+            goto fail;
+        }
     }
-    m->map_len = fresh ? l.end : (uint64_t)st.st_size;
     if (m->map_len < PART_ALIGN) {
         why = complain(path, "not a flash image");
         goto fail;
@@ -173,7 +196,7 @@ char *flash_media_open(FlashMedia *m, const char *path, const FlashShape *shape)
         why = complain(path, strerror(errno));
         goto fail;
     }
-    why = check_image(m, path, shape, l.end, fresh);
+    why = check_image(m, path, shape, l.end);
     if (why) {
         goto fail;
     }
