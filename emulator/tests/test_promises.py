@@ -407,6 +407,32 @@ def test_a_zone_that_is_closed_by_the_drive(emulator_binary: Path, bios: Path, t
 # States of a machine.
 
 
+def test_loadvm_under_a_live_controller(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """A state that has no controller is refused by a machine that has one, which may be at work."""
+    disk = tmp_path / "disk.qcow2"
+    blank = ["-blockdev", f"file,node-name=file,filename={disk}"]
+    with disk.open("wb"):
+        pass
+    made = Monitor(emulator_binary, bios, *blank)
+    made("blockdev-create", **{"job-id": "make", "options": {"driver": "qcow2", "file": "file", "size": 1 << 20}})
+    while made("query-jobs")["return"][0]["status"] not in ("concluded", "null"):
+        pass
+    made("blockdev-add", **{"driver": "qcow2", "node-name": "disk", "file": "file"})
+    assert made("human-monitor-command", **{"command-line": "savevm state"})["return"] == ""
+    made.end()
+    with_disk = [*blank, "-blockdev", "qcow2,node-name=disk,file=file"]
+    plain = Monitor(emulator_binary, bios, *with_disk)
+    assert plain("human-monitor-command", **{"command-line": "loadvm state"})["return"] == ""
+    plain.end()
+    # A namespace of ours has a block device without snapshots, which is a reason by itself.
+    for more, why in ((["-device", "nvme,serial=mtftl"], "non-migratable device"),
+                      (device(tmp_path / "media", **SMALL), "does not support snapshots")):
+        busy = Monitor(emulator_binary, bios, *with_disk, *more)
+        answer = busy("human-monitor-command", **{"command-line": "loadvm state"})["return"]
+        busy.end()
+        assert why in answer
+
+
 def test_image_of_a_maker_that_was_killed(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     """The file has its length, but nothing was written yet."""
     media = tmp_path / "media"
