@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_vtime import LOCKSTEP, Lines, build, busy_host, command, parsed, refused, run
+from test_vtime import LOCKSTEP, Lines, build, busy_host, command, monitored, parsed, refused, run
 
 HERE = Path(__file__).resolve().parent
 MODEL = HERE.parent / "accel/tcg"
@@ -87,6 +87,18 @@ def test_other_nodes_than_the_sockets_are_refused(tmp_path, memory, cpus):
                                   "-smp", "sockets=2", *nodes), timeout=60, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.endswith(f"nodes and their CPUs are not the sockets of memory '{memory}'\n")
+
+
+def test_cpus_neither_come_nor_go(tmp_path):
+    """The model is made for those that the machine begins with; without it the same CPU is welcome."""
+    image = build(tmp_path, "caches")
+    late = {"driver": "qemu64-x86_64-cpu", "socket-id": 1, "core-id": 0, "thread-id": 0}
+    for memory in (",memory=server", ""):
+        icount = f"{LOCKSTEP.format(1000)}{memory}"
+        with monitored(command(image, icount, 1, tmp_path / "out", "-S", "-smp", "1,maxcpus=2,sockets=2")) as monitor:
+            assert monitor.refused("device_add", **late) == bool(memory)
+            first = "/machine/unattached/device[0]"
+            assert monitor.execute("qom-get", path=first, property="hotpluggable") == (not memory)
 
 
 def test_streams_are_prefetched(guest):

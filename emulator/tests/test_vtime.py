@@ -86,6 +86,11 @@ class Monitor:
                 assert "event" in reply, reply
         return None
 
+    def refused(self, name: str, **arguments: object) -> bool:
+        """Is the command an error?"""
+        self.socket.sendall(json.dumps({"execute": name, "arguments": arguments}).encode())
+        return "error" in json.loads(next(x for x in self.stream if "event" not in json.loads(x)))
+
     def human(self, line: str) -> str | None:
         return self.execute("human-monitor-command", **{"command-line": line})
 

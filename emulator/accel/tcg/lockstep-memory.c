@@ -301,6 +301,13 @@ static void place_nodes(const MachineState *machine)
     }
 }
 
+void memory_fix_cpus(CPUState *cpu)
+{
+    if (icount_memory) {
+        DEVICE_GET_CLASS(cpu)->hotpluggable = false;
+    }
+}
+
 void memory_start(int64_t slice, int64_t speed)
 {
     CPUState *cpu;

@@ -22,6 +22,12 @@
 bool memory_configure(QemuOpts *opts, int64_t speed, Error **errp);
 
 /*
+ * The first vCPU, one of a kind, is there.  The model is made for the CPUs that
+ * the machine begins with: none can be plugged in or out.
+ */
+void memory_fix_cpus(CPUState *cpu);
+
+/*
  * Make the model, once all vCPUs and the guest's memory are there.  A turn
  * lasts @slice ticks.
  */

@@ -802,6 +802,7 @@ void *lockstep_cpu_thread_fn(void *arg)
     cpu->thread_id = qemu_get_thread_id();
     cpu->neg.can_do_io = true;
     current_cpu = cpu;
+    memory_fix_cpus(cpu);
     cpu_thread_signal_created(cpu);
     qemu_guest_random_seed_thread_part2(cpu->random_seed);
     bql_unlock();
