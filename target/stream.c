@@ -503,8 +503,8 @@ void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))
 
 static int footer_bufs_alloc(struct mtftl *ftl)
 {
-	/* Where units are so small that it does not fit, a zone gets no footer. */
-	u32 size = round_up(ftl->config.capacity * 12, MTFTL_BLOCK_SIZE);
+	/* However small units are: as much is kept free for it at the end of each zone. */
+	u32 blocks = mtftl_footer_stream_blocks(ftl->config.capacity, !ftl->config.head);
 	struct mtftl_footer_buf *buf;
 	u32 i;
 
@@ -513,8 +513,8 @@ static int footer_bufs_alloc(struct mtftl *ftl)
 		if (!buf)
 			return -ENOMEM;
 		list_add(&buf->list, &ftl->streams->footer_bufs);
-		buf->footer.size = size;
-		buf->stream = kvzalloc(size, GFP_KERNEL);
+		buf->footer.size = blocks * MTFTL_BLOCK_SIZE;
+		buf->stream = kvcalloc(blocks, MTFTL_BLOCK_SIZE, GFP_KERNEL);
 		if (!buf->stream)
 			return -ENOMEM;
 	}

@@ -33,6 +33,8 @@ dmsetup create t --table "$(table $drive {options})"
 verify /dev/mapper/t --size=100% --io_size=45M --do_verify=1
 dmsetup remove t
 mtftl check $drive
+mtftl dump $drive > dump
+grep -q '"footer": true' dump
 dmsetup create t --table "$(table $drive {options})"
 verify /dev/mapper/t --size=100% --io_size=45M --verify_only=1
 verify /dev/mapper/t --size=100% --io_size=45M --do_verify=0 --randseed=2 --end_fsync=1
