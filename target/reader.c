@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Reads units: see reader.h. Without headers each block has to be read: many at once, and those
- * that follow are there already.
+ * that follow are there already. So it is where no unit is found, and where they are short: of a zone that
+ * was finished early most blocks belong to none. Of longer units only the headers are read.
  */
 #include "reader.h"
 
@@ -16,17 +17,20 @@ struct mtftl_reader {
 	void *oob;
 	u32 page;		/* where they are from */
 	u32 nr;			/* 0: nothing is at hand */
+	u32 next;		/* behind what was looked at last */
+	bool dense;		/* and there several headers are worth one read */
 };
 
 struct mtftl_reader *mtftl_reader_alloc(const struct mtftl *ftl, gfp_t gfp)
 {
 	struct mtftl_reader *reader = kzalloc(sizeof(*reader), gfp);
 
-	if (!reader || ftl->config.head)
-		return reader;
+	if (!reader)
+		return NULL;
 	reader->blocks = (void *)__get_free_pages(gfp, MTFTL_BUFFER_ORDER);
-	reader->oob = (void *)__get_free_page(gfp);
-	if (reader->blocks && reader->oob)
+	if (!ftl->config.head)
+		reader->oob = (void *)__get_free_page(gfp);
+	if (reader->blocks && (reader->oob || ftl->config.head))
 		return reader;
 	mtftl_reader_free(reader);
 	return NULL;
@@ -41,6 +45,13 @@ void mtftl_reader_free(struct mtftl_reader *reader)
 	kfree(reader);
 }
 
+static int read_blocks(struct mtftl_reader *reader, struct mtftl *ftl, u32 page, u32 nr)
+{
+	if (ftl->config.head)
+		return mtftl_rw_sync(ftl, REQ_OP_READ, page, reader->blocks, nr);
+	return mtftl_read_oob(ftl, page, reader->blocks, nr, reader->oob);
+}
+
 /* From @page on. One block that cannot be read must not hide those before it. */
 static int read_ahead(struct mtftl_reader *reader, struct mtftl *ftl, u32 page, u32 nr)
 {
@@ -48,37 +59,61 @@ static int read_ahead(struct mtftl_reader *reader, struct mtftl *ftl, u32 page, 
 
 	reader->page = page;
 	reader->nr = nr;
-	r = mtftl_read_oob(ftl, page, reader->blocks, nr, reader->oob);
+	r = read_blocks(reader, ftl, page, nr);
 	if (r && nr > 1) {
 		reader->nr = 1;
-		r = mtftl_read_oob(ftl, page, reader->blocks, 1, reader->oob);
+		r = read_blocks(reader, ftl, page, 1);
 	}
 	if (r)
 		reader->nr = 0;
 	return r;
 }
 
+/* What was read ahead of another zone's life, or before its last writes, is not it. */
+static int have_block(struct mtftl_reader *reader, struct mtftl_zone *zone, u32 at, u32 ahead)
+{
+	u32 page = mtftl_zone_start(zone) + at;
+
+	if (page > reader->page && page < reader->page + reader->nr)
+		return 0;
+	return read_ahead(reader, zone->ftl, page, clamp(zone->wp - at, 1u, ahead));
+}
+
+static int read_header(struct mtftl_reader *reader, struct mtftl_zone *zone, u32 at, void *header,
+		       struct mtftl_unit_info *info)
+{
+	const struct mtftl_config *config = &zone->ftl->config;
+	u32 page = mtftl_zone_start(zone) + at;
+	bool dense = reader->dense && page == reader->next;
+	int r = have_block(reader, zone, at, dense ? AHEAD : 1);
+	u32 blocks = 1;
+
+	if (!r) {
+		memcpy(header, reader->blocks + (page - reader->page) * MTFTL_BLOCK_SIZE,
+		       MTFTL_BLOCK_SIZE);
+		r = !mtftl_unit_parse(header, config->seed, zone->index, at, config->capacity,
+				      info);
+	}
+	if (r == 1)
+		blocks += info->nr_blocks;
+	reader->next = page + blocks;
+	reader->dense = blocks <= AHEAD / 4;
+	return mtftl_medium_says(r) ? 0 : r;
+}
+
 int mtftl_read_unit(struct mtftl_reader *reader, struct mtftl_zone *zone, u32 at, void *header,
 		    struct mtftl_unit_info *info)
 {
-	struct mtftl *ftl = zone->ftl;
-	const struct mtftl_config *config = &ftl->config;
-	u32 page = mtftl_zone_start(zone) + at, skip;
-	int r = 0;
+	const struct mtftl_config *config = &zone->ftl->config;
+	u32 skip;
+	int r;
 
-	if (config->head) {
-		r = mtftl_rw_sync(ftl, REQ_OP_READ, page, header, 1);
-		if (r)
-			return mtftl_medium_says(r) ? 0 : r;
-		return !mtftl_unit_parse(header, config->seed, zone->index, at, config->capacity,
-					 info);
-	}
-	/* What was read ahead of another zone's life, or before its last writes, is not it. */
-	if (page <= reader->page || page >= reader->page + reader->nr)
-		r = read_ahead(reader, ftl, page, clamp(zone->wp - at, 1u, AHEAD));
+	if (config->head)
+		return read_header(reader, zone, at, header, info);
+	r = have_block(reader, zone, at, AHEAD);
 	if (r)
 		return mtftl_medium_says(r) ? 0 : r;
-	skip = page - reader->page;
+	skip = mtftl_zone_start(zone) + at - reader->page;
 	if (mtftl_oob_parse(reader->blocks + skip * MTFTL_BLOCK_SIZE,
 			    reader->oob + skip * config->meta_size, config->meta_size,
 			    reader->nr - skip, config->seed, zone->index, at, config->capacity,

@@ -25,7 +25,8 @@
 /* The zone; a block that is not there reads as zeroes. */
 static u8 *blocks[MAX_CAPACITY];
 static struct mtftl_oob oob[MAX_CAPACITY];
-static u32 reads;
+static u32 reads, blocks_read;
+static u32 unreadable = MAX_CAPACITY;	/* a block that the medium has lost */
 
 static u8 *block_at(u32 at)
 {
@@ -40,9 +41,12 @@ int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr
 
 	(void)opf;
 	reads++;
+	blocks_read += nr;
 	assert_int_equal(page >> ftl->config.zone_shift, ZONE);
 	assert_in_range(nr, 1, 1u << MTFTL_BUFFER_ORDER);
 	assert_in_range(at + nr, 1, ftl->config.capacity);
+	if (at <= unreadable && unreadable < at + nr)
+		return -ENODATA;
 	for (i = 0; i < nr; i++) {
 		if (blocks[at + i])
 			memcpy((u8 *)data + i * MTFTL_BLOCK_SIZE, blocks[at + i],
@@ -156,6 +160,7 @@ static struct found walk(u32 capacity, bool is_oob)
 	zone->wp = capacity;
 	zone->erase_count = ERASES;
 	reads = 0;
+	blocks_read = 0;
 	mtftl_zone_walk(zone, reader, buf, stream, seen, &found);
 	mtftl_reader_free(reader);
 	free(ftl.zones);
@@ -302,6 +307,76 @@ static void footer_units_of_another_life_are_refused(void **state)
 	assert_true(reads > 2);
 }
 
+/* Of a zone that was finished early: its units, and then nothing that is one. */
+static void what_no_unit_covers_is_read_ahead(void **state)
+{
+	const u32 capacities[] = { CAPACITY, MAX_CAPACITY };
+	struct found found;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(capacities); i++) {
+		write_units();
+		found = walk(capacities[i], false);
+		assert_all_found(&found);
+		/* Its tail, its units, and where the first of them ends. */
+		assert_in_range(reads, 1, 8 + capacities[i] / 32);
+		assert_in_range(blocks_read, 1, 64 + capacities[i]);
+	}
+}
+
+static void short_units_are_read_ahead(void **state)
+{
+	struct found found;
+	u32 at;
+
+	(void)state;
+	for (at = 0; at < CAPACITY; at += 2)
+		write_unit(at, MTFTL_UNIT_DATA, 10 + at, at, 1);
+	found = walk(CAPACITY, false);
+	assert_int_equal(found.blocks, CAPACITY / 2);
+	assert_in_range(reads, 1, 4 + CAPACITY / 32);
+}
+
+/* Their payload would be read for nothing. */
+static void of_long_units_only_headers_are_read(void **state)
+{
+	struct found found;
+	u32 at;
+
+	(void)state;
+	for (at = 0; at < CAPACITY; at += 32)
+		write_unit(at, MTFTL_UNIT_DATA, 10 + at, at, 31);
+	found = walk(CAPACITY, false);
+	assert_int_equal(found.blocks, 31 * CAPACITY / 32);
+	assert_int_equal(reads, 1 + CAPACITY / 32);
+	assert_int_equal(blocks_read, reads);
+}
+
+static void an_unreadable_block_hides_no_other(void **state)
+{
+	struct found found;
+	u32 at, is_oob;
+
+	(void)state;
+	for (is_oob = 0; is_oob < 2; is_oob++) {
+		for (unreadable = 40; unreadable < 110; unreadable++) {
+			for (at = 0; at < CAPACITY; at += 2) {
+				if (is_oob)
+					write_bare(at, 10 + at, at, 2);
+				else
+					write_unit(at, MTFTL_UNIT_DATA, 10 + at, at, 1);
+			}
+			found = walk(CAPACITY, is_oob);
+			if (is_oob)
+				assert_int_equal(found.blocks, CAPACITY - 1);
+			else
+				assert_int_equal(found.blocks, CAPACITY / 2 - !(unreadable % 2));
+		}
+	}
+	unreadable = MAX_CAPACITY;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +387,10 @@ int main(void)
 		cmocka_unit_test(places_outside_the_zone_are_refused),
 		cmocka_unit_test(footer_that_lists_less_than_its_tail_says_is_refused),
 		cmocka_unit_test(footer_units_of_another_life_are_refused),
+		cmocka_unit_test(what_no_unit_covers_is_read_ahead),
+		cmocka_unit_test(short_units_are_read_ahead),
+		cmocka_unit_test(of_long_units_only_headers_are_read),
+		cmocka_unit_test(an_unreadable_block_hides_no_other),
 	};
 
 	return cmocka_run_group_tests_name("walk", tests, NULL, NULL);
