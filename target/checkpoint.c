@@ -21,6 +21,7 @@
 #include "seq.h"
 #include "space.h"
 #include "stream.h"
+#include "thread.h"
 #include "zone.h"
 
 #define CKPT_PAYLOAD	((1u << MTFTL_BUFFER_ORDER) - 1)	/* blocks of a unit */
@@ -46,6 +47,7 @@ struct ckpt_stream {
 	u32 wp;
 	u32 index;		/* next block of the stream */
 	u32 fill;		/* payload blocks in the buffer */
+	bool mounting;		/* a fatal signal ends it */
 	void *buf;
 };
 
@@ -110,6 +112,8 @@ static int ckpt_write_unit(struct ckpt_stream *stream)
 {
 	int r;
 
+	if (stream->mounting && mtftl_interrupted())
+		return -EINTR;
 	if (!mtftl_send_begin(stream->ftl))
 		return -EAGAIN;
 	r = ckpt_write(stream);
@@ -222,7 +226,7 @@ static bool replace_failed(struct mtftl *ftl)
 	return replaced;
 }
 
-static int write_checkpoint(struct mtftl *ftl, u64 *number)
+static int write_checkpoint(struct mtftl *ftl, bool mounting, u64 *number)
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
 	u32 record_bytes = ftl->config.nr_zones * sizeof(*ckpts->records), at;
@@ -230,6 +234,7 @@ static int write_checkpoint(struct mtftl *ftl, u64 *number)
 		.ftl = ftl,
 		.zones = ckpts->set[!ckpts->durable_set],
 		.nr_zones = ckpts->set_zones,
+		.mounting = mounting,
 		.buf = ckpts->buf,
 	};
 	void *block;
@@ -264,7 +269,7 @@ static int write_checkpoint(struct mtftl *ftl, u64 *number)
 	return r;
 }
 
-int mtftl_checkpoint(struct mtftl *ftl, bool clean)
+static int make_checkpoint(struct mtftl *ftl, bool clean, bool mounting)
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
 	unsigned int tries = 0;
@@ -276,7 +281,7 @@ int mtftl_checkpoint(struct mtftl *ftl, bool clean)
 	mutex_lock(&ckpts->lock);
 	/* As for units: so many zones in a row are not worn out. */
 	do {
-		r = write_checkpoint(ftl, &number);
+		r = write_checkpoint(ftl, mounting, &number);
 	} while (r && r != -EAGAIN && ++tries < MTFTL_MAX_FAILURES && replace_failed(ftl));
 	if (!r)
 		r = mtftl_log_checkpoint(ftl, number,
@@ -289,6 +294,16 @@ int mtftl_checkpoint(struct mtftl *ftl, bool clean)
 	}
 	mutex_unlock(&ckpts->lock);
 	return r;
+}
+
+int mtftl_checkpoint(struct mtftl *ftl, bool clean)
+{
+	return make_checkpoint(ftl, clean, false);
+}
+
+int mtftl_checkpoint_mount(struct mtftl *ftl)
+{
+	return make_checkpoint(ftl, false, true);
 }
 
 static bool log_is_long(const struct mtftl *ftl)
@@ -400,7 +415,8 @@ int mtftl_checkpoint_load(struct mtftl *ftl)
 			zone++;
 			offset = 0;
 		}
-		cond_resched();
+		if (mtftl_interrupted())
+			return -EINTR;
 	}
 	return r;
 }

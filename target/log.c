@@ -12,6 +12,7 @@
 #include "device.h"
 #include "pause.h"
 #include "seq.h"
+#include "thread.h"
 #include "zone.h"
 
 struct log_zone {
@@ -28,7 +29,7 @@ static int report_log_zone(struct blk_zone *bz, unsigned int index, void *data)
 	zone->capacity = bz->capacity / MTFTL_BLOCK_SECTORS;
 	zone->wp = zone->capacity;
 	if (bz->cond != BLK_ZONE_COND_FULL && bz->cond != BLK_ZONE_COND_READONLY)
-		zone->wp = (bz->wp - bz->start) / MTFTL_BLOCK_SECTORS;
+		zone->wp = min_t(u64, (bz->wp - bz->start) / MTFTL_BLOCK_SECTORS, zone->capacity);
 	return 0;
 }
 
@@ -59,6 +60,10 @@ static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone,
 	info->generation = 0;
 	for (z = 0; z < MTFTL_NR_SB_ZONES; z++) {
 		for (at = zones[z].usable ? zones[z].wp : 0; at-- > 0; ) {
+			if (mtftl_interrupted()) {
+				result = -EINTR;
+				goto out;
+			}
 			r = mtftl_rw_sync(ftl, REQ_OP_READ, z * zone_blocks + at, buf, 1);
 			/* The next try may read it: an older record is no answer yet. */
 			if (r && !mtftl_medium_says(r)) {

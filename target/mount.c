@@ -85,7 +85,7 @@ static int first_checkpoint(struct mtftl *ftl)
 	int r = 0;
 
 	if (!mtftl_log_is_clean(ftl) && !mtftl_is_read_only(ftl))
-		r = mtftl_checkpoint(ftl, false);
+		r = mtftl_checkpoint_mount(ftl);
 	/* Nothing can be logged any more: what is there can be read. */
 	return mtftl_is_read_only(ftl) ? 0 : r;
 }

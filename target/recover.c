@@ -8,38 +8,26 @@
 #include "recover.h"
 
 #include <linux/slab.h>
-#include <linux/sort.h>
-#include <linux/vmalloc.h>
 
 #include "age.h"
 #include "checkpoint.h"
 #include "device.h"
+#include "found.h"
 #include "log.h"
 #include "map.h"
 #include "reader.h"
 #include "seq.h"
+#include "thread.h"
 #include "zone.h"
 
 #define FILL_BLOCKS	2u	/* that fit into the buffer */
-
-/* A unit that is newer than the checkpoint. */
-struct found_unit {
-	u64 seq;
-	u32 page;		/* of its first payload block */
-	u16 nr;
-	u8 type;
-	bool twice;		/* durable, in two places: what verifies in neither is lost */
-	union {
-		u32 *lbas;
-		struct mtftl_range_rec *ranges;
-	};
-};
+#define MIN_FINDS	(16u << 20)	/* bytes for what is found, at least */
 
 struct recovery {
 	struct mtftl *ftl;
-	struct found_unit *units;
-	u32 nr_units;
-	u32 max_units;
+	struct mtftl_finds *finds;
+	struct mtftl_numbers *numbers;	/* of the zone that is scanned */
+	u64 nr_units;		/* newer than the checkpoint */
 	u64 durable_seq;
 	u64 newest_seq;
 	bool clean;		/* the checkpoint is all that there is */
@@ -178,51 +166,20 @@ static u32 head(const struct recovery *rec, enum mtftl_unit_type type)
 	return mtftl_unit_head(!rec->ftl->config.head, type);
 }
 
-static int keep_unit(struct recovery *rec, const void *header,
-		     const struct mtftl_unit_info *info)
+static int keep_unit(struct recovery *rec, const struct mtftl_unit_info *info)
 {
-	struct found_unit *unit, *more;
-	u64 lba;
-	u32 i, crc;
+	struct mtftl *ftl = rec->ftl;
+	u32 page = mtftl_zone_page(ftl, info->zone) + info->offset + head(rec, info->type);
+	int r = 0;
 
-	if (rec->nr_units == rec->max_units) {
-		u32 max = rec->max_units ? 2 * rec->max_units : 1024;
-
-		more = kvmalloc_array(max, sizeof(*more), GFP_NOIO);
-		if (!more)
-			return -ENOMEM;
-		if (rec->nr_units)
-			memcpy(more, rec->units, rec->nr_units * sizeof(*more));
-		kvfree(rec->units);
-		rec->units = more;
-		rec->max_units = max;
-	}
-	unit = &rec->units[rec->nr_units];
-	unit->seq = info->seq;
-	unit->page = (info->zone << rec->ftl->config.zone_shift) + info->offset + head(rec, info->type);
-	unit->nr = info->nr_entries;
-	unit->type = info->type;
-	unit->twice = false;
-	if (unit->type == MTFTL_UNIT_RANGES) {
-		unit->ranges = kmalloc_array(unit->nr, sizeof(*unit->ranges), GFP_NOIO);
-		if (!unit->ranges)
-			return -ENOMEM;
-		for (i = 0; i < unit->nr; i++) {
-			mtftl_unit_range(header, i, &lba, &unit->ranges[i].nr_blocks,
-					 &unit->ranges[i].seq, &unit->ranges[i].kind);
-			unit->ranges[i].lba = min_t(u64, lba, U32_MAX);
-		}
-	} else {
-		unit->lbas = kmalloc_array(unit->nr, sizeof(*unit->lbas), GFP_NOIO);
-		if (!unit->lbas)
-			return -ENOMEM;
-		for (i = 0; i < unit->nr; i++) {
-			mtftl_unit_entry(header, i, &lba, &crc);
-			unit->lbas[i] = min_t(u64, lba, MTFTL_NO_LBA);
-		}
-	}
 	rec->nr_units++;
-	return 0;
+	if (ftl->config.head)
+		r = mtftl_numbers_add(rec->numbers, info->seq);
+	r = r ?: mtftl_finds_add(rec->finds, rec->buf, info, page);
+	if (r == -E2BIG)
+		mtftl_err(ftl, "zone %u block %u: a number is in more places than any is written to",
+			  info->zone, info->offset);
+	return r;
 }
 
 static void saw_unit(struct recovery *rec, struct mtftl_zone *zone,
@@ -239,17 +196,6 @@ static void saw_unit(struct recovery *rec, struct mtftl_zone *zone,
 		zone->ranges_seq = max(zone->ranges_seq, info->seq);
 }
 
-/* Units of the zone under way have been kept since @first; one of them has this number. */
-static bool is_kept(const struct recovery *rec, u32 first, u64 seq)
-{
-	u32 i;
-
-	for (i = first; i < rec->nr_units; i++)
-		if (rec->units[i].seq == seq)
-			return true;
-	return false;
-}
-
 /*
  * Units of one zone from block @at on. A torn one in the middle hides nothing behind it. What is
  * found behind it may be a copy in users' data of a header of this zone: of another life,
@@ -260,16 +206,18 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 	bool in_step = !at, found = false;
 	struct mtftl *ftl = rec->ftl;
 	struct mtftl_unit_info info;
-	u32 first = rec->nr_units;
 	int r;
 
+	mtftl_numbers_clear(rec->numbers);
 	while (at < zone->wp) {
+		if (mtftl_interrupted())
+			return -EINTR;
 		r = mtftl_read_unit(rec->reader, zone, at, rec->buf, &info);
 		if (r < 0)
 			return r;
 		if (!r || (ftl->config.head && found && info.erase_count != zone->erase_count) ||
 		    (ftl->config.head && !in_step && (info.seq <= ftl->log->info.ckpt_seq ||
-						      is_kept(rec, first, info.seq)))) {
+						      mtftl_numbers_has(rec->numbers, info.seq)))) {
 			in_step = false;
 			at++;
 			continue;
@@ -280,12 +228,11 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 		if (info.seq > ftl->log->info.ckpt_seq &&
 		    (info.type == MTFTL_UNIT_DATA || info.type == MTFTL_UNIT_GC ||
 		     info.type == MTFTL_UNIT_RANGES)) {
-			r = keep_unit(rec, rec->buf, &info);
+			r = keep_unit(rec, &info);
 			if (r)
 				return r;
 		}
 		at += head(rec, info.type) + info.nr_blocks;
-		cond_resched();
 	}
 	zone->torn_end = at;
 	return 0;
@@ -327,8 +274,8 @@ static int step_forget_reset(struct recovery *rec)
 		const struct mtftl_zone_record *record;
 		struct mtftl_zone *zone;
 
-		if (!(lba & 0xffff))
-			cond_resched();
+		if (!(lba & 0xffff) && mtftl_interrupted())
+			return -EINTR;
 		if (!mtftl_is_page(page))
 			continue;
 		zone = mtftl_zone(ftl, mtftl_page_zone(ftl, page));
@@ -351,6 +298,8 @@ static int step_scan(struct recovery *rec)
 
 		if (zone->state != MTFTL_ZONE_PARTIAL && zone->state != MTFTL_ZONE_FULL)
 			continue;
+		if (mtftl_interrupted())
+			return -EINTR;
 		r = scan_changed(rec, zone);
 		if (r)
 			return r;
@@ -358,19 +307,9 @@ static int step_scan(struct recovery *rec)
 	return 0;
 }
 
-static int by_seq(const void *a, const void *b)
-{
-	const struct found_unit *left = a, *right = b;
-
-	if (left->seq != right->seq)
-		return left->seq < right->seq ? -1 : 1;
-	return left->page < right->page ? -1 : left->page > right->page;
-}
-
 static int step_sort(struct recovery *rec)
 {
-	sort(rec->units, rec->nr_units, sizeof(*rec->units), by_seq, NULL);
-	return 0;
+	return mtftl_finds_sort(rec->finds);
 }
 
 /* Behind a zone's write pointer there may be anything, once somebody writes there. */
@@ -397,7 +336,7 @@ static int verify_block(struct mtftl *ftl, u32 page, void *block, bool read, u32
  * Entries whose payload did not make it are dropped: the version before is still there. What
  * cannot be read together is read block by block: only a torn block is dropped.
  */
-static int verify_unit(struct recovery *rec, struct found_unit *unit)
+static int verify_unit(struct recovery *rec, struct mtftl_found *unit)
 {
 	struct mtftl *ftl = rec->ftl;
 	void *payload = mtftl_checkpoint_buf(ftl);	/* no checkpoint is read or written now */
@@ -430,115 +369,106 @@ static int verify_unit(struct recovery *rec, struct found_unit *unit)
 	return 0;
 }
 
+static bool is_unit(const struct mtftl_found *found)
+{
+	return found->type != MTFTL_UNIT_RANGES;
+}
+
+/* Those that may be torn. Without a header each block was verified when it was found. */
 static int step_verify(struct recovery *rec)
 {
+	u64 i, nr = rec->ftl->config.head ? mtftl_finds_nr(rec->finds) : 0;
 	int r = 0;
-	u32 i;
 
-	for (i = 0; !r && i < rec->nr_units; i++) {
-		struct found_unit *unit = &rec->units[i];
-		/* Its write failed once: the same number is in two places. */
-		bool twice = (i && unit[-1].seq == unit->seq) ||
-			     (i + 1 < rec->nr_units && unit[1].seq == unit->seq);
+	for (i = 0; !r && i < nr; i++) {
+		struct mtftl_found *found = mtftl_finds_at(rec->finds, i);
 
-		/* Without a header it was verified block by block. */
-		if (unit->type == MTFTL_UNIT_RANGES || !rec->ftl->config.head)
-			continue;
-		if (unit->seq > rec->durable_seq)
-			r = verify_unit(rec, unit);
-		else
-			unit->twice = twice;
+		if (mtftl_interrupted())
+			return -EINTR;
+		if (is_unit(found) && found->seq > rec->durable_seq)
+			r = verify_unit(rec, found);
 	}
 	return r;
 }
 
-/* One change of the map, in the order of numbers. */
-struct change {
-	u64 seq;
-	u32 unit;
-	u32 range;		/* of a RANGES unit */
-};
-
-static int by_change_seq(const void *a, const void *b)
+static void apply_range(struct mtftl *ftl, const struct mtftl_found *range)
 {
-	const struct change *left = a, *right = b;
+	u64 end = min((u64)range->lba + range->nr, ftl->config.logical_blocks), lba;
+	u32 value = range->kind == MTFTL_RANGE_LOST ? MTFTL_MAP_LOST : MTFTL_MAP_UNMAPPED;
 
-	return left->seq < right->seq ? -1 : left->seq > right->seq;
+	for (lba = range->lba; lba < end; lba++)
+		mtftl_map_set(ftl, lba, value);
 }
 
-static int apply(struct recovery *rec, const struct change *change)
+static void apply_unit(struct mtftl *ftl, const struct mtftl_found *unit)
 {
-	struct found_unit *unit = &rec->units[change->unit];
-	struct mtftl *ftl = rec->ftl;
-	int r = 0;
 	u32 i;
 
-	if (unit->type == MTFTL_UNIT_RANGES) {
-		const struct mtftl_range_rec *range = &unit->ranges[change->range];
-		u64 end = min((u64)range->lba + range->nr_blocks, ftl->config.logical_blocks);
-		u32 value = range->kind == MTFTL_RANGE_LOST ? MTFTL_MAP_LOST : MTFTL_MAP_UNMAPPED;
-		u64 lba;
-
-		for (lba = range->lba; lba < end; lba++) {
-			mtftl_map_set(ftl, lba, value);
-			if (!(lba & 0xffff))
-				cond_resched();
-		}
-		return 0;
-	}
-	if (unit->twice)
-		r = verify_unit(rec, unit);
-	for (i = 0; !r && i < unit->nr; i++)
+	for (i = 0; i < unit->nr; i++)
 		if (unit->lbas[i] < ftl->config.logical_blocks)
 			mtftl_map_set(ftl, unit->lbas[i], unit->page + i);
-	return r;
 }
 
 /* Until one of its copies turns out whole: older data must not come back. */
-static void lose(struct recovery *rec, const struct found_unit *unit)
+static void lose(struct mtftl *ftl, const struct mtftl_found *unit)
 {
-	struct mtftl *ftl = rec->ftl;
 	u32 i;
 
-	for (i = 0; unit->twice && i < unit->nr; i++)
+	for (i = 0; i < unit->nr; i++)
 		if (unit->lbas[i] < ftl->config.logical_blocks)
 			mtftl_map_set(ftl, unit->lbas[i], MTFTL_MAP_LOST);
 }
 
-static int step_replay(struct recovery *rec)
+/* What has this number. A unit whose write failed once is there twice: what verifies counts. */
+static int apply(struct recovery *rec, struct mtftl_found *first)
 {
-	u64 after = rec->ftl->log->info.ckpt_seq;
-	struct change *changes;
-	u32 i, j, nr = 0;
+	bool twice = first->same && rec->ftl->config.head && first->seq <= rec->durable_seq;
+	struct mtftl *ftl = rec->ftl;
+	struct mtftl_found *found;
 	int r = 0;
 
-	for (i = 0; i < rec->nr_units; i++)
-		nr += rec->units[i].type == MTFTL_UNIT_RANGES ? rec->units[i].nr : 1;
-	if (!nr)
-		return 0;
-	changes = kvmalloc_array(nr, sizeof(*changes), GFP_NOIO);
-	if (!changes)
-		return -ENOMEM;
-	for (i = 0, nr = 0; i < rec->nr_units; i++) {
-		struct found_unit *unit = &rec->units[i];
+	for (found = first; twice && found; found = found->same)
+		if (is_unit(found))
+			lose(ftl, found);
+	for (found = first; !r && found; found = found->same) {
+		if (!is_unit(found)) {
+			apply_range(ftl, found);
+			continue;
+		}
+		if (twice)
+			r = verify_unit(rec, found);
+		if (!r)
+			apply_unit(ftl, found);
+	}
+	return r;
+}
 
-		if (unit->type != MTFTL_UNIT_RANGES)
-			changes[nr++] = (struct change){ .seq = unit->seq, .unit = i };
-		/* Up to the checkpoint's number the map has it, and newer writes besides. */
-		for (j = 0; unit->type == MTFTL_UNIT_RANGES && j < unit->nr; j++)
-			if (unit->ranges[j].seq > after)
-				changes[nr++] = (struct change){
-					.seq = unit->ranges[j].seq, .unit = i, .range = j
-				};
-	}
-	sort(changes, nr, sizeof(*changes), by_change_seq, NULL);
-	for (i = 0; !r && i < nr; i = j) {
-		for (j = i; j < nr && changes[j].seq == changes[i].seq; j++)
-			lose(rec, &rec->units[changes[j].unit]);
-		for (j = i; !r && j < nr && changes[j].seq == changes[i].seq; j++)
-			r = apply(rec, &changes[j]);
-	}
-	kvfree(changes);
+static int step_replay(struct recovery *rec)
+{
+	struct mtftl_found *found;
+	int r = 0;
+
+	while (!r && (found = mtftl_finds_next(rec->finds)))
+		r = mtftl_interrupted() ? -EINTR : apply(rec, found);
+	return r;
+}
+
+/*
+ * More was found than is kept at once: the zones are looked at again for what is newer than what the map
+ * has by now. They say the same as before, nothing was written yet.
+ */
+static int step_go_on(struct recovery *rec)
+{
+	u64 nr = rec->nr_units;
+	u32 looks;
+	int r = 0;
+
+	for (looks = 1; !r && mtftl_finds_go_on(rec->finds); looks++)
+		r = step_scan(rec) ?: step_sort(rec) ?: step_verify(rec) ?: step_replay(rec);
+	if (looks > 1)
+		mtftl_warn(rec->ftl, "zones hold so much that is newer than the checkpoint that they were read %u times",
+			   looks);
+	rec->nr_units = nr;
 	return r;
 }
 
@@ -575,6 +505,8 @@ static int step_fill(struct recovery *rec)
 
 		if (zone->state != MTFTL_ZONE_PARTIAL || zone->broken)
 			continue;
+		if (mtftl_interrupted())
+			return -EINTR;
 		if (complete_block(rec, zone))
 			zone->broken = true;
 		while (zone->wp < zone->torn_end && !zone->broken) {
@@ -627,6 +559,8 @@ static int step_finish_surplus(struct recovery *rec)
 		if (zone->state != MTFTL_ZONE_PARTIAL ||
 		    zone->broken != broken_ones)
 			continue;
+		if (mtftl_interrupted())
+			return -EINTR;
 		if (mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_FINISH))
 			zone->failed_lives = MTFTL_ZONE_LIVES;
 		zone->wp = ftl->config.capacity;
@@ -664,8 +598,8 @@ static int step_count_blocks(struct recovery *rec)
 	u64 lba, lost = 0;
 
 	for (lba = 0; lba < ftl->config.logical_blocks; lba++) {
-		if (!(lba & 0xffff))
-			cond_resched();
+		if (!(lba & 0xffff) && mtftl_interrupted())
+			return -EINTR;
 		if (!mtftl_is_page(mtftl_map_look(ftl, lba)))
 			continue;
 		zone = mtftl_zone(ftl, mtftl_page_zone(ftl, mtftl_map_look(ftl, lba)));
@@ -745,6 +679,7 @@ static const struct step {
 	{ "verify payload",	step_verify,	true },
 	{ "forget resets",	step_forget_reset, true },
 	{ "replay",		step_replay,	true },
+	{ "go on",		step_go_on,	true },
 	{ "count",		step_count_blocks },
 	{ "fill",		step_fill,	true },
 	{ "finish surplus",	step_finish_surplus },
@@ -759,7 +694,15 @@ int mtftl_recover(struct mtftl *ftl)
 
 	rec.buf = (void *)__get_free_pages(GFP_NOIO, 1);
 	rec.reader = mtftl_reader_alloc(ftl, GFP_NOIO);
-	if (!rec.buf || !rec.reader)
+	rec.numbers = mtftl_numbers_alloc();
+	/*
+	 * Three quarters of what the map takes. A checkpoint is due when there are two numbers for each of
+	 * its blocks, that is for 4096 bytes of the map, and what is kept of a unit takes 1056 bytes at most.
+	 * More may come until the checkpoint is durable, or while none succeeds: see step_go_on().
+	 */
+	rec.finds = mtftl_finds_alloc(max_t(u64, 3 * ftl->config.logical_blocks, MIN_FINDS),
+				      ftl->log->info.ckpt_seq);
+	if (!rec.buf || !rec.reader || !rec.numbers || !rec.finds)
 		goto out;
 	for (i = 0, r = 0; !r && i < ARRAY_SIZE(steps); i++) {
 		ktime_t start = ktime_get();
@@ -771,11 +714,10 @@ int mtftl_recover(struct mtftl *ftl)
 			   ktime_us_delta(ktime_get(), start), r ? ", failed" : "");
 	}
 	if (!r && !rec.clean)
-		mtftl_info(ftl, "mount: %u units newer than the checkpoint", rec.nr_units);
+		mtftl_info(ftl, "mount: %llu units newer than the checkpoint", rec.nr_units);
 out:
-	for (i = 0; i < rec.nr_units; i++)
-		kfree(rec.units[i].lbas);
-	kvfree(rec.units);
+	mtftl_finds_free(rec.finds);
+	mtftl_numbers_free(rec.numbers);
 	mtftl_reader_free(rec.reader);
 	free_pages((unsigned long)rec.buf, 1);
 	return r;

@@ -29,7 +29,7 @@ TARGET = (
     "log unit_io",
     "stream",
     "footer walk",
-    "reader",
+    "reader found",
     "zone",
     "map.c",
     "age.h",

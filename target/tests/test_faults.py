@@ -492,6 +492,35 @@ ends() {
 """
 
 
+def test_a_mount_can_be_killed(lab_run, helpers, pytestconfig):
+    """At each of its long steps after a cut; the device is mounted afterwards, and all is there."""
+    result = lab_run(START + HELD + """
+put 0 0 64 ,fsync
+dmsetup message t 0 checkpoint
+put 64 64 64 ,fsync
+dmsetup wipe_table layer
+dmsetup remove t
+dmsetup create t --notable
+dmsetup load t --table "$(table /dev/nullb0 lanes 1)"
+holds load scan sort first
+for what in load scan sort first; do
+	dmsetup resume t &
+	pid=$!
+	until_true 10 is_held $what
+	kill -9 $pid
+	go $what
+	fails wait $pid
+	dmsetup info t | grep -q SUSPENDED
+done
+test $(dmesg | grep -c 'mount: recover: .*, failed') = 3
+dmesg | grep -q 'mount: first checkpoint: .*, failed'
+dmsetup resume t
+test "$(judge /dev/mapper/t 0 128)" = 0
+ends
+""", **QUICK, push=[*helpers, _hold(pytestconfig)])
+    assert result.ok, result.output
+
+
 def test_gc_that_looked_earlier_loses_to_users(lab_run, helpers, pytestconfig):
     """A mover found blocks alive, and users write them before its unit goes out: theirs are there, after a cut too.
 

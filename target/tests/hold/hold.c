@@ -14,7 +14,10 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
-enum { GC, FLUSH, REDO, SUBMIT, READ_PART, PLACE, DISCARD, STARVE, RESET, NR_PLACES };
+enum {
+	GC, FLUSH, REDO, SUBMIT, READ_PART, PLACE, DISCARD, STARVE, RESET, LOAD, SCAN, SORT, FIRST,
+	NR_PLACES
+};
 
 struct place {
 	const char *what, *symbol;
@@ -84,6 +87,37 @@ static unsigned long lock_later(raw_spinlock_t *lock)
 	return lock_irqsave(lock);
 }
 
+static int step_later(int place, void *rec)
+{
+	int (*step)(void *rec) = original(place);
+
+	hold(place);
+	return step(rec);
+}
+
+static int load_later(void *ftl)
+{
+	return step_later(LOAD, ftl);
+}
+
+static int read_later(void *reader, void *zone, u32 at, void *header, void *info)
+{
+	int (*read)(void *reader, void *zone, u32 at, void *header, void *info) = original(SCAN);
+
+	hold(SCAN);
+	return read(reader, zone, at, header, info);
+}
+
+static int sort_later(void *finds)
+{
+	return step_later(SORT, finds);
+}
+
+static int checkpoint_later(void *ftl)
+{
+	return step_later(FIRST, ftl);
+}
+
 /* Instead of functions: they are not called. */
 
 static int fail_a_flush(void)
@@ -120,6 +154,11 @@ static struct place places[] = {
 	[DISCARD] = { "discard", "_raw_spin_lock_irqsave", "blkdiscard", "mtftl_map_trim", lock_later },
 	/* Movers find no place. */
 	[STARVE] = { "starve", "mtftl_stream_find", "mtftl_gc/", NULL, find_none, true },
+	/* Steps of a mount wait: reading the checkpoint and zones, sorting, the first checkpoint. */
+	[LOAD] = { "load", "mtftl_checkpoint_load", "dmsetup", NULL, load_later },
+	[SCAN] = { "scan", "mtftl_read_unit", "dmsetup", NULL, read_later },
+	[SORT] = { "sort", "mtftl_finds_sort", "dmsetup", NULL, sort_later },
+	[FIRST] = { "first", "mtftl_checkpoint_mount", "dmsetup", NULL, checkpoint_later },
 	/* A reset waits, then fails for once. */
 	[RESET] = { "reset", "mtftl_flush_device", "kworker/", NULL, fail_a_reset },
 };

@@ -9,6 +9,7 @@
 /* Versions do not matter here. */
 #define MTFTL_COMPAT_H
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +69,8 @@ enum req_op { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_ZONE_RESET, REQ_OP_ZONE_FINISH }
 #define WRITE_ONCE(x, value)	((x) = (value))
 #define BUILD_BUG_ON(condition)	_Static_assert(!(condition), #condition)
 #define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
+#define DIV_ROUND_UP_ULL(n, d)	DIV_ROUND_UP((u64)(n), d)
+#define swap(a, b)		do { typeof(a) kept = (a); (a) = (b); (b) = kept; } while (0)
 #define container_of(ptr, type, member)	((type *)((char *)(ptr) - offsetof(type, member)))
 #define min(a, b)		((a) < (b) ? (a) : (b))
 #define max(a, b)		((a) > (b) ? (a) : (b))
@@ -76,6 +79,15 @@ enum req_op { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_ZONE_RESET, REQ_OP_ZONE_FINISH }
 static inline u64 div64_u64(u64 dividend, u64 divisor)
 {
 	return dividend / divisor;
+}
+
+static inline unsigned long roundup_pow_of_two(unsigned long n)
+{
+	unsigned long power = 1;
+
+	while (power < n)
+		power *= 2;
+	return power;
 }
 
 #define min_t(type, a, b)	min((type)(a), (type)(b))
@@ -110,13 +122,25 @@ static inline u64 div64_u64(u64 dividend, u64 divisor)
 #define unlikely(x)			(x)
 #define dm_per_bio_data(bio, size)	((void)(size), (void *)(bio))
 
-#define kfree(p)			free(p)
-#define kvfree(p)			free(p)
+/* Bytes in use, and the most that ever were: a test may set them back. */
+__attribute__((weak)) size_t kernel_allocated, kernel_peak;
+
+static inline void kvfree(const void *p)
+{
+	kernel_allocated -= malloc_usable_size((void *)p);
+	free((void *)p);
+}
+
+#define kfree(p)			kvfree(p)
 
 static inline void *kvcalloc(size_t n, size_t size, gfp_t gfp)
 {
+	void *p = calloc(n ? n : 1, size);
+
 	(void)gfp;
-	return calloc(n ? n : 1, size);
+	kernel_allocated += malloc_usable_size(p);
+	kernel_peak = max(kernel_peak, kernel_allocated);
+	return p;
 }
 
 static inline void *kvmalloc_array(size_t n, size_t size, gfp_t gfp)
@@ -147,7 +171,7 @@ static inline unsigned long __get_free_page(gfp_t gfp)
 static inline void free_pages(unsigned long pages, unsigned int order)
 {
 	(void)order;
-	free((void *)pages);
+	kvfree((void *)pages);
 }
 
 static inline void free_page(unsigned long page)
