@@ -126,6 +126,23 @@ static void each_part_is_rebuilt(void **state)
 	free(before);
 }
 
+/* It may hold what is missing, and only a newer program can tell. */
+static void a_newer_checkpoint_is_not_replaced(void **state)
+{
+	struct mtftl_unit *unit = (struct mtftl_unit *)image_block(image, CKPT_ZONE, HEADER);
+	size_t used = sizeof(*unit) + le16_to_cpu(unit->nr_entries) * sizeof(struct mtftl_entry);
+	u64 generation = image->sb.generation;
+	struct super super;
+
+	(void)state;
+	unit->version = MTFTL_VERSION + 1;
+	unit->crc = 0;
+	unit->crc = cpu_to_le32(mtftl_crc32c(image->seed, unit, used));
+	assert_int_equal(rebuild(true), -EPROTO);
+	assert_int_equal(super_find(&image->flash, &super), 0);
+	assert_int_equal(super.info.generation, generation);
+}
+
 static void a_block_that_cannot_be_read_is_a_damaged_one(void **state)
 {
 	(void)state;
@@ -230,6 +247,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		test(a_whole_checkpoint_is_left_alone),
 		test(each_part_is_rebuilt),
+		test(a_newer_checkpoint_is_not_replaced),
 		test(a_block_that_cannot_be_read_is_a_damaged_one),
 		test(a_clean_stop_is_no_reason_not_to_look),
 		test(damaged_data_does_not_become_older_data),

@@ -134,6 +134,13 @@ static int load_checkpoint(struct log *log)
 		scan_zone(&log->window, log->seed, sb->ckpt_zones[i], 0, 0, take_ckpt_unit, &walk,
 			  &result);
 	log->replay->ckpt_missing = walk.missing;
+	/* What is missing may be in there: it is not damaged. */
+	if (walk.missing && result.newer) {
+		free(walk.have);
+		report_error(log->replay->report, "zone %u: a unit of a newer version",
+			     sb->ckpt_zones[i - 1]);
+		return -EPROTO;
+	}
 	if (walk.missing && log->replay->salvage)
 		log->replay->ckpt_have = walk.have;
 	else
