@@ -6,82 +6,16 @@
  */
 #include "checkpoint.h"
 #include "device.h"
-#include "fuzz.h"
-#include "image.h"
+#include "fuzz_kernel.h"
 #include "log.h"
 #include "map.h"
 #include "recover.h"
 #include "seq.h"
-#include "sparse.h"
 #include "stream.h"
 #include "walk.h"
 #include "zone.h"
 
-static struct sparse_image image;
-
-/* The device */
-
-sector_t bdev_zone_sectors(struct block_device *bdev)
-{
-	(void)bdev;
-	return IMAGE_ZONE_BLOCKS * MTFTL_BLOCK_SECTORS;
-}
-
-int blkdev_report_zones(struct block_device *bdev, sector_t sector, unsigned int nr,
-			int (*report)(struct blk_zone *zone, unsigned int index, void *data),
-			void *data)
-{
-	static const u8 conditions[] = {
-		[FLASH_EMPTY] = BLK_ZONE_COND_EMPTY, [FLASH_OPEN] = BLK_ZONE_COND_IMP_OPEN,
-		[FLASH_FULL] = BLK_ZONE_COND_FULL, [FLASH_READONLY] = BLK_ZONE_COND_READONLY,
-		[FLASH_OFFLINE] = BLK_ZONE_COND_OFFLINE,
-	};
-	u32 i;
-	int r;
-
-	(void)bdev;
-	(void)sector;
-	for (i = 0; i < nr && i < IMAGE_ZONES; i++) {
-		struct blk_zone zone = {
-			.start = i * bdev_zone_sectors(bdev),
-			.wp = i * bdev_zone_sectors(bdev) + image.zones[i].wp * MTFTL_BLOCK_SECTORS,
-			.capacity = IMAGE_CAPACITY * MTFTL_BLOCK_SECTORS,
-			.cond = conditions[image.zones[i].cond],
-		};
-
-		r = report(&zone, i, data);
-		if (r)
-			return r;
-	}
-	return i;
-}
-
-int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr)
-{
-	u32 zone = page / IMAGE_ZONE_BLOCKS, offset = page % IMAGE_ZONE_BLOCKS, i;
-
-	(void)ftl;
-	fuzz_assert(zone < IMAGE_ZONES && nr > 0 && offset + nr <= IMAGE_CAPACITY);
-	if ((opf & 0xff) == REQ_OP_WRITE)
-		return 0;
-	if (image.zones[zone].cond == FLASH_OFFLINE)
-		return -EIO;
-	memset(data, 0, nr * MTFTL_BLOCK_SIZE);
-	for (i = 0; i < nr && offset + i < image.zones[zone].wp; i++)
-		sparse_block(&image, page + i, (u8 *)data + i * MTFTL_BLOCK_SIZE);
-	return 0;
-}
-
-int mtftl_read_oob(struct mtftl *ftl, u32 page, void *data, u32 nr, void *oob)
-{
-	u32 written = image.zones[page / IMAGE_ZONE_BLOCKS].wp, i;
-	struct mtftl_oob *to = oob;
-
-	memset(to, 0, nr * sizeof(*to));
-	for (i = 0; i < nr && page % IMAGE_ZONE_BLOCKS + i < written; i++)
-		to[i] = image.blocks[page + i].oob;
-	return mtftl_rw_sync(ftl, REQ_OP_READ, page, data, nr);
-}
+/* The device: the rest is in fuzz_kernel.c */
 
 int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr)
 {
@@ -181,18 +115,25 @@ void mtftl_map_durable(struct mtftl *ftl, u32 lba, u32 nr, __le32 *out)
 
 /* The test */
 
+#define LOGICAL_MOST	(1u << 16)	/* or the map would be all that takes time */
+#define MIN_LOG		4096u		/* as table.c has it */
+
 static void seen(void *private, enum mtftl_unit_type type, u32 header, u32 index, u64 lba)
 {
-	u32 zone = *(u32 *)private;
+	const struct mtftl_zone *zone = private;
+	const struct mtftl_config *config = &zone->ftl->config;
+	u32 offset = header - mtftl_zone_start(zone);
 
-	(void)type;
 	(void)lba;
-	fuzz_assert(header / IMAGE_ZONE_BLOCKS == zone);
-	fuzz_assert(header % IMAGE_ZONE_BLOCKS + index < IMAGE_CAPACITY);
+	fuzz_assert(header >= mtftl_zone_start(zone) && offset < config->capacity);
+	if (type != MTFTL_UNIT_RANGES)
+		fuzz_assert(index < config->capacity - offset &&
+			    config->head + index < config->capacity - offset);
 }
 
 static void check_map(const struct mtftl *ftl)
 {
+	u32 blocks = fuzz_image.flash.zone_blocks;
 	u64 i;
 
 	for (i = 0; i < ftl->config.logical_blocks; i++) {
@@ -201,34 +142,85 @@ static void check_map(const struct mtftl *ftl)
 
 		if (page == MTFTL_MAP_UNMAPPED || page == MTFTL_MAP_LOST)
 			continue;
-		fuzz_assert(page / IMAGE_ZONE_BLOCKS < IMAGE_ZONES);
-		zone = &image.zones[page / IMAGE_ZONE_BLOCKS];
+		fuzz_assert(page / blocks < ftl->config.nr_zones);
+		zone = &fuzz_image.zones[page / blocks];
 		fuzz_assert(zone->cond == FLASH_OFFLINE ||
-			    mtftl_zone(ftl, page / IMAGE_ZONE_BLOCKS)->state == MTFTL_ZONE_BAD ||
-			    page % IMAGE_ZONE_BLOCKS < zone->wp);
+			    mtftl_zone(ftl, page / blocks)->state == MTFTL_ZONE_BAD ||
+			    page % blocks < zone->wp);
 	}
 }
 
+/* As GC does, with as much memory as GC has. */
 static void walk(struct mtftl *ftl)
 {
 	void *buf = malloc(MTFTL_BLOCK_SIZE << MTFTL_BUFFER_ORDER);
 	void *stream = malloc((size_t)MTFTL_BLOCK_SIZE *
-			      mtftl_footer_stream_blocks(IMAGE_CAPACITY, !ftl->config.head));
+			mtftl_footer_stream_blocks(ftl->config.capacity, !ftl->config.head));
 	struct mtftl_reader *reader = mtftl_reader_alloc(ftl, GFP_KERNEL);
+	jmp_buf give_up;
 	u32 i;
 
-	for (i = MTFTL_NR_SB_ZONES; i < IMAGE_ZONES; i++)
-		if (mtftl_zone(ftl, i)->state == MTFTL_ZONE_FULL)
-			mtftl_zone_walk(mtftl_zone(ftl, i), reader, buf, stream, seen, &i);
+	/* What recovery has read does not count. */
+	sparse_allow(&fuzz_image, SPARSE_READS / 4);
+	fuzz_image.give_up = &give_up;
+	if (!setjmp(give_up))
+		for (i = MTFTL_NR_SB_ZONES; i < ftl->config.nr_zones; i++)
+			if (mtftl_zone(ftl, i)->state == MTFTL_ZONE_FULL)
+				mtftl_zone_walk(mtftl_zone(ftl, i), reader, buf, stream, seen,
+						mtftl_zone(ftl, i));
+	fuzz_assert(!sparse_asked_too_much(&fuzz_image));
 	mtftl_reader_free(reader);
 	free(stream);
 	free(buf);
 }
 
-static bool geometry_is_ours(const struct mtftl_sb_info *info)
+/* As mtftl_table_check_log() does. */
+static bool fits(const struct mtftl_config *config, const struct mtftl_sb_info *info)
 {
-	return info->nr_zones == IMAGE_ZONES && info->zone_blocks == IMAGE_ZONE_BLOCKS &&
-	       info->zone_capacity == IMAGE_CAPACITY;
+	return info->nr_zones == config->nr_zones && info->zone_blocks == 1u << config->zone_shift &&
+	       info->zone_capacity == config->capacity && info->logical_blocks <= LOGICAL_MOST &&
+	       (!info->oob || config->meta_size >= sizeof(struct mtftl_oob));
+}
+
+static void configure(struct mtftl_config *config, const struct mtftl_sb_info *info)
+{
+	config->seed = mtftl_seed(info->uuid, info->key);
+	config->logical_blocks = info->logical_blocks;
+	config->head = !info->oob;
+	config->budget.data_zones = 2;
+	config->turn = 8;
+	config->log_limit = max(2u * mtftl_ckpt_stream_blocks(info->nr_zones, info->logical_blocks),
+				MIN_LOG);
+}
+
+static void recover(struct mtftl *ftl)
+{
+	static struct mtftl_zones *zones;
+	u32 nr_zones = ftl->config.nr_zones, i;
+	int r;
+
+	ftl->map->entries = malloc(ftl->config.logical_blocks * sizeof(*ftl->map->entries));
+	memset(ftl->map->entries, 0xff, ftl->config.logical_blocks * sizeof(*ftl->map->entries));
+	ftl->map->zones = calloc(nr_zones, sizeof(*ftl->map->zones));
+	if (!zones)
+		zones = malloc(sizeof(*zones) + FUZZ_MAX_ZONES * sizeof(*zones->all));
+	memset(zones, 0, sizeof(*zones) + nr_zones * sizeof(*zones->all));
+	ftl->zones = zones;
+	zones->count[MTFTL_ZONE_EMPTY] = nr_zones;
+	for (i = 0; i < nr_zones; i++) {
+		mtftl_zone(ftl, i)->ftl = ftl;
+		mtftl_zone(ftl, i)->index = i;
+	}
+	fuzz_assert(!mtftl_checkpoints_alloc(ftl));
+	r = mtftl_recover(ftl);
+	fuzz_assert(!sparse_asked_too_much(&fuzz_image));
+	if (!r) {
+		check_map(ftl);
+		walk(ftl);
+	}
+	mtftl_checkpoints_free(ftl);
+	free(ftl->map->zones);
+	free(ftl->map->entries);
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
@@ -238,46 +230,16 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	struct mtftl_device device = { .dm = &dm, .stats = &stats };
 	struct mtftl_map map = { };
 	struct mtftl_seq seq = { };
-	struct mtftl ftl = {
-		.config = {
-			.nr_zones = IMAGE_ZONES, .capacity = IMAGE_CAPACITY, .zone_shift = 7,
-			.budget.data_zones = 2, .turn = 8,
-		},
-		.device = &device, .seq = &seq, .map = &map,
-	};
-	u32 i;
+	struct mtftl ftl = { .device = &device, .seq = &seq, .map = &map };
 
-	_Static_assert(IMAGE_ZONE_BLOCKS == 1u << 7, "zone_shift");
-	if (size < 2 * IMAGE_ZONES)
+	if (!sparse_load(&fuzz_image, data, size))
 		return 0;
-	sparse_load(&image, data, size);
+	fuzz_kernel_config(&ftl.config);
 	fuzz_assert(!mtftl_log_alloc(&ftl));
-	if (mtftl_log_load(&ftl) || !geometry_is_ours(&ftl.log->info)) {
-		mtftl_log_free(&ftl);
-		return 0;
+	if (!mtftl_log_load(&ftl) && fits(&ftl.config, &ftl.log->info)) {
+		configure(&ftl.config, &ftl.log->info);
+		recover(&ftl);
 	}
-	ftl.config.seed = mtftl_seed(ftl.log->info.uuid, ftl.log->info.key);
-	ftl.config.logical_blocks = ftl.log->info.logical_blocks;
-	ftl.config.head = !ftl.log->info.oob;
-	ftl.config.meta_size = sizeof(struct mtftl_oob);
-	map.entries = malloc(ftl.config.logical_blocks * sizeof(*map.entries));
-	memset(map.entries, 0xff, ftl.config.logical_blocks * sizeof(*map.entries));
-	map.zones = calloc(IMAGE_ZONES, sizeof(*map.zones));
-	ftl.zones = calloc(1, sizeof(*ftl.zones) + IMAGE_ZONES * sizeof(*ftl.zones->all));
-	ftl.zones->count[MTFTL_ZONE_EMPTY] = IMAGE_ZONES;
-	for (i = 0; i < IMAGE_ZONES; i++) {
-		mtftl_zone(&ftl, i)->ftl = &ftl;
-		mtftl_zone(&ftl, i)->index = i;
-	}
-	fuzz_assert(!mtftl_checkpoints_alloc(&ftl));
-	if (!mtftl_recover(&ftl)) {
-		check_map(&ftl);
-		walk(&ftl);
-	}
-	mtftl_checkpoints_free(&ftl);
 	mtftl_log_free(&ftl);
-	free(ftl.zones);
-	free(map.zones);
-	free(map.entries);
 	return 0;
 }

@@ -1,51 +1,74 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Any block as a unit header, or without one as data of any metadata: what parses keeps to its limits. */
+/*
+ * Any block as a unit header, or without one as data of any metadata: what parses keeps to its limits.
+ * The first bytes are where it was read: capacity of the zone, block of the zone, bytes of metadata a
+ * block, blocks at hand.
+ */
 #include "fuzz.h"
 #include "unit.h"
 
 #define ZONE		3
-#define OFFSET		7
-#define CAPACITY	100
+#define BLOCKS_MOST	8u
 
-/* The first bytes are two blocks' metadata. */
-static void parse_oob(const u8 *data, size_t size)
+struct place {
+	u8 capacity[3];
+	u8 offset[3];
+	u8 stride;
+	u8 blocks;
+};
+
+/* What follows are the metadata of so many blocks, and then what each of them holds. */
+static void parse_oob(const struct place *place, const u8 *data, size_t size)
 {
-	_Alignas(8) u8 blocks[2 * MTFTL_BLOCK_SIZE], header[MTFTL_BLOCK_SIZE];
-	struct mtftl_oob oob[2];
+	static u8 blocks[BLOCKS_MOST * MTFTL_BLOCK_SIZE] __attribute__((aligned(8)));
+	u8 header[MTFTL_BLOCK_SIZE] __attribute__((aligned(8)));
+	u8 oob[BLOCKS_MOST * MTFTL_META_MAX] __attribute__((aligned(8)));
+	u32 capacity = fuzz_capacity(place->capacity), nr = 1 + place->blocks % BLOCKS_MOST, i, crc;
+	u32 stride = sizeof(struct mtftl_oob) + place->stride % 15 * 8, offset, most;
 	struct mtftl_unit_info info;
-	u32 i, crc, offset = CAPACITY - 1 - (size & 1);
 	u64 lba;
 
-	if (size < sizeof(oob))
+	offset = fuzz_u24(place->offset) % capacity;
+	if (size < nr * stride)
 		return;
-	memcpy(oob, data, sizeof(oob));
-	fuzz_block(blocks, data + sizeof(oob), size - sizeof(oob));
-	memcpy(blocks + MTFTL_BLOCK_SIZE, blocks, MTFTL_BLOCK_SIZE);
-	if (mtftl_oob_parse(blocks, oob, sizeof(*oob), 2, 0, ZONE, offset, CAPACITY, header, &info))
+	memcpy(oob, data, nr * stride);
+	for (i = 0; i < nr; i++)
+		fuzz_block(blocks + i * MTFTL_BLOCK_SIZE, data + nr * stride, size - nr * stride);
+	if (mtftl_oob_parse(blocks, oob, stride, nr, 0, ZONE, offset, capacity, header, &info))
 		return;
 	fuzz_assert(info.seq > info.durable_seq);
-	fuzz_assert(offset + mtftl_unit_head(true, info.type) + info.nr_blocks <= CAPACITY);
+	most = capacity - offset - mtftl_unit_head(true, info.type);
+	fuzz_assert(info.nr_blocks <= most);
+	fuzz_assert(mtftl_unit_head(true, info.type) || info.nr_blocks <= nr);
 	for (i = 0; info.type != MTFTL_UNIT_RANGES && i < info.nr_entries; i++)
 		mtftl_unit_entry(header, i, &lba, &crc);
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	_Alignas(8) u8 block[MTFTL_BLOCK_SIZE];
+	const struct place *place = (const struct place *)data;
+	u8 block[MTFTL_BLOCK_SIZE] __attribute__((aligned(8)));
+	u32 capacity, offset, crc, nr, i;
 	struct mtftl_unit_info info;
 	enum mtftl_range_kind kind;
-	u32 crc, nr, i;
 	u64 lba, seq;
 
-	parse_oob(data, size);
+	if (size < sizeof(*place))
+		return 0;
+	capacity = fuzz_capacity(place->capacity);
+	offset = fuzz_u24(place->offset);
+	data += sizeof(*place);
+	size -= sizeof(*place);
+	parse_oob(place, data, size);
 	fuzz_block(block, data, size);
-	if (mtftl_unit_parse(block, 0, ZONE, OFFSET, CAPACITY, &info))
+	if (mtftl_unit_parse(block, 0, ZONE, offset, capacity, &info))
 		return 0;
 	fuzz_assert(info.seq > info.durable_seq);
-	fuzz_assert(info.offset + 1 + info.nr_blocks <= CAPACITY);
+	fuzz_assert(info.offset < capacity && info.nr_blocks < capacity - info.offset);
 	for (i = 0; i < info.nr_entries; i++) {
 		if (info.type == MTFTL_UNIT_RANGES) {
 			mtftl_unit_range(block, i, &lba, &nr, &seq, &kind);
+			/* No writer makes a longer one than a chunk of the map. */
 			fuzz_assert(nr > 0 && lba + nr > lba && seq < info.seq);
 		} else {
 			mtftl_unit_entry(block, i, &lba, &crc);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The image behind the readers' tests. Single-threaded. */
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "image.h"
 #include "mtftl.h"
@@ -31,11 +32,11 @@ static int image_write(struct flash *flash, u32 zone, u32 offset, u32 nr, const 
 	struct image *image = (struct image *)flash;
 	struct flash_zone *state = &flash->zones[zone];
 
-	if (offset != state->wp || offset + nr > IMAGE_CAPACITY || state->cond > FLASH_OPEN)
+	if (offset != state->wp || offset + nr > flash->zone_capacity || state->cond > FLASH_OPEN)
 		return -EIO;
 	memcpy(image_block(image, zone, offset), buffer, (size_t)nr << MTFTL_BLOCK_SHIFT);
 	state->wp += nr;
-	state->cond = state->wp == IMAGE_CAPACITY ? FLASH_FULL : FLASH_OPEN;
+	state->cond = state->wp == flash->zone_capacity ? FLASH_FULL : FLASH_OPEN;
 	return 0;
 }
 
@@ -53,16 +54,32 @@ static int image_reset(struct flash *flash, u32 zone)
 	return 0;
 }
 
-struct image *image_new(void)
+/* A zone of the largest capacity takes 2 GiB: memory comes as it is written to. */
+static void *sparse_memory(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (memory == MAP_FAILED)
+		fail(EXIT_FAILED, "image: no room for %zu bytes: %s", bytes, strerror(errno));
+	return memory;
+}
+
+static size_t image_blocks(const struct image *image)
+{
+	return (size_t)image->flash.nr_zones * image->flash.zone_blocks;
+}
+
+struct image *image_new_of(u32 nr_zones, u32 zone_blocks, u32 capacity, u64 logical_blocks)
 {
 	struct image *image = xalloc(1, sizeof(*image));
 	u32 i;
 
 	image->flash = (struct flash) {
-		.nr_zones = IMAGE_ZONES,
-		.zone_blocks = IMAGE_ZONE_BLOCKS,
-		.zone_capacity = IMAGE_CAPACITY,
-		.zones = xalloc(IMAGE_ZONES, sizeof(struct flash_zone)),
+		.nr_zones = nr_zones,
+		.zone_blocks = zone_blocks,
+		.zone_capacity = capacity,
+		.zones = xalloc(nr_zones, sizeof(struct flash_zone)),
 		.read = image_read,
 		.read_oob = image_read_oob,
 		.write = image_write,
@@ -72,26 +89,35 @@ struct image *image_new(void)
 	image->sb = (struct mtftl_sb_info) {
 		.uuid = "an image's uuid",
 		.key = 0x5eed5eed,
-		.logical_blocks = IMAGE_LOGICAL,
-		.nr_zones = IMAGE_ZONES,
-		.zone_blocks = IMAGE_ZONE_BLOCKS,
-		.zone_capacity = IMAGE_CAPACITY,
+		.logical_blocks = logical_blocks,
+		.nr_zones = nr_zones,
+		.zone_blocks = zone_blocks,
+		.zone_capacity = capacity,
 		.op_permille = 250,
 	};
 	image->unreadable = IMAGE_ALL_READABLE;
 	image->seed = mtftl_seed(image->sb.uuid, image->sb.key);
-	image->data = xalloc(IMAGE_ZONES * IMAGE_ZONE_BLOCKS, MTFTL_BLOCK_SIZE);
-	image->oob = xalloc(IMAGE_ZONES * IMAGE_ZONE_BLOCKS, sizeof(*image->oob));
-	for (i = 0; i < IMAGE_ZONES; i++)
+	image->erase_count = xalloc(nr_zones, sizeof(*image->erase_count));
+	image->first_seq = xalloc(nr_zones, sizeof(*image->first_seq));
+	image->data = sparse_memory(image_blocks(image) * MTFTL_BLOCK_SIZE);
+	image->oob = sparse_memory(image_blocks(image) * sizeof(*image->oob));
+	for (i = 0; i < nr_zones; i++)
 		image->flash.zones[i].cond = FLASH_EMPTY;
 	return image;
 }
 
+struct image *image_new(void)
+{
+	return image_new_of(IMAGE_ZONES, IMAGE_ZONE_BLOCKS, IMAGE_CAPACITY, IMAGE_LOGICAL);
+}
+
 void image_free(struct image *image)
 {
+	munmap(image->data, image_blocks(image) * MTFTL_BLOCK_SIZE);
+	munmap(image->oob, image_blocks(image) * sizeof(*image->oob));
+	free(image->erase_count);
+	free(image->first_seq);
 	free(image->flash.zones);
-	free(image->data);
-	free(image->oob);
 	free(image);
 }
 
@@ -102,9 +128,10 @@ u8 *image_block(struct image *image, u32 zone, u32 offset)
 
 void image_reset_zone(struct image *image, u32 zone)
 {
-	memset(image_block(image, zone, 0), 0, (size_t)IMAGE_ZONE_BLOCKS << MTFTL_BLOCK_SHIFT);
-	memset(image->oob + flash_page(&image->flash, zone, 0), 0,
-	       IMAGE_ZONE_BLOCKS * sizeof(*image->oob));
+	u32 blocks = image->flash.zone_blocks;
+
+	memset(image_block(image, zone, 0), 0, (size_t)blocks << MTFTL_BLOCK_SHIFT);
+	memset(image->oob + flash_page(&image->flash, zone, 0), 0, blocks * sizeof(*image->oob));
 	image->flash.zones[zone] = (struct flash_zone) { .cond = FLASH_EMPTY };
 	image->erase_count[zone]++;
 	image->first_seq[zone] = 0;
@@ -115,10 +142,10 @@ static u8 *next_block(struct image *image, u32 zone, u32 *offset)
 {
 	struct flash_zone *state = &image->flash.zones[zone];
 
-	if (state->wp == IMAGE_CAPACITY)
+	if (state->wp == image->flash.zone_capacity)
 		fail(EXIT_FAILED, "image: zone %u is full", zone);
 	*offset = state->wp++;
-	state->cond = state->wp == IMAGE_CAPACITY ? FLASH_FULL : FLASH_OPEN;
+	state->cond = state->wp == image->flash.zone_capacity ? FLASH_FULL : FLASH_OPEN;
 	return image_block(image, zone, *offset);
 }
 
@@ -231,25 +258,40 @@ u32 image_write_range(struct image *image, u32 zone, u64 seq, u64 lba, u32 nr_bl
 void image_write_checkpoint(struct image *image, u32 zone, u64 ckpt_seq, const u32 *map,
 			    u16 flags)
 {
-	u32 blocks = mtftl_ckpt_stream_blocks(IMAGE_ZONES, IMAGE_LOGICAL), i;
+	const u32 nr_zones = image->flash.nr_zones, logical = image->sb.logical_blocks;
+	u32 blocks = mtftl_ckpt_stream_blocks(nr_zones, logical), i, n, at = 0, used = 0;
+	u32 capacity = image->flash.zone_capacity;
 	u8 *stream = xalloc(blocks, MTFTL_BLOCK_SIZE);
 	struct mtftl_zone_record *record = (struct mtftl_zone_record *)stream;
-	__le32 *entry = (__le32 *)(stream + MTFTL_BLOCK_SIZE);
+	__le32 *entry = (__le32 *)(stream + ((size_t)mtftl_ckpt_stream_blocks(nr_zones, 0) <<
+					     MTFTL_BLOCK_SHIFT));
 
-	for (i = 0; i < IMAGE_ZONES; i++) {
+	for (i = 0; i < nr_zones; i++) {
 		record[i].erase_count = cpu_to_le32(image->erase_count[i]);
 		record[i].wp = cpu_to_le32(image->flash.zones[i].wp);
 		record[i].first_seq = cpu_to_le64(image->first_seq[i]);
 	}
-	for (i = 0; i < IMAGE_LOGICAL; i++)
+	for (i = 0; i < logical; i++)
 		entry[i] = cpu_to_le32(map[i]);
-	write_stream_unit(image, zone, MTFTL_UNIT_CKPT, stream, 0, blocks, 0);
+	for (i = 0; i < blocks; i += n) {
+		n = blocks - i < IMAGE_STREAM_UNIT ? blocks - i : IMAGE_STREAM_UNIT;
+		if (n > capacity - at - 1)
+			n = capacity - at - 1;
+		write_stream_unit(image, zone + used, MTFTL_UNIT_CKPT,
+				  stream + ((size_t)i << MTFTL_BLOCK_SHIFT), i, n, 0);
+		at += 1 + n;
+		if (capacity - at < 1 + MTFTL_STREAM_UNIT_BLOCKS) {
+			used++;
+			at = 0;
+		}
+	}
 	free(stream);
 
 	image->sb.ckpt_seq = ckpt_seq;
 	image->sb.ckpt_blocks = blocks;
-	image->sb.ckpt_nr_zones = 1;
-	image->sb.ckpt_zones[0] = zone;
+	image->sb.ckpt_nr_zones = mtftl_ckpt_zones(nr_zones, capacity, logical);
+	for (i = 0; i < image->sb.ckpt_nr_zones; i++)
+		image->sb.ckpt_zones[i] = zone + i;
 	image_write_super(image, flags);
 }
 
@@ -260,22 +302,44 @@ static int parse(struct image *image, u32 zone, u32 at, u8 *header, struct mtftl
 	if (image->sb.oob)
 		return mtftl_oob_parse(block, image->oob + flash_page(&image->flash, zone, at),
 				       sizeof(*image->oob), image->flash.zones[zone].wp - at,
-				       image->seed, zone, at, IMAGE_CAPACITY, header, info);
+				       image->seed, zone, at, image->flash.zone_capacity, header,
+				       info);
 	memcpy(header, block, MTFTL_BLOCK_SIZE);
-	return mtftl_unit_parse(header, image->seed, zone, at, IMAGE_CAPACITY, info);
+	return mtftl_unit_parse(header, image->seed, zone, at, image->flash.zone_capacity, info);
+}
+
+/* As the module does: FOOTER units up to the zone's last block but one, then the tail. */
+static void close_zone(struct image *image, u32 zone, const struct mtftl_footer *footer)
+{
+	u32 last = image->flash.zone_capacity - 1, blocks, index = 0, at = image->flash.zones[zone].wp;
+	u32 first = at;
+
+	blocks = (footer->used + MTFTL_BLOCK_SIZE - 1) / MTFTL_BLOCK_SIZE;
+	while (image->flash.zones[zone].wp < last) {
+		u32 room = last - image->flash.zones[zone].wp - 1, n;
+
+		room = room < IMAGE_STREAM_UNIT ? room : IMAGE_STREAM_UNIT;
+		n = blocks - index < room ? blocks - index : room;
+		write_stream_unit(image, zone, MTFTL_UNIT_FOOTER,
+				  footer->stream + ((size_t)index << MTFTL_BLOCK_SHIFT), index, n,
+				  room - n);
+		index += n;
+	}
+	mtftl_tail_compose(next_block(image, zone, &at), image->seed, zone,
+			   image->erase_count[zone], first, footer);
 }
 
 void image_write_footer(struct image *image, u32 zone, u32 omitted)
 {
-	u32 at, footer_offset, padding;
-	u64 stream[MTFTL_BLOCK_SIZE / sizeof(u64)];
+	u32 reserve = mtftl_footer_reserve(image->flash.zone_capacity, image->sb.oob);
+	u8 *stream = xalloc(reserve, MTFTL_BLOCK_SIZE);
 	struct mtftl_unit_info info;
 	struct mtftl_footer footer;
 	u64 lbas[MTFTL_UNIT_MAX_ENTRIES];
 	u8 header[MTFTL_BLOCK_SIZE] __attribute__((aligned(8)));
-	u32 crc, i;
+	u32 at, crc, i;
 
-	mtftl_footer_init(&footer, stream, sizeof(stream));
+	mtftl_footer_init(&footer, stream, reserve * MTFTL_BLOCK_SIZE);
 	for (at = 0; at < image->flash.zones[zone].wp;
 	     at += mtftl_unit_head(image->sb.oob, info.type) + info.nr_blocks) {
 		u16 listed;
@@ -290,9 +354,6 @@ void image_write_footer(struct image *image, u32 zone, u32 omitted)
 		if (mtftl_footer_add(&footer, info.seq, at, info.type, listed, lbas))
 			fail(EXIT_FAILED, "image: footer of zone %u is too long", zone);
 	}
-	footer_offset = at;
-	padding = IMAGE_CAPACITY - at - 3;
-	write_stream_unit(image, zone, MTFTL_UNIT_FOOTER, (u8 *)stream, 0, 1, padding);
-	mtftl_tail_compose(next_block(image, zone, &at), image->seed, zone,
-			   image->erase_count[zone], footer_offset, &footer);
+	close_zone(image, zone, &footer);
+	free(stream);
 }

@@ -13,6 +13,7 @@
 #define IMAGE_ZONE_BLOCKS	128u
 #define IMAGE_CAPACITY		120u
 #define IMAGE_LOGICAL		256u
+#define IMAGE_STREAM_UNIT	31u	/* blocks of a unit of a checkpoint or footer */
 
 #define IMAGE_ALL_READABLE	0xffffffffu
 
@@ -22,14 +23,16 @@ struct image {
 	u32 seed;
 	u64 seq;			/* last number given */
 	u64 durable_seq;		/* put into the next header */
-	u32 erase_count[IMAGE_ZONES];
-	u64 first_seq[IMAGE_ZONES];
+	u32 *erase_count;		/* of each zone */
+	u64 *first_seq;
 	u8 *data;
 	struct mtftl_oob *oob;		/* of each block, where sb.oob is set first of all */
 	u32 unreadable;			/* page that fails to read, if any */
 };
 
 struct image *image_new(void);
+/* Of another geometry than IMAGE_*. */
+struct image *image_new_of(u32 nr_zones, u32 zone_blocks, u32 capacity, u64 logical_blocks);
 void image_free(struct image *image);
 
 u8 *image_block(struct image *image, u32 zone, u32 offset);
@@ -45,7 +48,10 @@ u32 image_write_unit(struct image *image, u32 zone, enum mtftl_unit_type type, u
 		     const u64 *lbas, const u16 *contents);
 u32 image_write_range(struct image *image, u32 zone, u64 seq, u64 lba, u32 nr_blocks,
 		      u64 range_seq, enum mtftl_range_kind kind);
-/* Write @map and the state of all zones into @zone, and a superblock that points to it. */
+/*
+ * Write @map and the state of all zones into @zone, and into those behind it as far as need be, and a
+ * superblock that points to it.
+ */
 void image_write_checkpoint(struct image *image, u32 zone, u64 ckpt_seq, const u32 *map,
 			    u16 flags);
 /* Fill a zone up with padding and end it with a footer of its units but the first @omitted. */

@@ -1,29 +1,82 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The fuzzers' image of a whole device, made of their input: see fuzz.h. */
+/*
+ * The fuzzers' device, made of their input: see fuzz.h. Only what was given takes memory, so that a
+ * zone of 275,712 blocks costs no more than one of three. A device reads so much of an input and no more,
+ * or one that says nothing but "look here" would take minutes. One at a time.
+ */
 #ifndef MTFTL_TESTS_SPARSE_H
 #define MTFTL_TESTS_SPARSE_H
 
+#include <setjmp.h>
+
 #include "flash.h"
-#include "image.h"
+#include "fuzz.h"
 
-#define SPARSE_BLOCKS	(IMAGE_ZONES * IMAGE_ZONE_BLOCKS)
+#define SPARSE_BLOCKS	4096u		/* that are given and that are written */
+#define SPARSE_FILLS	16u
+#define SPARSE_WRITTEN	300000u		/* blocks below all write pointers together */
+#define SPARSE_READS	6000u		/* blocks that can be read, if nobody says otherwise */
 
-struct sparse_image {
-	struct flash flash;		/* but for read */
-	struct flash_zone zones[IMAGE_ZONES];
-	struct {
-		const u8 *data;
-		u32 size;
-		bool torn;
-		struct mtftl_oob oob;
-	} blocks[SPARSE_BLOCKS];
+struct sparse_block {
+	u32 page;
+	u32 next;			/* of the same bucket, plus one */
+	const u8 *data;
+	u32 size;
+	bool torn;
+	struct mtftl_oob oob;
 };
 
-void sparse_load(struct sparse_image *image, const u8 *data, size_t size);
-/* For recovery and check: as struct flash has it. */
-int sparse_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer);
-int sparse_read_oob(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer,
-		    struct mtftl_oob *oob);
-void sparse_block(const struct sparse_image *image, u32 page, u8 *block);
+struct sparse_fill {
+	u32 zone;
+	u32 first, end, stride;
+	struct sparse_block block;
+};
+
+struct sparse_image {
+	struct flash flash;
+	struct flash_zone zones[FUZZ_MAX_ZONES];
+	u8 sectors[FUZZ_MAX_ZONES];	/* behind the write pointer */
+	u32 meta_size;
+	bool small_blocks;		/* of 512 bytes */
+	bool oob;			/* FUZZ_GEO_OOB */
+	u32 budget;			/* blocks that could be read, at first */
+	u32 reads;			/* and that still can */
+	u32 below;			/* blocks below all write pointers, at first */
+	jmp_buf *give_up;		/* where to go on when there are no more; NULL: -EIO */
+	u32 nr;
+	u32 nr_fills;
+	u32 buckets[1024];		/* 0: empty, else the number of a block plus one */
+	struct sparse_block blocks[SPARSE_BLOCKS];
+	struct sparse_fill fills[SPARSE_FILLS];
+	u32 written;			/* blocks in use below */
+	u8 content[512][MTFTL_BLOCK_SIZE];
+};
+
+/* False: there is not even a geometry. */
+bool sparse_load(struct sparse_image *image, const u8 *data, size_t size);
+/* From now on so many blocks can be read, whatever was read before. */
+static inline void sparse_allow(struct sparse_image *image, u32 reads)
+{
+	image->budget = reads;
+	image->reads = reads;
+}
+
+/* All that could be read was; the device answers no more. */
+static inline bool sparse_is_exhausted(const struct sparse_image *image)
+{
+	return !image->reads;
+}
+
+/*
+ * So much was asked that it cannot be by the device's size: by the time that each block below a write
+ * pointer was read eight times, all should be known.
+ */
+static inline bool sparse_asked_too_much(const struct sparse_image *image)
+{
+	return !image->reads && image->below < image->budget / 8;
+}
+
+/* One block as it was given, zeroes following; -EIO: the device answers no more. */
+int sparse_block(struct sparse_image *image, u32 page, u8 *block, struct mtftl_oob *oob);
 
 #endif

@@ -109,6 +109,7 @@ static inline unsigned long roundup_pow_of_two(unsigned long n)
 #define memalloc_noio_restore(flags)	((void)(flags))
 
 #define atomic_read(v)			((v)->counter)
+#define atomic_read_acquire(v)		atomic_read(v)
 #define atomic_set(v, n)		((v)->counter = (n))
 #define atomic_inc(v)			((void)(v)->counter++)
 #define atomic64_read(v)		((v)->counter)
@@ -119,7 +120,10 @@ static inline unsigned long roundup_pow_of_two(unsigned long n)
 
 #define mutex_init(lock)		((void)(lock))
 #define INIT_WORK(work, run)		((void)(work), (void)(run))
+#define likely(x)			(x)
 #define unlikely(x)			(x)
+/* There is one thread. */
+#define smp_mb()			((void)0)
 #define dm_per_bio_data(bio, size)	((void)(size), (void *)(bio))
 
 /* Bytes in use, and the most that ever were: a test may set them back. */
@@ -184,6 +188,11 @@ static inline ktime_t ktime_get(void)
 	return 0;
 }
 
+static inline bool ktime_after(ktime_t a, ktime_t b)
+{
+	return a > b;
+}
+
 static inline s64 ktime_us_delta(ktime_t after, ktime_t before)
 {
 	return after - before;
@@ -219,6 +228,12 @@ int blkdev_report_zones(struct block_device *bdev, sector_t sector, unsigned int
 			int (*report)(struct blk_zone *zone, unsigned int index, void *data),
 			void *data);
 sector_t bdev_zone_sectors(struct block_device *bdev);
+
+static inline bool bdev_fua(struct block_device *bdev)
+{
+	(void)bdev;
+	return true;
+}
 
 static inline bool queue_work(struct workqueue_struct *wq, struct work_struct *work)
 {

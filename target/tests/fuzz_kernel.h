@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The drive below the module's own code, for the fuzzers that run that: a sparse image. What is
+ * written is dropped.
+ */
+#ifndef MTFTL_TESTS_FUZZ_KERNEL_H
+#define MTFTL_TESTS_FUZZ_KERNEL_H
+
+#include "config.h"
+#include "sparse.h"
+
+extern struct sparse_image fuzz_image;
+
+/* What a table would find out about the drive. */
+void fuzz_kernel_config(struct mtftl_config *config);
+
+#endif

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * GC's walk of any zone, into memory as large as GC's own. What it finds lies within its zone. No
+ * superblock is asked for, and nothing is recovered: most of what fuzz_recover does is left out, so
+ * that the walk alone gets all executions.
+ */
+#include "device.h"
+#include "fuzz_kernel.h"
+#include "walk.h"
+#include "zone.h"
+
+static void seen(void *private, enum mtftl_unit_type type, u32 header, u32 index, u64 lba)
+{
+	const struct mtftl_zone *zone = private;
+	const struct mtftl_config *config = &zone->ftl->config;
+	u32 offset = header - mtftl_zone_start(zone);
+
+	(void)lba;
+	fuzz_assert(header >= mtftl_zone_start(zone) && offset < config->capacity);
+	if (type != MTFTL_UNIT_RANGES)
+		fuzz_assert(index < config->capacity - offset &&
+			    config->head + index < config->capacity - offset);
+}
+
+#define READS	1500u	/* or walks of headers would be all that takes time */
+#define NEAR	64u
+
+/* For libFuzzer, like coverage: how much of a stream was read, and how much room that left. */
+static u8 progress[2 * NEAR] __attribute__((section("__libfuzzer_extra_counters")));
+
+/* Exactly so much, or what is written behind it is not seen. */
+static void *stream_of(u32 blocks)
+{
+	static void *stream;
+	static u32 size;
+
+	if (size != blocks) {
+		free(stream);
+		stream = malloc((size_t)blocks * MTFTL_BLOCK_SIZE);
+		size = blocks;
+	}
+	return stream;
+}
+
+static void mark(u8 *stream, u32 blocks)
+{
+	u32 i;
+
+	for (i = 0; i < blocks; i++)
+		stream[i * MTFTL_BLOCK_SIZE] = 0xa5;
+}
+
+static void note_progress(const u8 *stream, u32 blocks)
+{
+	u32 written = 0;
+
+	while (written < blocks && stream[written * MTFTL_BLOCK_SIZE] != 0xa5)
+		written++;
+	if (written < NEAR)
+		progress[written] = 1;
+	if (blocks - written < NEAR)
+		progress[NEAR + blocks - written] = 1;
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	static struct mtftl_zones *zones;
+	static void *buf;
+	struct mtftl ftl = { };
+	struct mtftl_reader *reader;
+	struct mtftl_zone *zone;
+	jmp_buf give_up;
+	u32 blocks, i;
+	u8 *stream;
+
+	if (!sparse_load(&fuzz_image, data, size))
+		return 0;
+	fuzz_kernel_config(&ftl.config);
+	ftl.config.head = !(fuzz_image.oob && ftl.config.meta_size >= sizeof(struct mtftl_oob));
+	if (!zones) {
+		zones = calloc(1, sizeof(*zones) + FUZZ_MAX_ZONES * sizeof(*zones->all));
+		buf = malloc(MTFTL_BLOCK_SIZE << MTFTL_BUFFER_ORDER);
+	}
+	ftl.zones = zones;
+	reader = mtftl_reader_alloc(&ftl, GFP_KERNEL);
+	blocks = mtftl_footer_stream_blocks(ftl.config.capacity, !ftl.config.head);
+	stream = stream_of(blocks);
+	mark(stream, blocks);
+	sparse_allow(&fuzz_image, READS);
+	fuzz_image.give_up = &give_up;
+	/* A walk has nothing of its own that would be lost. */
+	if (!setjmp(give_up))
+		for (i = 0; i < ftl.config.nr_zones; i++) {
+			if (!fuzz_image.zones[i].wp)
+				continue;
+			zone = mtftl_zone(&ftl, i);
+			zone->ftl = &ftl;
+			zone->index = i;
+			zone->wp = fuzz_image.zones[i].wp;
+			mtftl_zone_walk(zone, reader, buf, stream, seen, zone);
+		}
+	fuzz_assert(!sparse_asked_too_much(&fuzz_image));
+	note_progress(stream, blocks);
+	mtftl_reader_free(reader);
+	return 0;
+}
