@@ -6,11 +6,13 @@
 #   SANITIZE=1        the emulator under ASan and UBSan (slow), for whatever runs in it
 #   KERNEL=NAME       kernel of the shell, and of the tests' guests: 6.12, 6.1, current, kasan, kcsan or a path
 #   CUTS=N SEED=S     power cuts that `make torture` makes, and the seed of the first guest
+#   SECONDS=N         that `make fuzz` takes for all fuzzers together
 #   K=NAME            only tests whose name contains it
 BUILD	?= $(or $(MTFTL_BUILD),build)
 KERNEL	?= 6.12
 CUTS	?= 1000
 SEED	?= 1
+SECONDS	?= 600
 export MTFTL_BUILD := $(abspath $(BUILD))
 export QEMU_SRC SANITIZE
 # QEMU frees little when it ends.
@@ -28,12 +30,16 @@ help:
 	@echo 'make guest     build the guest: kernels and tools'
 	@echo 'make target    build dm-mtftl.ko and mtftl(8) for the guest'
 	@echo 'make torture   cut the power CUTS=1000 times, from SEED=1 on'
+	@echo 'make fuzz      feed what reads media with any bytes, SECONDS=600 in all'
 	@echo 'make lint      check style and types'
 	@echo 'make install   install the module (DKMS) and mtftl(8) on this machine'
 	@echo 'make clean     remove what was built'
 
 torture: $(PYTHON)
 	@$(LAB) torture --cuts $(CUTS) --seed $(SEED)
+
+fuzz: $(PYTHON)
+	@$(LAB) fuzz --seconds $(SECONDS)
 
 demo lint install: $(PYTHON)
 	@$(LAB) $@
@@ -59,4 +65,4 @@ $(PYTHON):
 	@echo 'missing Debian package: python3'
 	@test $$(id -u) = 0 && S= || S=sudo; $$S apt-get -q update && $$S apt-get -q install -y --no-install-recommends python3
 
-.PHONY: help demo test torture results shell emulator guest target lint install clean
+.PHONY: help demo test torture fuzz results shell emulator guest target lint install clean

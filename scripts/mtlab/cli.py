@@ -16,6 +16,7 @@ from . import (
     experiments,
     failure,
     firmware,
+    fuzz,
     guest,
     house,
     kernels,
@@ -212,6 +213,7 @@ def _parser() -> argparse.ArgumentParser:
     house.add_commands(commands)
     simulate.add_commands(commands)
     firmware.add_command(commands)
+    fuzz.add_command(commands)
     return parser
 
 
