@@ -6,6 +6,7 @@ reads and writes memory and registers, and says how far virtual time goes, so wh
 known instant and takes milliseconds.
 """
 
+import copy
 import json
 import os
 import socket
@@ -86,11 +87,16 @@ class Driver(Monitor):
 
     def __init__(self, binary: Path, bios: Path, *args: str, cq: int = 0x300000) -> None:
         super().__init__(binary, bios, *args)
-        self.config(0x10, BAR)
+        self.begin(BAR, CONFIG, 0x100000, cq)
+
+    def begin(self, bar: int, config: int, memory: int, cq: int) -> None:
+        """Take a controller into use: where its registers are to lie, its PCI address, memory for its queues."""
+        self.bar, self.address = bar, config
+        self.config(0x10, bar)
         self.config(0x14, 0)
         self.config(0x04, 6)
         self.tail, self.head = [0, 0], [0, 0]
-        self.sq, self.cq = [0x100000, 0x200000], [0x180000, cq]
+        self.sq, self.cq = [memory, memory + 0x100000], [memory + 0x80000, cq]
         self.reg(0x24, 63 << 16 | 63)
         self.reg(0x28, self.sq[0])
         self.reg(0x30, self.cq[0])
@@ -98,6 +104,12 @@ class Driver(Monitor):
         assert self.reg(0x1C) & 1
         assert self.admin(5, prp=cq, cdw10=(self.depth - 1) << 16 | 1, cdw11=1)[0] == 0
         assert self.admin(1, prp=self.sq[1], cdw10=(self.depth - 1) << 16 | 1, cdw11=1 << 16 | 1)[0] == 0
+
+    def beside(self, device: int) -> "Driver":
+        """A driver of another controller of the same machine, with memory of its own for its queues."""
+        other = copy.copy(self)
+        other.begin(BAR + 0x100000, 0x80000000 | device << 11, 0x400000, 0x600000)
+        return other
 
     def qtest(self, line: str) -> str:
         self.wire.write(line + "\n")
@@ -107,13 +119,13 @@ class Driver(Monitor):
         return answer[-1]
 
     def config(self, at: int, value: int) -> None:
-        self.qtest(f"outl 0xcf8 {CONFIG | at}")
+        self.qtest(f"outl 0xcf8 {self.address | at}")
         self.qtest(f"outl 0xcfc {value}")
 
     def reg(self, at: int, value: int | None = None) -> int:
         if value is None:
-            return int(self.qtest(f"readl {BAR + at}"), 0)
-        self.qtest(f"writel {BAR + at} {value}")
+            return int(self.qtest(f"readl {self.bar + at}"), 0)
+        self.qtest(f"writel {self.bar + at} {value}")
         return value
 
     def store(self, at: int, data: bytes) -> None:

@@ -95,6 +95,32 @@ def test_conflict_of_two_queues(emulator_binary: Path, bios: Path, tmp_path: Pat
         assert statuses(drive)[-1] == (waits, 0)
 
 
+def test_conflict_of_two_controllers(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """An atomic write of one is whole for the other, which promises nothing itself; nor does its reset strand it."""
+    args = device(tmp_path / "media", **BOX)
+    args[:2] = ["-device", "nvme-subsys,id=sub0", "-device", "nvme,id=nvme1,serial=mtftl,subsys=sub0,addr=5",
+                "-device", "nvme,id=nvme0,serial=mtftl,subsys=sub0,addr=4,atomic.awun=3"]
+    with driver(emulator_binary, bios, *args) as drive:
+        other = drive.beside(5)
+        assert drive.write(0, 2, fua=1) == 0
+        write = drive.submit(1, WRITE, nsid=1, prp=DATA, prp2=DATA + 4096, cdw10=0, cdw12=1 | 1 << 30)
+        drive.step(100_000)
+        read = other.submit(1, READ, nsid=1, prp=DATA + 0x10000, cdw10=1)
+        other.step(99_999)
+        assert statuses(other) == [] == statuses(drive)
+        other.step(40_001)
+        assert statuses(drive) == [(write, 0)] and statuses(other) == [(read, 0)]
+        read = other.submit(1, READ, nsid=1, prp=DATA + 0x10000, cdw10=1)
+        write = drive.submit(1, WRITE, nsid=1, prp=DATA, prp2=DATA + 4096, cdw10=0, cdw12=1 | 1 << 30)
+        drive.step(10_000)
+        assert drive.stats()["commands"]["write"] == 2
+        other.reg(0x14, 0)                              # the other controller is disabled, its read is gone
+        drive.step(1)
+        assert drive.stats()["commands"]["write"] == 3
+        drive.step(300_000)
+        assert statuses(drive) == [(write, 0)]
+
+
 def test_only_what_has_blocks_conflicts(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     """A flush is no write of block 0; a Compare that overlaps sees a write as a whole."""
     args = with_controller(device(tmp_path / "media", **BOX), "atomic.awun=3")

@@ -99,7 +99,7 @@ static void nvme_flash_add(NvmeFlash *f, int64_t bytes)
     f->held_max = MAX(f->held_max, f->held);
     if (f->full && f->held < NVME_FLASH_MAX_HELD) {
         f->full = false;
-        nvme_flash_each_ctrl(f, nvme_kick_waiting_sqs);
+        nvme_kick_waiting_sqs(f->ns->subsys);
     }
 }
 

@@ -26,8 +26,7 @@ uint16_t nvme_flash_check(NvmeNamespace *ns);
 
 /*
  * ctrl.c, before it takes a command from its queue: too much memory is in
- * flight, and the command has to wait there.  nvme_kick_waiting_sqs() of all
- * controllers follows.
+ * flight, and the command has to wait there.  nvme_kick_waiting_sqs() follows.
  */
 bool nvme_flash_full(NvmeCtrl *n, const NvmeCmd *cmd);
 
