@@ -337,10 +337,16 @@ static int load_records(struct mtftl *ftl, u32 index, const void *block)
 	u32 i, n = min(per_block, ftl->config.nr_zones - index * per_block);
 
 	memcpy(records, block, n * sizeof(*records));
-	for (i = 0; i < n; i++)
-		if (!mtftl_zone_record_valid(&records[i], ftl->config.capacity,
-					     ftl->log->info.ckpt_seq))
-			return -EINVAL;
+	for (i = 0; i < n; i++) {
+		if (mtftl_zone_record_valid(&records[i], ftl->config.capacity,
+					    ftl->log->info.ckpt_seq))
+			continue;
+		mtftl_err(ftl, "checkpoint: record of zone %u: wp %u and first_seq %llu, expected at most %u and ckpt_seq %llu",
+			  index * per_block + i, le32_to_cpu(records[i].wp),
+			  le64_to_cpu(records[i].first_seq), ftl->config.capacity,
+			  ftl->log->info.ckpt_seq);
+		return -EINVAL;
+	}
 	return 0;
 }
 
@@ -359,11 +365,30 @@ static int load_block(struct mtftl *ftl, u32 index, const void *block)
 		u32 value = le32_to_cpu(in[i]);
 
 		if (!mtftl_map_entry_valid(value, ftl->config.nr_zones, ftl->config.zone_shift,
-					   ftl->config.capacity))
+					   ftl->config.capacity)) {
+			mtftl_err(ftl, "checkpoint: map entry of block %u is %#x, expected a block of a zone",
+				  at + i, value);
 			return -EINVAL;
+		}
 		ftl->map->entries[at + i] = value;
 	}
 	return 0;
+}
+
+/* All of its fields that may be wrong: what they are is more than which rule they break. */
+static void tell_header(struct mtftl *ftl, u32 zone, u32 offset, const void *buf, int error)
+{
+	const struct mtftl_unit *unit = buf;
+
+	if (error == -ENODATA || error == -EBADMSG) {
+		mtftl_err(ftl, "checkpoint: zone %u block %u: no header that verifies by uuid and key", zone, offset);
+		return;
+	}
+	mtftl_err(ftl, "checkpoint: zone %u block %u: version %u, type %u, nr_entries %u, nr_blocks %u, seq %llu, durable_seq %llu, zone %u, offset %u, expected a unit of a checkpoint",
+		  zone, offset, unit->version, unit->type, le16_to_cpu(unit->nr_entries),
+		  le16_to_cpu(unit->nr_blocks), le64_to_cpu(unit->seq),
+		  le64_to_cpu(unit->durable_seq), le32_to_cpu(unit->zone),
+		  le32_to_cpu(unit->offset));
 }
 
 static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void *buf)
@@ -378,18 +403,23 @@ static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void 
 	if (r)
 		return r;
 	r = mtftl_unit_parse(buf, ftl->config.seed, zone, *offset, ftl->config.capacity, &info);
-	if (r)
+	if (!r && (info.type != MTFTL_UNIT_CKPT || !info.nr_blocks ||
+		   info.nr_entries != info.nr_blocks || info.nr_blocks >= max))
+		r = -EINVAL;
+	if (r) {
+		tell_header(ftl, zone, *offset, buf, r);
 		return r;
-	if (info.type != MTFTL_UNIT_CKPT || !info.nr_blocks || info.nr_entries != info.nr_blocks ||
-	    info.nr_blocks >= max)
-		return -EINVAL;
+	}
 	for (i = 0; i < info.nr_entries; i++) {
 		void *block = buf + (1 + i) * MTFTL_BLOCK_SIZE;
 
 		mtftl_unit_entry(buf, i, &lba, &crc);
 		if (lba != *index || *index >= ftl->log->info.ckpt_blocks ||
-		    crc != mtftl_payload_crc(ftl->config.seed, block))
+		    crc != mtftl_payload_crc(ftl->config.seed, block)) {
+			mtftl_err(ftl, "checkpoint: zone %u block %u: entry %u: lba %llu, expected %u and a block that verifies",
+				  zone, *offset, i, lba, *index);
 			return -EBADMSG;
+		}
 		r = load_block(ftl, (*index)++, block);
 		if (r)
 			return r;

@@ -74,6 +74,12 @@ static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone,
 				r = mtftl_sb_parse(buf, found);
 			if (r == -EPROTO || r == -EINVAL)
 				result = r;
+			if (r == -EPROTO)
+				mtftl_err(ftl, "superblock in zone %u block %u: another version or incompat, expected version %u and no features but %#x",
+					  z, at, MTFTL_VERSION, MTFTL_SB_OOB);
+			if (r == -EINVAL)
+				mtftl_err(ftl, "superblock in zone %u block %u: %s is impossible, expected what fits its other fields",
+					  z, at, mtftl_sb_wrong(found));
 			if (!r)
 				break;
 			skipped = true;

@@ -210,20 +210,20 @@ int mtftl_table_check_log(struct mtftl_target *target)
 	}
 	if (info->zone_blocks != 1u << ftl->config.zone_shift ||
 	    info->nr_zones != bdev_nr_zones(bdev) || info->zone_capacity != ftl->config.capacity) {
-		mtftl_err(ftl, "has %u zones of %u blocks that hold %u, expected %u of %u that hold %u",
+		mtftl_err(ftl, "has %u zones of %u blocks that hold %u, expected %u (nr_zones) of %u (zone_blocks) that hold %u (zone_capacity)",
 			  bdev_nr_zones(bdev), 1u << ftl->config.zone_shift, ftl->config.capacity,
 			  info->nr_zones, info->zone_blocks, info->zone_capacity);
 		ti->error = "Device has other zones than it was formatted with";
 		return -EINVAL;
 	}
 	if (ti->len != info->logical_blocks * MTFTL_BLOCK_SECTORS) {
-		mtftl_err(ftl, "length is %llu sectors, expected %llu", (u64)ti->len,
+		mtftl_err(ftl, "length is %llu sectors, expected %llu (logical_blocks)", (u64)ti->len,
 			  info->logical_blocks * MTFTL_BLOCK_SECTORS);
 		ti->error = "Table has another length than the device was formatted with";
 		return -EINVAL;
 	}
 	if (info->oob && ftl->config.meta_size < sizeof(struct mtftl_oob)) {
-		mtftl_err(ftl, "has %u bytes of metadata a block, expected %zu: headers are there",
+		mtftl_err(ftl, "has %u bytes of metadata a block, expected %zu: headers are there, says incompat",
 			  ftl->config.meta_size, sizeof(struct mtftl_oob));
 		ti->error = "Device or kernel lacks the metadata that it was formatted with";
 		return -EINVAL;

@@ -329,39 +329,56 @@ void mtftl_sb_compose(void *block, const struct mtftl_sb_info *info)
 	sb->crc = cpu_to_le32(block_crc(CRC_INIT, block, MTFTL_BLOCK_SIZE, offsetof(struct mtftl_sb, crc)));
 }
 
-static bool sb_geometry_valid(const struct mtftl_sb_info *info)
+/* The names are those of struct mtftl_sb. */
+static const char *sb_geometry_wrong(const struct mtftl_sb_info *info)
 {
 	u64 device_blocks = (u64)info->nr_zones * info->zone_blocks;
 
-	return number_valid(info->generation) && info->nr_zones > MTFTL_NR_SB_ZONES &&
-	       info->zone_capacity != 0 && info->zone_capacity <= info->zone_blocks &&
-	       device_blocks <= (u64)MTFTL_MAP_MAX_PAGE + 1 && info->logical_blocks != 0 &&
-	       info->logical_blocks <= mtftl_logical_blocks(info->nr_zones, info->zone_capacity, 0, info->oob) &&
-	       info->op_permille < 1000;
+	if (!number_valid(info->generation))
+		return "generation";
+	if (info->nr_zones <= MTFTL_NR_SB_ZONES)
+		return "nr_zones";
+	if (info->zone_capacity == 0)
+		return "zone_capacity";
+	if (info->zone_capacity > info->zone_blocks)
+		return "zone_capacity or zone_blocks";
+	if (device_blocks > (u64)MTFTL_MAP_MAX_PAGE + 1)
+		return "nr_zones or zone_blocks";
+	if (info->logical_blocks == 0 ||
+	    info->logical_blocks > mtftl_logical_blocks(info->nr_zones, info->zone_capacity, 0, info->oob))
+		return "logical_blocks";
+	if (info->op_permille >= 1000)
+		return "op_permille";
+	return NULL;
 }
 
-static bool sb_ckpt_valid(const struct mtftl_sb_info *info)
+static const char *sb_ckpt_wrong(const struct mtftl_sb_info *info)
 {
 	u32 i, j;
 
 	if (info->ckpt_blocks == 0)
-		return info->ckpt_nr_zones == 0 && info->ckpt_seq == 0;
-	if (info->ckpt_seq >> MTFTL_SEQ_BITS ||
-	    info->ckpt_blocks != mtftl_ckpt_stream_blocks(info->nr_zones, info->logical_blocks))
-		return false;
-	if (info->ckpt_nr_zones == 0 || info->ckpt_nr_zones > MTFTL_SB_MAX_CKPT_ZONES)
-		return false;
-	if (info->ckpt_blocks > (u64)info->ckpt_nr_zones * info->zone_capacity)
-		return false;
+		return info->ckpt_nr_zones == 0 && info->ckpt_seq == 0 ? NULL : "ckpt_blocks";
+	if (info->ckpt_seq >> MTFTL_SEQ_BITS)
+		return "ckpt_seq";
+	if (info->ckpt_blocks != mtftl_ckpt_stream_blocks(info->nr_zones, info->logical_blocks))
+		return "ckpt_blocks";
+	if (info->ckpt_nr_zones == 0 || info->ckpt_nr_zones > MTFTL_SB_MAX_CKPT_ZONES ||
+	    info->ckpt_blocks > (u64)info->ckpt_nr_zones * info->zone_capacity)
+		return "ckpt_nr_zones";
 	for (i = 0; i < info->ckpt_nr_zones; i++) {
 		if (info->ckpt_zones[i] < MTFTL_NR_SB_ZONES ||
 		    info->ckpt_zones[i] >= info->nr_zones)
-			return false;
+			return "ckpt_zones";
 		for (j = 0; j < i; j++)
 			if (info->ckpt_zones[j] == info->ckpt_zones[i])
-				return false;
+				return "ckpt_zones";
 	}
-	return true;
+	return NULL;
+}
+
+const char *mtftl_sb_wrong(const struct mtftl_sb_info *info)
+{
+	return sb_geometry_wrong(info) ?: sb_ckpt_wrong(info);
 }
 
 int mtftl_sb_parse(const void *block, struct mtftl_sb_info *info)
@@ -393,9 +410,7 @@ int mtftl_sb_parse(const void *block, struct mtftl_sb_info *info)
 	for (i = 0; i < MTFTL_SB_MAX_CKPT_ZONES; i++)
 		info->ckpt_zones[i] = le32_to_cpu(sb->ckpt_zones[i]);
 
-	if (!sb_geometry_valid(info) || !sb_ckpt_valid(info))
-		return -EINVAL;
-	return 0;
+	return mtftl_sb_wrong(info) ? -EINVAL : 0;
 }
 
 /* Layout arithmetic */

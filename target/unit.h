@@ -107,7 +107,10 @@ struct mtftl_sb_info {
 };
 
 void mtftl_sb_compose(void *block, const struct mtftl_sb_info *info);
+/* On -EINVAL @info holds all the same what the record says: mtftl_sb_wrong() names what contradicts. */
 int mtftl_sb_parse(const void *block, struct mtftl_sb_info *info);
+/* The first field that is out of its bounds or contradicts those before it, by name; NULL: none. */
+const char *mtftl_sb_wrong(const struct mtftl_sb_info *info);
 
 /*
  * Where a zone append went, as the device says: the block of the zone that begins at sector

@@ -523,6 +523,9 @@ static void newer_superblock_is_refused(void **state)
 	assert_int_equal(sb_round_trip(&in), 0);				\
 	in.field = (value);							\
 	assert_int_equal(sb_round_trip(&in), -EINVAL);				\
+	/* And says which. */							\
+	assert_true(strstr(#field, mtftl_sb_wrong(&in)) ||			\
+		    strstr(mtftl_sb_wrong(&in), #field));			\
 } while (0)
 
 static void contradictions_in_a_superblock_are_refused(void **state)
