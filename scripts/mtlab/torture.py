@@ -418,13 +418,16 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--storm", type=int, default=0, metavar="N",
                         help="overwrite the device N times while reads, writes and zones fail")
     parser.add_argument("--damage", type=int, default=0, metavar="N", help="mount N damaged images after the cuts")
+    parser.add_argument("--crafted", type=int, default=0, metavar="N",
+                        help="mount N images after the cuts, each with one field wrong behind a right checksum, and "
+                        "force GC")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the result")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line a round")
     parser.set_defaults(function=_choose)
 
 
 def _choose(args: argparse.Namespace) -> int:
-    if args.bugs is not None or args.damage:
+    if args.bugs is not None or args.damage or args.crafted:
         # Bugs are planted in what reads headers, and damage knows nothing of metadata.
         args.device = ",".join(["ms=0", *filter(None, [args.device])])
     if args.bugs is not None:
@@ -436,4 +439,6 @@ def _choose(args: argparse.Namespace) -> int:
         return _one(args, 0, f"-o {args.storm} -w 600")
     if args.damage:
         return _one(args, min(args.cuts, args.per_boot), f"-z {args.damage}")
+    if args.crafted:
+        return _one(args, min(args.cuts, args.per_boot), f"-x {args.crafted}")
     return torture(args)

@@ -54,6 +54,16 @@ def test_power_cuts_lose_nothing(seed: int, kernel: str) -> None:
     assert done.returncode == 0 and " 0 violations" in done.stdout, done.stdout + done.stderr
 
 
+def test_crafted_images_are_read_or_refused(tmp_path: Path) -> None:
+    """Each has a field that is wrong, GC runs on it, and what is refused is refused by the field's name."""
+    out = tmp_path / "crafted.json"
+    done = _lab("--seed", "3", "--cuts", "4", "--crafted", "98", "--json", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(out.read_text())
+    assert found["crafted"] >= 90 and found["mounted"] > 20 and found["named"] == found["refused"] > 20
+    assert 0 < found["longest_us"] <= 2 * found["legal_us"]
+
+
 def test_a_planted_bug_is_found() -> None:
     done = _lab("--seed", "23", "--per-boot", "25", "--bugs", "flush-forgets-a-lane")
     assert done.returncode == 0 and "1 of 1 planted bugs found" in done.stdout, done.stdout + done.stderr

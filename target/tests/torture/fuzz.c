@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../../format.h"
@@ -34,6 +35,7 @@ enum class {
 struct target_block {
 	uint32_t zone, block;
 	enum class class;
+	uint32_t header;	/* of a stream's block: where its unit begins */
 };
 
 struct image {
@@ -91,11 +93,12 @@ static void read_zone(const struct image *image, struct zone_image *zone)
 	}
 }
 
-static void add_target(struct image *image, uint32_t zone, uint32_t block, enum class class)
+static void add_target(struct image *image, uint32_t zone, uint32_t block, enum class class,
+		       uint32_t header)
 {
 	image->targets = realloc(image->targets,
 				 (image->nr_targets + 1) * sizeof(*image->targets));
-	image->targets[image->nr_targets++] = (struct target_block){ zone, block, class };
+	image->targets[image->nr_targets++] = (struct target_block){ zone, block, class, header };
 }
 
 static void find_targets(struct image *image)
@@ -110,16 +113,16 @@ static void find_targets(struct image *image)
 
 			if (z < MTFTL_NR_SB_ZONES) {
 				if (le64_to_cpu(sb->magic) == MTFTL_SB_MAGIC) {
-					add_target(image, z, b, SUPERBLOCK);
+					add_target(image, z, b, SUPERBLOCK, b);
 					image->seed = crc32c(le32_to_cpu(sb->key), sb->uuid, 16);
 				}
 			} else if (le32_to_cpu(unit->magic) == MTFTL_TAIL_MAGIC) {
-				add_target(image, z, b, TAIL);
+				add_target(image, z, b, TAIL, b);
 			} else if (le32_to_cpu(unit->magic) == MTFTL_UNIT_MAGIC) {
-				add_target(image, z, b, HEADER);
+				add_target(image, z, b, HEADER, b);
 				if (unit->type == MTFTL_UNIT_CKPT || unit->type == MTFTL_UNIT_FOOTER)
 					for (i = 1; i <= payload && b + i < image->zones[z].wp; i++)
-						add_target(image, z, b + i, STREAM);
+						add_target(image, z, b + i, STREAM, b);
 				b += payload;
 			}
 		}
@@ -195,18 +198,40 @@ static int store(const struct image *image)
 	return err;
 }
 
+/* Of what a header uses; of other blocks all counts. */
+static size_t sealed_bytes(const struct target_block *target, const unsigned char *block)
+{
+	const struct mtftl_unit *unit = (const void *)block;
+	size_t each = unit->type == MTFTL_UNIT_RANGES ? sizeof(struct mtftl_range) :
+							sizeof(struct mtftl_entry);
+	size_t used = sizeof(*unit) + each * le16_to_cpu(unit->nr_entries);
+
+	return target->class == HEADER && used < MTFTL_BLOCK_SIZE ? used : MTFTL_BLOCK_SIZE;
+}
+
 /* Make the checksum of a damaged block right again, so that the parsers see its fields. */
 static void reseal(const struct image *image, const struct target_block *target)
 {
 	uint32_t offset = target->class == SUPERBLOCK ? 8 : 4;
 	uint32_t seed = target->class == SUPERBLOCK ? ~0u : image->seed;
 	unsigned char *block = block_at(image, target->zone, target->block);
+	struct target_block header = *target;
+	struct mtftl_entry *entry;
 	__le32 crc;
 
-	if (target->class == STREAM)
+	/* Its checksum is in the header of its unit. */
+	if (target->class == STREAM) {
+		header.class = HEADER;
+		header.block = target->header;
+		entry = (struct mtftl_entry *)((struct mtftl_unit *)
+			block_at(image, target->zone, target->header) + 1);
+		entry += target->block - target->header - 1;
+		entry->crc = cpu_to_le32(crc32c(image->seed, block, MTFTL_BLOCK_SIZE));
+		reseal(image, &header);
 		return;
+	}
 	memset(block + offset, 0, sizeof(crc));
-	crc = cpu_to_le32(crc32c(seed, block, MTFTL_BLOCK_SIZE));
+	crc = cpu_to_le32(crc32c(seed, block, sealed_bytes(target, block)));
 	memcpy(block + offset, &crc, sizeof(crc));
 }
 
@@ -296,6 +321,256 @@ static void repair(struct image *image, const struct image *pristine)
 		memcpy(image->zones[z].data, pristine->zones[z].data,
 		       (size_t)pristine->zones[z].wp * MTFTL_BLOCK_SIZE);
 	}
+}
+
+/* One field that is wrong, and nothing else */
+
+struct field {
+	enum class class;
+	uint8_t type;		/* of the unit that it is in; 0: any */
+	const char *name;
+	uint16_t at, size;
+	uint16_t each;		/* bytes from one to the next in the block, 0: there is one */
+};
+
+static const struct field fields[] = {
+	{ SUPERBLOCK, 0, "version", 12, 2, 0 },
+	{ SUPERBLOCK, 0, "flags", 14, 2, 0 },
+	{ SUPERBLOCK, 0, "generation", 32, 8, 0 },
+	{ SUPERBLOCK, 0, "incompat", 48, 8, 0 },
+	{ SUPERBLOCK, 0, "logical_blocks", 56, 8, 0 },
+	{ SUPERBLOCK, 0, "nr_zones", 64, 4, 0 },
+	{ SUPERBLOCK, 0, "zone_blocks", 68, 4, 0 },
+	{ SUPERBLOCK, 0, "zone_capacity", 72, 4, 0 },
+	{ SUPERBLOCK, 0, "op_permille", 76, 4, 0 },
+	{ SUPERBLOCK, 0, "ckpt_seq", 80, 8, 0 },
+	{ SUPERBLOCK, 0, "ckpt_blocks", 88, 8, 0 },
+	{ SUPERBLOCK, 0, "ckpt_nr_zones", 96, 4, 0 },
+	{ SUPERBLOCK, 0, "key", 100, 4, 0 },
+	{ SUPERBLOCK, 0, "ckpt_zones", 104, 4, 0 },
+	{ HEADER, 0, "version", 8, 1, 0 },
+	{ HEADER, 0, "type", 9, 1, 0 },
+	{ HEADER, 0, "nr_entries", 10, 2, 0 },
+	{ HEADER, 0, "nr_blocks", 12, 2, 0 },
+	{ HEADER, 0, "seq", 16, 8, 0 },
+	{ HEADER, 0, "durable_seq", 24, 8, 0 },
+	{ HEADER, 0, "zone", 32, 4, 0 },
+	{ HEADER, 0, "offset", 36, 4, 0 },
+	{ HEADER, 0, "erase_count", 40, 4, 0 },
+	{ HEADER, MTFTL_UNIT_DATA, "entry.lba", 64, 8, 16 },
+	{ HEADER, MTFTL_UNIT_GC, "entry.lba", 64, 8, 16 },
+	{ HEADER, MTFTL_UNIT_CKPT, "entry.lba", 64, 8, 16 },
+	{ HEADER, MTFTL_UNIT_FOOTER, "entry.lba", 64, 8, 16 },
+	{ HEADER, MTFTL_UNIT_RANGES, "range.lba", 64, 8, 24 },
+	{ HEADER, MTFTL_UNIT_RANGES, "range.seq", 72, 8, 24 },
+	{ HEADER, MTFTL_UNIT_RANGES, "range.nr_blocks", 80, 4, 24 },
+	{ HEADER, MTFTL_UNIT_RANGES, "range.kind", 84, 4, 24 },
+	{ TAIL, 0, "version", 8, 1, 0 },
+	{ TAIL, 0, "zone", 12, 4, 0 },
+	{ TAIL, 0, "erase_count", 16, 4, 0 },
+	{ TAIL, 0, "footer_offset", 20, 4, 0 },
+	{ TAIL, 0, "footer_blocks", 24, 4, 0 },
+	{ TAIL, 0, "nr_records", 28, 4, 0 },
+	{ TAIL, 0, "min_seq", 32, 8, 0 },
+	{ TAIL, 0, "max_seq", 40, 8, 0 },
+	{ STREAM, MTFTL_UNIT_CKPT, "zone.erase_count", 0, 4, 32 },
+	{ STREAM, MTFTL_UNIT_CKPT, "zone.wp", 4, 4, 32 },
+	{ STREAM, MTFTL_UNIT_CKPT, "zone.first_seq", 8, 8, 32 },
+	{ STREAM, MTFTL_UNIT_CKPT, "zone.flags", 16, 2, 32 },
+	{ STREAM, MTFTL_UNIT_CKPT, "map", 0, 4, 4 },
+	{ STREAM, MTFTL_UNIT_FOOTER, "record.seq", 0, 8, 0 },
+	{ STREAM, MTFTL_UNIT_FOOTER, "record.offset", 8, 4, 0 },
+	{ STREAM, MTFTL_UNIT_FOOTER, "record.type", 12, 1, 0 },
+	{ STREAM, MTFTL_UNIT_FOOTER, "record.nr_entries", 14, 2, 0 },
+	{ STREAM, MTFTL_UNIT_FOOTER, "record.lba", 16, 8, 8 },
+};
+
+#define NR_FIELDS	(sizeof(fields) / sizeof(fields[0]))
+
+/* The one that counts of the superblock's; any other block of that kind. -1: there is none. */
+static int target_of(const struct image *image, const struct field *field)
+{
+	unsigned int i, tried, best = image->nr_targets;
+	uint64_t newest = 0;
+
+	for (i = 0; field->class == SUPERBLOCK && i < image->nr_targets; i++) {
+		const struct target_block *target = &image->targets[i];
+		const struct mtftl_sb *sb = block_at(image, target->zone, target->block);
+
+		if (target->class == SUPERBLOCK && le64_to_cpu(sb->generation) > newest) {
+			newest = le64_to_cpu(sb->generation);
+			best = i;
+		}
+	}
+	if (field->class == SUPERBLOCK)
+		return best < image->nr_targets ? (int)best : -1;
+	i = pick(image->nr_targets);
+	for (tried = 0; tried < image->nr_targets; tried++, i = (i + 1) % image->nr_targets) {
+		const struct target_block *target = &image->targets[i];
+		const struct mtftl_unit *unit = block_at(image, target->zone, target->header);
+
+		if (target->class == field->class && (!field->type || unit->type == field->type))
+			return (int)i;
+	}
+	return -1;
+}
+
+/* False: no unit or block has this field. */
+static bool craft(struct image *image, const struct field *field, unsigned int nth)
+{
+	static const uint64_t values[] = {
+		~0ull, 0, 1, 0xfffffffe, 1ull << 31, 1ull << 63, 0xffff, 1ull << 61,
+	};
+	int index = target_of(image, field);
+	uint64_t old = 0, value;
+	unsigned char *block;
+	uint32_t at;
+
+	if (index < 0)
+		return false;
+	block = block_at(image, image->targets[index].zone, image->targets[index].block);
+	at = field->at + (field->each && nth % 2 ? field->each * pick(8) : 0);
+	memcpy(&old, block + at, field->size);
+	value = nth % 3 == 2 ? old + 1 - pick(2) * 2 : values[nth % 8];
+	if (!memcmp(&value, &old, field->size))
+		value = old + 7;
+	memcpy(block + at, &value, field->size);
+	reseal(image, &image->targets[index]);
+	return true;
+}
+
+/* Does one of the kernel's messages since the last call name it? Of a field in a list, its last word does. */
+static bool is_named(int messages, const char *name)
+{
+	const char *word = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
+	static char line[8192];
+	bool named = false;
+	ssize_t got;
+
+	while ((got = read(messages, line, sizeof(line) - 1)) > 0) {
+		line[got] = 0;
+		named |= strstr(line, "mtftl") && strstr(line, word);
+	}
+	return named;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* How long a mount takes; *@err: how it ended. */
+static uint64_t timed_mount(struct device *dev, const struct tuning *tuning, int *err)
+{
+	uint64_t start = now_ns();
+
+	*err = dev->ops->mount(dev, tuning);
+	return now_ns() - start;
+}
+
+/* A record without a checkpoint is legal, and no log is longer than one that begins with the device. */
+static void forget_checkpoint(struct image *image)
+{
+	int index = target_of(image, &fields[0]);
+	struct mtftl_sb *sb = block_at(image, image->targets[index].zone, image->targets[index].block);
+
+	sb->flags = 0;
+	sb->ckpt_seq = 0;
+	sb->ckpt_blocks = 0;
+	sb->ckpt_nr_zones = 0;
+	memset(sb->ckpt_zones, 0, sizeof(sb->ckpt_zones));
+	reseal(image, &image->targets[index]);
+}
+
+/* Of the image as it is and without its checkpoint, the one that takes longer; 0: they do not mount. */
+static uint64_t longest_legal_mount(struct device *dev, struct image *image, const struct image *pristine,
+				    const struct tuning *tuning)
+{
+	uint64_t longest = 0, took;
+	int without, err;
+
+	for (without = 0; without < 2; without++) {
+		repair(image, pristine);
+		if (without)
+			forget_checkpoint(image);
+		err = store(image);
+		took = err ? 0 : timed_mount(dev, tuning, &err);
+		if (err) {
+			fprintf(stderr, "legal media do not mount: %s\n", strerror(-err));
+			return 0;
+		}
+		dev->ops->unmount(dev);
+		longest = took > longest ? took : longest;
+	}
+	return longest;
+}
+
+int crafted(struct device *dev, struct oracle *oracle, uint64_t seed, unsigned int rounds,
+	    void (*enter)(const char *phase))
+{
+	static const struct tuning tuning = {
+		.lanes = 2, .buffer_entries = 128, .write_unit = 8, .append = true,
+	};
+	unsigned int round, made = 0, mounted = 0, slow = 0, named = 0;
+	int messages = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	void *data = aligned_alloc(MTFTL_BLOCK_SIZE, CHUNK * MTFTL_BLOCK_SIZE);
+	struct image pristine = { 0 }, image = { 0 };
+	uint64_t legal, longest = 0, took;
+	int err = dev->flash ? load(&pristine, dev->flash) : -ENOTBLK;
+
+	err = err ?: load(&image, dev->flash);
+	if (err || !data) {
+		fprintf(stderr, "no image to craft others from: %s\n", strerror(-err));
+		return 2;
+	}
+	random_state = seed;
+	enter("mount of legal media");
+	legal = longest_legal_mount(dev, &image, &pristine, &tuning);
+	if (!legal)
+		return 2;
+	for (round = 0; round < rounds; round++) {
+		const struct field *field = &fields[round % NR_FIELDS];
+
+		enter("crafting media");
+		repair(&image, &pristine);
+		if (!craft(&image, field, round / NR_FIELDS))
+			continue;
+		made++;
+		err = store(&image);
+		if (err) {
+			fprintf(stderr, "cannot write the image: %s\n", strerror(-err));
+			return 2;
+		}
+		enter("mount of crafted media");
+		is_named(messages, "");
+		took = timed_mount(dev, &tuning, &err);
+		longest = took > longest ? took : longest;
+		if (took > 2 * legal) {
+			printf("VIOLATION image %u, %s: the mount takes %" PRIu64 " us, a legal one %" PRIu64 "\n",
+			       round, field->name, took / 1000, legal / 1000);
+			slow++;
+		}
+		if (err && is_named(messages, field->name))
+			named++;
+		else if (err)
+			printf("  image %u is refused, and %s not named\n", round, field->name);
+		if (err)
+			continue;
+		mounted++;
+		enter("GC on crafted media");
+		dev->ops->disturb(dev, DISTURB_GC, &tuning);
+		read_all(dev, oracle, data);
+		dev->ops->disturb(dev, DISTURB_CHECKPOINT, &tuning);
+		enter("unmount of crafted media");
+		dev->ops->unmount(dev);
+	}
+	printf("{\"seed\": %" PRIu64 ", \"crafted\": %u, \"mounted\": %u, \"refused\": %u, \"named\": %u, \"legal_us\": %"
+	       PRIu64 ", \"longest_us\": %" PRIu64 ", \"violations\": %u}\n", seed, made, mounted,
+	       made - mounted, named, legal / 1000, longest / 1000, slow);
+	return slow != 0;
 }
 
 int fuzz(struct device *dev, struct oracle *oracle, uint64_t seed, unsigned int rounds,

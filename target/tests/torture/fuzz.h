@@ -16,5 +16,11 @@ struct oracle;
 /* The device is unmounted, after a crash. Returns 0, 1 (violations) or 2 (cannot). */
 int fuzz(struct device *dev, struct oracle *oracle, uint64_t seed, unsigned int rounds,
 	 void (*enter)(const char *phase));
+/*
+ * Images with one field wrong each, behind a checksum that is right: mounted, GC forced, read. No mount
+ * may take longer than twice the longest legal one.
+ */
+int crafted(struct device *dev, struct oracle *oracle, uint64_t seed, unsigned int rounds,
+	    void (*enter)(const char *phase));
 
 #endif

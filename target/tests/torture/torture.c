@@ -5,14 +5,14 @@
  * judgement of every block. Runs in a guest; everything that it does follows
  * from its seed and from the (virtual) clock.
  *
- *   torture [-s seed] [-n cuts] [-c n] [-w seconds] [-f | -o times | -z rounds] [-v]
+ *   torture [-s seed] [-n cuts] [-c n] [-w seconds] [-f | -o times | -z rounds | -x images] [-v]
  *	   mem:BLOCKS[,BUG] | dm:SPEC
  *
  * With -f allocations fail instead: each that a mount or an administrator's command
  * makes, one after the other, then many at once under load. With -z the cuts leave a media image that is then
- * damaged and mounted, in so many ways. With -o the device is overwritten so many
- * times while reads, writes and zones fail; nothing may be lost, and neither
- * latency nor memory may grow.
+ * damaged and mounted, in so many ways; with -x each image has one field that is wrong, and GC is forced. With
+ * -o the device is overwritten so many times while reads, writes and zones fail; nothing may be lost, and
+ * neither latency nor memory may grow.
  *
  * Prints a line a round (-v), each violation with the history of its block, and
  * one line of JSON. Exit status: 0 nothing found, 1 violations, 2 cannot run,
@@ -1023,7 +1023,7 @@ static void print_summary(uint64_t seed, unsigned int rounds, unsigned int cuts,
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: torture [-s seed] [-n cuts] [-c check-every] [-w hang-seconds] [-f | -o times | -z rounds] [-v]"
+	fprintf(stderr, "usage: torture [-s seed] [-n cuts] [-c check-every] [-w hang-seconds] [-f | -o times | -z rounds | -x images] [-v]"
 		" mem:BLOCKS[,BUG] | dm:SPEC\n");
 	return 2;
 }
@@ -1033,12 +1033,12 @@ int main(int argc, char **argv)
 	unsigned int max_cuts = 100, check_every = 0, rounds = 0, cuts = 0, i;
 	static struct worker workers[MAX_WORKERS + 1];
 	uint64_t seed = 1, start = now_ns();
-	unsigned int damaged = 0, overwrites = 0;
+	unsigned int damaged = 0, images = 0, overwrites = 0;
 	bool allocations = false;
 	pthread_t dog;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "s:n:c:w:fo:z:v")) != -1) {
+	while ((opt = getopt(argc, argv, "s:n:c:w:fo:z:x:v")) != -1) {
 		switch (opt) {
 		case 's':
 			seed = strtoull(optarg, NULL, 0);
@@ -1060,6 +1060,9 @@ int main(int argc, char **argv)
 			break;
 		case 'z':
 			damaged = (unsigned int)strtoul(optarg, NULL, 0);
+			break;
+		case 'x':
+			images = (unsigned int)strtoul(optarg, NULL, 0);
 			break;
 		case 'v':
 			verbose = true;
@@ -1102,5 +1105,7 @@ int main(int argc, char **argv)
 	print_summary(seed, rounds, cuts, now_ns() - start);
 	if (damaged && !atomic_load(&violations))
 		return fuzz(dev, oracle, seed, damaged, enter);
+	if (images && !atomic_load(&violations))
+		return crafted(dev, oracle, seed, images, enter);
 	return atomic_load(&violations) ? 1 : 0;
 }
