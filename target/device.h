@@ -50,6 +50,10 @@ struct mtftl_bio {
 	u64 since;		/* writes that wait: ns */
 	int reader;		/* reads of the device: what to leave by */
 	bool reads;
+	bool through;		/* a FUA write that no flush is needed for: see map.h */
+	u32 lba, nr;		/* its blocks that may not be on flash yet */
+	u32 slot;		/* that the first one waits for */
+	unsigned long dropped;	/* as mtftl_map's, when it began */
 };
 
 static inline struct mtftl_bio *mtftl_bio(struct bio *bio)

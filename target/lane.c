@@ -98,7 +98,7 @@ static bool is_wanted(const struct lane *lane)
 	return atomic_read(&lane->ring->wanted);
 }
 
-/* A flush or a reset waits for it: it does without credit. */
+/* A flush, a reset or a FUA write waits for it: it does without credit. */
 static bool is_demanded(const struct lane *lane)
 {
 	return !mtftl_ring_is_drained(lane->ring) || is_wanted(lane);
@@ -468,6 +468,7 @@ static bool lane_compose(struct lane *lane)
 		if (!mtftl_map_take(ftl, lane->ring, slot, value))
 			continue;
 		mtftl_unit_add(unit, slot->lba, value, data);
+		unit->through |= READ_ONCE(slot->through);
 		lives += slot->life;
 	}
 	if (unit->nr) {
@@ -540,6 +541,12 @@ static u32 reserve_slots(struct lane *lane, struct bio *bio, bool waited, u64 *p
 	return n;
 }
 
+/* A FUA write put its block into a slot of another lane, perhaps. */
+static void kick_owner(struct mtftl *ftl, u32 value)
+{
+	lane_kick(&ftl->lanes->all[mtftl_map_ring(ftl, value)]);
+}
+
 /*
  * False: the bio waits in lane->waiting, and may be gone already. Nobody who has reserved slots is
  * preempted before they are filled: the lane, and with it flushes, resets and checkpoints, would
@@ -547,6 +554,7 @@ static u32 reserve_slots(struct lane *lane, struct bio *bio, bool waited, u64 *p
  */
 static bool insert_bio(struct lane *lane, struct bio *bio, bool waited)
 {
+	bool through = bio->bi_opf & REQ_FUA && mtftl_bio(bio)->through;
 	struct mtftl *ftl = lane->ftl;
 	u32 n = 0, written = 0;
 	u64 pos = 0;
@@ -554,11 +562,14 @@ static bool insert_bio(struct lane *lane, struct bio *bio, bool waited)
 	while (bio->bi_iter.bi_size) {
 		u32 lba = bio->bi_iter.bi_sector / MTFTL_BLOCK_SECTORS;
 		struct mtftl_slot *slot;
+		u32 value, at;
 		void *data;
-		u32 value;
 
 		if (!n) {
-			if (mtftl_map_overwrite(ftl, lba, bio)) {
+			at = mtftl_map_overwrite(ftl, lba, bio, through);
+			if (at != MTFTL_MAP_UNMAPPED) {
+				if (through)
+					kick_owner(ftl, at);
 				mtftl_count(ftl, user_overwrites, 1);
 				written++;
 				continue;
@@ -576,7 +587,9 @@ static bool insert_bio(struct lane *lane, struct bio *bio, bool waited)
 		value = mtftl_ring_value(lane->ring, pos);
 		slot = mtftl_slot(ftl, value, &data);
 		mtftl_bio_to_slot(bio, data);
-		mtftl_map_publish(ftl, lba, slot, value);
+		at = mtftl_map_publish(ftl, lba, slot, value, through);
+		if (through && at != value)
+			kick_owner(ftl, at);
 		written++;
 		pos++;
 		if (!--n)
@@ -597,7 +610,7 @@ static void count_latency(struct lane *lane, u64 since)
 static void write_done(struct mtftl *ftl, struct bio *bio)
 {
 	if (bio->bi_opf & REQ_FUA)
-		mtftl_pending_flush(ftl, bio);
+		mtftl_map_through(ftl, bio);
 	else
 		bio_endio(bio);
 }
@@ -634,6 +647,7 @@ void mtftl_lanes_give_back(struct mtftl *ftl)
 		while ((bio = bio_list_pop(&bios)))
 			mtftl_give_back(bio);
 	}
+	mtftl_map_through_again(ftl);
 }
 
 static bool lane_admit(struct lane *lane)
@@ -770,6 +784,8 @@ void mtftl_lane_write(struct mtftl *ftl, struct bio *bio)
 		bio_io_error(bio);
 		return;
 	}
+	if (bio->bi_opf & REQ_FUA)
+		mtftl_map_through_begin(ftl, bio);
 	if (insert_bio(lane, bio, false))
 		write_done(ftl, bio);
 	else

@@ -23,6 +23,7 @@
 
 struct mtftl_map_shard {
 	spinlock_t lock;	/* entries of its chunks, the slots they point to */
+	struct bio_list through;	/* FUA writes that wait for one of these slots; lock */
 } ____cacheline_aligned_in_smp;
 
 int mtftl_map_alloc(struct mtftl *ftl)
@@ -42,6 +43,7 @@ int mtftl_map_alloc(struct mtftl *ftl)
 	memset(map->entries, 0xff, bytes);
 	for (i = 0; i < NR_SHARDS; i++)
 		spin_lock_init(&map->shards[i].lock);
+	mtftl_event_on(&ftl->device->turned_read_only, mtftl_map_through_again);
 	return 0;
 }
 
@@ -93,25 +95,35 @@ void mtftl_bio_to_slot(struct bio *bio, void *data)
 	copy_block(bio, data, false);
 }
 
+/* A FUA write waits for what the slot holds, which is not composed yet. The lock is held. */
+static void want_through(struct mtftl *ftl, struct mtftl_slot *slot, u32 value)
+{
+	if (slot->through)
+		return;
+	WRITE_ONCE(slot->through, true);
+	atomic_inc(&ftl->pool->rings[mtftl_map_ring(ftl, value)].wanted);
+}
+
 /* Its newest data is buffered and not in flight yet: overwrite it where it is. */
-bool mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio)
+u32 mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio, bool through)
 {
 	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
+	u32 value, done = MTFTL_MAP_UNMAPPED;
 	struct mtftl_slot *slot;
 	unsigned long flags;
-	bool done = false;
 	void *data;
-	u32 value;
 
 	if (!mtftl_is_slot(mtftl_map_look(ftl, lba)))
-		return false;
+		return done;
 	spin_lock_irqsave(&shard->lock, flags);
 	value = ftl->map->entries[lba];
 	if (mtftl_is_slot(value)) {
 		slot = mtftl_slot(ftl, value, &data);
 		if (slot->state == MTFTL_SLOT_FILLED) {
 			copy_block(bio, data, false);
-			done = true;
+			if (through)
+				want_through(ftl, slot, value);
+			done = value;
 		}
 	}
 	spin_unlock_irqrestore(&shard->lock, flags);
@@ -155,13 +167,13 @@ static void place(const struct mtftl *ftl, struct mtftl_slot *slot, u32 old)
  * takes the data and this one is not needed: somebody may wait for the older slot,
  * in a flush or before a reset, who does not know of this one.
  */
-void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 value)
+u32 mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 value, bool through)
 {
 	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
 	struct mtftl_slot *older = NULL;
 	void *from, *to = NULL;
 	unsigned long flags;
-	u32 old;
+	u32 old, at = value;
 
 	spin_lock_irqsave(&shard->lock, flags);
 	old = ftl->map->entries[lba];
@@ -171,6 +183,7 @@ void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 
 		mtftl_slot(ftl, value, &from);
 		memcpy(to, from, MTFTL_BLOCK_SIZE);
 		WRITE_ONCE(slot->lba, MTFTL_NO_LBA);
+		at = old;
 	} else {
 		WRITE_ONCE(slot->lba, lba);
 		WRITE_ONCE(slot->prev, old);
@@ -178,9 +191,12 @@ void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 
 		drop_page(ftl, old);
 		WRITE_ONCE(ftl->map->entries[lba], value);
 	}
+	if (through)
+		want_through(ftl, mtftl_slot(ftl, at, NULL), at);
 	/* Pairs with the writer's acquire: it composes only what was published. */
 	smp_store_release(&slot->state, MTFTL_SLOT_FILLED);
 	spin_unlock_irqrestore(&shard->lock, flags);
+	return at;
 }
 
 /* It is written, or need not be. */
@@ -240,13 +256,137 @@ void mtftl_map_want(struct mtftl *ftl, bool (*leaves)(struct mtftl *ftl, u32 pag
 }
 
 /*
+ * FUA
+ *
+ * A slot is marked when a FUA write's block gets there, under the lock, so before its unit is
+ * composed: that unit is written with FUA, and when it lands the mark goes. Until then the slot can
+ * be found from the map's entry, for what is newer has it before itself, and is written with FUA as
+ * well. Only a discard loses it, with the slot's data perhaps, and then its record has to be on
+ * flash: that takes a flush.
+ *
+ * A write waits for its blocks one after the other, in the list of a shard, for one slot each: the
+ * newest marked one, which is its own or stands for it.
+ */
+
+/* Of what the entry says and what was before it the newest that is to go to flash. The lock is held. */
+static u32 find_through(struct mtftl *ftl, u32 at)
+{
+	const struct mtftl_slot *slot;
+
+	while (mtftl_is_slot(at)) {
+		slot = mtftl_slot(ftl, at, NULL);
+		if (slot->through)
+			return at;
+		at = slot->prev;
+	}
+	return MTFTL_MAP_UNMAPPED;
+}
+
+static bool is_through(struct mtftl *ftl, u32 at)
+{
+	return find_through(ftl, at) != MTFTL_MAP_UNMAPPED;
+}
+
+/* Those that wait for the slot, which is marked no more; all, if it is MTFTL_MAP_UNMAPPED. */
+static struct bio_list take_through(struct mtftl_map_shard *shard, u32 slot)
+{
+	struct bio_list all = shard->through, bios = BIO_EMPTY_LIST;
+	struct bio *bio;
+
+	lockdep_assert_held(&shard->lock);
+	bio_list_init(&shard->through);
+	while ((bio = bio_list_pop(&all)))
+		bio_list_add(slot == MTFTL_MAP_UNMAPPED || mtftl_bio(bio)->slot == slot ?
+			     &bios : &shard->through, bio);
+	return bios;
+}
+
+/* True: the first of its blocks is not on flash, and the bio waits, or has been answered. */
+static bool through_waits(struct mtftl *ftl, struct bio *bio)
+{
+	struct mtftl_bio *io = mtftl_bio(bio);
+	struct mtftl_map_shard *shard = lba_shard(ftl, io->lba);
+	bool waits, failed, back;
+	unsigned long flags;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	io->slot = find_through(ftl, ftl->map->entries[io->lba]);
+	waits = io->slot != MTFTL_MAP_UNMAPPED;
+	/* Who sets these takes the lock afterwards. */
+	failed = waits && mtftl_is_read_only(ftl);
+	back = waits && READ_ONCE(ftl->device->giving_back);
+	if (waits && !failed && !back)
+		bio_list_add(&shard->through, bio);
+	spin_unlock_irqrestore(&shard->lock, flags);
+	if (failed)
+		bio_io_error(bio);
+	else if (back)
+		mtftl_give_back(bio);
+	return waits;
+}
+
+void mtftl_map_through_begin(struct mtftl *ftl, struct bio *bio)
+{
+	struct block_device *bdev = ftl->device->bdev;
+	struct mtftl_bio *io = mtftl_bio(bio);
+
+	/* Else the kernel would flush the device for each unit, and nobody could tell what failed. */
+	io->through = bdev_fua(bdev) || !bdev_write_cache(bdev);
+	io->lba = bio->bi_iter.bi_sector / MTFTL_BLOCK_SECTORS;
+	io->nr = bio->bi_iter.bi_size >> MTFTL_BLOCK_SHIFT;
+	io->dropped = atomic_long_read(&ftl->map->dropped);
+}
+
+void mtftl_map_through(struct mtftl *ftl, struct bio *bio)
+{
+	struct mtftl_bio *io = mtftl_bio(bio);
+
+	for (; io->through && io->nr; io->nr--, io->lba++)
+		if (through_waits(ftl, bio))
+			return;
+	if (!io->through || atomic_long_read(&ftl->map->dropped) != io->dropped)
+		mtftl_pending_flush(ftl, bio);
+	else
+		bio_endio(bio);
+}
+
+/* What they waited for has landed, or is dead: it is one block less. */
+static void through_next(struct mtftl *ftl, struct bio_list *bios)
+{
+	struct bio *bio;
+
+	while ((bio = bio_list_pop(bios))) {
+		mtftl_bio(bio)->nr--;
+		mtftl_bio(bio)->lba++;
+		mtftl_map_through(ftl, bio);
+	}
+}
+
+void mtftl_map_through_again(struct mtftl *ftl)
+{
+	struct mtftl_map_shard *shard;
+	struct bio_list bios;
+	unsigned long flags;
+	struct bio *bio;
+
+	for (shard = ftl->map->shards; shard < ftl->map->shards + NR_SHARDS; shard++) {
+		spin_lock_irqsave(&shard->lock, flags);
+		bios = take_through(shard, MTFTL_MAP_UNMAPPED);
+		spin_unlock_irqrestore(&shard->lock, flags);
+		while ((bio = bio_list_pop(&bios)))
+			mtftl_map_through(ftl, bio);
+	}
+}
+
+/*
  * Into a unit whose number is drawn already: from here on nobody overwrites the slot.
  * False: it is dead, a newer write or a discard came.
  */
 bool mtftl_map_take(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slot *slot, u32 value)
 {
-	u32 lba = slot->lba;
+	struct bio_list through = BIO_EMPTY_LIST;
 	struct mtftl_map_shard *shard;
+	u32 lba = slot->lba;
 	unsigned long flags;
 	bool live;
 
@@ -259,10 +399,20 @@ bool mtftl_map_take(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slo
 	live = ftl->map->entries[lba] == value;
 	if (slot->wanted)
 		atomic_dec(&ring->wanted);
-	if (!live)
+	if (slot->through)
+		atomic_dec(&ring->wanted);
+	if (!live) {
 		unwant(ftl, slot);
+		if (slot->through)
+			through = take_through(shard, value);
+	}
+	/* It may land before what it replaces: then it stands for that. */
+	if (!live || mtftl_is_slot(slot->prev))
+		WRITE_ONCE(slot->through, live && is_through(ftl, value));
 	WRITE_ONCE(slot->state, live ? MTFTL_SLOT_IN_FLIGHT : MTFTL_SLOT_DONE);
 	spin_unlock_irqrestore(&shard->lock, flags);
+	if (unlikely(!bio_list_empty(&through)))
+		through_next(ftl, &through);
 	return live;
 }
 
@@ -274,6 +424,7 @@ bool mtftl_map_take(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slo
 void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page)
 {
 	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
+	struct bio_list through = BIO_EMPTY_LIST;
 	struct mtftl_slot *slot, *newer;
 	unsigned long flags;
 	u32 at;
@@ -295,9 +446,15 @@ void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page)
 		}
 	}
 	unwant(ftl, slot);
+	if (slot->through) {
+		WRITE_ONCE(slot->through, false);
+		through = take_through(shard, value);
+	}
 	/* Pairs with advance_tail(): whoever reuses the slot sees the map without it. */
 	smp_store_release(&slot->state, MTFTL_SLOT_DONE);
 	spin_unlock_irqrestore(&shard->lock, flags);
+	if (unlikely(!bio_list_empty(&through)))
+		through_next(ftl, &through);
 }
 
 /* Read a block out of the buffer; false: it is not there any more, look again. */
@@ -327,8 +484,8 @@ bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio)
 bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec)
 {
 	struct mtftl_map_shard *shard = lba_shard(ftl, rec->lba);
+	bool cleared = false, dropped = false;
 	unsigned long flags;
-	bool cleared = false;
 	u32 i;
 
 	spin_lock_irqsave(&shard->lock, flags);
@@ -337,6 +494,7 @@ bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec)
 
 		if (old == MTFTL_MAP_UNMAPPED)
 			continue;
+		dropped |= is_through(ftl, old);
 		drop_page(ftl, old);
 		WRITE_ONCE(ftl->map->entries[i], MTFTL_MAP_UNMAPPED);
 		cleared = true;
@@ -345,6 +503,9 @@ bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec)
 		rec->seq = mtftl_seq_draw(ftl);
 		mtftl_range_add(ftl, rec);
 	}
+	/* Its slot is passed over, or lands: then whoever waits for it sees this. */
+	if (dropped)
+		atomic_long_inc(&ftl->map->dropped);
 	spin_unlock_irqrestore(&shard->lock, flags);
 	return cleared;
 }

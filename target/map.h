@@ -29,6 +29,7 @@ struct mtftl_map {
 	struct mtftl_map_zone *zones;
 	u32 clock;			/* zones that users have begun; zones->lock to change */
 	atomic_t wanted;		/* slots that resets wait for */
+	atomic_long_t dropped;		/* that FUA writes waited for, and discards killed */
 };
 
 int mtftl_map_alloc(struct mtftl *ftl);
@@ -46,12 +47,32 @@ static inline u32 mtftl_map_valid(const struct mtftl *ftl, u32 zone)
 	return max(atomic_read(&ftl->map->zones[zone].blocks), 0);
 }
 
+/* The ring of the slot that a value points to. */
+static inline u32 mtftl_map_ring(const struct mtftl *ftl, u32 value)
+{
+	return (value - MTFTL_MAP_SLOTS) >> ftl->pool->shift;
+}
+
 /* Users: into the buffers */
 void mtftl_bio_to_slot(struct bio *bio, void *data);
-bool mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio);
-void mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 value);
+/*
+ * The slot that has the data now, which may be another lane's; overwriting: MTFTL_MAP_UNMAPPED if
+ * there is none. @through: it goes to flash at once.
+ */
+u32 mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio, bool through);
+u32 mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 value, bool through);
 bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio);
 bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec);
+
+/*
+ * FUA writes. They are through when each of their blocks, as they wrote it or newer, is on flash: no
+ * other block has to be. Before the first block is buffered; after the last one, which completes the
+ * bio, now or later; and the device gives back, or is read-only: those that wait are answered, and
+ * none waits afterwards.
+ */
+void mtftl_map_through_begin(struct mtftl *ftl, struct bio *bio);
+void mtftl_map_through(struct mtftl *ftl, struct bio *bio);
+void mtftl_map_through_again(struct mtftl *ftl);
 
 /* Writers: out of them */
 bool mtftl_map_take(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slot *slot, u32 value);

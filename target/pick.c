@@ -67,7 +67,7 @@ bool mtftl_ring_is_picked(const struct mtftl_ring *ring, const struct mtftl_pick
 	const struct mtftl_slot *slot = slot_at(ring, pos);
 
 	return READ_ONCE(slot->state) == MTFTL_SLOT_FILLED &&
-	       (pick->wanted ? READ_ONCE(slot->wanted) :
+	       (pick->wanted ? READ_ONCE(slot->wanted) || READ_ONCE(slot->through) :
 		pick->mixed || slot->class == pick->class);
 }
 

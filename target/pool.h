@@ -37,7 +37,7 @@ struct mtftl_slot {
 	u8 state;		/* shard->lock to change, but for DONE -> FREE: ring->lock */
 	u8 class;		/* of its data, for placement; fixed once it is filled, like the next */
 	u16 life;
-	bool wanted;		/* a reset waits for it; shard->lock to change */
+	bool wanted, through;	/* a reset waits for it; a FUA write does; shard->lock to change */
 };
 
 struct mtftl_ring {
@@ -56,7 +56,7 @@ struct mtftl_ring {
 	u64 looked;			/* pick.c has seen those before it */
 	u32 filled[MTFTL_MAX_CLASSES];	/* of these, by class: not composed yet */
 	u64 drain_to;			/* compose up to here without waiting; flusher */
-	atomic_t wanted;		/* slots that are wanted and not composed yet */
+	atomic_t wanted;		/* slots that are waited for, and not composed yet */
 };
 
 struct mtftl_pool {

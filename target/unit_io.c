@@ -64,6 +64,7 @@ void mtftl_unit_start(struct mtftl_unit_io *unit, enum mtftl_unit_type type, u64
 	unit->type = type;
 	unit->seq = seq;
 	unit->nr = 0;
+	unit->through = false;
 	unit->born = mtftl_map_clock(unit->ftl);
 	unit->life = mtftl_life_new(unit->ftl->config.turn);
 	unit->place.zone = NULL;
@@ -169,7 +170,8 @@ void mtftl_unit_submit(struct mtftl_unit_io *unit)
 	else
 		compose_oob(unit);
 	bio_init(bio, ftl->device->bdev, unit->vecs, unit->max + 1,
-		 zone->append ? REQ_OP_ZONE_APPEND : REQ_OP_WRITE);
+		 (zone->append ? REQ_OP_ZONE_APPEND : REQ_OP_WRITE) |
+		 (unit->through ? REQ_FUA : 0));
 	bio->bi_iter.bi_sector = mtftl_page_sector(mtftl_zone_start(zone) +
 						   (zone->append ? 0 : unit->place.offset));
 	bio->bi_end_io = unit_endio;

@@ -42,6 +42,7 @@ struct mtftl_unit_io {
 	u16 lane;			/* for the header */
 	u16 nr;
 	u16 max;
+	bool through;			/* FUA: when it is done it is on flash */
 	u32 born;			/* by the map's clock: when users wrote it */
 	u32 life;			/* of its blocks, see policy.h */
 	void *header;			/* or all its blocks' metadata */

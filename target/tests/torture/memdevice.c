@@ -166,11 +166,6 @@ static int mem_write(struct device *dev, uint64_t lba, uint32_t nr, const void *
 		if (flags & WRITE_FUA && mem->bug != BUG_FUA)
 			persist(&mem->cells[lba + i]);
 	}
-	/* A FUA write is a flush as well. */
-	for (i = 0; !err && flags & WRITE_FUA && mem->bug != BUG_FUA &&
-	     i < mem->dev.nr_blocks; i++)
-		if (mem->cells[i].dirty)
-			persist(&mem->cells[i]);
 	pthread_mutex_unlock(&mem->lock);
 	return err;
 }

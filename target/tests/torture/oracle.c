@@ -185,7 +185,6 @@ enum begun oracle_begin(struct oracle *oracle, struct op *op, uint64_t lba, uint
 	op->lba = lba;
 	op->nr = nr;
 	op->zeroes = zeroes;
-	op->acked_before = oracle->first_ack + oracle->nr_acks;
 	for (i = 0; i < nr; i++) {
 		struct block *block = &oracle->blocks[lba + i];
 
@@ -236,8 +235,6 @@ void oracle_end(struct oracle *oracle, struct op *op, bool ok, bool durable)
 	uint32_t i;
 
 	pthread_mutex_lock(&oracle->lock);
-	if (ok && durable)
-		flushed(oracle, op);
 	for (i = 0; i < op->nr; i++) {
 		struct block *block = &oracle->blocks[op->lba + i];
 

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What durability costs, and whom: FUA beside other writers, flushes beside discards, a starved writer, checkpoints."""
+
+from pathlib import Path
+from statistics import median
+
+import pytest
+from mtlab import guest, kernels, target
+from test_target import START
+
+HERE = Path(__file__).parent
+
+
+
+@pytest.fixture(scope="module")
+def fua(pytestconfig):
+    """A program that writes with FUA alone, and the module that does it."""
+    kernel = kernels.get(pytestconfig.getoption("--kernel"))
+    return [guest.program("fua", HERE), target.helper_module("fuawrite", HERE / "torture/fuawrite", kernel)]
+
+
+FUA = START + """
+insmod ./fuawrite.ko
+mtftl format --force /dev/nvme0n1 > /dev/null
+mtftl open /dev/nvme0n1 ftl
+# others NAME MILLISECONDS [RATE]: seven users on as many CPUs
+others() {
+	fio --name=others --filename=/dev/mapper/ftl --rw=randwrite --bs=4k --direct=1 --ioengine=psync --numjobs=7 \\
+		--size=512M --norandommap --randseed=$seed --cpus_allowed=0-6 --cpus_allowed_policy=split --time_based \\
+		--runtime=$2ms --group_reporting ${3:+--rate_iops=$3} --output-format=json --output=$1.json
+	grep -A40 '"write" :' $1.json | awk '/"iops" :/ { print int($3); exit }'
+}
+lone() { taskset 0x80 ./fua /dev/mapper/ftl 262144 65536 $1 $seed; }
+peak=$(others peak 100)
+half=$((peak / 14))
+alone=$(lone 200)
+test "$(field flushes ftl)" = 0
+rest=$(others rest 300 $half)
+others both 300 $half > both &
+usleep 50000
+beside=$(lone 200)
+wait $!
+echo "peak $peak alone $alone beside $beside rest $rest both $(cat both)"
+mtftl close ftl
+"""
+
+
+def test_a_fua_write_waits_for_nobody_else(lab_run, helpers, fua):
+    """Beside users at half of their peak it takes at most 1.3 times as long as alone, and costs them 5% at most."""
+    slower, kept = [], []
+    for seed in (1, 2, 3):
+        result = lab_run(f"seed={seed}\n{FUA}", clock="virtual", profile="tlc", cpus=8, push=[*helpers, *fua],
+                         seed=seed)
+        assert result.ok, result.output
+        words = result.output.split("peak ")[1].split()
+        slower.append(int(words[words.index("beside") + 2]) / int(words[words.index("alone") + 2]))
+        kept.append(int(words[-1]) / int(words[-3]))
+        print(words, slower[-1], kept[-1])
+    assert median(slower) <= 1.3, slower
+    assert median(kept) >= 0.95, kept
