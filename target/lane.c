@@ -984,17 +984,20 @@ static int lane_alloc(struct lane *lane)
 	return lane->writer ? 0 : -ENOMEM;
 }
 
-/* Lanes lie on the CPUs that are online, in their order: so do the others' homes. */
+/* Lanes lie on the CPUs that threads may have, in their order: so do the others' homes. */
 static void set_homes(struct mtftl_lanes *lanes, unsigned int nr)
 {
-	unsigned int cpu, i = 0;
+	unsigned int i, cpus = mtftl_thread_nr_cpus();
+	int cpu;
 
 	for_each_possible_cpu(cpu) {
 		per_cpu_ptr(lanes->cpus, cpu)->home = &lanes->all[cpu % nr];
 		per_cpu_ptr(lanes->cpus, cpu)->seen = jiffies - SPARE_AFTER;
 	}
-	for_each_online_cpu(cpu)
-		per_cpu_ptr(lanes->cpus, cpu)->home = &lanes->all[i++ % nr];
+	for (i = 0, cpu = -1; i < cpus; i++) {
+		cpu = mtftl_thread_next_cpu(cpu);
+		per_cpu_ptr(lanes->cpus, cpu)->home = &lanes->all[i % nr];
+	}
 }
 
 int mtftl_lanes_alloc(struct mtftl *ftl)

@@ -4,10 +4,11 @@
  */
 #include "pool.h"
 
-#include <linux/cpumask.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/topology.h>
+
+#include "thread.h"
 
 void mtftl_ring_advance(struct mtftl_ring *ring)
 {
@@ -82,9 +83,9 @@ static int ring_alloc(struct mtftl_ring *ring, u32 slots)
 
 int mtftl_pool_alloc(struct mtftl *ftl)
 {
-	unsigned int i, cpu = -1, nr = ftl->config.nr_lanes;
+	unsigned int i, nr = ftl->config.nr_lanes;
 	struct mtftl_pool *pool;
-	int r = 0;
+	int r = 0, cpu = -1;
 
 	pool = kvzalloc(struct_size(pool, rings, nr), GFP_KERNEL);
 	if (!pool)
@@ -95,9 +96,7 @@ int mtftl_pool_alloc(struct mtftl *ftl)
 		struct mtftl_ring *ring = &pool->rings[pool->nr_rings];
 
 		i = pool->nr_rings;
-		cpu = cpumask_next(cpu, cpu_online_mask);
-		if (cpu >= nr_cpu_ids)
-			cpu = cpumask_first(cpu_online_mask);
+		cpu = mtftl_thread_next_cpu(cpu);
 		ring->cpu = cpu;
 		ring->entries = max(ftl->config.buffer_entries / nr, 1u);
 		ring->mask = (1u << pool->shift) - 1;

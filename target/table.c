@@ -9,6 +9,7 @@
 #include "meta.h"
 #include "pool.h"
 #include "target.h"
+#include "thread.h"
 
 #define DEFAULT_BUFFER_ENTRIES	1024
 #define DEFAULT_WRITE_UNIT	32
@@ -299,7 +300,7 @@ int mtftl_table_fit(struct mtftl_target *target)
 	config->logical_blocks = ftl->log->info.logical_blocks;
 
 	set_kept(ftl);
-	config->nr_lanes = config->nr_lanes ? config->nr_lanes : num_online_cpus();
+	config->nr_lanes = config->nr_lanes ? config->nr_lanes : mtftl_thread_nr_cpus();
 	/* A lane of less than a unit would never compose a full one. */
 	config->nr_lanes = clamp(config->buffer_entries / config->write_unit, 1u, config->nr_lanes);
 	config->write_unit = min(config->write_unit, config->buffer_entries);

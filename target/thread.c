@@ -4,6 +4,8 @@
  */
 #include "thread.h"
 
+#include <linux/cpumask.h>
+#include <linux/sched/isolation.h>
 #include <linux/topology.h>
 
 struct task_struct *mtftl_thread(int (*run)(void *data), void *data, int cpu, const char *name, ...)
@@ -21,4 +23,41 @@ struct task_struct *mtftl_thread(int (*run)(void *data), void *data, int cpu, co
 		return NULL;
 	kthread_park(task);
 	return task;
+}
+
+/* A CPU that the administrator keeps clear (isolcpus, nohz_full) is kept clear of us. */
+static bool is_isolated(unsigned int cpu)
+{
+	return !housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN) ||
+	       !housekeeping_test_cpu(cpu, HK_TYPE_TICK);
+}
+
+static unsigned int count_cpus(void)
+{
+	unsigned int cpu, nr = 0;
+
+	for_each_online_cpu(cpu)
+		nr += !is_isolated(cpu);
+	return nr;
+}
+
+unsigned int mtftl_thread_nr_cpus(void)
+{
+	return count_cpus() ?: num_online_cpus();
+}
+
+unsigned int mtftl_thread_next_cpu(int cpu)
+{
+	unsigned int i, nr = num_online_cpus();
+	bool any = !count_cpus();
+
+	/* CPUs may go meanwhile. */
+	for (i = 0; i < nr; i++) {
+		cpu = cpumask_next(cpu, cpu_online_mask);
+		if ((unsigned int)cpu >= nr_cpu_ids)
+			cpu = cpumask_first(cpu_online_mask);
+		if (any || !is_isolated(cpu))
+			break;
+	}
+	return cpu;
 }

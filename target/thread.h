@@ -13,6 +13,11 @@
 struct task_struct *mtftl_thread(int (*run)(void *data), void *data, int cpu, const char *name,
 				 ...) __printf(4, 5);
 
+/* How many CPUs may be home to threads of ours: those that are online and not isolated, if any is. */
+unsigned int mtftl_thread_nr_cpus(void);
+/* The next of them behind @cpu, round and round; behind -1 the first. */
+unsigned int mtftl_thread_next_cpu(int cpu);
+
 /* Every now and then in what a mount does: others run, and a fatal signal ends it. */
 static inline bool mtftl_interrupted(void)
 {

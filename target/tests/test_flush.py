@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 from mtlab import guest, kernels, target
-from test_target import START
+from test_target import SMALL, START
 
 HERE = Path(__file__).parent
 
@@ -58,3 +58,22 @@ def test_a_fua_write_waits_for_nobody_else(lab_run, helpers, fua):
         print(words, slower[-1], kept[-1])
     assert median(slower) <= 1.3, slower
     assert median(kept) >= 0.95, kept
+
+
+def test_lanes_keep_off_isolated_cpus(lab_run, helpers):
+    """A CPU that is isolated, or without ticks, gets no lane and no writer; users there have one all the same."""
+    result = lab_run(START + """
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+mtftl open /dev/nvme0n1 ftl
+echo "lanes $(field lanes ftl)"
+for task in /proc/[0-9]*; do
+	case $(cat $task/comm 2> /dev/null) in
+	mtftl/*) grep Cpus_allowed_list $task/status;;
+	esac
+done
+taskset 0x8 dd if=/dev/urandom of=/dev/mapper/ftl bs=64k count=100 oflag=direct status=none
+mtftl close ftl
+""", clock="virtual", profile="tlc", cpus=4, push=helpers, append="isolcpus=1 nohz_full=3", device=SMALL)
+    assert result.ok, result.output
+    assert "lanes 2" in result.output
+    assert sorted(line.split()[1] for line in result.output.splitlines() if "Cpus_allowed" in line) == ["0", "2"]
