@@ -23,8 +23,6 @@
 #include "trim.h"
 #include "unit_io.h"
 
-#define STARVED	(HZ / 20)	/* a lane that does not drain: does its writer run at all? */
-
 struct mtftl_flush {
 	struct task_struct *flusher;
 	u64 done;			/* rounds completed; flusher */
@@ -172,10 +170,7 @@ static int flush_round(struct mtftl *ftl)
 	if (r)
 		return r;
 	drawn = mtftl_seq_before_apart(ftl, drawn);
-	mtftl_lanes_bind_writers(ftl);
-	while (!wait_event_timeout(ftl->space->wait, mtftl_pool_is_drained(ftl) ||
-				   mtftl_is_read_only(ftl), STARVED))
-		mtftl_lanes_free_writers(ftl);
+	wait_event(ftl->space->wait, mtftl_pool_is_drained(ftl) || mtftl_is_read_only(ftl));
 	if (!mtftl_pool_is_drained(ftl))
 		return -EIO;
 	/* A discard that came meanwhile may have killed a slot before it was written. */

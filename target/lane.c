@@ -33,7 +33,9 @@
 #define BATCH_MIN	64u	/* blocks that are worth waking the writer for */
 #define RESERVE_MAX	32u	/* blocks that are copied without being preempted */
 #define HELD		(HZ / 10)	/* no longer is kept what could be overwritten */
-#define AWAY		(2 * HZ)	/* a writer keeps off a CPU that it did not get */
+#define LOOK		DIV_ROUND_UP(HZ, 100)	/* at a writer that is awake */
+#define LOOKS		4	/* and sees it do nothing: it does not get its CPU */
+#define AWAY		(2 * HZ)	/* so long it keeps off it */
 #define SPARE_AFTER	2	/* jiffies without a user of its own */
 #define NEIGHBOURS	8u	/* lanes that are looked at for room */
 #define LATENCIES	24	/* the last: 4 s and more */
@@ -54,7 +56,11 @@ struct lane {
 	u32 batch;			/* filled slots that are worth waking the writer for */
 	u32 span;			/* slots that may wait for others of their class */
 	u32 held;			/* slots that are kept while users are slowed */
-	unsigned long away;		/* jiffies, 0: on its CPU; flusher */
+	unsigned long away;		/* jiffies, 0: on its CPU; lanes->place */
+	unsigned long turns_seen;	/* the timer, like the next two */
+	unsigned int looks;		/* that saw the same */
+	struct timer_list watch;	/* while the writer is awake: does it do anything? */
+	bool starved;			/* no: it needs another CPU */
 
 	/* Who puts work into other lanes: a hint, racy by design. */
 	unsigned int guest ____cacheline_aligned_in_smp;	/* whose user came here last */
@@ -69,6 +75,7 @@ struct lane {
 	int asleep;			/* the writer wants to be woken; exchanged: an int */
 	enum stall stalled;		/* writer, like the next */
 	u32 stalled_at;			/* mtftl_space_gen() when it was refused */
+	unsigned long turns;		/* that it took */
 	struct timer_list timer;	/* makes it overdue */
 	u64 latency[LATENCIES];		/* writes that waited, by log2 of microseconds; writer */
 	struct mtftl_follow follow;	/* writer */
@@ -85,7 +92,9 @@ struct mtftl_lanes {
 	struct hlist_node cpu_node;	/* tells when CPUs come back */
 	bool cpus_watched;
 	struct cpu_choice __percpu *cpus;
-	cpumask_var_t elsewhere;	/* flusher */
+	struct workqueue_struct *wq;
+	struct delayed_work place;	/* moves writers that do not get their CPU, and back */
+	cpumask_var_t elsewhere;	/* place */
 	unsigned int nr;
 	unsigned int first ____cacheline_aligned_in_smp;	/* to hear what comes next; a hint */
 	struct lane all[];
@@ -229,10 +238,18 @@ static bool has_work(struct lane *lane)
 	       !is_stalled(lane) && !list_empty(&lane->free_units);
 }
 
+static void watch(struct lane *lane)
+{
+	mod_timer(&lane->watch, jiffies + LOOK);
+}
+
 static void wake_writer(struct lane *lane)
 {
-	if (xchg(&lane->asleep, 0))
-		wake_up_process(lane->writer);
+	if (!xchg(&lane->asleep, 0))
+		return;
+	wake_up_process(lane->writer);
+	if (!timer_pending(&lane->watch))
+		watch(lane);
 }
 
 /* Any context. Whoever gave the writer something to do calls this afterwards. */
@@ -257,6 +274,28 @@ static void lane_overdue(struct timer_list *timer)
 
 	WRITE_ONCE(lane->overdue, true);
 	lane_kick(lane);
+}
+
+static void lane_watch(struct timer_list *timer)
+{
+	struct lane *lane = timer_container_of(lane, timer, watch);
+	struct cpu_choice *there = per_cpu_ptr(lane->ftl->lanes->cpus, lane->cpu);
+	unsigned long turns = READ_ONCE(lane->turns);
+
+	/* Pairs with wake_writer(): we see it awake, or it sees that this timer is not pending. */
+	smp_mb();
+	if (READ_ONCE(lane->asleep))
+		return;
+	/* Where users run, the writer's turn comes. */
+	if (turns != lane->turns_seen || time_before(jiffies, READ_ONCE(there->seen) + LOOK))
+		lane->looks = 0;
+	lane->turns_seen = turns;
+	if (++lane->looks > LOOKS) {
+		lane->looks = 0;
+		WRITE_ONCE(lane->starved, true);
+		mod_delayed_work(lane->ftl->lanes->wq, &lane->ftl->lanes->place, 0);
+	}
+	watch(lane);
 }
 
 /* What has come may be enough for a few of them: each in turn is the first to hear of it. */
@@ -806,6 +845,7 @@ static int lane_writer(void *data)
 	while (!kthread_should_stop()) {
 		blk_start_plug(&plug);
 		do {
+			WRITE_ONCE(lane->turns, lane->turns + 1);
 			busy = lane_admit(lane);
 			busy |= lane_send(lane);
 			cond_resched();
@@ -856,8 +896,10 @@ int mtftl_lanes_start(struct mtftl *ftl)
 	unsigned int i;
 	int r;
 
-	for (i = 0; i < lanes->nr; i++)
+	for (i = 0; i < lanes->nr; i++) {
 		kthread_unpark(lanes->all[i].writer);
+		watch(&lanes->all[i]);
+	}
 	/* Binds them: the callback runs for each CPU that is online. */
 	r = cpuhp_state_add_instance(cpu_online_state, &lanes->cpu_node);
 	lanes->cpus_watched = !r;
@@ -865,41 +907,46 @@ int mtftl_lanes_start(struct mtftl *ftl)
 }
 
 /*
- * Flushes wait for writers. One whose CPU is taken by somebody of a higher class, as long as that
- * likes, goes to another CPU. Flusher only, like the next.
+ * A writer whose CPU is taken by somebody of a higher class, as long as that likes, goes to another
+ * CPU: users and flushes wait for it. After a while it tries its own again. One that waits for the
+ * drive may be taken for starved; that costs it nothing but its CPU's caches.
  */
-void mtftl_lanes_free_writers(struct mtftl *ftl)
+static void send_away(struct mtftl_lanes *lanes, struct lane *lane)
 {
-	unsigned int i;
+	unsigned int i, nr = mtftl_thread_nr_cpus();
+	int cpu = -1;
 
-	for (i = 0; i < ftl->lanes->nr; i++) {
-		struct lane *lane = &ftl->lanes->all[i];
-
-		if (READ_ONCE(lane->ring->tail) >= lane->ring->drain_to ||
-		    !task_is_running(lane->writer) || mtftl_compat_is_on_cpu(lane->writer))
-			continue;
-		cpumask_andnot(ftl->lanes->elsewhere, cpu_online_mask, cpumask_of(lane->cpu));
-		if (cpumask_empty(ftl->lanes->elsewhere))
-			continue;
-		set_cpus_allowed_ptr(lane->writer, ftl->lanes->elsewhere);
-		lane->away = jiffies | 1;
+	cpumask_clear(lanes->elsewhere);
+	for (i = 0; i < nr; i++) {
+		cpu = mtftl_thread_next_cpu(cpu);
+		cpumask_set_cpu(cpu, lanes->elsewhere);
 	}
+	cpumask_clear_cpu(task_cpu(lane->writer), lanes->elsewhere);
+	if (cpumask_empty(lanes->elsewhere))
+		return;
+	set_cpus_allowed_ptr(lane->writer, lanes->elsewhere);
+	lane->away = jiffies | 1;
 }
 
-/* After a while they try their own CPU again. */
-void mtftl_lanes_bind_writers(struct mtftl *ftl)
+static void place_writers(struct work_struct *work)
 {
-	unsigned int i;
+	struct mtftl_lanes *lanes = container_of(work, struct mtftl_lanes, place.work);
+	bool away = false;
+	struct lane *lane;
 
-	for (i = 0; i < ftl->lanes->nr; i++) {
-		struct lane *lane = &ftl->lanes->all[i];
-
-		if (!lane->away || time_before(jiffies, lane->away + AWAY))
-			continue;
-		lane->away = 0;
-		if (cpu_online(lane->cpu))
-			set_cpus_allowed_ptr(lane->writer, cpumask_of(lane->cpu));
+	for (lane = lanes->all; lane < lanes->all + lanes->nr; lane++) {
+		if (READ_ONCE(lane->starved)) {
+			WRITE_ONCE(lane->starved, false);
+			send_away(lanes, lane);
+		} else if (lane->away && time_after_eq(jiffies, lane->away + AWAY)) {
+			lane->away = 0;
+			if (cpu_online(lane->cpu))
+				set_cpus_allowed_ptr(lane->writer, cpumask_of(lane->cpu));
+		}
+		away |= lane->away;
 	}
+	if (away)
+		queue_delayed_work(lanes->wq, &lanes->place, AWAY);
 }
 
 /* No unit of theirs is in flight. */
@@ -960,6 +1007,13 @@ void mtftl_lanes_stop(struct mtftl *ftl)
 			continue;
 		kthread_stop(lanes->all[i].writer);
 		timer_delete_sync(&lanes->all[i].timer);
+		/* It is not woken any more. */
+		timer_delete_sync(&lanes->all[i].watch);
+	}
+	cancel_delayed_work_sync(&lanes->place);
+	for (i = 0; i < lanes->nr; i++) {
+		if (lanes->all[i].writer)
+			put_task_struct(lanes->all[i].writer);
 		lanes->all[i].writer = NULL;
 	}
 	wait_event(ftl->space->wait, mtftl_lanes_landed(ftl));
@@ -981,7 +1035,11 @@ static int lane_alloc(struct lane *lane)
 		list_add(&unit->list, &lane->free_units);
 	}
 	lane->writer = mtftl_thread(lane_writer, lane, lane->cpu, "mtftl/%u", lane->index);
-	return lane->writer ? 0 : -ENOMEM;
+	if (!lane->writer)
+		return -ENOMEM;
+	/* It may have ended when it is sent to another CPU. */
+	get_task_struct(lane->writer);
+	return 0;
 }
 
 /* Lanes lie on the CPUs that threads may have, in their order: so do the others' homes. */
@@ -1010,8 +1068,13 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 	if (!lanes)
 		return -ENOMEM;
 	ftl->lanes = lanes;
+	INIT_DELAYED_WORK(&lanes->place, place_writers);
 	lanes->cpus = alloc_percpu(struct cpu_choice);
 	if (!lanes->cpus || !zalloc_cpumask_var(&lanes->elsewhere, GFP_KERNEL))
+		return -ENOMEM;
+	lanes->wq = alloc_workqueue("mtftl-cpus-%s", WQ_MEM_RECLAIM | WQ_UNBOUND, 1,
+				    ftl->device->dm->name);
+	if (!lanes->wq)
 		return -ENOMEM;
 	set_homes(lanes, nr);
 	for (; !r && lanes->nr < nr; lanes->nr++) {
@@ -1032,6 +1095,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		lane->guest = lane->index;
 		lane->guest_seen = jiffies - SPARE_AFTER;
 		timer_setup(&lane->timer, lane_overdue, 0);
+		timer_setup(&lane->watch, lane_watch, 0);
 		bio_list_init(&lane->waiting);
 		INIT_LIST_HEAD(&lane->free_units);
 		r = lane_alloc(lane);
@@ -1051,6 +1115,8 @@ void mtftl_lanes_free(struct mtftl *ftl)
 	for (i = 0; i < lanes->nr; i++)
 		list_for_each_entry_safe(unit, next, &lanes->all[i].free_units, list)
 			mtftl_unit_free(unit);
+	if (lanes->wq)
+		destroy_workqueue(lanes->wq);
 	free_percpu(lanes->cpus);
 	free_cpumask_var(lanes->elsewhere);
 	kvfree(lanes);

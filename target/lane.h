@@ -31,10 +31,6 @@ void mtftl_lanes_allow(struct mtftl *ftl, u32 blocks);
 /* The device gives back: bios that wait, and none waits afterwards. */
 void mtftl_lanes_give_back(struct mtftl *ftl);
 
-/* Flushes wait for writers: those that do not get their CPU go elsewhere, and come back. */
-void mtftl_lanes_free_writers(struct mtftl *ftl);
-void mtftl_lanes_bind_writers(struct mtftl *ftl);
-
 /* No unit of theirs is in flight. */
 bool mtftl_lanes_landed(struct mtftl *ftl);
 /* What is buffered finds no place. */

@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from mtlab import guest, kernels, target
+from mtlab import fio, guest, kernels, target
 from test_target import SMALL, START
 
 HERE = Path(__file__).parent
@@ -58,6 +58,33 @@ def test_a_fua_write_waits_for_nobody_else(lab_run, helpers, fua):
         print(words, slower[-1], kept[-1])
     assert median(slower) <= 1.3, slower
     assert median(kept) >= 0.95, kept
+
+
+def test_a_cpu_that_is_taken_stops_no_write(lab_run, helpers):
+    """A real-time task takes CPU 1 for itself while nothing is flushed: what waits in lane 1 goes on all the same."""
+    result = lab_run(START + """
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
+echo -1 > /proc/sys/kernel/sched_rt_runtime_us
+taskset 1 chrt -f 60 bash -c '
+	taskset 2 chrt -f 50 bash -c "while :; do :; done" &
+	hog=$!
+	for i in $(seq 200); do [ ! -e ended ] || break; usleep 100000; done
+	kill -9 $hog' &
+guard=$!
+usleep 100000
+fio --name=job --filename=/dev/mapper/t --rw=write --bs=512k --direct=1 --ioengine=psync --size=64M --cpus_allowed=0 \\
+	--thinktime=25000 --output-format=json --output=job.json
+touch ended
+wait $guard
+echo 950000 > /proc/sys/kernel/sched_rt_runtime_us
+dmsetup status t
+test "$(field flushes t)" = 0
+dmsetup remove t
+""", clock="virtual", profile="tlc", cpus=2, push=helpers, pull=["job.json"], timeout=200, device=SMALL)
+    assert result.ok, result.output
+    longest = fio.sample(result.files["job.json"], "write")["max_us"]
+    assert longest <= 100_000, longest
 
 
 def test_lanes_keep_off_isolated_cpus(lab_run, helpers):
