@@ -86,6 +86,7 @@ struct cpu_choice {
 	struct lane *home;
 	struct lane *lane;
 	unsigned long seen;		/* jiffies of its last write */
+	unsigned int looked;		/* for a lane with an idle CPU: the next are looked at next */
 } ____cacheline_aligned_in_smp;
 
 struct mtftl_lanes {
@@ -760,20 +761,25 @@ static bool is_near(const struct lane *lane, const struct lane *home)
 	return cpu_to_node(lane->cpu) == cpu_to_node(home->cpu);
 }
 
-static struct lane *find_spare(struct mtftl *ftl, struct lane *first, struct lane *home)
+/* A few each time, beside @first: each costs a look at what its CPU and its users write. */
+static struct lane *find_spare(struct mtftl *ftl, struct cpu_choice *here, struct lane *first,
+			       struct lane *home)
 {
-	struct lane *lane;
-	unsigned int i;
+	unsigned int i, nr = min(ftl->lanes->nr, NEIGHBOURS), looked = READ_ONCE(here->looked);
+	struct lane *lane = first;
 
-	for (i = 0; i < ftl->lanes->nr; i++) {
-		lane = &ftl->lanes->all[(first->index + i) % ftl->lanes->nr];
-		if (lane->cpu == home->cpu || !is_near(lane, home) || is_full(lane) ||
-		    !is_spare(ftl, lane, home))
+	for (i = 0; i <= nr; i++) {
+		if (i)
+			lane = &ftl->lanes->all[(looked + i) % ftl->lanes->nr];
+		if (lane->cpu == home->cpu || !is_near(lane, home) ||
+		    !is_spare(ftl, lane, home) || is_full(lane))
 			continue;
 		WRITE_ONCE(lane->guest, home->index);
 		WRITE_ONCE(lane->guest_seen, jiffies);
+		WRITE_ONCE(here->looked, lane->index);
 		return lane;
 	}
+	WRITE_ONCE(here->looked, (looked + nr) % ftl->lanes->nr);
 	return NULL;
 }
 
@@ -794,7 +800,7 @@ static struct lane *find_room(struct mtftl *ftl, struct lane *first, struct lane
 static struct lane *choose_lane(struct mtftl *ftl, struct cpu_choice *here, struct lane *home)
 {
 	struct lane *first = here->lane ?: home;
-	struct lane *lane = find_spare(ftl, first, home);
+	struct lane *lane = find_spare(ftl, here, first, home);
 
 	if (!lane && is_crowded(home))
 		lane = find_room(ftl, first, home);
@@ -1056,6 +1062,8 @@ static void set_homes(struct mtftl_lanes *lanes, unsigned int nr)
 		cpu = mtftl_thread_next_cpu(cpu);
 		per_cpu_ptr(lanes->cpus, cpu)->home = &lanes->all[i % nr];
 	}
+	for_each_possible_cpu(cpu)
+		per_cpu_ptr(lanes->cpus, cpu)->looked = per_cpu_ptr(lanes->cpus, cpu)->home - lanes->all;
 }
 
 int mtftl_lanes_alloc(struct mtftl *ftl)
