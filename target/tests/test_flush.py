@@ -104,3 +104,34 @@ mtftl close ftl
     assert result.ok, result.output
     assert "lanes 2" in result.output
     assert sorted(line.split()[1] for line in result.output.splitlines() if "Cpus_allowed" in line) == ["0", "2"]
+
+
+# As large as it has to be for the log's length to depend on its size: 8192 blocks of the map.
+LARGE = {"flash.size": "56G", "zoned.zone_size": "16M", "zoned.zone_capacity": "16M"}
+
+
+def test_what_checkpoints_cost_a_database(lab_run, helpers):
+    """With an fsync for each write of 4 KiB, over ten lengths of the log, they write half of what users do: no more."""
+    result = lab_run(START + """
+mtftl format --op 25% /dev/nvme0n1 > /dev/null
+mtftl open /dev/nvme0n1 ftl
+blocks=$(($(blockdev --getsz /dev/mapper/ftl) / 8))
+map=$(((blocks + 1023) / 1024))
+dmsetup message ftl 0 checkpoint
+dmsetup message ftl 0 reset_stats
+fio --name=job --filename=/dev/mapper/ftl --rw=randwrite --bs=4k --direct=1 --ioengine=psync --fsync=1 --norandommap \\
+	--size=1G --io_size=$((20 * map * 4096)) --output=job.log
+for name in written flash_data flash_headers flash_meta checkpoints; do echo "$name $(field $name ftl)"; done
+echo "map $map"
+mtftl close ftl
+""", clock="virtual", profile="dram", cpus=2, push=helpers, timeout=1200, device=LARGE)
+    assert result.ok, result.output
+    count = {name: int(value) for name, value in (line.split() for line in result.output.splitlines()
+                                                  if len(line.split()) == 2)}
+    assert count["map"] >= 8192 and count["written"] == 20 * count["map"], count
+    # A checkpoint is the map, with a header for 31 of its blocks; a unit is one number. And the log is two maps long,
+    # and what it takes until a zone is opened: then it is looked at.
+    assert 8 <= count["checkpoints"] <= 10, count
+    share = count["flash_meta"] / count["written"]
+    print(f"flash_meta is {share:.1%} of what users wrote")
+    assert 0.4 <= share <= 0.5 * 1.05, count
