@@ -134,14 +134,4 @@ static inline bool mtftl_compat_host_managed(struct block_device *bdev)
 #endif
 }
 
-/* A hint. Before 6.17 kernels for one CPU did not note it. */
-static inline bool mtftl_compat_is_on_cpu(const struct task_struct *task)
-{
-#ifdef CONFIG_SMP
-	return READ_ONCE(task->on_cpu);
-#else
-	return task == current;
-#endif
-}
-
 #endif

@@ -82,11 +82,9 @@ struct page;
 struct dm_table;
 struct srcu_struct;
 struct block_device;
-struct task_struct { int on_cpu; };
 struct bvec_iter { sector_t bi_sector; unsigned int bi_size; };
 struct bio_vec { struct page *bv_page; unsigned int bv_len, bv_offset; };
 
-extern struct task_struct *current;
 unsigned int memalloc_noio_save(void);
 void memalloc_noio_restore(unsigned int flags);
 void preempt_disable(void);

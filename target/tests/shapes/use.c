@@ -35,12 +35,12 @@ int use_limits(struct block_device *bdev, struct queue_limits *limits, struct dm
 	return mtftl_compat_zone_mgmt(bdev, REQ_OP_ZONE_RESET, 0, 8);
 }
 
-int use_readers(struct srcu_struct *readers, struct task_struct *task)
+int use_readers(struct srcu_struct *readers)
 {
 	int reader = mtftl_compat_reader_enter(readers);
 
 	mtftl_compat_reader_leave(readers, reader);
-	return mtftl_compat_is_on_cpu(task);
+	return reader;
 }
 
 unsigned int use_meta(struct block_device *bdev, struct bio *bio, struct mtftl_meta *meta)
