@@ -5,6 +5,10 @@
  * A round covers all that was acknowledged before it began: it writes the range records, lets
  * every lane drain up to the head it has now, and flushes the device once. Who comes while it runs
  * shares the next one. A round's number is pending's count of who asked by then.
+ *
+ * Discards that wait for room are no business of the flusher's: a work item clears the map for them,
+ * which may take long. The flusher writes what they have listed, and looks each time whether a flush
+ * is asked for.
  */
 #include "flush.h"
 
@@ -12,8 +16,10 @@
 #include <linux/slab.h>
 
 #include "device.h"
+#include "inflight.h"
 #include "lane.h"
 #include "log.h"
+#include "map.h"
 #include "pause.h"
 #include "pending.h"
 #include "pool.h"
@@ -29,9 +35,13 @@ struct mtftl_flush {
 	spinlock_t lock;		/* failures and error */
 	u64 failures;			/* rounds that failed */
 	int error;			/* of the last one that did */
-	struct mtftl_unit_io *unit;	/* of ranges; flusher, like the next */
-	struct completion unit_done;
-	blk_status_t status;
+	struct mtftl_unit_io *units[MTFTL_RANGE_UNITS];	/* of ranges; flusher */
+	struct mtftl_inflight ranges;
+	bool failed;			/* one of them */
+
+	struct mtftl *ftl;
+	struct workqueue_struct *wq;
+	struct work_struct trim;	/* discards that waited for room */
 };
 
 int mtftl_flush_sync(struct mtftl *ftl)
@@ -57,7 +67,7 @@ int mtftl_flush_sync(struct mtftl *ftl)
 
 bool mtftl_flush_for_range(struct mtftl *ftl)
 {
-	while (!mtftl_range_reserve(ftl, NULL))
+	while (!mtftl_range_reserve(ftl, NULL, false))
 		if (mtftl_flush_sync(ftl))
 			return false;
 	return true;
@@ -71,8 +81,9 @@ static void ranges_done(struct mtftl_unit_io *unit, blk_status_t status)
 {
 	struct mtftl_flush *flush = unit->private;
 
-	flush->status = status;
-	complete(&flush->unit_done);
+	if (status)
+		WRITE_ONCE(flush->failed, true);
+	mtftl_inflight_put(&flush->ranges);
 }
 
 static const struct mtftl_unit_owner ranges_owner = {
@@ -80,28 +91,12 @@ static const struct mtftl_unit_owner ranges_owner = {
 	.done = ranges_done,
 };
 
-/* Write one unit of the oldest records; they stay listed until they are written. */
-static int write_ranges(struct mtftl *ftl)
+static bool send_ranges(struct mtftl *ftl, struct mtftl_unit_io *unit)
 {
-	struct mtftl_flush *flush = ftl->flush;
-	struct mtftl_unit_io *unit = flush->unit;
 	struct mtftl_hope hope = { };
 	struct mtftl_stream *stream;
-	struct bio_list waiting;
-	u32 n, room, gen;
-	struct bio *bio;
-	u64 seq;
-	int r;
+	u32 room, gen;
 
-	do {
-		wait_event(ftl->space->wait, !mtftl_is_paused(ftl));
-		r = mtftl_log_dirty(ftl);
-	} while (r == -EAGAIN);
-	if (r)
-		return -EIO;
-	n = mtftl_ranges_compose(ftl, unit->header, &seq);
-	mtftl_unit_start(unit, MTFTL_UNIT_RANGES, seq);
-	reinit_completion(&flush->unit_done);
 	for (;;) {
 		gen = mtftl_space_gen(ftl);
 		if (mtftl_send_begin(ftl)) {
@@ -111,49 +106,70 @@ static int write_ranges(struct mtftl *ftl)
 			mtftl_send_end(ftl);
 		}
 		if (mtftl_is_read_only(ftl) || mtftl_hope_is_lost(ftl, &hope))
-			return -EIO;
+			return false;
 		wait_event_timeout(ftl->space->wait, gen != mtftl_space_gen(ftl) ||
 				   mtftl_is_read_only(ftl), MTFTL_LAST_HOPE);
 	}
 	mtftl_unit_take_place(unit, stream);
 	mutex_unlock(&stream->lock);
+	mtftl_inflight_get(&ftl->flush->ranges);
 	mtftl_unit_submit(unit);
 	mtftl_send_end(ftl);
-	wait_for_completion_io(&flush->unit_done);
-	if (flush->status)
-		return -EIO;
-	mtftl_count(ftl, meta_blocks, 1);
+	return true;
+}
 
-	mtftl_ranges_written(ftl, n);
-	waiting = mtftl_ranges_take_waiting(ftl);
-	while ((bio = bio_list_pop(&waiting)))
-		mtftl_trim(ftl, bio);
+/*
+ * Write all records that are there now, as units at the same time; @full: no more than fill units.
+ * They stay listed until they are written.
+ */
+static int write_ranges(struct mtftl *ftl, bool full)
+{
+	u32 nr = mtftl_ranges_count(ftl, false), written = 0, i;
+	struct mtftl_flush *flush = ftl->flush;
+	bool ok = true;
+	u64 seq;
+	int r;
+
+	if (full)
+		nr -= nr % MTFTL_UNIT_MAX_RANGES;
+	if (!nr)
+		return 0;
+	do {
+		wait_event(ftl->space->wait, !mtftl_is_paused(ftl));
+		r = mtftl_log_dirty(ftl);
+	} while (r == -EAGAIN);
+	if (r)
+		return -EIO;
+	flush->failed = false;
+	mtftl_inflight_begin(&flush->ranges);
+	for (i = 0; ok && i < MTFTL_RANGE_UNITS && written < nr; i++) {
+		written += mtftl_ranges_compose(ftl, written, flush->units[i]->header, &seq);
+		mtftl_unit_start(flush->units[i], MTFTL_UNIT_RANGES, seq);
+		ok = send_ranges(ftl, flush->units[i]);
+	}
+	mtftl_inflight_wait(&flush->ranges);
+	if (!ok || flush->failed)
+		return -EIO;
+	mtftl_count(ftl, meta_blocks, i);
+
+	mtftl_ranges_written(ftl, written);
+	if (mtftl_ranges_are_waited_for(ftl))
+		queue_work(flush->wq, &flush->trim);
 	return 0;
 }
 
-/* Those that fill a unit by themselves do not wait for a flush. */
-static void write_full_ranges(struct mtftl *ftl)
+static void trim_work(struct work_struct *work)
 {
-	while (mtftl_ranges_fill_unit(ftl))
-		if (write_ranges(ftl))
-			break;
+	struct mtftl_flush *flush = container_of(work, struct mtftl_flush, trim);
+
+	mtftl_trim_waiting(flush->ftl);
 }
 
 /* Rounds */
 
-/* All records that are there now. */
-static int write_listed_ranges(struct mtftl *ftl)
-{
-	u32 left = mtftl_ranges_count(ftl, false);
-	int r = 0;
-
-	for (; !r && left; left -= min_t(u32, left, MTFTL_UNIT_MAX_RANGES))
-		r = write_ranges(ftl);
-	return r;
-}
-
 static int flush_round(struct mtftl *ftl)
 {
+	unsigned long killed = mtftl_map_killed(ftl);
 	u64 drawn;
 	int r;
 
@@ -166,27 +182,18 @@ static int flush_round(struct mtftl *ftl)
 	smp_mb();
 	mtftl_pool_mark_drain(ftl);
 	mtftl_lanes_kick(ftl);
-	r = write_listed_ranges(ftl);
+	r = write_ranges(ftl, false);
 	if (r)
 		return r;
 	drawn = mtftl_seq_before_apart(ftl, drawn);
 	wait_event(ftl->space->wait, mtftl_pool_is_drained(ftl) || mtftl_is_read_only(ftl));
 	if (!mtftl_pool_is_drained(ftl))
 		return -EIO;
-	/* A discard that came meanwhile may have killed a slot before it was written. */
-	r = write_listed_ranges(ftl);
+	/* A discard that came meanwhile may have killed a slot before it was written: it is listed. */
+	if (mtftl_map_killed(ftl) != killed)
+		r = write_ranges(ftl, false);
 	mtftl_count(ftl, flushes, 1);
 	return r ?: mtftl_flush_device(ftl, drawn);
-}
-
-/* Nothing will make room for them any more. */
-static void fail_waiting(struct mtftl *ftl)
-{
-	struct bio_list waiting = mtftl_ranges_take_waiting(ftl);
-	struct bio *bio;
-
-	while ((bio = bio_list_pop(&waiting)))
-		bio_io_error(bio);
 }
 
 static bool flusher_has_work(struct mtftl *ftl)
@@ -209,10 +216,12 @@ static int flusher(void *data)
 
 	while (!kthread_should_stop()) {
 		wait_event_idle(*mtftl_pending_wait(ftl), flusher_has_work(ftl));
+		/* Nothing will make room any more: each fails. */
 		if (mtftl_is_read_only(ftl))
-			fail_waiting(ftl);
-		else
-			write_full_ranges(ftl);
+			mtftl_trim_waiting(ftl);
+		/* Those that fill a unit by themselves do not wait for a flush, which takes them along. */
+		else if (mtftl_pending_asked(ftl) == flush->done && mtftl_ranges_fill_unit(ftl))
+			write_ranges(ftl, true);
 
 		round = mtftl_pending_begin_round(ftl);
 		if (round == flush->done)
@@ -240,15 +249,24 @@ static int flusher(void *data)
 int mtftl_flush_alloc(struct mtftl *ftl)
 {
 	struct mtftl_flush *flush = kzalloc(sizeof(*flush), GFP_KERNEL);
+	u32 i;
 
 	if (!flush)
 		return -ENOMEM;
 	ftl->flush = flush;
+	flush->ftl = ftl;
+	INIT_WORK(&flush->trim, trim_work);
+	flush->wq = alloc_workqueue("mtftl-trim-%s", WQ_MEM_RECLAIM | WQ_UNBOUND, 1,
+				    ftl->device->dm->name);
 	spin_lock_init(&flush->lock);
-	init_completion(&flush->unit_done);
-	flush->unit = mtftl_unit_alloc(ftl, 1, NUMA_NO_NODE, &ranges_owner, flush);
+	init_completion(&flush->ranges.done);
+	for (i = 0; i < MTFTL_RANGE_UNITS; i++) {
+		flush->units[i] = mtftl_unit_alloc(ftl, 1, NUMA_NO_NODE, &ranges_owner, flush);
+		if (!flush->units[i])
+			return -ENOMEM;
+	}
 	flush->flusher = mtftl_thread(flusher, ftl, -1, "mtftl_flush");
-	return flush->unit && flush->flusher ? 0 : -ENOMEM;
+	return flush->flusher && flush->wq ? 0 : -ENOMEM;
 }
 
 void mtftl_flush_start(struct mtftl *ftl)
@@ -267,10 +285,15 @@ void mtftl_flush_stop(struct mtftl *ftl)
 
 void mtftl_flush_free(struct mtftl *ftl)
 {
+	u32 i;
+
 	if (!ftl->flush)
 		return;
 	mtftl_flush_stop(ftl);
-	mtftl_unit_free(ftl->flush->unit);
+	if (ftl->flush->wq)
+		destroy_workqueue(ftl->flush->wq);
+	for (i = 0; i < MTFTL_RANGE_UNITS; i++)
+		mtftl_unit_free(ftl->flush->units[i]);
 	kfree(ftl->flush);
 	ftl->flush = NULL;
 }

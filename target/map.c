@@ -484,7 +484,7 @@ bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio)
 bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec)
 {
 	struct mtftl_map_shard *shard = lba_shard(ftl, rec->lba);
-	bool cleared = false, dropped = false;
+	bool cleared = false, killed = false, dropped = false;
 	unsigned long flags;
 	u32 i;
 
@@ -494,6 +494,7 @@ bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec)
 
 		if (old == MTFTL_MAP_UNMAPPED)
 			continue;
+		killed |= mtftl_is_slot(old);
 		dropped |= is_through(ftl, old);
 		drop_page(ftl, old);
 		WRITE_ONCE(ftl->map->entries[i], MTFTL_MAP_UNMAPPED);
@@ -503,6 +504,8 @@ bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec)
 		rec->seq = mtftl_seq_draw(ftl);
 		mtftl_range_add(ftl, rec);
 	}
+	if (killed)
+		atomic_long_inc(&ftl->map->killed);
 	/* Its slot is passed over, or lands: then whoever waits for it sees this. */
 	if (dropped)
 		atomic_long_inc(&ftl->map->dropped);

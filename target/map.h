@@ -29,7 +29,8 @@ struct mtftl_map {
 	struct mtftl_map_zone *zones;
 	u32 clock;			/* zones that users have begun; zones->lock to change */
 	atomic_t wanted;		/* slots that resets wait for */
-	atomic_long_t dropped;		/* that FUA writes waited for, and discards killed */
+	atomic_long_t killed;		/* by discards, before they were written */
+	atomic_long_t dropped;		/* of these, those that FUA writes waited for */
 };
 
 int mtftl_map_alloc(struct mtftl *ftl);
@@ -63,6 +64,11 @@ u32 mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio, bool throug
 u32 mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 value, bool through);
 bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio);
 bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec);
+/* Changes when a discard kills what is buffered; the record is listed by then. */
+static inline unsigned long mtftl_map_killed(const struct mtftl *ftl)
+{
+	return atomic_long_read(&ftl->map->killed);
+}
 
 /*
  * FUA writes. They are through when each of their blocks, as they wrote it or newer, is on flash: no

@@ -12,7 +12,8 @@
 #include "device.h"
 #include "seq.h"
 
-#define MAX_RANGES	((unsigned int)MTFTL_UNIT_MAX_RANGES * 4)
+#define MAX_RANGES	((unsigned int)MTFTL_UNIT_MAX_RANGES * MTFTL_RANGE_UNITS)
+#define KEPT_RANGES	16u	/* of these, for GC: no bio of which could wait in line */
 
 struct mtftl_pending {
 	wait_queue_head_t wait;
@@ -24,7 +25,7 @@ struct mtftl_pending {
 	spinlock_t ranges_lock;		/* what follows */
 	unsigned int nr;
 	unsigned int reserved;		/* places for records under way */
-	struct bio_list waiting;	/* found no place */
+	struct bio_list waiting;	/* found no place, in order */
 	struct mtftl_range_rec *recs;
 };
 
@@ -131,7 +132,12 @@ struct bio_list mtftl_pending_end_round(struct mtftl *ftl)
 
 /* Records */
 
-bool mtftl_range_reserve(struct mtftl *ftl, struct bio *bio)
+static bool has_room(const struct mtftl_pending *pending, bool kept)
+{
+	return pending->nr + pending->reserved < MAX_RANGES - (kept ? 0 : KEPT_RANGES);
+}
+
+bool mtftl_range_reserve(struct mtftl *ftl, struct bio *bio, bool waited)
 {
 	struct mtftl_pending *pending = ftl->pending;
 	bool room, back;
@@ -139,9 +145,12 @@ bool mtftl_range_reserve(struct mtftl *ftl, struct bio *bio)
 
 	spin_lock_irqsave(&pending->ranges_lock, flags);
 	back = READ_ONCE(ftl->device->giving_back);
-	room = pending->nr + pending->reserved < MAX_RANGES;
+	room = has_room(pending, !bio) &&
+	       (!bio || waited || bio_list_empty(&pending->waiting));
 	if (room)
 		pending->reserved++;
+	else if (bio && !back && waited)
+		bio_list_add_head(&pending->waiting, bio);
 	else if (bio && !back)
 		bio_list_add(&pending->waiting, bio);
 	spin_unlock_irqrestore(&pending->ranges_lock, flags);
@@ -183,20 +192,21 @@ bool mtftl_ranges_fill_unit(struct mtftl *ftl)
 	return READ_ONCE(ftl->pending->nr) >= MTFTL_UNIT_MAX_RANGES;
 }
 
-u32 mtftl_ranges_compose(struct mtftl *ftl, void *header, u64 *seq)
+u32 mtftl_ranges_compose(struct mtftl *ftl, u32 from, void *header, u64 *seq)
 {
 	struct mtftl_unit_info info = { .type = MTFTL_UNIT_RANGES, .lane = U16_MAX };
 	struct mtftl_pending *pending = ftl->pending;
+	const struct mtftl_range_rec *recs = pending->recs + from;
 	u32 i, nr;
 
 	spin_lock_irq(&pending->ranges_lock);
-	nr = min_t(u32, pending->nr, MTFTL_UNIT_MAX_RANGES);
+	nr = min_t(u32, pending->nr - from, MTFTL_UNIT_MAX_RANGES);
 	/* The records are there already, so this number is above all of theirs. */
 	info.seq = mtftl_seq_draw(ftl);
 	mtftl_unit_init(header, &info);
 	for (i = 0; i < nr; i++)
-		mtftl_unit_add_range(header, pending->recs[i].lba, pending->recs[i].nr_blocks,
-				     pending->recs[i].seq, pending->recs[i].kind);
+		mtftl_unit_add_range(header, recs[i].lba, recs[i].nr_blocks, recs[i].seq,
+				     recs[i].kind);
 	spin_unlock_irq(&pending->ranges_lock);
 	*seq = info.seq;
 	return nr;
@@ -217,16 +227,17 @@ bool mtftl_ranges_are_waited_for(struct mtftl *ftl)
 	return !bio_list_empty(&ftl->pending->waiting);
 }
 
-struct bio_list mtftl_ranges_take_waiting(struct mtftl *ftl)
+struct bio *mtftl_ranges_take_waiting(struct mtftl *ftl)
 {
 	struct mtftl_pending *pending = ftl->pending;
-	struct bio_list waiting;
+	struct bio *bio = NULL;
+	unsigned long flags;
 
-	spin_lock_irq(&pending->ranges_lock);
-	waiting = pending->waiting;
-	bio_list_init(&pending->waiting);
-	spin_unlock_irq(&pending->ranges_lock);
-	return waiting;
+	spin_lock_irqsave(&pending->ranges_lock, flags);
+	if (has_room(pending, false) || mtftl_is_read_only(ftl))
+		bio = bio_list_pop(&pending->waiting);
+	spin_unlock_irqrestore(&pending->ranges_lock, flags);
+	return bio;
 }
 
 static void give_back(struct bio_list bios)
@@ -239,7 +250,14 @@ static void give_back(struct bio_list bios)
 
 void mtftl_pending_give_back(struct mtftl *ftl)
 {
-	give_back(take_bios(ftl->pending, &ftl->pending->bios));
-	give_back(take_bios(ftl->pending, &ftl->pending->round));
-	give_back(mtftl_ranges_take_waiting(ftl));
+	struct mtftl_pending *pending = ftl->pending;
+	struct bio_list waiting;
+
+	give_back(take_bios(pending, &pending->bios));
+	give_back(take_bios(pending, &pending->round));
+	spin_lock_irq(&pending->ranges_lock);
+	waiting = pending->waiting;
+	bio_list_init(&pending->waiting);
+	spin_unlock_irq(&pending->ranges_lock);
+	give_back(waiting);
 }

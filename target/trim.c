@@ -10,9 +10,11 @@
 
 static_assert(1u << MTFTL_CHUNK_SHIFT <= MTFTL_RANGE_MAX_BLOCKS);
 
-/* Discard or write-zeroes. Never sleeps; completes the bio, now or later. */
-void mtftl_trim(struct mtftl *ftl, struct bio *bio)
+/* Completes the bio, now or later. True: room that it kept was not needed. */
+static bool trim(struct mtftl *ftl, struct bio *bio, bool waited)
 {
+	bool spared = false;
+
 	while (bio->bi_iter.bi_size) {
 		u32 lba = bio->bi_iter.bi_sector / MTFTL_BLOCK_SECTORS;
 		u32 left = (1u << MTFTL_CHUNK_SHIFT) - (lba & ((1u << MTFTL_CHUNK_SHIFT) - 1));
@@ -25,16 +27,18 @@ void mtftl_trim(struct mtftl *ftl, struct bio *bio)
 
 		if (mtftl_is_read_only(ftl)) {
 			bio_io_error(bio);
-			return;
+			return spared;
 		}
-		if (!mtftl_range_reserve(ftl, bio)) {
+		if (!mtftl_range_reserve(ftl, bio, waited)) {
 			mtftl_pending_wake(ftl);
-			return;
+			return spared;
 		}
-		if (mtftl_map_trim(ftl, &rec))
+		if (mtftl_map_trim(ftl, &rec)) {
 			mtftl_count(ftl, user_trims, n);
-		else
+		} else {
 			mtftl_range_add(ftl, NULL);
+			spared = true;
+		}
 		bio->bi_iter.bi_sector += (sector_t)n * MTFTL_BLOCK_SECTORS;
 		bio->bi_iter.bi_size -= n * MTFTL_BLOCK_SIZE;
 	}
@@ -42,4 +46,21 @@ void mtftl_trim(struct mtftl *ftl, struct bio *bio)
 		mtftl_pending_flush(ftl, bio);
 	else
 		bio_endio(bio);
+	return spared;
+}
+
+void mtftl_trim_waiting(struct mtftl *ftl)
+{
+	struct bio *bio;
+
+	while ((bio = mtftl_ranges_take_waiting(ftl)))
+		trim(ftl, bio, true);
+}
+
+/* Discard or write-zeroes. */
+void mtftl_trim(struct mtftl *ftl, struct bio *bio)
+{
+	/* Somebody may wait just for what was kept: no record will be written that tells him. */
+	if (trim(ftl, bio, false) && mtftl_ranges_are_waited_for(ftl))
+		mtftl_trim_waiting(ftl);
 }

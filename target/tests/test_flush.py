@@ -11,7 +11,6 @@ from test_target import SMALL, START
 HERE = Path(__file__).parent
 
 
-
 @pytest.fixture(scope="module")
 def fua(pytestconfig):
     """A program that writes with FUA alone, and the module that does it."""
@@ -58,6 +57,48 @@ def test_a_fua_write_waits_for_nobody_else(lab_run, helpers, fua):
         print(words, slower[-1], kept[-1])
     assert median(slower) <= 1.3, slower
     assert median(kept) >= 0.95, kept
+
+
+# Of each 4 MiB one block is written: a discard of the drive leaves a record for each of them. Two programs discard
+# faster than a drive without a cache takes records.
+DISCARD = START + """
+mtftl format /dev/nvme0n1 > /dev/null
+mtftl open /dev/nvme0n1 ftl
+fio --name=fill --filename=/dev/mapper/ftl --rw=write:4092k --bs=4k --direct=1 --ioengine=libaio --iodepth=64 \\
+	--io_size=$(($(blockdev --getsz /dev/mapper/ftl) / 8192 * 4096)) --output=fill.log
+# syncs NAME SECONDS: the longest, in ns, of writes of 4 KiB with an fsync each
+syncs() {
+	fio --name=syncs --filename=/dev/mapper/ftl --rw=randwrite --bs=4k --direct=1 --ioengine=psync --fsync=1 \\
+		--size=64M --offset=50% --norandommap --time_based --runtime=$2 --output-format=json --output=$1.json
+	awk '/"sync" :/ { on = 1 } on && /"max" :/ { print int($3); exit }' $1.json
+}
+alone=$(syncs alone 300ms)
+syncs beside 1s > beside &
+syncs=$!
+usleep 100000
+read -r from rest < /proc/uptime
+half=$(($(blockdev --getsz /dev/mapper/ftl) / 4096 * 1048576))
+blkdiscard -f -l $half /dev/mapper/ftl &
+other=$!
+blkdiscard -f -o $half /dev/mapper/ftl
+wait $other
+read -r to rest < /proc/uptime
+kill -0 $syncs
+wait $syncs
+trimmed=$(field trimmed ftl)
+echo "discard of $trimmed blocks, from $from to $to s; alone $alone beside $(cat beside)"
+mtftl close ftl
+"""
+SPARSE = {"flash.size": "64G", "zoned.zone_size": "1G", "zoned.zone_capacity": "1G", "flash.buffer": "0"}
+
+
+def test_a_discard_of_the_whole_drive_keeps_no_flush_waiting(lab_run, helpers):
+    """The longest fsync beside it takes at most twice as long as without."""
+    result = lab_run(DISCARD, clock="virtual", profile="tlc", cpus=4, push=helpers, timeout=1200, device=SPARSE)
+    assert result.ok, result.output
+    words = result.output.split()
+    alone, beside = (int(words[words.index(name) + 1]) for name in ("alone", "beside"))
+    assert beside <= 2 * alone, result.output
 
 
 def test_a_cpu_that_is_taken_stops_no_write(lab_run, helpers):
