@@ -4,7 +4,8 @@
  * and says clean; it happens when another table takes over, before a reboot, and before
  * hibernation.
  *
- * mounts_lock protects the list of those that have a device, not across I/O.
+ * A table is listed from before its first write to after its last one: of two that reach the same
+ * drive one has to wait, or is refused. mounts_lock protects the list, not across I/O.
  */
 #include <linux/platform_device.h>
 #include <linux/reboot.h>
@@ -25,23 +26,43 @@ static struct workqueue_struct *wq;	/* work for targets whose own queues may be 
 static atomic_t works;			/* that tell_all() waits for */
 static DECLARE_WAIT_QUEUE_HEAD(works_wait);
 
-/* Unless another mtftl device has it. */
+/* By where it is, or by what is on it: a table may reach a drive through other devices. */
+static bool on_same_drive(const struct mtftl_target *a, const struct mtftl_target *b)
+{
+	return a->ftl.device->bdev == b->ftl.device->bdev ||
+	       !memcmp(a->uuid, b->uuid, sizeof(a->uuid));
+}
+
+static void say_why(const struct mtftl_target *target, const struct mtftl_target *other)
+{
+	if (other->ftl.device->bdev == target->ftl.device->bdev)
+		mtftl_err(&target->ftl,
+			  "in use by another mtftl device, expected one for each device");
+	else
+		mtftl_err(&target->ftl,
+			  "has the same superblock as %s, which another mtftl device uses, expected one for each drive",
+			  other->ftl.device->dm->name);
+}
+
+/* Unless another mtftl device has it, or its destructor still writes to it. */
 static int claim(struct mtftl_target *target)
 {
-	struct mapped_device *md = dm_table_get_md(target->ti->table);
 	struct mtftl_target *other;
 	int r = 0;
 
 	mutex_lock(&mounts_lock);
-	list_for_each_entry(other, &mounts, claimed)
-		if (other->ftl.device->bdev == target->ftl.device->bdev &&
-		    !READ_ONCE(other->handed_over) && dm_table_get_md(other->ti->table) != md)
-			r = -EBUSY;
+	memcpy(target->uuid, target->ftl.log->info.uuid, sizeof(target->uuid));
+	list_for_each_entry(other, &mounts, claimed) {
+		if (other->md == target->md || READ_ONCE(other->handed_over) ||
+		    !on_same_drive(other, target))
+			continue;
+		say_why(target, other);
+		r = -EBUSY;
+		break;
+	}
 	if (!r && list_empty(&target->claimed))
 		list_add(&target->claimed, &mounts);
 	mutex_unlock(&mounts_lock);
-	if (r)
-		mtftl_err(&target->ftl, "in use by another mtftl device, expected one for each device");
 	return r;
 }
 
@@ -52,23 +73,37 @@ void mtftl_disclaim(struct mtftl_target *target)
 	mutex_unlock(&mounts_lock);
 }
 
-/* Of the same name. Device-mapper does one thing at a time to a name: it stays while we look. */
+static void target_free(struct kref *refs)
+{
+	kfree(container_of(refs, struct mtftl_target, refs));
+}
+
+void mtftl_target_put(struct mtftl_target *target)
+{
+	kref_put(&target->refs, target_free);
+}
+
+/* Of the same name, with a reference: its destructor may run, and end, meanwhile. */
 static struct mtftl_target *predecessor(struct mtftl_target *target)
 {
 	struct mtftl_target *other, *found = NULL;
 
 	mutex_lock(&mounts_lock);
-	list_for_each_entry(other, &mounts, claimed)
-		if (other != target && other->ftl.device->bdev == target->ftl.device->bdev &&
-		    !READ_ONCE(other->handed_over))
-			found = other;
+	list_for_each_entry(other, &mounts, claimed) {
+		if (other == target || READ_ONCE(other->handed_over) ||
+		    !on_same_drive(other, target))
+			continue;
+		kref_get(&other->refs);
+		found = other;
+		break;
+	}
 	mutex_unlock(&mounts_lock);
 	return found;
 }
 
 /*
  * The table that this one replaces still holds what is not on flash: it stops first, and for
- * good. Device-mapper destroys it only when this one is at work already.
+ * good. Device-mapper destroys it before or after: its destructor has life until it is unmounted.
  */
 int mtftl_claim(struct mtftl_target *target)
 {
@@ -82,6 +117,7 @@ int mtftl_claim(struct mtftl_target *target)
 		if (!r)
 			WRITE_ONCE(other->handed_over, true);
 		mutex_unlock(&other->life);
+		mtftl_target_put(other);
 	}
 	return r;
 }
@@ -138,12 +174,15 @@ static void machine_work(struct work_struct *work)
 
 void mtftl_machine_init_target(struct mtftl_target *target)
 {
+	kref_init(&target->refs);
+	target->md = dm_table_get_md(target->ti->table);
 	INIT_LIST_HEAD(&target->claimed);
 	INIT_WORK(&target->machine_work, machine_work);
 }
 
 void mtftl_machine_forget(struct mtftl_target *target)
 {
+	/* Now that it has stopped: whoever comes next may write. */
 	mtftl_disclaim(target);
 	if (cancel_work_sync(&target->machine_work))
 		work_ended();

@@ -29,16 +29,16 @@ static void mtftl_dtr(struct dm_target *ti)
 	struct mtftl_target *target = ti->private;
 	struct mtftl *ftl = &target->ftl;
 
-	mtftl_machine_forget(target);
 	mutex_lock(&target->life);
 	mtftl_quiesce(target, true);
 	if (target->prepared)
 		mtftl_unmount(target);
 	mutex_unlock(&target->life);
+	mtftl_machine_forget(target);
 	mtftl_log_free(ftl);
 	mtftl_seq_free(ftl);
 	mtftl_device_close(ftl, ti);
-	kfree(target);
+	mtftl_target_put(target);
 }
 
 /*
@@ -166,6 +166,8 @@ static int mtftl_preresume(struct dm_target *ti)
 		r = mtftl_claim(target);
 		/* What the constructor read may be older than what the others wrote. */
 		r = r ?: mtftl_table_check_log(target);
+		/* Somebody may have formatted the drive: it may be another one's by now. */
+		r = r ?: mtftl_claim(target);
 		r = r ?: mtftl_mount(target);
 		if (r)
 			mtftl_disclaim(target);

@@ -9,11 +9,14 @@
 #ifndef MTFTL_TARGET_H
 #define MTFTL_TARGET_H
 
+#include <linux/kref.h>
+
 #include "device.h"
 
 struct mtftl_target {
 	struct mtftl ftl;
 	struct dm_target *ti;
+	struct mapped_device *md;
 	struct mutex life;		/* mounted, stopped, unmounted: one at a time */
 	bool prepared;			/* all memory and threads are there */
 	bool mounted;
@@ -23,7 +26,9 @@ struct mtftl_target {
 	struct task_struct *suspender;	/* main.c, like the next: who suspends without flush */
 	struct work_struct give_back;
 	struct mtftl_cpu_stats origin;	/* of counters that are told */
-	struct list_head claimed;	/* machine.c, like the next */
+	struct list_head claimed;	/* machine.c, like what follows */
+	u8 uuid[16];			/* of the superblock, for as long as it is claimed */
+	struct kref refs;		/* the destructor's, and who waits for it */
 	struct work_struct machine_work;
 };
 
@@ -52,12 +57,17 @@ void mtftl_go_on(struct mtftl_target *target);
 int mtftl_machine_init(void);
 void mtftl_machine_exit(void);
 void mtftl_machine_init_target(struct mtftl_target *target);
-/* The device is ours from here on, and whoever had it under our name has stopped for good. */
+/*
+ * The drive is ours from here on, and whoever had it under our name has stopped for good. -EBUSY:
+ * a table of another name has it. The superblock was read.
+ */
 int mtftl_claim(struct mtftl_target *target);
 void mtftl_disclaim(struct mtftl_target *target);
 /* Runs also while memory waits for a device. */
 bool mtftl_machine_queue(struct work_struct *work);
-/* It goes: no work of its own is left. */
+/* It has stopped for good: no work of its own is left, and others may have the drive. */
 void mtftl_machine_forget(struct mtftl_target *target);
+/* Instead of freeing it. */
+void mtftl_target_put(struct mtftl_target *target);
 
 #endif

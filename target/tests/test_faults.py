@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The target on devices that break their word: zones that shrink, reads that lie, errors that pass."""
 
+import os
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -934,6 +936,123 @@ done
 dmsetup remove t
 mtftl check /dev/mapper/layer
 """, profile="none", cpus=2, push=helpers, timeout=200)
+    assert result.ok, result.output
+
+
+# Each mount's beginning and its end, in the order in which they happened.
+MOUNTS = """
+echo mtftl_device_prepare mtftl_recover mtftl_device_unprepare > /sys/kernel/tracing/set_ftrace_filter
+echo function > /sys/kernel/tracing/current_tracer
+"""
+
+
+def mounts_at_once(trace: bytes) -> tuple[int, int]:
+    """How many mounts there were, and the most at a time."""
+    now = most = mounts = 0
+    made = set()
+    for process, function in re.findall(r"-(\d+) .*: (mtftl_\w+) <-", trace.decode()):
+        if function == "mtftl_device_prepare":
+            made.add(process)
+        elif function == "mtftl_recover":
+            mounts += 1
+            now += 1
+        # A table that was refused goes in the process that made it.
+        elif process not in made:
+            now -= 1
+        most = max(most, now)
+    return mounts, most
+
+
+# A drive whose last flush and checkpoint take seconds.
+SLOW = """
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+line=$(table /dev/nvme0n1 lanes 2)
+for die in 0 1 2 3; do flash 0x17 $die 30000; done > /dev/null
+"""
+
+
+def test_one_table_writes_to_a_drive(lab_run, helpers):
+    """A suspended table is removed while another one is created: that one is refused, or comes when all is written."""
+    rounds = int(os.environ.get("MTFTL_ROUNDS", "6"))
+    result = lab_run(START + SLOW + MOUNTS + f"rounds={rounds}" + """
+refused=0
+for round in $(seq $rounds); do
+	dmsetup create x --table "$line"
+	yes "$round" | dd of=/dev/mapper/x bs=4k count=16 seek=$((round % 100)) iflag=fullblock oflag=direct status=none
+	dmsetup suspend --noflush --nolockfs x
+	dmsetup remove x &
+	job=$!
+	usleep $((1000 + round * 7919 % 400 * 1000))
+	dmsetup create y --table "$line" 2> said || { grep -q 'Device or resource busy' said; refused=$((refused + 1)); }
+	wait $job
+	[ -e /dev/mapper/y ] || dmsetup create y --table "$line"
+	cmp -n 65536 <(yes "$round") <(dd if=/dev/mapper/y bs=4k count=16 skip=$((round % 100)) iflag=direct status=none)
+	dmsetup remove y
+done
+echo "$refused of $rounds refused"
+test $refused -gt $((rounds / 4))
+test -z "$(dmesg | grep 'superblock log\\|clean stop failed')"
+cp /sys/kernel/tracing/trace trace
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=2, push=helpers, pull=["trace"], timeout=120 + 2 * rounds, device=SMALL)
+    assert result.ok, result.output
+    print(result.output)
+    assert mounts_at_once(result.files["trace"]) == (2 * rounds, 1)
+
+
+def test_a_table_that_follows_waits_for_the_one_before(lab_run, helpers):
+    """Replaced by one that fails all, an old table still writes when a new one of the same name is resumed."""
+    result = lab_run(START + SLOW + MOUNTS + """
+for round in 1 2 3 4; do
+	[ -e /dev/mapper/x ] || dmsetup create x --table "$line"
+	yes "$round" | dd of=/dev/mapper/x bs=4k count=16 iflag=fullblock oflag=direct status=none
+	dmsetup suspend --noflush --nolockfs x
+	dmsetup load x --table "$(echo "$line" | awk '{ print 0, $2, "error" }')"
+	dmsetup resume x &
+	job=$!
+	usleep $((round * 20000))
+	dmsetup load x --table "$line"
+	dmsetup suspend --noflush --nolockfs x
+	dmsetup resume x
+	cmp -n 65536 <(yes "$round") <(dd if=/dev/mapper/x bs=4k count=16 iflag=direct status=none)
+	wait $job
+done
+dmsetup remove x
+test -z "$(dmesg | grep 'superblock log\\|clean stop failed')"
+cp /sys/kernel/tracing/trace trace
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=2, push=helpers, pull=["trace"], timeout=200, device=SMALL)
+    assert result.ok, result.output
+    assert mounts_at_once(result.files["trace"])[1] == 1
+
+
+def test_a_drive_is_known_by_what_is_on_it(lab_run, helpers):
+    """By way of another device, or a copy of it: two tables with one superblock are refused, in either order."""
+    result = lab_run(START + COPY + """
+null nullb0
+null nullb1
+mtftl format --op 30% /dev/nullb0 > /dev/null
+copy /dev/nullb0 /dev/nullb1
+dmsetup create layer --table "0 $(cat /sys/class/block/nullb0/size) linear /dev/nullb0 0"
+for first in /dev/nullb0 /dev/mapper/layer; do
+	dmsetup create t --table "$(table $first)"
+	for second in /dev/nullb0 /dev/mapper/layer /dev/nullb1; do
+		fails dmsetup create u --table "$(table $second)" 2> said
+		grep 'Device or resource busy' said
+	done
+	dmesg | grep 'has the same superblock as .*, which another mtftl device uses, expected one for each drive'
+	dmesg -c > /dev/null
+	numbered 0 64 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
+	# The same name may go over to another way to the drive.
+	dmsetup load t --table "$(table /dev/mapper/layer)"
+	dmsetup resume t
+	test $(judge /dev/mapper/t 0 64) = 0
+	dmsetup remove t
+done
+dmsetup create u --table "$(table /dev/nullb1)"
+dmsetup remove u layer
+mtftl check /dev/nullb0
+""", **QUICK, push=helpers)
     assert result.ok, result.output
 
 
