@@ -354,6 +354,8 @@ static int load_block(struct mtftl *ftl, u32 index, const void *block)
 {
 	u32 record_bytes = ftl->config.nr_zones * sizeof(*ftl->checkpoints->records);
 	u32 record_blocks = DIV_ROUND_UP(record_bytes, MTFTL_BLOCK_SIZE);
+	u32 nr_zones = ftl->config.nr_zones, zone_shift = ftl->config.zone_shift;
+	u32 capacity = ftl->config.capacity, *entries = ftl->map->entries;
 	const __le32 *in = block;
 	u32 i, n, at;
 
@@ -364,13 +366,12 @@ static int load_block(struct mtftl *ftl, u32 index, const void *block)
 	for (i = 0; i < n; i++) {
 		u32 value = le32_to_cpu(in[i]);
 
-		if (!mtftl_map_entry_valid(value, ftl->config.nr_zones, ftl->config.zone_shift,
-					   ftl->config.capacity)) {
+		if (!mtftl_map_entry_valid(value, nr_zones, zone_shift, capacity)) {
 			mtftl_err(ftl, "checkpoint: map entry of block %u is %#x, expected a block of a zone",
 				  at + i, value);
 			return -EINVAL;
 		}
-		ftl->map->entries[at + i] = value;
+		entries[at + i] = value;
 	}
 	return 0;
 }

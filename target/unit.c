@@ -483,14 +483,6 @@ bool mtftl_zone_record_valid(const struct mtftl_zone_record *record, u32 capacit
 	return le32_to_cpu(record->wp) <= capacity && le64_to_cpu(record->first_seq) <= ckpt_seq;
 }
 
-bool mtftl_map_entry_valid(u32 entry, u32 nr_zones, u32 zone_shift, u32 capacity)
-{
-	if (entry == MTFTL_MAP_UNMAPPED || entry == MTFTL_MAP_LOST)
-		return true;
-	return entry <= MTFTL_MAP_MAX_PAGE && entry >> zone_shift < nr_zones &&
-	       (entry & ((1u << zone_shift) - 1)) < capacity;
-}
-
 /* Footers */
 
 void mtftl_footer_init(struct mtftl_footer *footer, void *stream, u32 size)

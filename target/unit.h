@@ -136,8 +136,13 @@ u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille, bool 
 
 /* What a checkpoint's stream holds: positions inside a zone, numbers up to its own. */
 bool mtftl_zone_record_valid(const struct mtftl_zone_record *record, u32 capacity, u64 ckpt_seq);
-/* A block that a zone can hold, or one of the marks that are none. */
-bool mtftl_map_entry_valid(u32 entry, u32 nr_zones, u32 zone_shift, u32 capacity);
+/* A block that a zone can hold, or one of the marks that are none. A mount asks for each block. */
+static inline bool mtftl_map_entry_valid(u32 entry, u32 nr_zones, u32 zone_shift, u32 capacity)
+{
+	if (entry > MTFTL_MAP_MAX_PAGE)
+		return entry == MTFTL_MAP_UNMAPPED || entry == MTFTL_MAP_LOST;
+	return entry >> zone_shift < nr_zones && (entry & ((1u << zone_shift) - 1)) < capacity;
+}
 
 /* Footers: a builder that is fed unit by unit, into a caller's stream buffer. */
 struct mtftl_footer {
