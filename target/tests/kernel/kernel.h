@@ -23,6 +23,7 @@ typedef s64 ktime_t;
 typedef u32 gfp_t;
 typedef struct { int counter; } atomic_t;
 typedef struct { s64 counter; } atomic64_t;
+typedef struct { long counter; } atomic_long_t;
 struct mutex { int unused; };
 struct wait_queue_head { int unused; };
 struct list_head { struct list_head *next, *prev; };
@@ -112,6 +113,7 @@ static inline unsigned long roundup_pow_of_two(unsigned long n)
 #define atomic_read_acquire(v)		atomic_read(v)
 #define atomic_set(v, n)		((v)->counter = (n))
 #define atomic_inc(v)			((void)(v)->counter++)
+#define atomic_long_read(v)		((v)->counter)
 #define atomic64_read(v)		((v)->counter)
 #define atomic64_set(v, n)		((v)->counter = (s64)(n))
 #define atomic64_inc_return(v)		(++(v)->counter)
