@@ -13,5 +13,5 @@ sys.path.insert(0, str(HERE))
 
 @pytest.fixture(scope="session")
 def helpers() -> list[Path]:
-    """To be pushed: what scripts source (guest.sh), and the program that it calls."""
-    return [HERE / "guest.sh", guest.program("blocks", HERE)]
+    """To be pushed: what scripts source (guest.sh), and the programs that they call."""
+    return [HERE / "guest.sh", *(guest.program(name, HERE) for name in ("blocks", "pty"))]

@@ -91,6 +91,7 @@ def media(**places: int) -> str:
 IN_USE = zoned() + "; mtftl format -- /dev/%s >/dev/null; dmsetup create held-%s --table '0 8192 linear /dev/%s 0'"
 EXT4 = "mke2fs -q -F -b 4096 image 8192 2>/dev/null; " + zoned() + "; dd if=image of=/dev/%s bs=64k count=1" \
        " oflag=direct 2>/dev/null"
+SECTOR = zoned("blocksize=512") + "; dd if=good of=/dev/%s bs=512 count=1 seek=$((6 * 8192)) oflag=direct 2>/dev/null"
 CASES = {
     # The command line.
     "nothing": Case("mtftl", 16, "usage: mtftl format"),
@@ -128,10 +129,18 @@ CASES = {
     "in-use": Case("mtftl format --force /dev/%s", 8, "in use, held by dm-[0-9]+, expected an idle device", IN_USE),
     "offline-0": Case("mtftl format /dev/%s", 8, "zone 0 is offline, expected a writable one for superblocks",
                       zoned() + "; echo 0 >/sys/kernel/config/nullb/%s/zone_offline"),
-    "signature": Case("mtftl format /dev/%s", 8, "holds a signature of ext[234]; --force overwrites it", EXT4),
-    "ours": Case("mtftl format /dev/%s", 8,
-                 "holds the mtftl device 6d656469-6120-666f-7220-746573747321; --force overwrites it", media(good=0)),
+    "signature": Case("mtftl format /dev/%s", 8,
+                      "holds a signature of ext[234], 1 of 32 zones are written; --force erases it", EXT4),
+    "ours": Case("mtftl format /dev/%s", 8, "holds the mtftl device 6d656469-6120-666f-7220-746573747321, 2 of 32 zones"
+                 " are written; --force erases it", media(good=0, history=6)),
     "ours-newer": Case("mtftl format /dev/%s", 8, "holds a superblock of another version", media(version=0)),
+    "unknown": Case("mtftl format /dev/%s", 8,
+                    "holds data without a known signature, 1 of 32 zones are written; --force erases it",
+                    media(history=6)),
+    "unknown-sector": Case("mtftl format /dev/%s", 8, "without a known signature, 1 of 32 zones are written", SECTOR),
+    "asked-no": Case("./pty yes mtftl format /dev/%s; test $? = 8 && blkzone report -o 49152 -c 1 /dev/%s", 0,
+                     "WARNING: /dev/nullb[0-9]+ holds data without a known signature, 1 of 32 zones are written.*"
+                     "Are you sure.*not confirmed with YES, nothing is changed.*wptr 0x000028", media(history=6)),
     # Devices that it takes.
     "format": Case("mtftl format --uuid 01234567-89ab-cdef-0123-456789abcdef /dev/%s && mtftl check /dev/%s", 0,
                    "over-provisioning 25.0%, UUID 01234567-89ab-cdef-0123-456789abcdef.*0 errors", zoned()),
@@ -139,6 +148,10 @@ CASES = {
                        zoned("blocksize=512")),
     "format-force": Case("mtftl format --force /dev/%s && mtftl check /dev/%s", 0, "0 units", media(good=0, history=6)),
     "format-ext4": Case("mtftl format --force /dev/%s && mtftl check /dev/%s", 0, "0 errors", EXT4),
+    "format-asked": Case("./pty YES mtftl format /dev/%s && mtftl check /dev/%s", 0, "Are you sure.*0 units.*0 errors",
+                         media(history=6)),
+    "format-not-asked": Case("./pty no mtftl format /dev/%s && mtftl check /dev/%s", 0, "^/dev/nullb[0-9]+: [0-9]+ MiB",
+                             zoned()),
     "offline-5": Case("mtftl format /dev/%s && mtftl check /dev/%s", 0, "zone 5: offline",
                       zoned() + f"; echo {5 * 8192} >/sys/kernel/config/nullb/%s/zone_offline"),
     # Check.
@@ -217,7 +230,8 @@ def script() -> str:
 
 
 @pytest.fixture(scope="module")
-def results(lab_run: LabRun, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
+def results(lab_run: LabRun, helpers: list[Path],
+            tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
     """Every case's exit status and output, from one boot."""
     if target.tool() is None:
         pytest.skip("there is no mtftl")
@@ -226,7 +240,7 @@ def results(lab_run: LabRun, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     for name, data in PIECES.items():
         files.append(folder / name)
         files[-1].write_bytes(data)
-    run = lab_run(script(), push=files, profile="none", timeout=600)
+    run = lab_run(script(), push=[*files, *helpers], profile="none", timeout=600)
     found = re.findall(r"^@@ (\S+)\n(.*?)^@@= (\d+)$", run.output, re.M | re.S)
     return {name: (int(status), text) for name, text, status in found}
 

@@ -217,6 +217,7 @@ static void take_zone(struct device *device, u32 index, const struct zbd_zone *z
 	switch (zone->cond) {
 	case ZBD_ZONE_COND_FULL:
 		to->cond = FLASH_FULL;
+		device->nr_written++;
 		break;
 	case ZBD_ZONE_COND_READONLY:
 		to->cond = FLASH_READONLY;
@@ -232,10 +233,32 @@ static void take_zone(struct device *device, u32 index, const struct zbd_zone *z
 	default:
 		to->cond = FLASH_OPEN;
 		to->wp = (zone->wp - zone->start) >> MTFTL_BLOCK_SHIFT;
+		device->nr_written += zone->wp > zone->start;
 		if (to->wp > capacity)
 			fail(EXIT_FAILED, "%s: write pointer of zone %u is past its capacity",
 			     device->path, index);
 	}
+}
+
+/* Fills in what the device says of its zones. */
+static void report_zones(struct device *device)
+{
+	struct zbd_zone *zones;
+	unsigned int nr, i;
+
+	if (zbd_list_zones(device->fd, 0, 0, ZBD_RO_ALL, &zones, &nr))
+		fail(EXIT_FAILED, "%s: cannot report zones: %s", device->path, strerror(errno));
+	if (!device->flash.zones) {
+		device->flash.nr_zones = nr;
+		device->flash.zones = xalloc(nr, sizeof(*device->flash.zones));
+	}
+	if (nr != device->flash.nr_zones)
+		fail(EXIT_FAILED, "%s: reports %u zones, expected %u as before", device->path, nr,
+		     device->flash.nr_zones);
+	device->nr_written = 0;
+	for (i = 0; i < nr; i++)
+		take_zone(device, i, &zones[i]);
+	free(zones);
 }
 
 /* None, unless it is NVMe with metadata apart that means nothing to drive or kernel. */
@@ -263,19 +286,13 @@ struct device *device_open(const char *path, enum device_access access)
 {
 	struct device *device = xalloc(1, sizeof(*device));
 	struct zbd_info info;
-	struct zbd_zone *zones;
-	unsigned int nr_zones, i;
 
 	device->path = path;
 	open_zoned(device, access, &info);
 	check_info(device, &info);
-	if (zbd_list_zones(device->fd, 0, 0, ZBD_RO_ALL, &zones, &nr_zones))
-		fail(EXIT_FAILED, "%s: cannot report zones: %s", path, strerror(errno));
-
 	device->sector_size = info.lblock_size;
-	device->flash.nr_zones = nr_zones;
 	device->flash.zone_blocks = info.zone_size >> MTFTL_BLOCK_SHIFT;
-	device->flash.zones = xalloc(nr_zones, sizeof(*device->flash.zones));
+	report_zones(device);
 	device->flash.read = device_read;
 	device->meta_size = find_meta_size(device);
 	if (device->meta_size >= sizeof(struct mtftl_oob) && device->meta_size <= MTFTL_META_MAX)
@@ -283,9 +300,6 @@ struct device *device_open(const char *path, enum device_access access)
 	device->flash.write = device_write;
 	device->flash.flush = device_flush;
 	device->flash.reset = device_reset_zone;
-	for (i = 0; i < nr_zones; i++)
-		take_zone(device, i, &zones[i]);
-	free(zones);
 	return device;
 }
 

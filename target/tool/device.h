@@ -9,6 +9,7 @@ struct device {
 	struct flash flash;
 	const char *path;
 	int fd;
+	u32 nr_written;		/* zones that hold something, a part of a block at least */
 	u32 sector_size;
 	u32 meta_size;		/* bytes of metadata of each block that we may use, or 0 */
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* mtftl format: an empty device of ours, unless someone may still want what is there. */
+/* mtftl format: an empty device of ours, once the user knows what that erases. */
 #include <blkid/blkid.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -35,47 +35,82 @@ static u32 parse_op(const char *text)
 	return permille;
 }
 
-static void refuse_signature(const char *path)
+/* What libblkid finds, in words; false if it finds nothing. */
+static bool find_signature(const char *path, char *found, size_t size)
 {
 	const char *type = "unknown";
 	blkid_probe probe;
-	int fd, found;
+	int fd, nr;
 
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	probe = blkid_new_probe();
 	if (fd < 0 || !probe || blkid_probe_set_device(probe, fd, 0, 0))
-		fail(EXIT_FAILED, "%s: cannot look for signatures", path);
+		fail(EXIT_FAILED, "%s: cannot look for signatures: %s", path, strerror(errno));
 	blkid_probe_enable_superblocks(probe, 1);
 	blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE);
 	blkid_probe_enable_partitions(probe, 1);
-	found = blkid_do_safeprobe(probe);
-	if (found == 0 && blkid_probe_lookup_value(probe, "TYPE", &type, NULL))
+	nr = blkid_do_safeprobe(probe);
+	if (nr == 0 && blkid_probe_lookup_value(probe, "TYPE", &type, NULL))
 		blkid_probe_lookup_value(probe, "PTTYPE", &type, NULL);
-	if (found == 0)
-		fail(EXIT_FAILED, "%s: holds a signature of %s; --force overwrites it", path, type);
-	if (found == -1)
-		fail(EXIT_FAILED, "%s: cannot be searched for signatures; --force overwrites them",
-		     path);
-	if (found == -2)
-		fail(EXIT_FAILED, "%s: holds several signatures; --force overwrites them", path);
+	if (nr == 0)
+		snprintf(found, size, "a signature of %s", type);
+	else if (nr == -2)
+		snprintf(found, size, "several signatures");
+	else if (nr < 0)
+		snprintf(found, size, "what cannot be searched for signatures");
 	blkid_free_probe(probe);
 	close(fd);
+	return nr != 1;
 }
 
-static void refuse_ours(struct device *device)
+/* A device of ours, of whatever version; false if there is none. */
+static bool find_ours(struct device *device, char *found, size_t size)
 {
 	char uuid[UUID_STR_LEN];
 	struct super super;
 	int err = super_find(&device->flash, &super);
 
 	if (err == -ENODATA)
-		return;
-	if (err && err != -ESTALE)
-		fail(EXIT_FAILED, "%s: holds %s; --force overwrites it", device->path,
-		     super_error(err));
+		return false;
+	if (err && err != -ESTALE && err != -EOPNOTSUPP) {
+		snprintf(found, size, "%s", super_error(err));
+		return true;
+	}
 	uuid_unparse(super.info.uuid, uuid);
-	fail(EXIT_FAILED, "%s: holds the mtftl device %s; --force overwrites it", device->path,
-	     uuid);
+	snprintf(found, size, "the mtftl device %s", uuid);
+	return true;
+}
+
+/* As cryptsetup asks. */
+static bool is_confirmed(void)
+{
+	char *answer = NULL;
+	size_t size = 0;
+	bool yes;
+
+	fputs("Are you sure? (Type 'yes' in capital letters): ", stderr);
+	yes = getline(&answer, &size, stdin) > 0 && !strcmp(answer, "YES\n");
+	free(answer);
+	return yes;
+}
+
+/* Unless nothing is written, the user must know what is lost. */
+static void ask_before_loss(struct device *device)
+{
+	char found[256] = "data without a known signature";
+	u32 nr = device->flash.nr_zones;
+
+	if (!find_ours(device, found, sizeof(found)) &&
+	    !find_signature(device->path, found, sizeof(found)) && !device->nr_written)
+		return;
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+		fail(EXIT_FAILED, "%s: holds %s, %u of %u zones are written; --force erases it",
+		     device->path, found, device->nr_written, nr);
+	fprintf(stderr, "WARNING: %s holds %s, %u of %u zones are written.\n"
+		"This erases all of it, irrevocably.\n", device->path, found, device->nr_written,
+		nr);
+	if (!is_confirmed())
+		fail(EXIT_FAILED, "%s: not confirmed with YES, nothing is changed", device->path);
 }
 
 static u32 usable_zones(struct device *device)
@@ -189,10 +224,8 @@ int cmd_format(int argc, char **argv)
 	sb.zone_capacity = device->flash.zone_capacity;
 	sb.oob = choose_headers(device, headers);
 	sb.logical_blocks = exported_blocks(device, sb.op_permille, sb.oob);
-	if (!force) {
-		refuse_ours(device);
-		refuse_signature(device->path);
-	}
+	if (!force)
+		ask_before_loss(device);
 
 	/* Superblocks go first: an interrupted format leaves no device of ours. */
 	device_reset(device, 0, MTFTL_NR_SB_ZONES, "superblocks");
