@@ -32,6 +32,14 @@ try() { # name command...: run it, mark its output
 	local name=$1; shift
 	echo "@@ $name"; "$@"; echo "@@= $?"
 }
+zone_commands() { # device command...: the zone commands that a null_blk device gets from it, and their zones
+	local t=/sys/kernel/tracing d=$1; shift
+	echo >$t/trace; echo 1 >$t/events/nullb/nullb_zone_op/enable
+	"$@" >/dev/null
+	echo 0 >$t/events/nullb/nullb_zone_op/enable
+	sed -nE "s/.*disk=$d,? +req=(ZONE_[A-Z_]*) +zone_no=([0-9]+).*/\\1 \\2/p" $t/trace
+}
+export -f zone_commands
 modprobe null_blk nr_devices=0
 """
 
@@ -152,6 +160,10 @@ CASES = {
                          media(history=6)),
     "format-not-asked": Case("./pty no mtftl format /dev/%s && mtftl check /dev/%s", 0, "^/dev/nullb[0-9]+: [0-9]+ MiB",
                              zoned()),
+    "format-resets": Case("zone_commands %s mtftl format --force /dev/%s && mtftl check /dev/%s", 0,
+                          "^ZONE_RESET 0\nZONE_RESET_ALL 6\nZONE_RESET_ALL 7\n.*0 units.*0 errors",
+                          media(good=0, history=6, trimmed=7)),
+    "format-resets-nothing": Case("zone_commands %s mtftl format --force /dev/%s", 0, "^$", zoned()),
     "offline-5": Case("mtftl format /dev/%s && mtftl check /dev/%s", 0, "zone 5: offline",
                       zoned() + f"; echo {5 * 8192} >/sys/kernel/config/nullb/%s/zone_offline"),
     # Check.

@@ -329,6 +329,17 @@ void device_reset(struct device *device, u32 first, u32 nr, const char *what)
 	progress(what, nr, nr);
 }
 
+void device_reset_all(struct device *device, const char *what)
+{
+	report_zones(device);
+	if (!device->nr_written)
+		return;
+	/* Whether it did what it was asked for, a report says; the rest goes zone by zone. */
+	zbd_reset_zones(device->fd, 0, 0);
+	report_zones(device);
+	device_reset(device, 0, device->flash.nr_zones, what);
+}
+
 void device_write_first(struct device *device, u32 zone, const void *block)
 {
 	int err = device_write(&device->flash, zone, 0, 1, block);

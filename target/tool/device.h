@@ -26,6 +26,8 @@ void device_close(struct device *device);
 
 /* Reset what is not empty in zones [first, first + nr). */
 void device_reset(struct device *device, u32 first, u32 nr, const char *what);
+/* The same for all zones, with one command if the device has one. */
+void device_reset_all(struct device *device, const char *what);
 /* Write one block at the start of an empty zone and make it durable. */
 void device_write_first(struct device *device, u32 zone, const void *block);
 

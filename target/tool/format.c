@@ -229,7 +229,7 @@ int cmd_format(int argc, char **argv)
 
 	/* Superblocks go first: an interrupted format leaves no device of ours. */
 	device_reset(device, 0, MTFTL_NR_SB_ZONES, "superblocks");
-	device_reset(device, MTFTL_NR_SB_ZONES, sb.nr_zones - MTFTL_NR_SB_ZONES, "resetting zones");
+	device_reset_all(device, "resetting zones");
 	block = xalloc_blocks(1);
 	mtftl_sb_compose(block, &sb);
 	device_write_first(device, 0, block);
