@@ -71,7 +71,7 @@ def _files(*patterns: str) -> list[Path]:
 
 
 def _is_user_space(path: Path) -> bool:
-    return "tool" in path.parts or "simulator" in path.parts or "tests" in path.parts or "guest" in path.parts
+    return not {"tool", "simulator", "tests", "guest"}.isdisjoint(path.relative_to(ROOT).parts)
 
 
 def _shell_scripts() -> list[Path]:
