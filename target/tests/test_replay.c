@@ -919,6 +919,50 @@ static void random_histories(void **state)
 	}
 }
 
+static int (*read_image)(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer);
+static u32 reads_of_zone_3;
+
+static int count_reads(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer)
+{
+	reads_of_zone_3 += zone == 3;
+	return read_image(flash, zone, offset, nr, buffer);
+}
+
+/* What is around it is read all the same, and not block by block: a drive takes its time to fail. */
+static void few_reads_find_a_bad_block(void **state)
+{
+	u32 i;
+
+	(void)state;
+	image_write_super(image, 0);
+	for (i = 0; i < 60; i++)
+		put(3, i + 1, i, i);
+	image->durable_seq = 60;
+	put(4, 61, 100, 1);
+	image->unreadable = page(3, 81);
+	read_image = image->flash.read;
+	image->flash.read = count_reads;
+	reads_of_zone_3 = 0;
+	assert_int_equal(check_errors(), 1);
+	assert_in_range(reads_of_zone_3, 2, 60);
+}
+
+/* 16 TiB less 8 GiB, all of it in full units. */
+static void check_takes_two_numbers_a_block(void **state)
+{
+	static struct flash_zone zones[8188];
+	struct flash flash = {
+		.nr_zones = 8188, .zone_blocks = 1 << 19, .zone_capacity = 1 << 19, .zones = zones,
+	};
+	struct mtftl_sb_info sb = { .logical_blocks = 4080ull << 20 };
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < flash.nr_zones; i++)
+		zones[i].wp = flash.zone_capacity;
+	assert_in_range(check_memory(&flash, &sb) >> 20, 33 << 10, 34 << 10);
+}
+
 #define test(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -959,6 +1003,8 @@ int main(void)
 		test(without_headers_a_footer_must_say_the_same),
 		test(without_headers_as_many_as_a_window_holds),
 		test(metadata_that_cannot_be_read_is_refused),
+		test(few_reads_find_a_bad_block),
+		test(check_takes_two_numbers_a_block),
 		test(random_histories),
 	};
 

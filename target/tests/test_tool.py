@@ -67,6 +67,8 @@ def flipped(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1:]
 
 
+LARGE = Media(64, 1 << 18, 1 << 18, 12 << 20)       # 64 GiB
+HUGE = Media(64, 1 << 24, 1 << 24, 1 << 29)         # 4 TiB
 HISTORY = GOOD.unit(6, 1, {7: b"old", 8: b"eight"}) + GOOD.unit(6, 4, {7: b"new"}, durable=1)
 TRIMMED = GOOD.trim(7, 6, 8, 1, 5)
 # Pieces that go to the start of zones: name -> bytes.
@@ -77,6 +79,8 @@ PIECES = {
     "feature": GOOD.superblock() + GOOD.superblock(generation=2, incompat=2),
     "absurd": GOOD.superblock(logical_blocks=1 << 40),
     "other": OTHER.superblock(),
+    "large": LARGE.superblock(),
+    "huge": HUGE.superblock(),
     "torn": GOOD.superblock() + flipped(GOOD.superblock(generation=2), 90),
     "hidden": GOOD.superblock(flags=CLEAN) + flipped(GOOD.superblock(generation=2), 90),
     "gone": flipped(GOOD.superblock(), 90),
@@ -190,6 +194,15 @@ CASES = {
                           media(feature=0)),
     "check-absurd": Case("mtftl check /dev/%s", 8, "fields contradict each other", media(absurd=0)),
     "check-geometry": Case("mtftl check /dev/%s", 8, "written for another geometry", media(other=0)),
+    "check-large": Case("ulimit -v 180000; mtftl check /dev/%s", 0, "0 units.*0 errors",
+                        "null %s 65536 zoned=1 zone_size=1024; put large %s 0"),
+    "check-huge": Case("mtftl check /dev/%s", 8,
+                       "takes 4.0 GiB of memory, expected at most the [0-9].[0-9] GiB that are available",
+                       "null %s 4194304 zoned=1 zone_size=65536; put huge %s 0"),
+    "rebuild-huge": Case("mtftl check --rebuild /dev/%s", 8, "takes 2.0 GiB of memory, expected at most",
+                         "null %s 4194304 zoned=1 zone_size=65536; put huge %s 0"),
+    "dump-huge": Case("mtftl dump /dev/%s", 8, "takes 2.0 GiB of memory, expected at most",
+                      "null %s 4194304 zoned=1 zone_size=65536; put huge %s 0"),
     "check-in-use": Case("mtftl check /dev/%s", 8, "in use, held by dm-[0-9]+", IN_USE),
     "force-alone": Case("mtftl check --force x", 16, "--force without --rebuild, expected both"),
     "rebuild-whole": Case("mtftl check --rebuild --force /dev/%s", 0, "the checkpoint is whole, there is nothing to",

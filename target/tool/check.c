@@ -4,7 +4,8 @@
  * zone, verifies its payload and notes which is the newest of each block; then
  * recovery is run as the module would and must lead to the same map.
  *
- * Memory: 16 bytes a logical block and 16 a unit.
+ * Memory: 8 bytes a logical block (its newest page here, and the one that recovery finds), 16 a unit
+ * and 32 a range record. How new a page is, the unit says that it is in.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,12 +17,21 @@
 #include "super.h"
 #include "vector.h"
 
-#define WINDOW_BLOCKS	64
+/* Read at once: enough for a drive to have all of its dies at work. */
+#define WINDOW_BLOCKS	1024
+#define FULL_UNIT	32u	/* blocks of data, where none was flushed */
 
 struct unit_ref {
 	u64 seq;
 	u32 zone;
 	u32 offset;
+};
+
+struct range_ref {
+	u64 seq;
+	u64 lba;
+	u32 nr_blocks;
+	u32 value;		/* of the map: MTFTL_MAP_* */
 };
 
 struct block_ref {
@@ -36,11 +46,12 @@ struct check {
 	const struct mtftl_sb_info *sb;
 	u32 seed;
 	struct window window;
-	struct vector units;		/* of data and ranges, struct unit_ref */
+	struct vector units;		/* of data and ranges, struct unit_ref, zone by zone */
+	u64 *first_unit;		/* of each zone; and behind the last one, what there are */
+	struct vector ranges;		/* struct range_ref */
 	struct vector bad;		/* payload that does not verify, struct block_ref */
-	struct vector twins;		/* as good as newest_page: of a unit written twice */
-	u64 *newest_seq;		/* per logical block, 0 if none was found */
-	u32 *newest_page;
+	struct vector twins;		/* as good as newest: of a unit written twice */
+	u32 *newest;			/* per logical block: its page, or MTFTL_MAP_* */
 };
 
 /* Superblocks */
@@ -90,11 +101,32 @@ static void add_block(struct vector *vector, u32 page, u64 lba)
 	*block = (struct block_ref) { .page = page, .lba = lba };
 }
 
+/* The number of the unit that a page is in, which was found already; 0 for what is no page. */
+static u64 seq_of(const struct check *check, u32 page)
+{
+	const struct unit_ref *unit = check->units.items;
+	u32 zone = page / check->flash->zone_blocks, offset = page % check->flash->zone_blocks;
+	u64 low, high, middle;
+
+	if (page > MTFTL_MAP_MAX_PAGE)
+		return 0;
+	low = check->first_unit[zone];
+	high = check->first_unit[zone + 1];
+	while (high - low > 1) {
+		middle = low + (high - low) / 2;
+		if (unit[middle].offset <= offset)
+			low = middle;
+		else
+			high = middle;
+	}
+	return unit[low].seq;
+}
+
 static void check_entries(struct check *check, const struct mtftl_unit_info *info,
 			  const u8 *header)
 {
 	u32 wp = check->flash->zones[info->zone].wp, crc, i;
-	u64 lba;
+	u64 lba, newest_seq;
 
 	for (i = 0; i < info->nr_entries; i++) {
 		u32 offset = info->offset + window_payload(&check->window, info) + i;
@@ -114,17 +146,16 @@ static void check_entries(struct check *check, const struct mtftl_unit_info *inf
 			continue;
 		}
 		check->totals->blocks++;
-		if (check->newest_seq[lba] == info->seq) {
-			if (page - check->newest_page[lba] <= i)
+		newest_seq = seq_of(check, check->newest[lba]);
+		if (newest_seq == info->seq) {
+			if (page - check->newest[lba] <= i)
 				report_error(check->report, "zone %u block %u: logical block %"
 					     PRIu64 " twice in one unit", info->zone,
 					     info->offset, lba);
 			add_block(&check->twins, page, lba);
 		}
-		if (info->seq > check->newest_seq[lba]) {
-			check->newest_seq[lba] = info->seq;
-			check->newest_page[lba] = page;
-		}
+		if (info->seq > newest_seq)
+			check->newest[lba] = page;
 	}
 }
 
@@ -132,24 +163,40 @@ static void check_ranges(struct check *check, const struct mtftl_unit_info *info
 			 const u8 *header)
 {
 	enum mtftl_range_kind kind;
-	u64 lba, seq, at;
-	u32 nr_blocks, i;
+	struct range_ref range;
+	u32 i;
 
 	for (i = 0; i < info->nr_entries; i++) {
-		mtftl_unit_range(header, i, &lba, &nr_blocks, &seq, &kind);
-		if (lba + nr_blocks > check->sb->logical_blocks) {
+		mtftl_unit_range(header, i, &range.lba, &range.nr_blocks, &range.seq, &kind);
+		range.value = kind == MTFTL_RANGE_LOST ? MTFTL_MAP_LOST : MTFTL_MAP_UNMAPPED;
+		if (range.lba + range.nr_blocks > check->sb->logical_blocks)
 			report_error(check->report, "zone %u block %u: a range past the end",
 				     info->zone, info->offset);
-			continue;
-		}
-		for (at = lba; at < lba + nr_blocks; at++) {
-			if (seq <= check->newest_seq[at])
-				continue;
-			check->newest_seq[at] = seq;
-			check->newest_page[at] = kind == MTFTL_RANGE_LOST ? MTFTL_MAP_LOST :
-									    MTFTL_MAP_UNMAPPED;
-		}
+		else
+			*(struct range_ref *)vector_add(&check->ranges, sizeof(range)) = range;
 	}
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct range_ref *x = a, *y = b;
+
+	return x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+/* Once all units are known: the last range that is newer than a block's newest unit says what it is. */
+static void apply_ranges(struct check *check)
+{
+	struct range_ref *range = check->ranges.items;
+	u64 i, at;
+
+	if (!check->ranges.nr)
+		return;
+	qsort(range, check->ranges.nr, sizeof(*range), by_number);
+	for (i = 0; i < check->ranges.nr; i++)
+		for (at = range[i].lba; at < range[i].lba + range[i].nr_blocks; at++)
+			if (range[i].seq > seq_of(check, check->newest[at]))
+				check->newest[at] = range[i].value;
 }
 
 static void check_unit(void *context, const struct mtftl_unit_info *info, const u8 *header)
@@ -163,6 +210,7 @@ static void check_unit(void *context, const struct mtftl_unit_info *info, const 
 		(struct unit_ref) {
 			.seq = info->seq, .zone = info->zone, .offset = info->offset,
 		};
+	check->first_unit[info->zone + 1] = check->units.nr;
 	if (check->sb->flags & MTFTL_SB_CLEAN && info->seq > check->sb->ckpt_seq)
 		report_error(check->report, "zone %u block %u: unit %" PRIu64
 			     " is newer than the clean checkpoint's %" PRIu64, info->zone,
@@ -264,6 +312,8 @@ static void check_zone(struct check *check, u32 zone)
 	struct scan_result result;
 	u64 before = check->units.nr;
 
+	check->first_unit[zone] = before;
+	check->first_unit[zone + 1] = before;
 	if (check->flash->zones[zone].cond == FLASH_OFFLINE) {
 		report_note(check->report, "zone %u: offline", zone);
 		return;
@@ -366,7 +416,6 @@ static void sort_blocks(struct vector *vector)
 static void report_mapped(struct check *check, u64 lba, u32 page)
 {
 	u32 zone = page / check->flash->zone_blocks, offset = page % check->flash->zone_blocks;
-	u32 newest = check->newest_page[lba];
 	const char *why;
 
 	if (page > MTFTL_MAP_MAX_PAGE || zone >= check->flash->nr_zones ||
@@ -376,7 +425,7 @@ static void report_mapped(struct check *check, u64 lba, u32 page)
 		why = "nothing is written there";
 	else if (has_block(&check->bad, page, lba))
 		why = "its checksum does not match";
-	else if (check->newest_seq[lba] && newest <= MTFTL_MAP_MAX_PAGE)
+	else if (check->newest[lba] <= MTFTL_MAP_MAX_PAGE)
 		why = "a newer unit is elsewhere, or no unit holds it there";
 	else
 		why = "no unit holds it there";
@@ -392,21 +441,33 @@ static void check_map(struct check *check, const struct replay *replay)
 	sort_blocks(&check->twins);
 	check->totals->torn = check->bad.nr;
 	for (lba = 0; lba < check->sb->logical_blocks; lba++) {
-		u32 page = replay->map[lba], newest = check->newest_page[lba];
-		bool in_log = check->newest_seq[lba] > check->sb->ckpt_seq;
+		u32 page = replay->map[lba], newest = check->newest[lba];
+		bool in_log = seq_of(check, newest) > check->sb->ckpt_seq;
 
 		check->totals->lost += page == MTFTL_MAP_LOST;
 		if (page != MTFTL_MAP_UNMAPPED && page != MTFTL_MAP_LOST) {
 			check->totals->mapped++;
 			check->totals->torn -= has_block(&check->bad, page, lba);
-			if (page != newest && !has_block(&check->twins, page, lba))
+			if (page != newest && (newest > MTFTL_MAP_MAX_PAGE ||
+					       !has_block(&check->twins, page, lba)))
 				report_mapped(check, lba, page);
-		} else if (in_log && newest != page && newest <= MTFTL_MAP_MAX_PAGE) {
+		} else if (in_log) {
 			report_error(check->report, "logical block %" PRIu64 ": unit %" PRIu64
 				     " holds it, recovery does not find it", lba,
-				     check->newest_seq[lba]);
+				     seq_of(check, newest));
 		}
 	}
+}
+
+u64 check_memory(const struct flash *flash, const struct mtftl_sb_info *sb)
+{
+	u64 written = 0;
+	u32 zone;
+
+	for (zone = MTFTL_NR_SB_ZONES; zone < flash->nr_zones; zone++)
+		written += flash->zones[zone].wp;
+	return sb->logical_blocks * 2 * sizeof(u32) +
+	       written / (1 + FULL_UNIT) * sizeof(struct unit_ref);
 }
 
 int check_flash(struct flash *flash, struct report *report, struct check_totals *totals)
@@ -425,27 +486,30 @@ int check_flash(struct flash *flash, struct report *report, struct check_totals 
 	check_superblock_log(flash, report);
 	check.sb = &super.info;
 	check.seed = mtftl_seed(super.info.uuid, super.info.key);
-	check.newest_seq = xalloc(super.info.logical_blocks, sizeof(*check.newest_seq));
-	check.newest_page = xalloc(super.info.logical_blocks, sizeof(*check.newest_page));
-	memset(check.newest_page, 0xff, super.info.logical_blocks * sizeof(*check.newest_page));
+	check.newest = xalloc(super.info.logical_blocks, sizeof(*check.newest));
+	memset(check.newest, 0xff, super.info.logical_blocks * sizeof(*check.newest));
+	check.first_unit = xalloc((size_t)flash->nr_zones + 1, sizeof(*check.first_unit));
 	window_init(&check.window, flash, WINDOW_BLOCKS);
 	for (zone = MTFTL_NR_SB_ZONES; zone < flash->nr_zones; zone++) {
 		progress("reading zones", zone, flash->nr_zones);
 		check_zone(&check, zone);
 	}
 	progress("reading zones", zone, flash->nr_zones);
-	check_numbers(&check);
+	apply_ranges(&check);
 
 	replay.sb = &super.info;
 	if (!replay_run(&replay))
 		check_map(&check, &replay);
 	replay_free(&replay);
+	/* Last: it sorts the units. */
+	check_numbers(&check);
 
 	window_free(&check.window);
 	vector_free(&check.units);
+	vector_free(&check.ranges);
 	vector_free(&check.bad);
 	vector_free(&check.twins);
-	free(check.newest_seq);
-	free(check.newest_page);
+	free(check.first_unit);
+	free(check.newest);
 	return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "flash.h"
 #include "report.h"
+#include "unit.h"
 
 struct check_totals {
 	u64 units;
@@ -14,6 +15,9 @@ struct check_totals {
 	u64 mapped;
 	u64 lost;
 };
+
+/* Bytes of memory that it takes at least: more where units are small. */
+u64 check_memory(const struct flash *flash, const struct mtftl_sb_info *sb);
 
 /* Reads everything, reports what is wrong; -errno where there is no device to check. */
 int check_flash(struct flash *flash, struct report *report, struct check_totals *totals);

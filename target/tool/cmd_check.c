@@ -14,8 +14,13 @@ static int check(struct device *device)
 {
 	struct check_totals totals;
 	struct report report = { 0 };
-	int err = check_flash(&device->flash, &report, &totals);
+	struct super super;
+	int err = super_find(&device->flash, &super);
 
+	if (!err) {
+		need_memory(device->path, check_memory(&device->flash, &super.info));
+		err = check_flash(&device->flash, &report, &totals);
+	}
 	if (err)
 		fail(EXIT_FAILED, "%s: %s", device->path, super_error(err));
 	printf("%s: %" PRIu64 " units, %" PRIu64 " blocks verified, %" PRIu64 " mapped, %" PRIu64
@@ -29,8 +34,13 @@ static int rebuild(struct device *device, bool force)
 {
 	struct rebuild_totals totals;
 	struct report report = { 0 };
-	int err = rebuild_flash(&device->flash, &report, force, &totals);
+	struct super super;
+	int err = super_find(&device->flash, &super);
 
+	if (!err) {
+		need_memory(device->path, super.info.logical_blocks * sizeof(u32));
+		err = rebuild_flash(&device->flash, &report, force, &totals);
+	}
 	if (err == -ENOSPC)
 		fail(EXIT_FAILED, "%s: no zone is left for a checkpoint, expected empty ones that take"
 		     " writes", device->path);

@@ -9,6 +9,7 @@
 #include <libzbd/zbd.h>
 #include <limits.h>
 #include <linux/nvme_ioctl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -21,6 +22,7 @@
 
 #define MIN_OPEN_ZONES	4
 #define META_BLOCKS	32u	/* read at once: any drive takes that */
+#define META_READERS	8u	/* for as many dies at work as one large read has */
 
 /* Of NVMe's commands and Identify Namespace, what is needed here. */
 #define NVME_CMD_READ		0x02
@@ -51,32 +53,78 @@ static int device_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *
 	return 0;
 }
 
+/* A read of blocks with their metadata, in pieces; readers beside each other take every n-th. */
+struct oob_read {
+	struct device *device;
+	u64 lba;
+	u32 nr;
+	u8 *to;
+	struct mtftl_oob *oob;
+	u32 first;		/* piece of this reader */
+	int err;
+	pthread_t thread;
+};
+
 /* Metadata comes with a command of NVMe's only. */
+static int read_piece(const struct oob_read *read, u32 at, u32 nr, u8 *meta)
+{
+	struct nvme_user_io io = {
+		.opcode = NVME_CMD_READ,
+		.addr = (uintptr_t)(read->to + ((size_t)at << MTFTL_BLOCK_SHIFT)),
+		.metadata = (uintptr_t)meta,
+		.slba = read->lba + at,
+		.nblocks = nr - 1,
+	};
+	int err = ioctl(read->device->fd, NVME_IOCTL_SUBMIT_IO, &io);
+	u32 i;
+
+	if (err)
+		return err < 0 ? -errno : -EIO;
+	for (i = 0; i < nr; i++)
+		memcpy(&read->oob[at + i], meta + (size_t)i * read->device->meta_size,
+		       sizeof(*read->oob));
+	return 0;
+}
+
+static void *read_pieces(void *context)
+{
+	struct oob_read *read = context;
+	u8 *meta = xalloc(META_BLOCKS, read->device->meta_size);
+	u32 at, nr;
+
+	for (at = read->first * META_BLOCKS; !read->err && at < read->nr;
+	     at += META_READERS * META_BLOCKS) {
+		nr = read->nr - at < META_BLOCKS ? read->nr - at : META_BLOCKS;
+		read->err = read_piece(read, at, nr, meta);
+	}
+	free(meta);
+	return NULL;
+}
+
 static int device_read_oob(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer,
 			   struct mtftl_oob *oob)
 {
-	struct device *device = (struct device *)flash;
-	u8 *meta = xalloc(META_BLOCKS, device->meta_size), *to = buffer;
-	u32 n, i;
+	struct oob_read reads[META_READERS];
+	u32 readers = (nr + META_BLOCKS - 1) / META_BLOCKS, i;
 	int err = 0;
 
-	for (; !err && nr; nr -= n, offset += n, to += (size_t)n << MTFTL_BLOCK_SHIFT, oob += n) {
-		struct nvme_user_io io = {
-			.opcode = NVME_CMD_READ,
-			.addr = (uintptr_t)to,
-			.metadata = (uintptr_t)meta,
-			.slba = flash_page(flash, zone, offset),
+	if (readers > META_READERS)
+		readers = META_READERS;
+	for (i = 0; i < readers; i++) {
+		reads[i] = (struct oob_read) {
+			.device = (struct device *)flash, .lba = flash_page(flash, zone, offset),
+			.nr = nr, .to = buffer, .oob = oob, .first = i,
 		};
-
-		n = nr < META_BLOCKS ? nr : META_BLOCKS;
-		io.nblocks = n - 1;
-		err = ioctl(device->fd, NVME_IOCTL_SUBMIT_IO, &io);
-		if (err)
-			err = err < 0 ? -errno : -EIO;
-		for (i = 0; i < n; i++)
-			memcpy(&oob[i], meta + (size_t)i * device->meta_size, sizeof(*oob));
+		if (i && pthread_create(&reads[i].thread, NULL, read_pieces, &reads[i]))
+			fail(EXIT_FAILED, "out of threads: %u more wanted", readers - i);
 	}
-	free(meta);
+	for (i = 0; i < readers; i++) {
+		if (i)
+			pthread_join(reads[i].thread, NULL);
+		else
+			read_pieces(&reads[i]);
+		err = err ?: reads[i].err;
+	}
 	return err;
 }
 

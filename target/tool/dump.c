@@ -218,6 +218,7 @@ int cmd_dump(int argc, char **argv)
 	if (err)
 		fail(EXIT_FAILED, "%s: %s", device->path, super_error(err));
 
+	need_memory(device->path, super.info.logical_blocks * sizeof(u32));
 	replay.flash = &device->flash;
 	replay.sb = &super.info;
 	err = replay_run(&replay);

@@ -20,6 +20,12 @@ void *xalloc(size_t count, size_t size);
 /* Aligned for O_DIRECT, of undefined content. */
 void *xalloc_blocks(size_t blocks);
 
+/*
+ * Fail if so many bytes are more than there are: rather now than after hours, or by the kernel's choice
+ * of what to kill.
+ */
+void need_memory(const char *path, u64 needed);
+
 /* A bar on stderr where that is a terminal; nothing elsewhere. */
 void progress(const char *what, u64 done, u64 total);
 /* Before anything else is printed. */

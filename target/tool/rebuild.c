@@ -32,7 +32,7 @@ struct rebuild {
 	struct rebuild_totals *totals;
 	u32 seed;
 	struct seen_zone *seen;
-	bool *vouched;		/* a unit holds the logical block where the map says */
+	u8 *vouched;		/* a bit each: a unit holds the logical block where the map says */
 	u32 zones[MTFTL_SB_MAX_CKPT_ZONES];	/* for the new checkpoint */
 	u32 nr_zones;
 };
@@ -63,7 +63,7 @@ static void vouch(void *context, const struct mtftl_unit_info *info, const u8 *h
 		    rebuild->replay.map[lba] == flash_page(rebuild->flash, info->zone,
 							   info->offset +
 							   window_payload(&rebuild->window, info) + i))
-			rebuild->vouched[lba] = true;
+			rebuild->vouched[lba / 8] |= 1 << lba % 8;
 	}
 }
 
@@ -119,7 +119,7 @@ static bool is_there(const struct rebuild *rebuild, u64 lba, u32 page)
 	if (zone < MTFTL_NR_SB_ZONES || zone >= rebuild->flash->nr_zones ||
 	    page % rebuild->flash->zone_blocks >= rebuild->flash->zones[zone].wp)
 		return false;
-	return rebuild->vouched[lba] ||
+	return rebuild->vouched[lba / 8] & 1 << lba % 8 ||
 	       (rebuild->seen[zone].told && replay_zone_in_checkpoint(&rebuild->replay, zone) &&
 		rebuild->replay.zones[zone].erase_count == rebuild->seen[zone].erase_count);
 }
@@ -340,7 +340,7 @@ int rebuild_flash(struct flash *flash, struct report *report, bool write,
 	totals->missing = rebuild.replay.ckpt_missing;
 	if (!err && totals->missing) {
 		rebuild.seen = xalloc(flash->nr_zones, sizeof(*rebuild.seen));
-		rebuild.vouched = xalloc(rebuild.super.info.logical_blocks, sizeof(bool));
+		rebuild.vouched = xalloc(rebuild.super.info.logical_blocks / 8 + 1, 1);
 		look_at_zones(&rebuild);
 		judge_map(&rebuild);
 		err = choose_zones(&rebuild);

@@ -22,10 +22,13 @@ struct log_unit {
 	bool has_crcs;		/* else found in a footer: they are in its header */
 };
 
+/* There may be one for each block of the device. */
 struct log_entry {
-	u64 lba;
+	u32 lba;		/* or NO_LBA: past the end of any device */
 	u32 crc;
 };
+
+#define NO_LBA	UINT32_MAX
 
 struct log_range {
 	u64 seq;
@@ -176,6 +179,11 @@ static bool is_superseded(const struct replay *replay, u64 seq, u64 lba)
 
 /* Log */
 
+static u32 short_lba(u64 lba)
+{
+	return lba < NO_LBA ? lba : NO_LBA;
+}
+
 static void take_ranges(struct log *log, const struct mtftl_unit_info *info, const u8 *header)
 {
 	struct log_range range;
@@ -193,6 +201,7 @@ static void take_unit(void *context, const struct mtftl_unit_info *info, const u
 	struct log *log = context;
 	struct log_unit *unit;
 	struct log_entry entry;
+	u64 lba;
 	u32 i;
 
 	if (info->seq > log->replay->max_seq)
@@ -219,7 +228,8 @@ static void take_unit(void *context, const struct mtftl_unit_info *info, const u
 		.has_crcs = true,
 	};
 	for (i = 0; i < info->nr_entries; i++) {
-		mtftl_unit_entry(header, i, &entry.lba, &entry.crc);
+		mtftl_unit_entry(header, i, &lba, &entry.crc);
+		entry.lba = short_lba(lba);
 		*(struct log_entry *)vector_add(&log->entries, sizeof(entry)) = entry;
 	}
 }
@@ -262,7 +272,7 @@ static bool take_footer(struct log *log, u32 zone, const u8 *stream, u32 size)
 			};
 		for (i = 0; i < entries; i++)
 			*(struct log_entry *)vector_add(&log->entries, sizeof(struct log_entry)) =
-				(struct log_entry) { .lba = le64_to_cpu(lbas[i]) };
+				(struct log_entry) { .lba = short_lba(le64_to_cpu(lbas[i])) };
 	}
 	return true;
 }
@@ -379,7 +389,7 @@ static bool find_crcs(struct log *log, struct log_unit *unit)
 		return false;
 	for (i = 0; i < unit->nr_entries; i++) {
 		mtftl_unit_entry(header, i, &lba, &entry[i].crc);
-		if (lba != entry[i].lba)
+		if (short_lba(lba) != entry[i].lba)
 			return false;
 	}
 	unit->has_crcs = true;
@@ -415,8 +425,8 @@ static void apply_unit(struct log *log, struct log_unit *unit, bool verify)
 	}
 	for (i = 0; i < unit->nr_entries; i++) {
 		if (entry[i].lba >= replay->sb->logical_blocks) {
-			report_error(replay->report, "unit %" PRIu64 ": block %" PRIu64
-				     " is past the end", unit->seq, entry[i].lba);
+			report_error(replay->report, "unit %" PRIu64 ": logical block %u is past the"
+				     " end", unit->seq, entry[i].lba);
 			continue;
 		}
 		if (is_superseded(replay, unit->seq, entry[i].lba))

@@ -49,15 +49,12 @@ const u8 *window_block(struct window *window, u32 zone, u32 offset)
 			nr = window->size;
 		window->zone = zone;
 		window->first = offset;
+		/* One bad block must not hide its neighbours. */
+		while (nr && read_blocks(window, zone, offset, nr))
+			nr /= 2;
 		window->filled = nr;
-		if (read_blocks(window, zone, offset, nr)) {
-			/* One bad block must not hide its neighbours. */
-			window->filled = 1;
-			if (nr == 1 || read_blocks(window, zone, offset, 1)) {
-				window->filled = 0;
-				return NULL;
-			}
-		}
+		if (!nr)
+			return NULL;
 	}
 	return window->buffer + ((size_t)(offset - window->first) << MTFTL_BLOCK_SHIFT);
 }

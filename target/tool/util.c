@@ -52,6 +52,32 @@ void *xalloc_blocks(size_t blocks)
 	return memory;
 }
 
+/* Bytes that programs may take without harm to others, swap included; 0 if that is not known. */
+static u64 available_memory(void)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	char line[128];
+	u64 sum = 0, kib;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1 ||
+		    sscanf(line, "SwapFree: %" SCNu64, &kib) == 1)
+			sum += kib << 10;
+	if (file)
+		fclose(file);
+	return sum;
+}
+
+void need_memory(const char *path, u64 needed)
+{
+	u64 available = available_memory();
+
+	if (available && needed > available)
+		fail(EXIT_FAILED, "%s: takes %.1f GiB of memory, expected at most the %.1f GiB that"
+		     " are available", path, needed / (double)(1 << 30),
+		     available / (double)(1 << 30));
+}
+
 void *vector_add(struct vector *vector, size_t size)
 {
 	if (vector->nr == vector->room) {
