@@ -18,64 +18,64 @@
 
 /* Table line */
 
-static int parse_number(struct dm_target *ti, const char *name, const char *value,
+static int parse_number(struct mtftl_target *target, const char *name, const char *value,
 			unsigned int least, unsigned int most, unsigned int *out)
 {
 	if (!kstrtouint(value, 10, out) && *out >= least && *out <= most)
 		return 0;
-	DMERR("%s is %s, expected %u to %u", name, value, least, most);
-	ti->error = "Option out of range";
+	mtftl_err(&target->ftl, "%s is %s, expected %u to %u", name, value, least, most);
+	target->ti->error = "Option out of range";
 	return -EINVAL;
 }
 
-static int parse_switch(struct dm_target *ti, const char *name, const char *value,
+static int parse_switch(struct mtftl_target *target, const char *name, const char *value,
 			const char *on, const char *off, bool *out)
 {
 	*out = !strcmp(value, on);
 	if (*out || !strcmp(value, off))
 		return 0;
-	DMERR("%s is %s, expected %s or %s", name, value, on, off);
-	ti->error = "Option has an unknown value";
+	mtftl_err(&target->ftl, "%s is %s, expected %s or %s", name, value, on, off);
+	target->ti->error = "Option has an unknown value";
 	return -EINVAL;
 }
 
-static int parse_option(struct dm_target *ti, struct mtftl_config *config, const char *name,
+static int parse_option(struct mtftl_target *target, struct mtftl_config *config, const char *name,
 			const char *value)
 {
 	if (!strcmp(name, "lanes")) {
 		config->nr_lanes = 0;
 		if (!strcmp(value, "percpu"))
 			return 0;
-		return parse_number(ti, name, value, 1, 1024, &config->nr_lanes);
+		return parse_number(target, name, value, 1, 1024, &config->nr_lanes);
 	}
 	if (!strcmp(name, "buffer_entries"))
-		return parse_number(ti, name, value, 1, MTFTL_MAX_SLOTS / 4,
+		return parse_number(target, name, value, 1, MTFTL_MAX_SLOTS / 4,
 				    &config->buffer_entries);
 	if (!strcmp(name, "write_unit"))
-		return parse_number(ti, name, value, 1, MTFTL_UNIT_MAX_ENTRIES,
+		return parse_number(target, name, value, 1, MTFTL_UNIT_MAX_ENTRIES,
 				    &config->write_unit);
 	if (!strcmp(name, "low_water"))
-		return parse_number(ti, name, value, 0, U16_MAX, &config->low_water);
+		return parse_number(target, name, value, 0, U16_MAX, &config->low_water);
 	if (!strcmp(name, "placement"))
-		return parse_switch(ti, name, value, "append", "write", &config->append);
+		return parse_switch(target, name, value, "append", "write", &config->append);
 	if (!strcmp(name, "streams")) {
 		config->streams = mtftl_placement(value);
 		if (config->streams)
 			return 0;
-		DMERR("streams is %s, expected none, hot-cold, by-age or by-life", value);
-		ti->error = "Unknown placement";
+		mtftl_err(&target->ftl, "streams is %s, expected none, hot-cold, by-age or by-life", value);
+		target->ti->error = "Unknown placement";
 		return -EINVAL;
 	}
 	if (!strcmp(name, "gc_policy")) {
 		config->gc_policy = mtftl_victim_policy(value);
 		if (config->gc_policy)
 			return 0;
-		DMERR("gc_policy is %s, expected greedy or cost-benefit", value);
-		ti->error = "Unknown GC policy";
+		mtftl_err(&target->ftl, "gc_policy is %s, expected greedy or cost-benefit", value);
+		target->ti->error = "Unknown GC policy";
 		return -EINVAL;
 	}
-	DMERR("option %s is not known", name);
-	ti->error = "Unknown option";
+	mtftl_err(&target->ftl, "option %s is not known", name);
+	target->ti->error = "Unknown option";
 	return -EINVAL;
 }
 
@@ -100,7 +100,7 @@ int mtftl_table_parse(struct mtftl_target *target, unsigned int argc, char **arg
 		return -EINVAL;
 	}
 	for (i = 1; i < argc; i += 2) {
-		r = parse_option(ti, config, argv[i], argv[i + 1]);
+		r = parse_option(target, config, argv[i], argv[i + 1]);
 		if (r)
 			return r;
 	}

@@ -15,3 +15,9 @@ sys.path.insert(0, str(HERE))
 def helpers() -> list[Path]:
     """To be pushed: what scripts source (guest.sh), and the programs that they call."""
     return [HERE / "guest.sh", *(guest.program(name, HERE) for name in ("blocks", "pty"))]
+
+
+@pytest.fixture(scope="session")
+def meanwhile() -> Path:
+    """To be pushed: the library that lets something happen between two of the tool's steps."""
+    return guest.program("meanwhile", HERE, ("-D_GNU_SOURCE", "-shared", "-fPIC"))

@@ -40,6 +40,19 @@ zone_commands() { # device command...: the zone commands that a null_blk device 
 	sed -nE "s/.*disk=$d,? +req=(ZONE_[A-Z_]*) +zone_no=([0-9]+).*/\\1 \\2/p" $t/trace
 }
 export -f zone_commands
+until_true() { # command...: true before long
+	local i
+	for i in $(seq 500); do
+		! "$@" >/dev/null 2>&1 || return 0
+		usleep 10000
+	done
+	return 1
+}
+asks() { # a second open of the same drive, until it waits for the first one
+	mtftl open $1 second lanes=0 >/dev/null 2>second &
+	until_true grep waiting second
+}
+export -f until_true asks
 modprobe null_blk nr_devices=0
 """
 
@@ -108,7 +121,7 @@ CASES = {
     # The command line.
     "nothing": Case("mtftl", 16, "usage: mtftl format"),
     "help": Case("mtftl --help", 0, "usage: mtftl format"),
-    "help-of-one": Case("mtftl open --help", 0, "mtftl open DEVICE NAME.*settings, such as lanes=8"),
+    "help-of-one": Case("mtftl open --help", 0, "mtftl open .--readonly. DEVICE NAME.*settings, such as lanes=8"),
     "no-command": Case("mtftl frobnicate", 16, "no command 'frobnicate'"),
     "format-nothing": Case("mtftl format", 16, "0 devices given, expected one"),
     "format-two": Case("mtftl format a b", 16, "2 devices given, expected one"),
@@ -138,7 +151,8 @@ CASES = {
                       zoned("zone_capacity=4", size=130)),
     "too-large": Case("mtftl format /dev/%s", 8, "17.0 TiB, expected 16 TiB less 8 GiB at most",
                       f"null %s {17 << 20} memory_backed=0 zoned=1 zone_size=65536"),
-    "in-use": Case("mtftl format --force /dev/%s", 8, "in use, held by dm-[0-9]+, expected an idle device", IN_USE),
+    "in-use": Case("mtftl format --force /dev/%s", 8,
+                   "in use, held by dm-[0-9]+ .held-nullb[0-9]+., expected an idle device", IN_USE),
     "offline-0": Case("mtftl format /dev/%s", 8, "zone 0 is offline, expected a writable one for superblocks",
                       zoned() + "; echo 0 >/sys/kernel/config/nullb/%s/zone_offline"),
     "signature": Case("mtftl format /dev/%s", 8,
@@ -219,7 +233,7 @@ CASES = {
                          "mtftl close ftl && mtftl check /dev/%s", 0, "^new.* 1 mapped.*0 errors",
                          media(good=0, history=6, trimmed=7)),
     "open-twice": Case("mtftl open /dev/%s ftl; mtftl open /dev/%s ftl2; s=$?; mtftl close ftl; exit $s", 8,
-                       "in use, held by dm-[0-9]+, expected an idle device", media(clean=0)),
+                       "in use, held by dm-[0-9]+ .ftl., expected an idle device", media(clean=0)),
     "open-refused": Case("mtftl open /dev/%s ftl frob=1", 8, "^mtftl: ftl: cannot open /dev/nullb[0-9]+: "
                          "option frob is not known$", media(clean=0)),
     "open-range": Case("mtftl open /dev/%s ftl lanes=0", 8, "lanes is 0, expected 1 to 1024$", media(clean=0)),
@@ -233,6 +247,38 @@ CASES = {
                         media(clean=0)),
     "close-busy": Case("mtftl open /dev/%s ftl; (mtftl close ftl) 9</dev/mapper/ftl; s=$?; mtftl close ftl; exit $s", 8,
                        "ftl: cannot remove: in use, expected an idle device", media(clean=0)),
+    "name-blank": Case("mtftl open /dev/%s \"a b\" && mtftl status \"a b\" && dmsetup remove \"a b\" && "
+                       "mtftl check /dev/%s", 0, "^a b works.*0 errors", media(clean=0)),
+    "name-letters": Case("mtftl open /dev/%s Grün*% && mtftl status Grün*% && dmsetup remove Grün*%", 0,
+                         "^Grün\\*% works", media(clean=0)),
+    "name-slash": Case("mtftl open /dev/%s x/y", 16, "^mtftl: 'x/y' cannot be a name, expected up to 127 characters",
+                       media(clean=0)),
+    "name-empty": Case("mtftl open /dev/%s \"\"", 16, "'' cannot be a name", media(clean=0)),
+    "name-long": Case("mtftl open /dev/%s $(printf %0128d 7)", 16, "cannot be a name, expected up to 127 characters",
+                      media(clean=0)),
+    "name-taken": Case("dmsetup create taken --notable; mtftl open /dev/%s taken; s=$?; dmsetup remove taken; exit $s",
+                       8, "taken: there is a device of this name already, expected another name", media(clean=0)),
+    "uuid-taken": Case("mtftl open /dev/%s ftl; mtftl open /dev/%s-copy copy; s=$?; mtftl close ftl; exit $s", 8,
+                       "copy: cannot open /dev/nullb[0-9]+-copy: it has the UUID of ftl, which is open",
+                       media(clean=0) + "; zoned %s-copy 128; put clean %s-copy 0"),
+    "path-odd": Case("ln -s /dev/%s \"/dev/a drive\\\\x20\"; mtftl open \"/dev/a drive\\\\x20\" ftl && mtftl"
+                     " status ftl && mtftl close ftl; s=$?; rm /dev/a*; exit $s", 0, "on /dev/nullb[0-9]+\n",
+                     media(clean=0)),
+    "open-readonly": Case("mtftl open --readonly /dev/%s ftl && mtftl status ftl && head -c 32773 /dev/mapper/ftl |"
+                          " tail -c 4101 | head -c 3; dd if=/dev/zero of=/dev/mapper/ftl bs=4k count=1 2>/dev/null;"
+                          " echo; mtftl close ftl; s=$?; blkzone report -o 0 -c 1 /dev/%s; exit $s", 0,
+                          "^ftl is open read-only\n.*\nnew\n.*wptr 0x000008",
+                          media(good=0, history=6, trimmed=7)),
+    "open-others": Case("TASK=0 BEFORE=\"mtftl open /dev/%s-b other lanes=0 || true\" LD_PRELOAD=./meanwhile"
+                        " mtftl open /dev/%s ftl frob=1; exit 0", 0,
+                        "^mtftl: other: cannot open /dev/nullb[0-9]+-b: lanes is 0, expected 1 to 1024\n"
+                        "mtftl: ftl: cannot open /dev/nullb[0-9]+: option frob is not known\n$",
+                        media(clean=0) + "; zoned %s-b 128; put clean %s-b 0"),
+    "open-at-once": Case("TASK=0 BEFORE=\"asks /dev/%s\" LD_PRELOAD=./meanwhile mtftl open /dev/%s ftl frob=1;"
+                         " until_true grep cannot second; grep cannot second", 0,
+                         "^mtftl: ftl: cannot open /dev/nullb[0-9]+: option frob is not known\n"
+                         "mtftl: second: cannot open /dev/nullb[0-9]+: lanes is 0, expected 1 to 1024\n$",
+                         media(clean=0)),
     "open-nothing-there": Case("mtftl open /dev/%s x", 8, "no mtftl superblock", media(gone=0)),
     "open-in-use": Case("mtftl open /dev/%s x", 8, "in use, held by dm-[0-9]+", IN_USE),
     "close-unknown": Case("mtftl close nobody", 8, "nobody: no such device-mapper device"),
@@ -255,7 +301,7 @@ def script() -> str:
 
 
 @pytest.fixture(scope="module")
-def results(lab_run: LabRun, helpers: list[Path],
+def results(lab_run: LabRun, helpers: list[Path], meanwhile: Path,
             tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
     """Every case's exit status and output, from one boot."""
     if target.tool() is None:
@@ -265,7 +311,7 @@ def results(lab_run: LabRun, helpers: list[Path],
     for name, data in PIECES.items():
         files.append(folder / name)
         files[-1].write_bytes(data)
-    run = lab_run(script(), push=[*files, *helpers], profile="none", timeout=600)
+    run = lab_run(script(), push=[*files, *helpers, meanwhile], profile="none", timeout=600)
     found = re.findall(r"^@@ (\S+)\n(.*?)^@@= (\d+)$", run.output, re.M | re.S)
     return {name: (int(status), text) for name, text, status in found}
 

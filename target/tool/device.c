@@ -159,10 +159,28 @@ static int device_reset_zone(struct flash *flash, u32 zone)
 	return 0;
 }
 
+/* What device-mapper calls one of its devices; empty if it is none of them. */
+static void find_dm_name(const char *kernel_name, char *name, size_t size)
+{
+	char path[300], dm_name[256] = "";
+	FILE *file;
+
+	name[0] = 0;
+	snprintf(path, sizeof(path), "/sys/block/%s/dm/name", kernel_name);
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	if (fgets(dm_name, sizeof(dm_name), file)) {
+		dm_name[strcspn(dm_name, "\n")] = 0;
+		snprintf(name, size, " (%s)", dm_name);
+	}
+	fclose(file);
+}
+
 /* Who holds the device, by its sysfs folder; empty where that does not tell. */
 static void find_holder(const struct stat *st, char *name, size_t size)
 {
-	char path[64];
+	char path[64], dm_name[264];
 	struct dirent *entry;
 	DIR *dir;
 
@@ -172,36 +190,43 @@ static void find_holder(const struct stat *st, char *name, size_t size)
 	dir = opendir(path);
 	if (!dir)
 		return;
-	while ((entry = readdir(dir)))
-		if (entry->d_name[0] != '.')
-			snprintf(name, size, ", held by %s", entry->d_name);
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		find_dm_name(entry->d_name, dm_name, sizeof(dm_name));
+		snprintf(name, size, ", held by %s%s", entry->d_name, dm_name);
+	}
 	closedir(dir);
 }
 
-/* The kernel's own name: libzbd looks for a device's name in sysfs. */
-static void kernel_name(const struct stat *st, char *name, size_t size)
+void device_name(dev_t number, char *path, size_t size)
 {
-	char path[64], target[PATH_MAX];
+	char link[64], target[PATH_MAX], *name, *at;
 	ssize_t length;
 
-	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", major(st->st_rdev),
-		 minor(st->st_rdev));
-	length = readlink(path, target, sizeof(target) - 1);
+	snprintf(link, sizeof(link), "/sys/dev/block/%u:%u", major(number), minor(number));
+	length = readlink(link, target, sizeof(target) - 1);
 	target[length < 0 ? 0 : length] = 0;
-	snprintf(name, size, "/dev/%s", strrchr(target, '/') ? strrchr(target, '/') + 1 : "");
+	name = strrchr(target, '/') ? strrchr(target, '/') + 1 : target;
+	/* sysfs has no folders for those of /dev. */
+	for (at = name; (at = strchr(at, '!')); )
+		*at = '/';
+	snprintf(path, size, "/dev/%s", name);
 }
 
 static void open_zoned(struct device *device, enum device_access access, struct zbd_info *info)
 {
 	int flags = access == DEVICE_WRITE ? O_RDWR : O_RDONLY;
-	char holder[300], name[PATH_MAX];
+	char holder[600], name[PATH_MAX];
 	struct stat st;
 
 	if (stat(device->path, &st))
 		fail(EXIT_FAILED, "%s: %s", device->path, strerror(errno));
 	if (!S_ISBLK(st.st_mode))
 		fail(EXIT_FAILED, "%s: not a block device, expected a zoned one", device->path);
-	kernel_name(&st, name, sizeof(name));
+	device->number = st.st_rdev;
+	/* libzbd looks for a device's name in sysfs. */
+	device_name(device->number, name, sizeof(name));
 	if (zbd_device_is_zoned(name) != 1)
 		fail(EXIT_FAILED, "%s: not zoned, expected a host-managed zoned device",
 		     device->path);
@@ -283,8 +308,8 @@ static void take_zone(struct device *device, u32 index, const struct zbd_zone *z
 		to->wp = (zone->wp - zone->start) >> MTFTL_BLOCK_SHIFT;
 		device->nr_written += zone->wp > zone->start;
 		if (to->wp > capacity)
-			fail(EXIT_FAILED, "%s: write pointer of zone %u is past its capacity",
-			     device->path, index);
+			fail(EXIT_FAILED, "%s: write pointer of zone %u is past its capacity, expected"
+			     " at most block %u", device->path, index, capacity);
 	}
 }
 

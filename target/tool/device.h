@@ -3,11 +3,14 @@
 #ifndef MTFTL_TOOL_DEVICE_H
 #define MTFTL_TOOL_DEVICE_H
 
+#include <sys/types.h>
+
 #include "flash.h"
 
 struct device {
 	struct flash flash;
 	const char *path;
+	dev_t number;
 	int fd;
 	u32 nr_written;		/* zones that hold something, a part of a block at least */
 	u32 sector_size;
@@ -20,6 +23,8 @@ enum device_access {
 	DEVICE_WRITE,		/* likewise */
 };
 
+/* The kernel's own name of a block device, as a path; "/dev/" if there is none. */
+void device_name(dev_t number, char *path, size_t size);
 /* Opens and checks the geometry that the format asks for; fails with a message. */
 struct device *device_open(const char *path, enum device_access access);
 void device_close(struct device *device);

@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
-/* mtftl open and close: the device-mapper side, by libdevmapper. */
+/*
+ * mtftl open and close: the device-mapper side, by libdevmapper. A device is named to the kernel by
+ * number: the paths of users, and the names that libdevmapper mangles, may hold any character.
+ */
 #include <fcntl.h>
+#include <getopt.h>
 #include <libdevmapper.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
 
 #include "device.h"
 #include "dm.h"
+#include "kmsg.h"
 #include "mtftl.h"
 #include "super.h"
 
 #define MAX_PARAMS	4096
-#define KMSG_LEVEL	7	/* of the number that a record of the kernel's log begins with */
-#define KMSG_ERROR	3
+#define NUMBER_LEN	24	/* "major:minor" */
+#define UUID_PREFIX	"mtftl-"
 
 /* libdevmapper's own messages say less than ours. */
 static void quiet(int level, const char *file, int line, int dm_errno, const char *format, ...)
@@ -29,82 +37,52 @@ static struct dm_task *task_new(int type, const char *name)
 
 	dm_log_with_errno_init(quiet);
 	task = dm_task_create(type);
-	if (!task || !dm_task_set_name(task, name))
-		fail(EXIT_FAILED, "%s: not a name that device-mapper takes", name);
-	return task;
+	if (!task)
+		fail(EXIT_FAILED, "%s: out of memory", name);
+	if (*name && dm_task_set_name(task, name))
+		return task;
+	if (type == DM_DEVICE_CREATE)
+		fail(EXIT_USAGE, "'%s' cannot be a name, expected up to 127 characters without '/'"
+		     " (one that is no letter, digit or #+-.:=@_ counts as four)", name);
+	fail(EXIT_FAILED, "%s: no such device-mapper device", name);
+}
+
+/* 0 or an error; of calls that did not even reach device-mapper, EPERM. */
+static int task_run(struct dm_task *task)
+{
+	return dm_task_run(task) ? 0 : dm_task_get_errno(task) ?: EPERM;
 }
 
 /* Run a task that makes or removes a node, and wait for udev where there is one. */
 static int task_run_synced(struct dm_task *task)
 {
 	uint32_t cookie = 0;
-	int ok;
+	int err = EPERM;
 
-	if (!dm_task_set_cookie(task, &cookie, 0))
-		return 0;
-	ok = dm_task_run(task);
+	if (dm_task_set_cookie(task, &cookie, 0))
+		err = task_run(task);
 	dm_udev_wait(cookie);
 	dm_task_update_nodes();
-	return ok;
+	return err;
 }
 
-/* The kernel's log from here on: device-mapper says there why it refuses. */
-static int kernel_log_open(void)
+/* One step of a device's life, without parameters. */
+static int run_step(int type, const char *name, bool synced)
 {
-	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct dm_task *task = task_new(type, name);
+	int err = synced ? task_run_synced(task) : task_run(task);
 
-	if (fd >= 0)
-		lseek(fd, 0, SEEK_END);
-	return fd;
+	dm_task_destroy(task);
+	return err;
 }
 
-enum reason { COMPLAINT, REFUSAL, STEP, NO_REASON };	/* the best one first */
-
-/* The target's own complaint, what device-mapper says of it, or the step of a mount that failed. */
-static enum reason judge(unsigned int level, const char *text)
-{
-	if (!strstr(text, "device-mapper: ") || !strstr(text, "mtftl: "))
-		return NO_REASON;
-	if (!strstr(text, "device-mapper: mtftl: "))
-		return REFUSAL;
-	if (level <= KMSG_ERROR)
-		return COMPLAINT;
-	return strstr(text, ", failed") ? STEP : NO_REASON;
-}
-
-/* Of what the kernel said since then, the first of the best kind, without whom it is about. */
-static enum reason kernel_log_reason(int fd, char *reason, size_t size)
-{
-	enum reason best = NO_REASON, now;
-	char record[1024], *text;
-	ssize_t got;
-
-	while (fd >= 0 && (got = read(fd, record, sizeof(record) - 1)) > 0) {
-		record[got] = 0;
-		text = strchr(record, ';');
-		if (!text)
-			continue;
-		text[strcspn(text, "\n")] = 0;
-		now = judge(strtoul(record, NULL, 10) & KMSG_LEVEL, text);
-		if (now >= best)
-			continue;
-		best = now;
-		text = strstr(text, "mtftl: ") + strlen("mtftl: ");
-		if (text[strspn(text, "0123456789:")] == ' ')
-			text += strspn(text, "0123456789: ");
-		snprintf(reason, size, "%s", text);
-	}
-	return best;
-}
-
-/* What a mount's error means where the kernel has not said it. */
 static const char *in_words(int err)
 {
 	switch (err) {
-	case 0:
-		return "the kernel refuses it";
+	case EPERM:
+		return "device-mapper does not answer, expected root, and a kernel with dm-mod";
 	case EBUSY:
-		return "name or device already open";
+		return "in use, expected an idle device";
 	case EIO:
 		return "the device reports an error";
 	case EOVERFLOW:
@@ -115,71 +93,179 @@ static const char *in_words(int err)
 	return strerror(err);
 }
 
-static void fail_open(const char *name, const char *device, int err, int log)
-{
-	char reason[1024];
+/* Open */
 
-	switch (kernel_log_reason(log, reason, sizeof(reason))) {
-	case STEP:
-		fail(EXIT_FAILED, "%s: cannot open %s: %s: %s", name, device, reason, in_words(err));
-	case NO_REASON:
-		fail(EXIT_FAILED, "%s: cannot open %s: %s", name, device, in_words(err));
-	default:
-		fail(EXIT_FAILED, "%s: cannot open %s: %s%s", name, device, reason,
-		     strstr(reason, "checkpoint is damaged") ?
-		     "; mtftl check --rebuild tells what can be saved" : "");
-	}
-}
+struct opening {
+	const char *name;
+	const char *path;
+	char uuid[sizeof(UUID_PREFIX) + UUID_STR_LEN];
+	char lower[NUMBER_LEN];
+	char mapped[NUMBER_LEN];	/* of the new device */
+	int log;
+};
 
 /* "key=value" to two words of the table line. */
-static void add_option(char *params, const char *option)
+static void add_option(char *words, const char *option)
 {
 	const char *equals = strchr(option, '=');
-	size_t used = strlen(params);
+	size_t used = strlen(words);
 
 	if (!equals || equals == option || !equals[1] || strpbrk(option, " \t\\"))
 		fail(EXIT_USAGE, "open: '%s', expected key=value", option);
-	if (snprintf(params + used, MAX_PARAMS - used, " %.*s %s", (int)(equals - option), option,
+	if (snprintf(words + used, MAX_PARAMS - used, " %.*s %s", (int)(equals - option), option,
 		     equals + 1) >= (int)(MAX_PARAMS - used))
 		fail(EXIT_USAGE, "open: too many options");
 }
 
+/*
+ * Another open of the same drive waits: if both are refused, each must find its own reason in the
+ * log. udev keeps off a drive that is locked.
+ */
+static void lock_drive(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	/* device_open() says what is wrong with it. */
+	if (fd < 0 || !flock(fd, LOCK_EX | LOCK_NB))
+		return;
+	fprintf(stderr, "mtftl: %s: locked by another program, waiting for it\n", path);
+	while (flock(fd, LOCK_EX) && errno == EINTR)
+		;
+}
+
+static void __attribute__((noreturn)) fail_open(const struct opening *opening, int err)
+{
+	char reason[1024];
+	enum reason kind = kmsg_reason(opening->log, opening->lower, opening->mapped, reason,
+				       sizeof(reason));
+	const char *advice = "";
+
+	if (kind == STEP)
+		fail(EXIT_FAILED, "%s: cannot open %s: %s: %s", opening->name, opening->path, reason,
+		     in_words(err));
+	if (kind == NO_REASON)
+		fail(EXIT_FAILED, "%s: cannot open %s: %s", opening->name, opening->path,
+		     in_words(err));
+	if (strstr(reason, "checkpoint is damaged"))
+		advice = "; mtftl check --rebuild tells what can be saved";
+	if (strstr(reason, "unknown target type"))
+		advice = ", expected the module dm-mtftl to be loaded";
+	fail(EXIT_FAILED, "%s: cannot open %s: %s%s", opening->name, opening->path, reason, advice);
+}
+
+/* Names and UUIDs are there once: say which of them is taken. */
+static void __attribute__((noreturn)) fail_create(const struct opening *opening, int err)
+{
+	struct dm_task *task = task_new(DM_DEVICE_INFO, opening->name);
+	struct dm_info info = { 0 };
+	const char *name;
+
+	if (err != EBUSY)
+		fail_open(opening, err);
+	if (!task_run(task) && dm_task_get_info(task, &info) && info.exists)
+		fail(EXIT_FAILED, "%s: there is a device of this name already, expected another name",
+		     opening->name);
+	dm_task_destroy(task);
+	task = dm_task_create(DM_DEVICE_INFO);
+	if (!task || !dm_task_set_uuid(task, opening->uuid) || task_run(task))
+		fail_open(opening, err);
+	name = dm_task_get_name(task);
+	fail(EXIT_FAILED, "%s: cannot open %s: it has the UUID of %s, which is open, expected another"
+	     " one", opening->name, opening->path, name && *name ? name : "another device");
+}
+
+static void create(struct opening *opening)
+{
+	struct dm_task *task = task_new(DM_DEVICE_CREATE, opening->name);
+	struct dm_info info;
+	int err;
+
+	if (!dm_task_set_uuid(task, opening->uuid))
+		fail(EXIT_FAILED, "%s: out of memory", opening->name);
+	err = task_run(task);
+	if (!err && !dm_task_get_info(task, &info))
+		err = EIO;
+	if (err)
+		fail_create(opening, err);
+	snprintf(opening->mapped, sizeof(opening->mapped), "%u:%u", info.major, info.minor);
+	dm_task_destroy(task);
+}
+
+static int load_table(const struct opening *opening, u64 sectors, const char *params,
+		      bool read_only)
+{
+	struct dm_task *task = task_new(DM_DEVICE_RELOAD, opening->name);
+	int err;
+
+	if (!dm_task_add_target(task, 0, sectors, "mtftl", params) ||
+	    (read_only && !dm_task_set_ro(task)))
+		err = ENOMEM;
+	else
+		err = task_run(task);
+	dm_task_destroy(task);
+	return err;
+}
+
 int cmd_open(int argc, char **argv)
 {
-	char params[MAX_PARAMS], uuid[sizeof("mtftl-") + UUID_STR_LEN] = "mtftl-";
+	static const struct option options[] = {
+		{ "readonly", no_argument, NULL, 'r' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct opening opening = { .uuid = UUID_PREFIX };
+	char words[MAX_PARAMS] = "", params[MAX_PARAMS + 2 * NUMBER_LEN];
+	bool read_only = false;
 	struct device *device;
-	struct dm_task *task;
 	struct super super;
-	const char *name;
-	int i, err, log;
+	int c, i, err, nr;
 
-	if (argc < 3)
+	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		if (c == '?')
+			return EXIT_USAGE;
+		read_only = true;
+	}
+	if (argc - optind < 2)
 		fail(EXIT_USAGE, "open: expected a device and a name");
-	name = argv[2];
-	snprintf(params, sizeof(params), "%s", argv[1]);
-	if (argc > 3)
-		snprintf(params, sizeof(params), "%s %d", argv[1], 2 * (argc - 3));
-	for (i = 3; i < argc; i++)
-		add_option(params, argv[i]);
+	opening.path = argv[optind];
+	opening.name = argv[optind + 1];
+	for (i = optind + 2; i < argc; i++)
+		add_option(words, argv[i]);
+	nr = 2 * (argc - optind - 2);
 
-	device = device_open(argv[1], DEVICE_READ_IDLE);
+	lock_drive(opening.path);
+	device = device_open(opening.path, DEVICE_READ_IDLE);
 	err = super_find(&device->flash, &super);
 	if (err)
-		fail(EXIT_FAILED, "%s: %s", argv[1], super_error(err));
+		fail(EXIT_FAILED, "%s: %s", opening.path, super_error(err));
+	snprintf(opening.lower, sizeof(opening.lower), "%u:%u", major(device->number),
+		 minor(device->number));
 	device_close(device);
-	uuid_unparse(super.info.uuid, uuid + strlen(uuid));
+	uuid_unparse(super.info.uuid, opening.uuid + strlen(opening.uuid));
 
-	task = task_new(DM_DEVICE_CREATE, name);
-	if (!dm_task_set_uuid(task, uuid) ||
-	    !dm_task_add_target(task, 0, super.info.logical_blocks << (MTFTL_BLOCK_SHIFT - 9),
-				"mtftl", params) ||
-	    !dm_task_set_add_node(task, DM_ADD_NODE_ON_CREATE))
-		fail(EXIT_FAILED, "%s: out of memory", name);
-	log = kernel_log_open();
-	if (!task_run_synced(task))
-		fail_open(name, argv[1], dm_task_get_errno(task), log);
-	dm_task_destroy(task);
-	return EXIT_OK;
+	snprintf(params, sizeof(params), "%s %d%s", opening.lower, nr, words);
+	opening.log = kmsg_open();
+	create(&opening);
+	err = load_table(&opening, super.info.logical_blocks << (MTFTL_BLOCK_SHIFT - 9), params,
+			 read_only);
+	if (!err)
+		err = run_step(DM_DEVICE_RESUME, opening.name, true);
+	if (!err)
+		return EXIT_OK;
+	run_step(DM_DEVICE_REMOVE, opening.name, true);
+	fail_open(&opening, err);
+}
+
+/* What device-mapper says of a device */
+
+static void take_info(struct dm_task *task, const struct dm_info *info,
+		      struct dm_target_info *target)
+{
+	const char *uuid = dm_task_get_uuid(task);
+
+	target->suspended = info->suspended;
+	target->read_only = info->read_only;
+	target->empty = !info->live_table && uuid &&
+			!strncmp(uuid, UUID_PREFIX, strlen(UUID_PREFIX));
 }
 
 char *dm_target_line(const char *name, int type, struct dm_target_info *target)
@@ -188,15 +274,18 @@ char *dm_target_line(const char *name, int type, struct dm_target_info *target)
 	char *type_name, *params, *line;
 	struct dm_task *task = task_new(type, name);
 	struct dm_info info;
+	int err = task_run(task);
 
-	if (!dm_task_run(task) || !dm_task_get_info(task, &info) || !info.exists)
+	if (err && err != ENXIO)
+		fail(EXIT_FAILED, "%s: %s", name, in_words(err));
+	if (err || !dm_task_get_info(task, &info) || !info.exists)
 		fail(EXIT_FAILED, "%s: no such device-mapper device", name);
+	take_info(task, &info, target);
 	dm_get_next_target(task, NULL, &start, &target->sectors, &type_name, &params);
-	if (!type_name || strcmp(type_name, "mtftl"))
+	if (!target->empty && (!type_name || strcmp(type_name, "mtftl")))
 		fail(EXIT_FAILED, "%s: a device-mapper device of target %s, expected mtftl", name,
 		     type_name ? type_name : "none");
-	target->suspended = info.suspended;
-	line = strdup(params);
+	line = strdup(target->empty ? "" : params);
 	if (!line)
 		fail(EXIT_FAILED, "%s: out of memory", name);
 	dm_task_destroy(task);
@@ -205,14 +294,15 @@ char *dm_target_line(const char *name, int type, struct dm_target_info *target)
 
 void dm_lower_device(const char *table, char *path, size_t size)
 {
-	char link[64], target[PATH_MAX];
-	ssize_t length;
+	unsigned int major, minor;
 
-	snprintf(link, sizeof(link), "/sys/dev/block/%.*s", (int)strcspn(table, " "), table);
-	length = readlink(link, target, sizeof(target) - 1);
-	target[length < 0 ? 0 : length] = 0;
-	snprintf(path, size, "/dev/%s", strrchr(target, '/') ? strrchr(target, '/') + 1 : "");
+	if (sscanf(table, "%u:%u", &major, &minor) == 2)
+		device_name(makedev(major, minor), path, size);
+	else
+		snprintf(path, size, "an unknown drive");
 }
+
+/* Close */
 
 /* 0 if all that was written is on flash now. */
 static int flush(const char *name)
@@ -261,11 +351,10 @@ int cmd_close(int argc, char **argv)
 	if (!target.suspended)
 		lost = flush(argv[1]);
 	task = task_new(DM_DEVICE_REMOVE, argv[1]);
-	if (!task_run_synced(task)) {
-		err = dm_task_get_errno(task);
+	err = task_run_synced(task);
+	if (err)
 		fail(EXIT_FAILED, "%s: cannot remove: %s", argv[1],
 		     err == EBUSY ? "in use, expected an idle device" : strerror(err));
-	}
 	dm_task_destroy(task);
 	if (lost)
 		fail(EXIT_FAILED, "%s: closed, but what was written since the last flush is lost: "

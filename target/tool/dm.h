@@ -9,7 +9,9 @@
 
 struct dm_target_info {
 	uint64_t sectors;
+	bool empty;		/* of ours, but without a table: its mount was cut off */
 	bool suspended;
+	bool read_only;		/* opened with --readonly */
 };
 
 /* The line that a task of @type gives for the target @name; fails if it is none of ours. */

@@ -11,8 +11,8 @@ static const struct command {
 	const char *what;
 } commands[] = {
 	{ "format", cmd_format, "[--op PERCENT] [--headers auto|blocks|metadata] [--force] [--uuid UUID] DEVICE",
-	  "make DEVICE a new, empty one: all that is on it is lost" },
-	{ "open", cmd_open, "DEVICE NAME [KEY=VALUE...]",
+	  "make DEVICE a new, empty one: all that is on it is lost; --force: without asking" },
+	{ "open", cmd_open, "[--readonly] DEVICE NAME [KEY=VALUE...]",
 	  "make it usable as /dev/mapper/NAME; KEY=VALUE: settings, such as lanes=8" },
 	{ "close", cmd_close, "NAME",
 	  "stop it cleanly, the opposite of open" },

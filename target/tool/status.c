@@ -103,7 +103,7 @@ static void print_json(const char *name, struct status *status)
 }
 
 /* What is wrong, in the first line. */
-static void print_health(const char *name, const struct status *status)
+static void print_health(const char *name, const struct status *status, bool read_only)
 {
 	static const struct {
 		const char *field;
@@ -118,7 +118,8 @@ static void print_health(const char *name, const struct status *status)
 	const char *between = ": ";
 	size_t i;
 
-	printf("%s %s", name, writes ? "works" : "is read-only, the kernel's log says why");
+	printf("%s %s", name, writes ? "works" :
+	       read_only ? "is open read-only" : "is read-only, the kernel's log says why");
 	for (i = 0; i < sizeof(ills) / sizeof(ills[0]); i++) {
 		u64 nr = number_of(status, ills[i].field);
 
@@ -141,10 +142,10 @@ static void print_words(const char *name, const struct status *status)
 	dm_lower_device(table, lower, sizeof(lower));
 	free(table);
 	if (status->nr < 2) {
-		printf("%s is not mounted, it was never resumed\n", name);
+		printf("%s is not open: it was never resumed; mtftl close removes it\n", name);
 		return;
 	}
-	print_health(name, status);
+	print_health(name, status, target.read_only);
 	printf("  size     %" PRIu64 " MiB, on %s\n", target.sectors >> 11, lower);
 	printf("  space    %" PRIu64 "%% used: %" PRIu64 " of %" PRIu64 " zones are empty; %s\n",
 	       zones ? 100 - free_zones * 100 / zones : 0, free_zones, zones,

@@ -64,13 +64,16 @@ const char *super_error(int error)
 	case -ENODATA:
 		return "no mtftl superblock, expected a device made by mtftl format";
 	case -EPROTO:
-		return "a superblock of another version, expected version 1 and no new features";
+		return "a superblock of another version, expected version 1 and no new features: a newer"
+		       " mtftl may know it";
 	case -EINVAL:
-		return "a superblock whose fields contradict each other";
+		return "a superblock whose fields contradict each other, expected one as mtftl or the target"
+		       " writes it";
 	case -ESTALE:
-		return "a superblock written for another geometry";
+		return "a superblock written for another geometry, expected the zones that it was formatted"
+		       " with";
 	case -EOPNOTSUPP:
-		return "headers in metadata of 16 bytes a block, which this device does not have";
+		return "headers in metadata, expected 16 to 128 bytes of it a block, apart from the data";
 	}
 	return strerror(-error);
 }
