@@ -48,11 +48,23 @@ until_true() { # command...: true before long
 	done
 	return 1
 }
+is_open() { # name: a program has opened the device
+	dmsetup info -c --noheadings -o open $1 | grep -q 1
+}
+hold() { # name: a program opens it and keeps it open
+	tail -f /dev/null </dev/mapper/$1 >/dev/null 2>&1 &
+	echo $! >holder
+	until_true is_open $1
+}
+look_into() { # name: a program opens it and reads, as blkid does
+	dd if=/dev/mapper/$1 of=/dev/null bs=4k count=1 iflag=direct >/dev/null 2>&1 &
+	until_true is_open $1
+}
 asks() { # a second open of the same drive, until it waits for the first one
 	mtftl open $1 second lanes=0 >/dev/null 2>second &
 	until_true grep waiting second
 }
-export -f until_true asks
+export -f until_true is_open hold look_into asks
 modprobe null_blk nr_devices=0
 """
 
@@ -117,6 +129,7 @@ IN_USE = zoned() + "; mtftl format -- /dev/%s >/dev/null; dmsetup create held-%s
 EXT4 = "mke2fs -q -F -b 4096 image 8192 2>/dev/null; " + zoned() + "; dd if=image of=/dev/%s bs=64k count=1" \
        " oflag=direct 2>/dev/null"
 SECTOR = zoned("blocksize=512") + "; dd if=good of=/dev/%s bs=512 count=1 seek=$((6 * 8192)) oflag=direct 2>/dev/null"
+DIRTY = "mtftl open /dev/%s ftl && dd if=/dev/zero of=/dev/mapper/ftl bs=4k count=1 oflag=direct 2>/dev/null"
 CASES = {
     # The command line.
     "nothing": Case("mtftl", 16, "usage: mtftl format"),
@@ -247,9 +260,30 @@ CASES = {
                         media(clean=0)),
     "close-busy": Case("mtftl open /dev/%s ftl; (mtftl close ftl) 9</dev/mapper/ftl; s=$?; mtftl close ftl; exit $s", 8,
                        "ftl: cannot remove: in use, expected an idle device", media(clean=0)),
-    "name-blank": Case("mtftl open /dev/%s \"a b\" && mtftl status \"a b\" && dmsetup remove \"a b\" && "
+    "close-held": Case("mtftl open /dev/%s ftl; TASK=2 BEFORE=\"hold ftl\" LD_PRELOAD=./meanwhile mtftl close ftl;"
+                       " test $? = 8 && dmsetup info ftl | grep State; kill -9 $(cat holder); mtftl close ftl", 0,
+                       "ftl: cannot remove: in use, expected an idle device\nState: +ACTIVE", media(clean=0)),
+    "close-opened-once": Case("mtftl open /dev/%s ftl; TASK=2 BEFORE=\"hold ftl\" AFTER=\"kill -9 \\$(cat holder)\""
+                              " LD_PRELOAD=./meanwhile mtftl close ftl", 0, "^$", media(clean=0)),
+    "close-looked-into": Case("mtftl open /dev/%s ftl; TASK=2 BEFORE=\"look_into ftl\" LD_PRELOAD=./meanwhile"
+                              " mtftl close ftl", 0, "^$", media(clean=0)),
+    "close-then-opened": Case("mtftl open /dev/%s ftl && TASK=2 AFTER=\"mtftl open /dev/%s next && dd if=/dev/zero"
+                              " of=/dev/mapper/next bs=4k count=1 oflag=direct 2>/dev/null\" LD_PRELOAD=./meanwhile"
+                              " mtftl close ftl && mtftl close next", 0, "^$", media(clean=0)),
+    "close-path": Case("mtftl open /dev/%s ftl && mtftl close /dev/mapper/ftl", 0, "^$", media(clean=0)),
+    "close-force": Case("mtftl open /dev/%s ftl && mtftl close --force ftl && mtftl check /dev/%s", 0, "0 errors",
+                        media(clean=0)),
+    "close-suspended": Case(f"{DIRTY} && dmsetup suspend ftl && mtftl close ftl && mtftl check /dev/%s", 0,
+                            "1 mapped.*0 errors", media(clean=0)),
+    "close-not-flushed": Case(f"{DIRTY} && dmsetup suspend --noflush ftl; mtftl close ftl; s=$?;"
+                              " mtftl close --force ftl && mtftl check /dev/%s >/dev/null 2>&1 && exit $s", 8,
+                              "ftl: not closed: suspended, and not all of it is on /dev/nullb[0-9]+, expected a device"
+                              " that goes on", media(clean=0)),
+    "close-cut-off": Case("dmsetup create ftl --notable -u mtftl-x; mtftl status ftl; mtftl close ftl", 0,
+                          "^ftl is not open: it was never resumed; mtftl close removes it\n$", "true"),
+    "name-blank": Case("mtftl open /dev/%s \"a b\" && mtftl status \"a b\" && mtftl close \"a b\" && "
                        "mtftl check /dev/%s", 0, "^a b works.*0 errors", media(clean=0)),
-    "name-letters": Case("mtftl open /dev/%s Grün*% && mtftl status Grün*% && dmsetup remove Grün*%", 0,
+    "name-letters": Case("mtftl open /dev/%s Grün*% && mtftl status Grün*% && mtftl close Grün*%", 0,
                          "^Grün\\*% works", media(clean=0)),
     "name-slash": Case("mtftl open /dev/%s x/y", 16, "^mtftl: 'x/y' cannot be a name, expected up to 127 characters",
                        media(clean=0)),

@@ -7,6 +7,7 @@
 #include <getopt.h>
 #include <libdevmapper.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -24,6 +25,10 @@
 #define MAX_PARAMS	4096
 #define NUMBER_LEN	24	/* "major:minor" */
 #define UUID_PREFIX	"mtftl-"
+
+/* As long as LVM waits for those who open a device for a moment, udev above all. */
+#define BUSY_TRIES	25
+#define BUSY_WAIT_US	200000
 
 /* libdevmapper's own messages say less than ours. */
 static void quiet(int level, const char *file, int line, int dm_errno, const char *format, ...)
@@ -260,12 +265,17 @@ int cmd_open(int argc, char **argv)
 static void take_info(struct dm_task *task, const struct dm_info *info,
 		      struct dm_target_info *target)
 {
+	char *mangled = dm_task_get_name_mangled(task);
 	const char *uuid = dm_task_get_uuid(task);
 
 	target->suspended = info->suspended;
 	target->read_only = info->read_only;
+	target->open_count = info->open_count;
+	target->number = makedev(info->major, info->minor);
 	target->empty = !info->live_table && uuid &&
 			!strncmp(uuid, UUID_PREFIX, strlen(UUID_PREFIX));
+	snprintf(target->node, sizeof(target->node), "%s/%s", dm_dir(), mangled ? mangled : "");
+	free(mangled);
 }
 
 char *dm_target_line(const char *name, int type, struct dm_target_info *target)
@@ -304,62 +314,203 @@ void dm_lower_device(const char *table, char *path, size_t size)
 
 /* Close */
 
-/* 0 if all that was written is on flash now. */
-static int flush(const char *name)
+static const char *stopped;	/* the device that we have suspended */
+
+/* Nothing else would resume what we have suspended. */
+static void change_signals(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGQUIT);
+	sigprocmask(how, &set, NULL);
+}
+
+/* Also at exit, whatever goes wrong. */
+static void go_on(void)
+{
+	const char *name = stopped;
+
+	stopped = NULL;
+	if (!name)
+		return;
+	run_step(DM_DEVICE_RESUME, name, true);
+	change_signals(SIG_UNBLOCK);
+}
+
+/* Programs that open it for a moment, as udev does, are waited for. */
+static void wait_until_idle(const char *name, struct dm_target_info *target, int *tries)
+{
+	for (; target->open_count > 0; (*tries)++) {
+		if (*tries == BUSY_TRIES)
+			fail(EXIT_FAILED, "%s: cannot remove: in use, expected an idle device", name);
+		usleep(BUSY_WAIT_US);
+		free(dm_target_line(name, DM_DEVICE_TABLE, target));
+	}
+}
+
+/* By the kernel's own name; where only libdevmapper has made a node, by that. */
+static int open_node(const struct dm_target_info *target)
 {
 	char path[PATH_MAX];
-	int fd, err = 0;
+	struct stat st;
+	int fd;
 
-	snprintf(path, sizeof(path), "%s/%s", dm_dir(), name);
+	device_name(target->number, path, sizeof(path));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || fsync(fd))
-		err = errno;
-	if (fd >= 0)
+	if (fd < 0 && errno == ENOENT)
+		fd = open(target->node, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && (fstat(fd, &st) || st.st_rdev != target->number)) {
 		close(fd);
+		errno = ENODEV;
+		return -1;
+	}
+	return fd;
+}
+
+struct closing {
+	const char *name;
+	char lower[PATH_MAX];
+	bool force;
+	int lost;		/* the error of the last flush */
+	bool clean;		/* the superblock says so, or need not */
+};
+
+/* 0 if all that was written is on flash now. */
+static int flush(const struct closing *closing, const struct dm_target_info *target)
+{
+	int fd = open_node(target), err = 0;
+
+	if (fd < 0 && closing->force)
+		return 0;
+	if (fd < 0)
+		fail(EXIT_FAILED, "%s: not closed: cannot open %s to flush it: %s", closing->name,
+		     target->node, strerror(errno));
+	if (fsync(fd))
+		err = errno;
+	close(fd);
 	return err;
 }
 
-/* The superblock says whether the target got as far as it should. */
-static void check_stopped(const char *name, const char *lower)
+/* Whether the target got as far as it should; 0 or what super_find() says. */
+static int look_at_super(const char *lower, bool *clean)
 {
 	struct device *device = device_open(lower, DEVICE_READ);
 	struct super super;
 	int err = super_find(&device->flash, &super);
 
-	if (err)
-		fail(EXIT_FAILED, "%s: closed, but %s: %s", name, lower, super_error(err));
-	if (!super.says_clean)
-		fail(EXIT_FAILED, "%s: closed, with all data on %s, but the clean stop could not be"
-		     " written, expected a drive that takes writes; the next open recovers", name,
-		     lower);
+	*clean = !err && super.says_clean;
 	device_close(device);
+	return err;
+}
+
+/*
+ * Stop it, as a removal would, and see what comes of that while the drive is still ours: after the
+ * removal others may open it.
+ */
+static void stop(struct closing *closing, const struct dm_target_info *target)
+{
+	int err = 0;
+
+	if (!target->suspended) {
+		change_signals(SIG_BLOCK);
+		stopped = closing->name;
+		err = run_step(DM_DEVICE_SUSPEND, closing->name, false);
+	}
+	if (err)
+		fail(EXIT_FAILED, "%s: not closed: cannot suspend: %s", closing->name,
+		     in_words(err));
+	closing->clean = target->read_only;
+	if (!closing->clean)
+		err = look_at_super(closing->lower, &closing->clean);
+	if (err)
+		fail(EXIT_FAILED, "%s: not closed: %s: %s; --force closes it all the same",
+		     closing->name, closing->lower, super_error(err));
+	if (!closing->clean && target->suspended)
+		fail(EXIT_FAILED, "%s: not closed: suspended, and not all of it is on %s, expected a"
+		     " device that goes on (dmsetup resume), or --force", closing->name,
+		     closing->lower);
+}
+
+/* Everything up to the removal; fails where that would lose something. */
+static void prepare_removal(struct closing *closing, const struct dm_target_info *target)
+{
+	/* A suspended device would not answer. */
+	closing->lost = target->suspended ? 0 : flush(closing, target);
+	if (closing->lost && !closing->force)
+		fail(EXIT_FAILED, "%s: not closed: what was written since the last flush cannot be"
+		     " made durable (%s), the kernel's log says why; it can be read until close"
+		     " --force loses it", closing->name, strerror(closing->lost));
+	/* With --force even a drive that no longer answers is closed. */
+	if (!closing->force)
+		stop(closing, target);
+}
+
+/* It is removed by now. */
+static void tell_what_was_lost(struct closing *closing, const struct dm_target_info *target)
+{
+	int err = 0;
+
+	if (closing->lost)
+		fail(EXIT_FAILED, "%s: closed, but what was written since the last flush is lost: "
+		     "the last one failed (%s), and the kernel's log says why", closing->name,
+		     strerror(closing->lost));
+	if (closing->force && !target->read_only) {
+		err = look_at_super(closing->lower, &closing->clean);
+		if (err || !closing->clean)
+			fail(EXIT_FAILED, "%s: closed, but %s: %s", closing->name, closing->lower,
+			     err ? super_error(err) : "its superblock does not tell of a clean stop,"
+						      " unless it was opened again since");
+	}
+	if (!closing->force && !closing->clean)
+		fail(EXIT_FAILED, "%s: closed, with all data on %s, but the clean stop could not be"
+		     " written, expected a drive that takes writes; the next open recovers",
+		     closing->name, closing->lower);
 }
 
 int cmd_close(int argc, char **argv)
 {
+	static const struct option options[] = {
+		{ "force", no_argument, NULL, 'f' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct closing closing = { 0 };
 	struct dm_target_info target;
-	char lower[PATH_MAX], *table;
-	struct dm_task *task;
-	int err, lost = 0;
+	int c, err, tries = 0;
+	char *table;
 
-	if (argc != 2)
-		fail(EXIT_USAGE, "close: %d names given, expected one", argc - 1);
-	table = dm_target_line(argv[1], DM_DEVICE_TABLE, &target);
-	dm_lower_device(table, lower, sizeof(lower));
+	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		if (c == '?')
+			return EXIT_USAGE;
+		closing.force = true;
+	}
+	if (argc - optind != 1)
+		fail(EXIT_USAGE, "close: %d names given, expected one", argc - optind);
+	closing.name = argv[optind];
+	table = dm_target_line(closing.name, DM_DEVICE_TABLE, &target);
+	dm_lower_device(table, closing.lower, sizeof(closing.lower));
 	free(table);
-	/* One that is suspended did so already, and would not answer. */
-	if (!target.suspended)
-		lost = flush(argv[1]);
-	task = task_new(DM_DEVICE_REMOVE, argv[1]);
-	err = task_run_synced(task);
+
+	atexit(go_on);
+	for (;;) {
+		wait_until_idle(closing.name, &target, &tries);
+		if (!target.empty)
+			prepare_removal(&closing, &target);
+		err = run_step(DM_DEVICE_REMOVE, closing.name, true);
+		if (err != EBUSY || tries++ == BUSY_TRIES)
+			break;
+		/* It was opened meanwhile: reads wait until it is resumed. */
+		go_on();
+		usleep(BUSY_WAIT_US);
+		free(dm_target_line(closing.name, DM_DEVICE_TABLE, &target));
+	}
 	if (err)
-		fail(EXIT_FAILED, "%s: cannot remove: %s", argv[1],
-		     err == EBUSY ? "in use, expected an idle device" : strerror(err));
-	dm_task_destroy(task);
-	if (lost)
-		fail(EXIT_FAILED, "%s: closed, but what was written since the last flush is lost: "
-		     "the last one failed (%s), and the kernel's log says why", argv[1],
-		     strerror(lost));
-	check_stopped(argv[1], lower);
+		fail(EXIT_FAILED, "%s: cannot remove: %s", closing.name, in_words(err));
+	stopped = NULL;
+	if (!target.empty)
+		tell_what_was_lost(&closing, &target);
 	return EXIT_OK;
 }

@@ -4,6 +4,8 @@
 #define MTFTL_TOOL_DM_H
 
 #include <libdevmapper.h>
+#include <limits.h>
+#include <sys/types.h>
 
 #include "pure.h"
 
@@ -12,6 +14,9 @@ struct dm_target_info {
 	bool empty;		/* of ours, but without a table: its mount was cut off */
 	bool suspended;
 	bool read_only;		/* opened with --readonly */
+	int open_count;
+	dev_t number;
+	char node[PATH_MAX];	/* where libdevmapper has it: names are mangled there */
 };
 
 /* The line that a task of @type gives for the target @name; fails if it is none of ours. */
