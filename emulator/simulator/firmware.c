@@ -85,6 +85,7 @@ static const struct {
     { "buffer", WORD_U64, &tuning.buffer },
     { "cache", WORD_BOOL, &tuning.cache },
     { "read_first", WORD_BOOL, &tuning.read_first },
+    { "read_limit", WORD_U32, &tuning.read_limit },
     /* its FTL */
     { "spare_permille", WORD_U64, &w.spare_permille },
     { "gc_begin", WORD_U32, &config.gc_begin },

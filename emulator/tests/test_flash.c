@@ -352,6 +352,67 @@ static void test_suspend_with_cache(void **state)
     rig_free(rig);
 }
 
+/* Reads pass a program or an erase so often, and no more: it goes on then. */
+static void test_reads_pass_so_often(void **state)
+{
+    FlashTuning t = tuning_of(50 * US, 1 * MS, 2 * MS);
+    Rig *rig;
+
+    (void)state;
+    t.read_first = true;
+    t.cache = false;
+    t.resume_ns = 7 * US;
+    rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+    fill(rig, 0, 0, 4);
+    fill(rig, 1, 0, 1);
+    flash_time_run(&rig->dev.time, 10 * MS);
+
+    /* two programs and an erase: one works, and each other one waits for 64 */
+    put_write(rig, 0, 4, 2, 1, false);
+    submit(rig, FLASH_CMD_RESET, 1, 0, 0);
+    for (int i = 0; i < 500; i++) {
+        submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    }
+    flash_time_run(&rig->dev.time, 11 * MS + 64 * 50 * US + 1 * MS - 1);
+    assert_int_equal(rig->dev.stats.buffer_used, BLOCK);
+    flash_time_run(&rig->dev.time, 11 * MS + 64 * 50 * US + 1 * MS);
+    assert_int_equal(rig->dev.stats.buffer_used, 0);
+    flash_time_run(&rig->dev.time, 12 * MS + 128 * 50 * US + 2 * MS - 1);
+    assert_int_equal(rig->dev.time.dies[0].ops[FLASH_OP_ERASE], 0);
+    flash_time_run(&rig->dev.time, 12 * MS + 128 * 50 * US + 2 * MS);
+    assert_int_equal(rig->dev.time.dies[0].ops[FLASH_OP_ERASE], 1);
+    drain(rig);
+    assert_int_equal(rig->dev.time.now, 14 * MS + 500 * 50 * US);
+
+    /* one that was interrupted, by reads at once or one at a time */
+    rig->dev.tuning.suspend = true;
+    rig->dev.tuning.read_limit = 10;
+    flash_dev_retune(&rig->dev);
+    flash_time_run(&rig->dev.time, 100 * MS);
+    put_write(rig, 0, 6, 1, 1, false);
+    flash_time_run(&rig->dev.time, 100 * MS + 300 * US);
+    for (int i = 0; i < 100; i++) {
+        submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    }
+    flash_time_run(&rig->dev.time, 101 * MS + 507 * US - 1);
+    assert_int_equal(rig->dev.stats.buffer_used, BLOCK);
+    flash_time_run(&rig->dev.time, 101 * MS + 507 * US);
+    assert_int_equal(rig->dev.stats.buffer_used, 0);
+    drain(rig);
+    flash_time_run(&rig->dev.time, 200 * MS);
+    put_write(rig, 0, 7, 1, 1, false);
+    for (int i = 0; i < 25; i++) {
+        flash_time_run(&rig->dev.time, 200 * MS + i * 60 * US);
+        submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    }
+    /* ten times it was interrupted */
+    flash_time_run(&rig->dev.time, 201 * MS + 10 * 57 * US - 1);
+    assert_int_equal(rig->dev.stats.buffer_used, BLOCK);
+    flash_time_run(&rig->dev.time, 201 * MS + 10 * 57 * US);
+    assert_int_equal(rig->dev.stats.buffer_used, 0);
+    rig_free(rig);
+}
+
 /* A channel that turns to another of its dies pays for it. */
 static void test_channel_switch(void **state)
 {
@@ -1917,6 +1978,7 @@ int main(void)
         cmocka_unit_test(test_beyond_the_data),
         cmocka_unit_test(test_read_overtakes),
         cmocka_unit_test(test_suspend_with_cache),
+        cmocka_unit_test(test_reads_pass_so_often),
         cmocka_unit_test(test_channel_switch),
         cmocka_unit_test(test_write_bandwidth),
         cmocka_unit_test(test_qlc),

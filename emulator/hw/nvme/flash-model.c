@@ -287,6 +287,7 @@ void flash_dev_retune(FlashDev *dev)
     ft->read_first = t->read_first;
     ft->suspend = t->suspend;
     ft->resume_ns = t->resume_ns;
+    ft->read_limit = t->read_limit ? t->read_limit : FLASH_READ_LIMIT;
     flash_buffer_pump(dev);
 }
 

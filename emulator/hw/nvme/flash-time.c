@@ -195,7 +195,11 @@ static void op_done(FlashTime *ft, FlashOp *op)
     FlashDie *die = op_die(ft, op);
 
     die->active--;
-    die->reading -= op->kind == FLASH_OP_READ;
+    if (op->kind == FLASH_OP_READ) {
+        die->reading--;
+    } else {
+        die->passed = 0;
+    }
     die->ops[op->kind]++;
     op->done(ft, op);           /* may free op */
     die_kick(ft, die);
@@ -315,6 +319,7 @@ static FlashOp *first_read(FlashDie *die, FlashOp **prev)
     return NULL;
 }
 
+/* Reads go first, until so many have passed what else there is. */
 static void die_kick(FlashTime *ft, FlashDie *die)
 {
     FlashOp *prev, *read;
@@ -322,11 +327,12 @@ static void die_kick(FlashTime *ft, FlashDie *die)
     for (;;) {
         read = NULL;
         prev = NULL;
-        if (ft->read_first || ft->suspend) {
+        if ((ft->read_first || ft->suspend) && die->passed < ft->read_limit) {
             read = first_read(die, &prev);
         }
         if (read && die->parked && !die->reading) {
             /* more reads, before the interrupted work goes on */
+            die->passed++;
             op_begin(ft, die, queue_take(&die->queue, prev));
             return;
         }
@@ -349,6 +355,7 @@ static void die_kick(FlashTime *ft, FlashDie *die)
             !die_admits(ft, die, prev ? prev->next : die->queue.head)) {
             return;
         }
+        die->passed += prev != NULL;    /* all before the first read */
         op_begin(ft, die, queue_take(&die->queue, prev));
     }
 }
@@ -430,7 +437,7 @@ void flash_time_clear(FlashTime *ft)
 
         die->queue = (FlashQueue) { 0 };
         die->cell = die->ready = die->parked = NULL;
-        die->active = die->reading = die->transfers = 0;
+        die->active = die->reading = die->transfers = die->passed = 0;
     }
     for (uint32_t i = 0; i < ft->nr_channels; i++) {
         ft->channels[i].queue = (FlashQueue) { 0 };

@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #define FLASH_SLOW_UNIT 100     /* FlashDie.slow of an ordinary die */
+#define FLASH_READ_LIMIT 64     /* FlashTime.read_limit, unless it is set */
 
 typedef enum FlashOpKind {
     FLASH_OP_READ,
@@ -69,6 +70,7 @@ typedef struct FlashDie {
     uint32_t active;            /* page registers in use */
     uint32_t reading;           /* of these, by reads */
     uint32_t transfers;         /* of these, on the bus or waiting for it */
+    uint32_t passed;            /* reads that passed the next other operation */
     uint32_t slow;              /* percent of nominal cell time */
 
     uint64_t busy_ns;           /* cell array at work */
@@ -111,6 +113,7 @@ struct FlashTime {
     bool read_first;            /* reads overtake waiting programs, erases */
     bool suspend;               /* ... and interrupt one in progress */
     uint64_t resume_ns;         /* what an interrupted one pays extra */
+    uint32_t read_limit;        /* reads that pass one program or erase */
 
     FlashEvent *heap;
     size_t heap_len, heap_cap;

@@ -87,6 +87,7 @@ typedef struct FlashTuning {
     FlashBus bus;
     bool cache, read_first, suspend;
     uint64_t resume_ns;
+    uint32_t read_limit;        /* 0: FLASH_READ_LIMIT */
     bool delay_read, delay_program, delay_erase, delay_transfer;
     uint64_t buffer;            /* bytes; 0: writes end when programmed */
     uint64_t service_ns;        /* the controller, one command at a time */

@@ -247,6 +247,8 @@ static const NvmeFlashProp nvme_flash_props[] = {
          "reads overtake waiting programs and erases"),
     LIVE("suspend", BOOL, suspend, "reads interrupt programs and erases"),
     LIVE("resume_ns", U64, resume_ns, "what an interrupted one pays"),
+    LIVE("read_limit", U32, read_limit,
+         "reads that pass one program or erase, at most; 0: 64"),
     LIVE("delay_read", BOOL, delay_read, "cell reads take time"),
     LIVE("delay_program", BOOL, delay_program, "cell programs take time"),
     LIVE("delay_erase", BOOL, delay_erase, "erases take time"),
