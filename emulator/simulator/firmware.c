@@ -378,7 +378,8 @@ static void tell_latencies(const char *name, const Latencies *l)
     printf(", \"mean_us\": %.3f}", l->nr ? sum / l->nr / 1e3 : 0);
 }
 
-static void tell(const FtlStats *before, uint64_t since)
+static void tell(const FtlStats *before, const FlashStats *flash,
+                 uint64_t since)
 {
     const FtlStats *now = ftl_stats(ftl);
     const struct {
@@ -395,6 +396,10 @@ static void tell(const FtlStats *before, uint64_t since)
         { "map_reads", now->map_reads - before->map_reads },
         { "map_writes", now->map_writes - before->map_writes },
         { "map_bytes", ftl_map_bytes(ftl) },
+        { "programmed", (dev.stats.programmed_bytes - flash->programmed_bytes) /
+                        shape.block_size },
+        { "padded_programs", dev.stats.programs_padded -
+                             flash->programs_padded },
         { "logical", config.logical },
         { "erase_blocks", shape.nr_zones },
         { "block_sectors", shape.zone_cap },
@@ -417,6 +422,7 @@ static void tell(const FtlStats *before, uint64_t since)
 int main(int argc, char **argv)
 {
     FtlStats before;
+    FlashStats flash;
     uint64_t since;
 
     for (int i = 1; i < argc; i++) {
@@ -438,11 +444,12 @@ int main(int argc, char **argv)
     latencies[0].ns = calloc(w.requests + w.depth, sizeof(uint64_t));
     latencies[1].ns = calloc(w.requests + w.depth, sizeof(uint64_t));
     before = *ftl_stats(ftl);
+    flash = dev.stats;
     since = dev.time.now;
     counting = true;
     load(w.requests, 0, true);
     wait_for(0);
-    tell(&before, since);
+    tell(&before, &flash, since);
     flash_dev_close(&dev);
     ftl_free(ftl);
     free(latencies[0].ns);

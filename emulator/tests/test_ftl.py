@@ -45,6 +45,12 @@ def test_crafted_images(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_padding(tmp_path: Path) -> None:
+    """A program unit is programmed once: what a flush leaves of it is gone, and collection pads none."""
+    done = run(build(tmp_path / "units", "test_ftl_units.c", *SANITIZED, "-lcmocka"))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_mapping_of_the_docs(tmp_path: Path) -> None:
     """One file and one line, as docs/emulator.md says."""
     ring = tmp_path / "flash-ftl-ring.c"
@@ -66,7 +72,7 @@ def test_the_mapping_of_the_docs(tmp_path: Path) -> None:
 # A bug, what has it, the line and what becomes of it, the mapping that shows it.
 PLANTED = [
     ("erased before the moved blocks are on flash", "flash-ftl-core.c",
-     "        job_step(ftl, job, FLASH_CMD_FLUSH, 0);\n", "", "page"),
+     "            held |= wait_for(ftl, victim, n, cmd, push);\n", "            ;\n", "page"),
     ("a stale version wins at power on", "flash-ftl-core.c",
      "oob->version > versions[lba]", "!versions[lba]", "page"),
     ("a lost trim", "flash-ftl.c", "            ftl->trims[lba] = ++ftl->version;\n", "", "page"),
@@ -79,11 +85,13 @@ PLANTED = [
     ("a wrong merge: another piece's log goes with it", "flash-ftl-fast.c", "ours ? take_in_order(fast)",
      "fast->in_order != FTL_NONE ? take_in_order(fast)", "fast"),
     ("merged before the moved blocks are on flash", "flash-ftl-core.c",
-     "        job_step(ftl, job, FLASH_CMD_FLUSH, 0);\n", "", "last"),
+     "job->in_place && n < ftl_used(ftl, job->tag)", "false", "last"),
     ("half of the map is not rebuilt", "flash-ftl-core.c", "        if (lba < ftl->space &&",
      "        if (lba <= ftl->space / 2 &&", "dftl"),
     ("room that a cut left is forgotten", "flash-ftl-page.c",
      "            g->left += ftl->cap - ftl_used(ftl, i);\n", "            ;\n", "page"),
+    ("a padded block is collected, and written on", "flash-ftl-page.c",
+     "        open_of(ftl, group, i); /* what is full may be a victim */\n", "        ;\n", "dftl"),
     ("a log that is written is emptied first, and written on", "flash-ftl-hybrid.c",
      "        if (h->ways[i] == block) {\n", "        if (0) {\n", "fast"),
     ("writes that take GC's last blocks", "flash-ftl-page.c",

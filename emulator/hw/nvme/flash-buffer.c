@@ -133,10 +133,7 @@ void flash_buffer_pump(FlashDev *dev)
         FlashCmd *cmd = dev->wait_head;
 
         if (!cmd->admit(dev, cmd)) {
-            if (!dev->issued_head && dev->fill_head) {
-                /* all of the buffer is in units that are not full */
-                flash_unit_issue(dev, dev->fill_head);
-            }
+            flash_units_make_room(dev);
             return;
         }
         dev->wait_head = cmd->wait_next;

@@ -24,6 +24,7 @@ typedef struct FlashZone {
     FlashUnit *units;           /* issued, not yet ended */
     bool open;
     bool finished;
+    bool pinned;                /* nothing pads its unit: it will be filled */
 } FlashZone;
 
 struct FlashDev {
@@ -42,6 +43,7 @@ struct FlashDev {
     /* events of a drive's own FTL, if it has one (flash-ftl.c) */
     void (*serve)(FlashDev *dev, FlashCmd *cmd);    /* the host's command */
     void (*space)(FlashDev *dev);                   /* slots are free again */
+    void (*padded)(FlashDev *dev, uint32_t zone);   /* it ends later now */
     void *ftl;
 
     /* private: events, each set by the room above that wants it */
@@ -89,8 +91,8 @@ uint64_t flash_zone_end(const FlashDev *dev, uint32_t zone);
 uint64_t flash_program_ns(const FlashDev *dev);
 
 /*
- * Slots of the buffer: bytes more in use, blocks that still fit, bytes in use in
- * the mean.
+ * Slots of the buffer: bytes more in use, blocks that still fit, bytes in use
+ * in the mean.
  */
 void flash_buffer_add(FlashDev *dev, int64_t bytes);
 uint64_t flash_buffer_room(const FlashDev *dev);

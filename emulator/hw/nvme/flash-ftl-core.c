@@ -30,6 +30,11 @@ uint32_t ftl_used(const Ftl *ftl, uint32_t block)
     return flash_dev_used(ftl->dev, block);
 }
 
+uint64_t ftl_units(const Ftl *ftl, uint64_t blocks)
+{
+    return flash_zone_units(ftl->dev, blocks) * ftl->dev->unit_blocks;
+}
+
 void ftl_unmap(Ftl *ftl, uint64_t lba)
 {
     uint64_t place = ftl->map[lba];
@@ -56,8 +61,8 @@ static void map_to(Ftl *ftl, uint64_t lba, uint64_t place)
     b->changed = ftl->version;
 }
 
-void ftl_put(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data,
-             FlashCmd *wait)
+static void put(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data,
+                bool own, FlashCmd *wait)
 {
     FtlBlock *b = &ftl->blocks[block];
     uint32_t n = ftl_used(ftl, block);
@@ -73,7 +78,28 @@ void ftl_put(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data,
     if (n + 1 == ftl->cap && b->state == FTL_OPEN) {
         b->state = FTL_CLOSED;
     }
-    flash_dev_put(ftl->dev, block, data, (const uint8_t *)&oob, wait);
+    flash_dev_put(ftl->dev, block, data, (const uint8_t *)&oob, own, wait);
+}
+
+void ftl_put(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data,
+             FlashCmd *wait)
+{
+    put(ftl, block, lba, data, false, wait);
+}
+
+void ftl_put_own(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data)
+{
+    put(ftl, block, lba, data, true, NULL);
+}
+
+static void on_padded(FlashDev *dev, uint32_t block)
+{
+    Ftl *ftl = dev->ftl;
+
+    if (ftl_used(ftl, block) == ftl->cap &&
+        ftl->blocks[block].state == FTL_OPEN) {
+        ftl->blocks[block].state = FTL_CLOSED;
+    }
 }
 
 /* Free blocks. */
@@ -117,7 +143,7 @@ FtlJob *ftl_job(void)
 {
     FtlJob *job = flash_alloc(1, sizeof(*job));
 
-    job->from = job->victims[0] = job->victims[1] = FTL_NONE;
+    job->from = job->victims[0] = job->victims[1] = job->last = FTL_NONE;
     return job;
 }
 
@@ -199,7 +225,8 @@ static void job_put(Ftl *ftl, FtlJob *job)
                        ftl->scratch, (uint8_t *)&oob);
         ftl->stats.moved++;
     }
-    ftl_put(ftl, job->dest(ftl, job), lba, ftl->scratch, NULL);
+    job->last = job->dest(ftl, job);
+    ftl_put_own(ftl, job->last, lba, ftl->scratch);
 }
 
 /* FEMU's way: dies are busy for so long, but no write waits for its read. */
@@ -213,6 +240,14 @@ static void job_charge(Ftl *ftl, FtlJob *job)
     }
 }
 
+/* Is the unit begun that the next block goes to?  Then it needs no slot. */
+static bool goes_on(const Ftl *ftl, const FtlJob *job)
+{
+    uint32_t block = job->in_place ? job->tag : job->last;
+
+    return block != FTL_NONE && flash_dev_filling(ftl->dev, block);
+}
+
 static void job_move(Ftl *ftl, FtlJob *job)
 {
     FlashDev *dev = ftl->dev;
@@ -220,7 +255,7 @@ static void job_move(Ftl *ftl, FtlJob *job)
 
     do {
         while (job->put < job->asked && job->read[job->put] &&
-               flash_dev_room(dev)) {
+               (goes_on(ftl, job) || flash_dev_room(dev))) {
             job_put(ftl, job);
         }
         if (job->asked == job->nr || job->asked - job->put >= window) {
@@ -230,7 +265,7 @@ static void job_move(Ftl *ftl, FtlJob *job)
     } while (true);
 }
 
-/* Jobs: flushing, erasing. */
+/* Jobs: waiting, erasing. */
 
 typedef struct FtlStep {
     FlashCmd cmd;               /* first: it is freed by its address */
@@ -250,17 +285,103 @@ static void step_ended(FlashDev *dev, FlashCmd *cmd)
     free(step);
 }
 
-static void job_step(Ftl *ftl, FtlJob *job, FlashCmdKind kind, uint32_t block)
+static FlashCmd *job_step(Ftl *ftl, FtlJob *job)
 {
     FtlStep *step = flash_alloc(1, sizeof(*step));
 
-    step->cmd.kind = kind;
-    step->cmd.zone = block;
     step->cmd.then = step_ended;
     step->ftl = ftl;
     step->job = job;
     job->waits++;
-    flash_dev_do(ftl->dev, &step->cmd);
+    return &step->cmd;
+}
+
+static void job_erase(Ftl *ftl, FtlJob *job, uint32_t block)
+{
+    FlashCmd *cmd = job_step(ftl, job);
+
+    cmd->kind = FLASH_CMD_RESET;
+    cmd->zone = block;
+    flash_dev_do(ftl->dev, cmd);
+}
+
+/* Does a job still write there?  Then it fills the unit. */
+static bool moved_to(const Ftl *ftl, uint32_t block)
+{
+    for (const FtlJob *job = ftl->jobs; job; job = job->next) {
+        if (job->step == FTL_MOVING &&
+            (job->last == block || (job->in_place && job->tag == block))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * A block's version on a victim may be the one that was flushed: the newest one
+ * must be on flash before that is erased.  Maps need not: they are made anew.
+ * Waits for it, if cmd is given; true: it is in a unit that nobody has issued.
+ */
+static bool wait_for(Ftl *ftl, uint32_t victim, uint32_t n, FlashCmd *cmd,
+                     bool push)
+{
+    const FtlOob *oob = (const FtlOob *)flash_dev_oob(ftl->dev, victim, n);
+    uint64_t lba = oob ? oob->lba & FTL_FILLER : FTL_FILLER;
+    uint64_t place;
+
+    if (lba >= ftl->config.logical || !oob->version) {
+        return false;
+    }
+    place = ftl->map[lba];
+    if (place == FTL_NOWHERE ||
+        !flash_dev_wait(ftl->dev, block_of(ftl, place), place % ftl->cap,
+                        cmd)) {
+        return false;
+    }
+    if (push && !moved_to(ftl, block_of(ftl, place))) {
+        flash_dev_push(ftl->dev, block_of(ftl, place));
+    }
+    return flash_dev_filling(ftl->dev, block_of(ftl, place));
+}
+
+/*
+ * True: what it waits for is not on its way yet.  Of what was moved in place
+ * all counts at power on, or nothing.
+ */
+static bool job_wait(Ftl *ftl, FtlJob *job, FlashCmd *cmd, bool push)
+{
+    bool held = false;
+
+    for (uint32_t n = 0; job->in_place && n < ftl_used(ftl, job->tag); n++) {
+        if (flash_dev_wait(ftl->dev, job->tag, n, cmd) && push) {
+            flash_dev_push(ftl->dev, job->tag);
+        }
+    }
+
+    for (int i = 0; i < 2; i++) {
+        uint32_t victim = job->victims[i];
+
+        for (uint32_t n = 0;
+             victim != FTL_NONE && n < ftl_used(ftl, victim); n++) {
+            held |= wait_for(ftl, victim, n, cmd, push);
+        }
+    }
+    return held;
+}
+
+void ftl_hurry(Ftl *ftl, uint32_t tag)
+{
+    for (FtlJob *job = ftl->jobs; job; job = job->next) {
+        if (job->tag == tag && !(job->held && job->step == FTL_WAITING &&
+                                 job_wait(ftl, job, NULL, false))) {
+            return;             /* it goes on by itself, and gives a block */
+        }
+    }
+    for (FtlJob *job = ftl->jobs; job; job = job->next) {
+        if (job->tag == tag) {
+            job_wait(ftl, job, NULL, true);
+        }
+    }
 }
 
 static void job_end(Ftl *ftl, FtlJob *job)
@@ -284,6 +405,22 @@ static void job_end(Ftl *ftl, FtlJob *job)
     ftl->kick(ftl);
 }
 
+static void job_moved(Ftl *ftl, FtlJob *job)
+{
+    FlashCmd *cmd = job_step(ftl, job);
+
+    job->step = FTL_WAITING;
+    if (job->in_place) {
+        flash_dev_pin(ftl->dev, job->tag, false);
+    }
+    flash_dev_hold(ftl->dev, cmd);
+    if (job_wait(ftl, job, cmd, !job->patient) && job->patient) {
+        job->held = true;
+        job->held_up(ftl, job);
+    }
+    flash_dev_release(ftl->dev, cmd);
+}
+
 /* As far as it goes now. */
 static void job_pump(Ftl *ftl, FtlJob *job)
 {
@@ -296,15 +433,13 @@ static void job_pump(Ftl *ftl, FtlJob *job)
         if (job->put < job->nr) {
             return;
         }
-        /* also what the victims lost to newer versions must be on flash */
-        job->step = FTL_FLUSHING;
-        job_step(ftl, job, FLASH_CMD_FLUSH, 0);
+        job_moved(ftl, job);
     }
-    if (job->step == FTL_FLUSHING && !job->waits) {
+    if (job->step == FTL_WAITING && !job->waits) {
         job->step = FTL_ERASING;
         for (int i = 0; i < 2; i++) {
             if (job->victims[i] != FTL_NONE) {
-                job_step(ftl, job, FLASH_CMD_RESET, job->victims[i]);
+                job_erase(ftl, job, job->victims[i]);
             }
         }
     }
@@ -326,6 +461,9 @@ void ftl_jobs(Ftl *ftl)
 void ftl_start(Ftl *ftl, FtlJob *job)
 {
     job->read = flash_alloc(job->nr, 1);
+    if (job->in_place) {
+        flash_dev_pin(ftl->dev, job->tag, true);
+    }
     for (int i = 0; i < 2; i++) {
         if (job->victims[i] != FTL_NONE) {
             ftl->blocks[job->victims[i]].state = FTL_VICTIM;
@@ -354,6 +492,7 @@ void ftl_core_init(Ftl *ftl)
 {
     const FlashShape *s = &ftl->dev->media.shape;
 
+    ftl->dev->padded = on_padded;
     ftl->cap = s->zone_cap;
     ftl->nr_blocks = s->nr_zones;
     ftl->nr_groups = ftl->dev->time.nr_dies / s->zone_dies;
@@ -421,6 +560,9 @@ bool ftl_core_load(Ftl *ftl)
     uint64_t *versions;
 
     jobs_forget(ftl);
+    for (uint32_t i = 0; i < ftl->nr_blocks; i++) {
+        flash_dev_align(ftl->dev, i);
+    }
     ftl->version = 0;
     ftl->stats.free_blocks = 0;
     for (uint64_t i = 0; i < ftl->space; i++) {

@@ -9,10 +9,12 @@
  * newest version: the table of places is kept here, for all of them alike, and
  * what a mapping's drive would hold in memory is only told (map_bytes).
  *
- * A job moves logical blocks, flushes, and then erases: so a block that was
- * flushed is on flash at any instant.  Moves go before the host's writes when
- * slots of the buffer are free.  Called by flash-ftl.c and the mappings; the
- * owner serialises.
+ * A job moves logical blocks, waits until the newest version of all that its
+ * victims hold is on flash, and then erases: so a block that was flushed is on
+ * flash at any instant.  One that is patient does not pad for that: what is
+ * moved later fills the unit, or ftl_hurry() pads it.  Moves go before the
+ * host's writes when slots of the buffer are free.  Called by flash-ftl.c and
+ * the mappings; the owner serialises.
  */
 
 #ifndef HW_NVME_FLASH_FTL_CORE_H
@@ -65,14 +67,19 @@ struct FtlJob {
     uint32_t victims[2];        /* erased then; FTL_NONE: none */
     uint32_t tag;
     uint32_t (*dest)(Ftl *ftl, FtlJob *job);    /* with room for a block */
+    bool in_place;              /* tag is the destination: never padded */
+    bool patient;               /* waits for units that are not full */
+    bool held;                  /* ... and did so: held_up() was called */
+    void (*held_up)(Ftl *ftl, FtlJob *job);
     void (*ended)(Ftl *ftl, FtlJob *job);
 
     /* private to flash-ftl-core.c */
     FtlJob *next;
+    uint32_t last;              /* where the last one went */
     uint8_t *read;              /* which have been read */
     uint32_t asked, put;
-    uint32_t waits;             /* flushes and erases under way */
-    enum { FTL_MOVING, FTL_FLUSHING, FTL_ERASING } step;
+    uint32_t waits;             /* for programs, or erases under way */
+    enum { FTL_MOVING, FTL_WAITING, FTL_ERASING } step;
 };
 
 typedef struct FtlMapping {
@@ -128,23 +135,33 @@ void ftl_core_init(Ftl *ftl);
 bool ftl_core_load(Ftl *ftl);
 void ftl_core_free(Ftl *ftl);
 
+/* So many blocks take that much flash, in whole units. */
+uint64_t ftl_units(const Ftl *ftl, uint64_t blocks);
+
 /* Take a free block of the group, if there is one, to write to it. */
 uint32_t ftl_take(Ftl *ftl, uint32_t group, uint8_t role);
 
-/* Blocks written of an erase block. */
+/* Blocks written of an erase block, and what padding has taken of it. */
 uint32_t ftl_used(const Ftl *ftl, uint32_t block);
 
 /*
  * The next version of a logical block goes there; wait, if given, waits for its
- * program.  It has no version any more.
+ * program.  The same for what the drive writes by itself: no flush needs it.
+ * The block has no version any more.
  */
 void ftl_put(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data,
              FlashCmd *wait);
+void ftl_put_own(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data);
 void ftl_unmap(Ftl *ftl, uint64_t lba);
 
 /* A job, zeroed; start it, and go on with all that there are. */
 FtlJob *ftl_job(void);
 void ftl_start(Ftl *ftl, FtlJob *job);
 void ftl_jobs(Ftl *ftl);
+
+/*
+ * When all jobs of that tag are held up they wait no longer: units are padded.
+ */
+void ftl_hurry(Ftl *ftl, uint32_t tag);
 
 #endif

@@ -91,7 +91,7 @@ static bool write_back(Ftl *ftl, Slot *slot)
         entries[i] = first + i < ftl->config.logical ? ftl->map[first + i] :
                                                        FTL_NONE;
     }
-    ftl_put(ftl, block, ftl->config.logical + slot->page, ftl->scratch, NULL);
+    ftl_put_own(ftl, block, ftl->config.logical + slot->page, ftl->scratch);
     ftl->stats.map_writes++;
     slot->changed = false;
     return true;
@@ -200,15 +200,15 @@ static void owe(Ftl *ftl, const FtlJob *done)
 }
 
 /*
- * Pages that are owed move: what nobody needs, or all but one block of what the
- * victim gave back.
+ * Pages that are owed move: what nobody needs, or all but one program unit of
+ * what the victim gave back.
  */
 static FtlJob *dftl_follow(Ftl *ftl, const FtlJob *done)
 {
     Dftl *dftl = ftl_page_more(ftl);
-    uint64_t gained = ftl->cap - done->nr - 1;
+    uint64_t gained = ftl->cap - ftl_units(ftl, done->nr);
     uint64_t spare = ftl_page_spare(ftl, done->tag);
-    uint32_t most = gained > spare ? gained : spare;
+    uint32_t most;
     FtlJob *job;
 
     if (done->from == FTL_NONE) {
@@ -216,6 +216,8 @@ static FtlJob *dftl_follow(Ftl *ftl, const FtlJob *done)
     }
     owe(ftl, done);
     job = ftl_job();
+    gained -= gained ? ftl->dev->unit_blocks : 0;
+    most = gained > spare ? gained : spare;
     most = most < dftl->pages ? most : dftl->pages;
     job->lbas = flash_alloc(most, sizeof(*job->lbas));
     for (uint32_t i = 0; i < dftl->pages && job->nr < most; i++) {

@@ -88,16 +88,25 @@ static uint32_t next_way(Ftl *ftl, uint32_t block)
 {
     FtlHybrid *h = hybrid_of(ftl);
 
+    h->at = block;
     if ((ftl_used(ftl, block) + 1) % ftl->dev->unit_blocks == 0) {
         h->way = (h->way + 1) % ftl->config.log_ways;
+        h->at = FTL_NONE;
     }
     return block;
 }
 
 uint32_t ftl_hybrid_way(Ftl *ftl)
 {
-    uint32_t block = hybrid_of(ftl)->ways[hybrid_of(ftl)->way];
+    FtlHybrid *h = hybrid_of(ftl);
+    uint32_t block;
 
+    if (h->at != FTL_NONE && h->at == h->ways[h->way] &&
+        ftl_used(ftl, h->at) % ftl->dev->unit_blocks == 0) {
+        h->way = (h->way + 1) % ftl->config.log_ways;   /* it was padded */
+    }
+    h->at = FTL_NONE;
+    block = h->ways[h->way];
     return block != FTL_NONE && ftl_used(ftl, block) < ftl->cap ?
            next_way(ftl, block) : FTL_NONE;
 }
@@ -216,6 +225,7 @@ void ftl_hybrid_merge(Ftl *ftl, uint32_t piece, uint32_t log)
     job->victims[0] = h->data[piece];
     job->dest = job_dest;
     job->ended = job_ended;
+    job->in_place = true;
     if (log != FTL_NONE && in_order(ftl, piece, log)) {
         job->tag = log;
         n = ftl_used(ftl, log);
@@ -267,6 +277,7 @@ uint32_t ftl_hybrid_load(Ftl *ftl, uint32_t *logs)
     uint32_t n = 0;
 
     h->jobs = h->way = 0;
+    h->at = FTL_NONE;
     for (uint32_t i = 0; i < ftl->config.log_ways; i++) {
         h->ways[i] = FTL_NONE;
     }

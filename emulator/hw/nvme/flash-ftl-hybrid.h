@@ -25,6 +25,7 @@ typedef struct FtlHybrid {
     uint32_t *data;             /* by piece: its data block, or FTL_NONE */
     uint32_t *ways;             /* logs for any block, written in turn */
     uint32_t way;               /* ... whose turn it is */
+    uint32_t at;                /* ... that has begun a unit, or FTL_NONE */
     uint32_t turn;              /* the group that gives the next block */
     uint32_t jobs;              /* under way */
     void (*ended)(Ftl *ftl);    /* one has ended */

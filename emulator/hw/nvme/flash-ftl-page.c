@@ -29,11 +29,14 @@ enum { ROLE_DATA, ROLE_MAP };   /* of erase blocks; a map is not mixed in */
 typedef struct PageGroup {
     uint32_t open[STREAMS];     /* erase blocks being written */
     uint64_t left;              /* room in those that a power loss cut short */
-    bool collecting;
+    bool collecting;            /* a job moves what a victim holds */
+    uint32_t held;              /* victims whose jobs wait to fill a unit */
+    uint64_t promised;          /* room that jobs which follow will need */
 } PageGroup;
 
 typedef struct Page {
     uint32_t turn;              /* the group that is written to */
+    uint32_t at;                /* ... where a unit has begun, or FTL_NONE */
     PageGroup groups[];
 } Page;
 
@@ -99,7 +102,18 @@ static uint64_t score(const Ftl *ftl, const FtlBlock *b)
                       UINT64_MAX;
 }
 
-/* What can be moved now, while users' writes wait. */
+/* What the stream is written to, or FTL_NONE: padding may have filled it. */
+static uint32_t *open_of(const Ftl *ftl, uint32_t group, int stream)
+{
+    uint32_t *open = &((Page *)ftl->own)->groups[group].open[stream];
+
+    if (*open != FTL_NONE && ftl_used(ftl, *open) == ftl->cap) {
+        *open = FTL_NONE;
+    }
+    return open;
+}
+
+/* What can be moved now, in whole units, while users' writes wait. */
 static uint64_t room(const Ftl *ftl, uint32_t group)
 {
     const PageGroup *g = &((Page *)ftl->own)->groups[group];
@@ -107,10 +121,11 @@ static uint64_t room(const Ftl *ftl, uint32_t group)
 
     for (int i = 0; i < STREAMS; i++) {
         if (g->open[i] != FTL_NONE) {
-            n += ftl->cap - ftl_used(ftl, g->open[i]);
+            n += (ftl->cap - ftl_used(ftl, g->open[i])) /
+                 ftl->dev->unit_blocks * ftl->dev->unit_blocks;
         }
     }
-    return n;
+    return n > g->promised ? n - g->promised : 0;
 }
 
 /* Of those whose blocks find room: after a cut it may be scarce. */
@@ -124,7 +139,7 @@ static uint32_t pick_victim(const Ftl *ftl, uint32_t group)
         uint64_t own = ftl->cap - ftl_used(ftl, i);
 
         if (b->state == FTL_CLOSED && b->valid < ftl->cap &&
-            b->valid + own <= most &&
+            ftl_units(ftl, b->valid) + own <= most &&
             (best == FTL_NONE || score(ftl, b) > best_score)) {
             best = i;
             best_score = score(ftl, b);
@@ -152,7 +167,7 @@ static uint32_t take_left(Ftl *ftl, uint32_t group)
 /* The erase block that the stream is written to, if there can be one. */
 static uint32_t *stream_open(Ftl *ftl, uint32_t group, int stream)
 {
-    uint32_t *open = &((Page *)ftl->own)->groups[group].open[stream];
+    uint32_t *open = open_of(ftl, group, stream);
 
     if (*open == FTL_NONE) {
         *open = ftl_take(ftl, group, stream == STREAM_MAP ? ROLE_MAP :
@@ -175,7 +190,7 @@ static uint32_t page_dest(Ftl *ftl, FtlJob *job)
 
     for (int i = 0; *open == FTL_NONE; i++) {
         assert(i < STREAMS);    /* a victim's blocks have room somewhere */
-        open = &((Page *)ftl->own)->groups[job->tag].open[i];
+        open = open_of(ftl, job->tag, i);
     }
     block = *open;
     if (ftl_used(ftl, block) + 1 == ftl->cap) {
@@ -186,21 +201,40 @@ static uint32_t page_dest(Ftl *ftl, FtlJob *job)
 
 static void collect(Ftl *ftl, uint32_t group);
 
+/* What is moved next fills its unit: that may begin. */
+static void held_up(Ftl *ftl, FtlJob *job)
+{
+    PageGroup *g = &((Page *)ftl->own)->groups[job->tag];
+
+    g->held++;
+    g->collecting = false;
+    collect(ftl, job->tag);
+}
+
 static void collected(Ftl *ftl, FtlJob *job)
 {
+    PageGroup *g = &((Page *)ftl->own)->groups[job->tag];
     FtlJob *next = NULL;
+
+    if (job->from == FTL_NONE) {
+        g->promised -= ftl_units(ftl, job->nr);
+    } else {
+        g->held -= job->held;
+    }
 
     if (ftl->mapping->follow) {
         next = ftl->mapping->follow(ftl, job);
     }
     if (next) {
         next->tag = job->tag;
+        next->held = job->held;
+        g->promised += ftl_units(ftl, next->nr);
         next->dest = page_dest;
         next->ended = collected;
         ftl_start(ftl, next);
         return;
     }
-    ((Page *)ftl->own)->groups[job->tag].collecting = false;
+    g->collecting &= job->held;
     collect(ftl, job->tag);
 }
 
@@ -214,11 +248,18 @@ static void collect(Ftl *ftl, uint32_t group)
     FtlJob *job;
 
     if (g->collecting ||
-        (!urgent && (n - nr_free) * 100 < n * ftl->config.gc_begin)) {
+        (!urgent &&
+         (n - nr_free - g->held) * 100 < n * ftl->config.gc_begin)) {
         return;
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        open_of(ftl, group, i); /* what is full may be a victim */
     }
     victim = pick_victim(ftl, group);
     if (victim == FTL_NONE) {
+        if (urgent) {
+            ftl_hurry(ftl, group);
+        }
         return;
     }
     gain = ftl->cap - ftl->blocks[victim].valid;
@@ -241,6 +282,8 @@ static void collect(Ftl *ftl, uint32_t group)
     job->tag = group;
     job->dest = page_dest;
     job->ended = collected;
+    job->patient = true;
+    job->held_up = held_up;
     g->collecting = true;
     ftl->stats.urgent += urgent;
     ftl_start(ftl, job);
@@ -264,7 +307,7 @@ static bool scarce(const Ftl *ftl, uint32_t group)
 
 static uint32_t group_place(Ftl *ftl, uint32_t group, int stream)
 {
-    uint32_t *open = &((Page *)ftl->own)->groups[group].open[stream];
+    uint32_t *open = open_of(ftl, group, stream);
     uint32_t block = *open;
 
     if (block == FTL_NONE) {
@@ -289,12 +332,19 @@ uint32_t ftl_page_place(Ftl *ftl, uint64_t lba)
     int stream = lba < ftl->config.logical ? STREAM_USER : STREAM_MAP;
     Page *page = ftl->own;
 
+    if (page->at != FTL_NONE &&
+        ftl_used(ftl, page->at) % ftl->dev->unit_blocks == 0) {
+        page->turn = (page->turn + 1) % ftl->nr_groups;     /* it was padded */
+    }
+    page->at = FTL_NONE;
     for (uint32_t i = 0; i < ftl->nr_groups; i++) {
         uint32_t block = group_place(ftl, page->turn, stream);
 
         if (block == FTL_NONE ||
             (ftl_used(ftl, block) + 1) % ftl->dev->unit_blocks == 0) {
             page->turn = (page->turn + 1) % ftl->nr_groups;
+        } else {
+            page->at = block;
         }
         if (block != FTL_NONE) {
             return block;
@@ -310,6 +360,7 @@ void ftl_page_near(Ftl *ftl, uint64_t lba, uint32_t further)
 
     if (place != FTL_NOWHERE) {
         page->turn = (place / ftl->cap + further) % ftl->nr_groups;
+        page->at = FTL_NONE;
     }
 }
 
@@ -319,6 +370,7 @@ bool ftl_page_load(Ftl *ftl)
     Page *page = ftl->own;
 
     page->turn = 0;
+    page->at = FTL_NONE;
     for (uint32_t i = 0; i < ftl->nr_groups; i++) {
         page->groups[i] = (PageGroup) {
             .open = { FTL_NONE, FTL_NONE, FTL_NONE },

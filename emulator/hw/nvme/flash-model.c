@@ -77,21 +77,25 @@ uint64_t flash_dev_room(FlashDev *dev)
 {
     uint64_t room = flash_buffer_room(dev);
 
-    if (!room && !dev->issued_head && dev->fill_head) {
-        /* all of the buffer is in units that are not full */
-        flash_unit_issue(dev, dev->fill_head);
+    if (!room) {
+        flash_units_make_room(dev);
     }
     return room;
 }
 
 void flash_dev_put(FlashDev *dev, uint32_t zone, const uint8_t *data,
-                   const uint8_t *oob, FlashCmd *wait)
+                   const uint8_t *oob, bool own, FlashCmd *wait)
 {
     const FlashShape *s = &dev->media.shape;
     FlashUnit *u = dev->zones[zone].fill;
 
     if (!u) {
         u = flash_unit_new(dev, zone);
+        u->own = own;
+    }
+    if (u->own && !own) {
+        flash_unit_take(dev, u);
+        u->own = false;
     }
     memcpy(u->data + (size_t)u->nlb * s->block_size, data, s->block_size);
     memcpy(u->oob + (size_t)u->nlb * s->meta_size, oob, s->meta_size);
@@ -103,9 +107,48 @@ void flash_dev_put(FlashDev *dev, uint32_t zone, const uint8_t *data,
 
 void flash_dev_push(FlashDev *dev, uint32_t zone)
 {
-    if (dev->zones[zone].fill) {
+    if (dev->zones[zone].fill && !dev->zones[zone].pinned) {
         flash_unit_issue(dev, dev->zones[zone].fill);
     }
+}
+
+void flash_dev_pin(FlashDev *dev, uint32_t zone, bool pinned)
+{
+    dev->zones[zone].pinned = pinned;
+}
+
+void flash_dev_hold(FlashDev *dev, FlashCmd *cmd)
+{
+    flash_cmd_link(dev, cmd);
+    cmd->extra_ns = 0;
+    cmd->pending = 1;
+}
+
+bool flash_dev_wait(FlashDev *dev, uint32_t zone, uint64_t block, FlashCmd *cmd)
+{
+    FlashUnit *u = (FlashUnit *)flash_unit_of(dev, zone, block);
+
+    if (!u || u->kept) {
+        return false;
+    }
+    if (cmd) {
+        flash_unit_wait(u, cmd);
+    }
+    return u == dev->zones[zone].fill;
+}
+
+void flash_dev_release(FlashDev *dev, FlashCmd *cmd)
+{
+    flash_cmd_step(dev, cmd);
+}
+
+void flash_dev_align(FlashDev *dev, uint32_t zone)
+{
+    FlashZone *z = &dev->zones[zone];
+    uint64_t end = flash_zone_units(dev, z->accepted) * dev->unit_blocks;
+
+    z->accepted = end < dev->media.shape.zone_cap ? end :
+                                                    dev->media.shape.zone_cap;
 }
 
 void flash_dev_submit(FlashDev *dev, FlashCmd *cmd)

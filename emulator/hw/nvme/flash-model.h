@@ -44,14 +44,36 @@ void flash_dev_submit(FlashDev *dev, FlashCmd *cmd);
  * A drive's own FTL, whose zones are its blocks.  Its commands cost nothing of
  * the controller, are not counted as the host's, and set cmd->then.  What it
  * writes goes to the buffer at once: room says how many blocks fit, put adds
- * one behind what the zone holds (wait, if given, waits for its program), and
- * push has what the zone holds programmed.
+ * one behind what the zone holds (wait, if given, waits for its program; own:
+ * the drive has moved it, and it takes a slot when its unit is issued), and
+ * push has what the zone holds programmed.  What is programmed before its unit
+ * is full takes all of it: FlashDev.padded() is called.
  */
 void flash_dev_do(FlashDev *dev, FlashCmd *cmd);
 uint64_t flash_dev_room(FlashDev *dev);
 void flash_dev_put(FlashDev *dev, uint32_t zone, const uint8_t *data,
-                   const uint8_t *oob, FlashCmd *wait);
+                   const uint8_t *oob, bool own, FlashCmd *wait);
 void flash_dev_push(FlashDev *dev, uint32_t zone);
+
+/* Nothing pads the zone's units, on the promise that they will be filled. */
+void flash_dev_pin(FlashDev *dev, uint32_t zone, bool pinned);
+
+/*
+ * A command that waits for programs: hold begins it, wait adds the block's (is
+ * it in a unit that is not issued yet?), and release lets it end.
+ */
+void flash_dev_hold(FlashDev *dev, FlashCmd *cmd);
+bool flash_dev_wait(FlashDev *dev, uint32_t zone, uint64_t block,
+                    FlashCmd *cmd);
+void flash_dev_release(FlashDev *dev, FlashCmd *cmd);
+
+/* What is behind a unit that was stored in part is not written any more. */
+void flash_dev_align(FlashDev *dev, uint32_t zone);
+
+static inline bool flash_dev_filling(const FlashDev *dev, uint32_t zone)
+{
+    return dev->zones[zone].fill;
+}
 
 static inline uint64_t flash_dev_used(const FlashDev *dev, uint32_t zone)
 {

@@ -40,7 +40,11 @@ static void read_through(FlashDev *dev, FlashCmd *cmd, uint64_t end)
     FlashZone *z = &dev->zones[cmd->zone];
 
     if (z->fill && !z->fill->kept && end > z->fill->block) {
-        flash_unit_issue(dev, z->fill);
+        if (z->pinned) {
+            flash_unit_wait(z->fill, cmd);
+        } else {
+            flash_unit_issue(dev, z->fill);
+        }
     }
     for (FlashUnit *u = z->units; u; u = u->zone_next) {
         if (!u->kept && cmd->block < u->block + u->nlb && end > u->block) {
@@ -101,6 +105,19 @@ void flash_read(FlashDev *dev, FlashCmd *cmd)
         flash_op_submit(&dev->time, &cmd->reads[i]);
     }
     read_out(dev, cmd, buffered * s->block_size);
+}
+
+const uint8_t *flash_dev_oob(const FlashDev *dev, uint32_t zone, uint64_t block)
+{
+    const FlashShape *s = &dev->media.shape;
+    const FlashUnit *u = flash_unit_of(dev, zone, block);
+    uint64_t lba = zone * s->zone_blocks + block;
+
+    if (u && !u->kept) {
+        return u->oob + (block - u->block) * s->meta_size;
+    }
+    return flash_media_bad(&dev->media, lba, 1) ?
+           NULL : flash_media_oob(&dev->media, lba);
 }
 
 /* Data. */

@@ -23,6 +23,10 @@ const uint8_t *flash_dev_peek(const FlashDev *dev, uint32_t zone,
                               uint64_t block, uint32_t nlb);
 void flash_dev_copy(const FlashDev *dev, uint32_t zone, uint64_t block,
                     uint32_t nlb, uint8_t *data, uint8_t *oob);
+/* The block's metadata, buffered or on flash; NULL: it cannot be read. */
+const uint8_t *flash_dev_oob(const FlashDev *dev, uint32_t zone,
+                             uint64_t block);
+
 bool flash_dev_bad(const FlashDev *dev, uint32_t zone, uint64_t block,
                    uint32_t nlb);
 

@@ -60,7 +60,7 @@ struct FlashCmd {
     uint64_t commit;            /* where the window begins afterwards */
     uint32_t closes;            /* zones that the drive closes for it */
     uint64_t held;              /* memory, as its owner counts it */
-    uint8_t *data;              /* of a write, until all is buffered; NULL: 0s */
+    uint8_t *data;              /* of a write, until buffered; NULL: zeroes */
     uint8_t *oob;
     FlashStatus status;
     void *owner;

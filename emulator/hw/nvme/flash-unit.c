@@ -5,6 +5,7 @@
  */
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "flash-unit.h"
 
@@ -27,8 +28,8 @@ FlashUnit *flash_unit_new(FlashDev *dev, uint32_t zone)
     }
     u->zone = zone;
     u->block = dev->zones[zone].accepted;
-    u->nlb = 0;
-    u->dropped = u->kept = u->begun = false;
+    u->nlb = u->filled = u->slots = 0;
+    u->dropped = u->kept = u->begun = u->own = false;
     u->waiters = NULL;
     u->next = NULL;
     u->prev = dev->fill_tail;
@@ -119,6 +120,12 @@ static void flushes_check(FlashDev *dev)
     }
 }
 
+static void slots_add(FlashDev *dev, FlashUnit *u, int64_t n)
+{
+    u->slots += n;
+    flash_buffer_add(dev, n * dev->media.shape.block_size);
+}
+
 static void unit_started(FlashTime *ft, FlashOp *op)
 {
     FlashUnit *u = op->arg;
@@ -130,7 +137,7 @@ static void unit_started(FlashTime *ft, FlashOp *op)
     }
     if (u->begun) {
         dev->stats.programs_retried++;
-    } else if (u->nlb == dev->unit_blocks) {
+    } else if (u->filled == dev->unit_blocks) {
         dev->stats.programs_full++;
     } else {
         dev->stats.programs_padded++;
@@ -167,7 +174,7 @@ static void unit_ended(FlashTime *ft, FlashOp *op)
             flash_media_commit(&dev->media, u->zone, u->block, u->nlb, u->data,
                                u->oob);
         }
-        flash_buffer_add(dev, -(int64_t)u->nlb * dev->media.shape.block_size);
+        slots_add(dev, u, -(int64_t)u->slots);
     }
     waiters_step(dev, u);
     unit_free(dev, u);
@@ -175,10 +182,38 @@ static void unit_ended(FlashTime *ft, FlashOp *op)
     dev->room(dev);
 }
 
+void flash_unit_take(FlashDev *dev, FlashUnit *u)
+{
+    if (u->own) {
+        slots_add(dev, u, u->nlb);
+    }
+}
+
+/* NAND is programmed once: what is left of the unit holds nothing. */
+static void unit_pad(FlashDev *dev, FlashUnit *u)
+{
+    const FlashShape *s = &dev->media.shape;
+    uint64_t end = u->block + dev->unit_blocks;
+
+    end -= u->block % dev->unit_blocks;
+    end = end < s->zone_cap ? end : s->zone_cap;
+    memset(u->data + (size_t)u->nlb * s->block_size, 0,
+           (end - u->block - u->nlb) * s->block_size);
+    memset(u->oob + (size_t)u->nlb * s->meta_size, 0,
+           (end - u->block - u->nlb) * s->meta_size);
+    u->nlb = end - u->block;
+    dev->zones[u->zone].accepted = end;
+    dev->padded(dev, u->zone);
+}
+
 void flash_unit_issue(FlashDev *dev, FlashUnit *u)
 {
     FlashZone *z = &dev->zones[u->zone];
 
+    flash_unit_take(dev, u);
+    if (dev->padded) {
+        unit_pad(dev, u);
+    }
     list_remove(&dev->fill_head, &dev->fill_tail, u);
     z->fill = NULL;
     u->seq = ++dev->seq;
@@ -205,10 +240,20 @@ void flash_unit_issue(FlashDev *dev, FlashUnit *u)
     flash_op_submit(&dev->time, &u->op);
 }
 
-void flash_units_issue(FlashDev *dev)
+static bool is_pinned(const FlashDev *dev, const FlashUnit *u)
 {
-    while (dev->fill_head) {
-        flash_unit_issue(dev, dev->fill_head);
+    return dev->zones[u->zone].pinned;
+}
+
+void flash_units_make_room(FlashDev *dev)
+{
+    FlashUnit *u = dev->fill_head;
+
+    while (u && (u->own || is_pinned(dev, u))) {
+        u = u->next;
+    }
+    if (u && !dev->issued_head) {
+        flash_unit_issue(dev, u);
     }
 }
 
@@ -217,8 +262,11 @@ void flash_unit_grow(FlashDev *dev, FlashUnit *u, uint32_t n)
     FlashZone *z = &dev->zones[u->zone];
 
     u->nlb += n;
+    u->filled = u->nlb;
     z->accepted += n;
-    flash_buffer_add(dev, (int64_t)n * dev->media.shape.block_size);
+    if (!u->own) {
+        slots_add(dev, u, n);
+    }
     if (z->accepted % dev->unit_blocks == 0 ||
         z->accepted == dev->media.shape.zone_cap) {
         flash_unit_issue(dev, u);
@@ -254,8 +302,20 @@ const FlashUnit *flash_unit_of(const FlashDev *dev, uint32_t zone,
 
 void flash_units_flush(FlashDev *dev, FlashCmd *cmd)
 {
-    flash_units_issue(dev);
+    FlashUnit *next;
+
     cmd->pending = 1;
+    for (FlashUnit *u = dev->fill_head; u; u = next) {
+        next = u->next;
+        if (u->own) {
+            continue;           /* where it comes from it still is */
+        }
+        if (is_pinned(dev, u)) {
+            flash_unit_wait(u, cmd);
+        } else {
+            flash_unit_issue(dev, u);
+        }
+    }
     cmd->seq = dev->seq;
     cmd->wait_next = NULL;
     *dev->flush_tail = cmd;
@@ -270,7 +330,7 @@ void flash_units_drop(FlashDev *dev, uint32_t zone)
 
     while ((u = z->units)) {
         z->units = u->zone_next;
-        flash_buffer_add(dev, -(int64_t)u->nlb * dev->media.shape.block_size);
+        slots_add(dev, u, -(int64_t)u->slots);
         if (flash_op_cancel(&dev->time, &u->op)) {
             list_remove(&dev->issued_head, &dev->issued_tail, u);
             waiters_step(dev, u);
@@ -286,13 +346,13 @@ void flash_units_drop(FlashDev *dev, uint32_t zone)
     u = z->fill;
     if (u) {
         z->fill = NULL;
-        flash_buffer_add(dev, -(int64_t)u->nlb * dev->media.shape.block_size);
+        slots_add(dev, u, -(int64_t)u->slots);
         list_remove(&dev->fill_head, &dev->fill_tail, u);
         waiters_step(dev, u);
         unit_free(dev, u);
     }
     z->accepted = z->programmed = 0;
-    z->finished = false;
+    z->finished = z->pinned = false;
     flushes_check(dev);
 }
 
@@ -301,8 +361,8 @@ static void lose(FlashDev *dev, FlashUnit **head, FlashUnit **tail)
     while (*head) {
         FlashUnit *u = *head;
 
-        if (!u->dropped && !u->kept) {
-            dev->stats.lost_bytes += (uint64_t)u->nlb *
+        if (!u->dropped && !u->kept && !u->own) {
+            dev->stats.lost_bytes += (uint64_t)u->filled *
                                      dev->media.shape.block_size;
         }
         list_remove(head, tail, u);
@@ -317,14 +377,30 @@ void flash_units_lose(FlashDev *dev)
     flash_units_init(dev);
 }
 
+static void unit_store(FlashDev *dev, FlashUnit *u)
+{
+    flash_dev_begin(dev, u->zone, u->block, u->nlb);
+    flash_media_commit(&dev->media, u->zone, u->block, u->nlb, u->data, u->oob);
+}
+
 void flash_units_sync(FlashDev *dev)
 {
-    flash_units_issue(dev);
+    FlashUnit *next;
+
+    for (FlashUnit *u = dev->fill_head; u; u = next) {
+        next = u->next;
+        if (u->own) {
+            continue;
+        }
+        if (is_pinned(dev, u)) {
+            unit_store(dev, u); /* it is still filled, and programmed then */
+        } else {
+            flash_unit_issue(dev, u);
+        }
+    }
     for (FlashUnit *u = dev->issued_head; u; u = u->next) {
         if (!u->dropped && !u->kept) {
-            flash_dev_begin(dev, u->zone, u->block, u->nlb);
-            flash_media_commit(&dev->media, u->zone, u->block, u->nlb, u->data,
-                               u->oob);
+            unit_store(dev, u);
             u->kept = true;
         }
     }

@@ -5,8 +5,11 @@
  *
  * A unit is filled behind what its zone holds, is issued to its die, full or
  * not, and gives its slots back when the program ends, never earlier; then it
- * calls FlashDev.room().  Commands can wait for one (FUA), or for all that are
- * issued (flush).  Called by the rooms of the model; the owner serialises.
+ * calls FlashDev.room().  In a drive with an FTL a unit is programmed once: one
+ * that is issued before it is full takes all of its flash.  What such a drive
+ * moves by itself takes slots only then; no flush needs it.  Commands can wait
+ * for one (FUA), or for all that are issued (flush).  Called by the rooms of
+ * the model; the owner serialises.
  */
 
 #ifndef HW_NVME_FLASH_UNIT_H
@@ -21,7 +24,10 @@ struct FlashUnit {
     FlashOp op;
     uint32_t zone;
     uint64_t block;             /* first block, from the zone's start */
-    uint32_t nlb;               /* blocks filled */
+    uint32_t nlb;               /* blocks, padding included */
+    uint32_t filled;            /* of these, data */
+    uint32_t slots;             /* of the buffer, that it has */
+    bool own;                   /* all that it holds was moved by the drive */
     uint64_t seq;
     bool dropped;               /* its zone was reset */
     bool kept;                  /* the image has its data already */
@@ -37,14 +43,19 @@ struct FlashUnit {
 FlashUnit *flash_unit_new(FlashDev *dev, uint32_t zone);
 void flash_unit_grow(FlashDev *dev, FlashUnit *u, uint32_t n);
 
+/* It holds more than what the drive moved: it takes slots. */
+void flash_unit_take(FlashDev *dev, FlashUnit *u);
+
 /* Up to n blocks more that fit into the buffer and the zone's unit. */
 uint64_t flash_unit_room(const FlashDev *dev, uint32_t zone, uint64_t n);
 
-/* Send it to its die, full or not; all of them. */
+/* Send it to its die, full or not. */
 void flash_unit_issue(FlashDev *dev, FlashUnit *u);
-void flash_units_issue(FlashDev *dev);
 
-/* The command waits for the unit; for all units that there are. */
+/* When all of the buffer is in units that are not full, one of them goes. */
+void flash_units_make_room(FlashDev *dev);
+
+/* The command waits for the unit; for all units that a host wants on flash. */
 void flash_unit_wait(FlashUnit *u, FlashCmd *cmd);
 void flash_units_flush(FlashDev *dev, FlashCmd *cmd);
 

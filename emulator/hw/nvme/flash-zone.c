@@ -147,7 +147,7 @@ bool flash_zone_touched(const FlashDev *dev, uint32_t zone)
            (dev->zones[zone].accepted || iz->wp || iz->flags);
 }
 
-/* Padding that did not begin does not come; one whose transfer did is a no-op. */
+/* Padding that did not begin does not come, or only its transfer does. */
 static void job_drop(FlashDev *dev, FlashJob *job)
 {
     job->left = 0;

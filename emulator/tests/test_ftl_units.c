@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What padding costs a drive with an FTL: flash is programmed once, so a unit
+ * that is issued before it is full takes all of it; and what collection pads.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "flash-ftl.h"
+#include "flash-ftl-core.h"
+
+#define BLOCK 512u
+#define UNIT 4u                 /* blocks of a program unit */
+#define CAP 32u                 /* ... of an erase block */
+#define US 1000ull
+
+static char path[] = "/tmp/test-ftl-units-XXXXXX";
+static FlashDev dev;
+static Ftl *ftl;
+static FtlConfig config;
+static unsigned done;
+static FlashStatus status;
+
+static void on_done(FlashDev *d, FlashCmd *cmd)
+{
+    (void)d;
+    status = cmd->status;
+    done++;
+    free(cmd);
+}
+
+static void on_lost_power(FlashDev *d)
+{
+    (void)d;
+}
+
+/* So many dies, each with its own erase blocks. */
+static void open_drive(const char *mapping, uint32_t dies, uint32_t blocks,
+                       uint32_t spare, uint64_t buffer)
+{
+    FlashShape shape = {
+        .nr_zones = blocks, .zone_blocks = CAP, .zone_cap = CAP,
+        .block_size = BLOCK, .meta_size = FTL_OOB, .channels = dies,
+        .dies_per_channel = 1, .planes = 1, .page_size = UNIT * BLOCK,
+        .program_pages = 1, .pages_per_block = CAP / UNIT, .zone_dies = 1,
+    };
+
+    config = (FtlConfig) {
+        .mapping = (char *)mapping, .gc_begin = 75, .gc_urgent = 95,
+        .gc_gain = 8, .hot_cold = true, .log_blocks = 3, .log_ways = 1,
+        .map_pages = 2,
+    };
+    config.logical = ftl_logical((uint64_t)blocks * CAP, spare);
+    shape.ext_size = (config.logical * FTL_TRIM / blocks + 8) / 8 * 8;
+    dev = (FlashDev) {
+        .done = on_done, .lost_power = on_lost_power,
+        .tuning = {
+            .program_ns = 200 * US, .read_ns = 50 * US, .erase_ns = 2000 * US,
+            .delay_read = true, .delay_program = true, .delay_erase = true,
+            .buffer = buffer,
+        },
+    };
+    done = 0;
+    assert_null(flash_dev_open(&dev, path, &shape));
+    assert_null(ftl_open(&ftl, &dev, &config));
+}
+
+static void close_drive(void)
+{
+    flash_dev_close(&dev);
+    ftl_free(ftl);
+    unlink(path);
+}
+
+static void run(FlashCmdKind kind, uint64_t lba, uint32_t value)
+{
+    FlashCmd *cmd = calloc(1, sizeof(*cmd));
+    unsigned before = done;
+    uint64_t when;
+
+    cmd->kind = kind;
+    cmd->block = lba;
+    if (kind == FLASH_CMD_WRITE) {
+        cmd->nlb = 1;
+        cmd->data = calloc(1, BLOCK);
+        memcpy(cmd->data, &value, sizeof(value));
+    }
+    flash_dev_submit(&dev, cmd);
+    while (done == before) {
+        assert_true(flash_time_next(&dev.time, &when));
+        flash_time_run(&dev.time, when);
+    }
+}
+
+static uint32_t value_of(uint64_t lba)
+{
+    uint32_t data[BLOCK / 4];
+
+    assert_false(ftl_bad(ftl, lba, 1));
+    ftl_copy(ftl, lba, 1, (uint8_t *)data);
+    return data[0];
+}
+
+/* Each flushed write takes a unit, in the next die's turn. */
+static void test_padding_takes_flash(void **state)
+{
+    (void)state;
+    open_drive("page", 2, 40, 30, 64 * BLOCK);
+    for (uint32_t i = 0; i < 16; i++) {
+        run(FLASH_CMD_WRITE, i, i + 1);
+        run(FLASH_CMD_FLUSH, 0, 0);
+    }
+    assert_int_equal(dev.stats.programs_padded, 16);
+    assert_int_equal(dev.stats.programmed_bytes, 16 * UNIT * BLOCK);
+    assert_int_equal(dev.time.dies[0].ops[FLASH_OP_PROGRAM], 8);
+    assert_int_equal(dev.time.dies[1].ops[FLASH_OP_PROGRAM], 8);
+    assert_int_equal(dev.stats.buffer_used, 0);
+    assert_int_equal(ftl->stats.free_blocks, 38);       /* two are full */
+    for (uint32_t i = 0; i < 16; i++) {
+        assert_int_equal(value_of(i), i + 1);
+    }
+    for (uint32_t i = 0; i < 2 * config.logical; i++) {
+        run(FLASH_CMD_WRITE, i % 64, i);
+        run(FLASH_CMD_FLUSH, 0, 0);
+    }
+    assert_true(dev.stats.erases >=
+                (2 * config.logical * UNIT / CAP) - 40);
+    for (uint32_t i = 2 * config.logical - 64; i < 2 * config.logical; i++) {
+        assert_int_equal(value_of(i % 64), i);
+    }
+    close_drive();
+}
+
+/* A cut in a later program leaves alone what an earlier one has stored. */
+static void test_cut_in_the_next_unit(void **state)
+{
+    (void)state;
+    open_drive("page", 1, 40, 30, 64 * BLOCK);
+    run(FLASH_CMD_WRITE, 1, 11);
+    run(FLASH_CMD_FLUSH, 0, 0);
+    run(FLASH_CMD_WRITE, 2, 22);
+    dev.trouble.cut_at_program = 1;
+    run(FLASH_CMD_FLUSH, 0, 0);
+    assert_int_equal(status, FLASH_NO_POWER);
+    flash_dev_power_on(&dev);
+    assert_true(ftl_load(ftl));
+    assert_int_equal(value_of(1), 11);
+    assert_int_equal(value_of(2), 0);
+    /* the torn unit is not written again, nor is the first one's rest */
+    assert_int_equal(ftl_used(ftl, ftl->map[1] / CAP), 2 * UNIT);
+    run(FLASH_CMD_WRITE, 2, 33);
+    run(FLASH_CMD_FLUSH, 0, 0);
+    assert_int_equal(ftl->map[2] % CAP, 2 * UNIT);
+    close_drive();
+}
+
+/* Collection pads neither what the host has half written, nor its own unit. */
+static void test_collection_does_not_pad(void **state)
+{
+    uint64_t random = 1, written = 0;
+
+    (void)state;
+    open_drive("page", 4, 160, 30, 64 * BLOCK);
+    for (uint64_t i = 0; i < 12 * config.logical; i++) {
+        random = random * 6364136223846793005ull + 1442695040888963407ull;
+        run(FLASH_CMD_WRITE, (random >> 33) % config.logical, i);
+        written++;
+    }
+    assert_true(ftl->stats.victims > 1000);
+    assert_int_equal(dev.stats.programs_padded, 0);
+    assert_true(dev.stats.programmed_bytes <=
+                (written + ftl->stats.moved) * BLOCK);
+    close_drive();
+}
+
+/* A flush programs what the host wrote: not what the drive moves. */
+static void test_flush_leaves_moved_blocks(void **state)
+{
+    uint8_t data[BLOCK] = { 0 };
+    uint32_t block;
+
+    (void)state;
+    open_drive("page", 1, 40, 30, 64 * BLOCK);
+    run(FLASH_CMD_WRITE, 1, 11);
+    block = ftl_take(ftl, 0, 0);
+    ftl_put_own(ftl, block, 5, data);
+    assert_int_equal(dev.stats.buffer_used, BLOCK);     /* that of the host */
+    run(FLASH_CMD_FLUSH, 0, 0);
+    assert_int_equal(ftl_used(ftl, block), 1);
+    assert_int_equal(dev.stats.programs_padded, 1);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(dev.stats.buffer_used, 0);
+        ftl_put_own(ftl, block, 6 + i, data);
+    }
+    assert_int_equal(dev.stats.buffer_used, UNIT * BLOCK);
+    run(FLASH_CMD_FLUSH, 0, 0);
+    assert_int_equal(dev.stats.programs_full, 1);
+    close_drive();
+}
+
+/* With log blocks: padding ends a log early, and nothing else. */
+static void test_padding_with_logs(void **state)
+{
+    static const char *const mappings[] = { "bast", "fast", "last" };
+
+    (void)state;
+    for (int n = 0; n < 3; n++) {
+        uint32_t *last;
+
+        open_drive(mappings[n], 2, 40, 50, 64 * BLOCK);
+        last = calloc(config.logical, sizeof(*last));
+        for (uint32_t i = 1; i < 4 * config.logical; i++) {
+            uint64_t lba = i * 7ull % config.logical;
+
+            run(FLASH_CMD_WRITE, lba, i);
+            last[lba] = i;
+            if (i % 3 == 0) {
+                run(FLASH_CMD_FLUSH, 0, 0);
+            }
+        }
+        for (uint64_t lba = 0; lba < config.logical; lba++) {
+            assert_int_equal(value_of(lba), last[lba]);
+        }
+        free(last);
+        close_drive();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_padding_takes_flash),
+        cmocka_unit_test(test_cut_in_the_next_unit),
+        cmocka_unit_test(test_collection_does_not_pad),
+        cmocka_unit_test(test_flush_leaves_moved_blocks),
+        cmocka_unit_test(test_padding_with_logs),
+    };
+    int failed;
+
+    close(mkstemp(path));
+    unlink(path);
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(path);
+    return failed;
+}
