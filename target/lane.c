@@ -10,6 +10,7 @@
 #include <linux/cpuhotplug.h>
 #include <linux/jiffies.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/timer.h>
 #include <linux/topology.h>
@@ -1017,14 +1018,8 @@ void mtftl_lanes_stop(struct mtftl *ftl)
 		timer_delete_sync(&lanes->all[i].watch);
 	}
 	cancel_delayed_work_sync(&lanes->place);
-	for (i = 0; i < lanes->nr; i++) {
-		if (lanes->all[i].writer)
-			put_task_struct(lanes->all[i].writer);
-		lanes->all[i].writer = NULL;
-	}
+	/* Their completions may still look at the lane: see mtftl_units_settle(). */
 	wait_event(ftl->space->wait, mtftl_lanes_landed(ftl));
-	/* Their completions may still look at the lane. */
-	synchronize_rcu();
 }
 
 static int lane_alloc(struct lane *lane)
@@ -1043,7 +1038,7 @@ static int lane_alloc(struct lane *lane)
 	lane->writer = mtftl_thread(lane_writer, lane, lane->cpu, "mtftl/%u", lane->index);
 	if (!lane->writer)
 		return -ENOMEM;
-	/* It may have ended when it is sent to another CPU. */
+	/* Completions may wake it, and it may be sent to another CPU, when it has ended. */
 	get_task_struct(lane->writer);
 	return 0;
 }
@@ -1120,11 +1115,19 @@ void mtftl_lanes_free(struct mtftl *ftl)
 
 	if (!lanes)
 		return;
+	/* A completion that came late may have set these once more. */
 	for (i = 0; i < lanes->nr; i++)
+		timer_delete_sync(&lanes->all[i].watch);
+	if (lanes->wq) {
+		cancel_delayed_work_sync(&lanes->place);
+		destroy_workqueue(lanes->wq);
+	}
+	for (i = 0; i < lanes->nr; i++) {
 		list_for_each_entry_safe(unit, next, &lanes->all[i].free_units, list)
 			mtftl_unit_free(unit);
-	if (lanes->wq)
-		destroy_workqueue(lanes->wq);
+		if (lanes->all[i].writer)
+			put_task_struct(lanes->all[i].writer);
+	}
 	free_percpu(lanes->cpus);
 	free_cpumask_var(lanes->elsewhere);
 	kvfree(lanes);

@@ -123,6 +123,7 @@ void mtftl_unmount(struct mtftl_target *target)
 	for (i = ARRAY_SIZE(steps); i-- > 0; )
 		if (steps[i].stop)
 			steps[i].stop(ftl);
+	mtftl_units_settle(ftl);
 	for (i = ARRAY_SIZE(rooms); i-- > 0; )
 		rooms[i].free(ftl);
 	mtftl_device_begin(ftl, false);

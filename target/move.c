@@ -140,9 +140,10 @@ static void slice_put(struct slice *slice)
 
 	if (!atomic_dec_and_test(&slice->refs))
 		return;
+	/* First: once all slices are free the victim may be another one, with a count of its own. */
+	victim_put(movers, victim);
 	/* Pairs with free_slice(): whoever takes it finds its unit at rest. */
 	smp_store_release(&slice->victim, NULL);
-	victim_put(movers, victim);
 	wake_up(&slice->mover->wait);
 	if (wq_has_sleeper(&movers->landed))
 		wake_up_all(&movers->landed);
@@ -698,6 +699,7 @@ void mtftl_move(struct mtftl_movers *movers, struct mtftl_victim *victim)
 {
 	victim->next = 0;
 	victim->header = U32_MAX;
+	WARN_ON_ONCE(atomic_read(&victim->left));
 	atomic_set(&victim->left, 1);
 	spin_lock(&movers->lock);
 	list_add_tail(&victim->list, &movers->queue);

@@ -5,6 +5,7 @@
  */
 #include "unit_io.h"
 
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 
 #include "age.h"
@@ -105,7 +106,12 @@ static void unit_written(struct mtftl_unit_io *unit)
 	unit->owner->done(unit, BLK_STS_OK);
 }
 
-static void unit_endio(struct bio *bio)
+/*
+ * In whatever context the device completes: a thread of its may stand still where it likes. Whoever
+ * waits for units in flight goes on when the last one is done; what frees memory that is used
+ * after that, as lanes, movers and this do, waits for mtftl_units_settle() besides.
+ */
+static void unit_ended(struct bio *bio)
 {
 	struct mtftl_unit_io *unit = container_of(bio, struct mtftl_unit_io, bio);
 	struct mtftl_place *place = &unit->place;
@@ -139,6 +145,19 @@ static void unit_endio(struct bio *bio)
 	list_add_tail(&unit->list, &units->redo);
 	spin_unlock_irqrestore(&units->lock, flags);
 	redo(units, 0);
+}
+
+static void unit_endio(struct bio *bio)
+{
+	rcu_read_lock();
+	unit_ended(bio);
+	rcu_read_unlock();
+}
+
+/* No unit is in flight: no completion of one is under way any more. Sleeps. */
+void mtftl_units_settle(struct mtftl *ftl)
+{
+	synchronize_rcu();
 }
 
 /* What its blocks' metadata says; the place is known. */
@@ -258,7 +277,9 @@ static bool redo_one(struct mtftl_units *units)
 	}
 	if (mtftl_is_read_only(ftl) || !mtftl_device_answers(ftl, units->block) ||
 	    mtftl_hope_is_lost(ftl, &units->hope)) {
+		rcu_read_lock();
 		unit->owner->done(unit, BLK_STS_IOERR);
+		rcu_read_unlock();
 		return true;
 	}
 	spin_lock_irq(&units->lock);

@@ -54,6 +54,8 @@ struct mtftl_unit_io {
 };
 
 int mtftl_units_alloc(struct mtftl *ftl);
+/* What completions use may be freed: all units have landed, and their completions have returned. */
+void mtftl_units_settle(struct mtftl *ftl);
 void mtftl_units_free(struct mtftl *ftl);
 
 /* For @max blocks at most; on @node, or NUMA_NO_NODE. */

@@ -1377,3 +1377,28 @@ mtftl check $zoned
 """, profile="tlc", cpus=2, push=helpers, timeout=400, device=SMALL, qemu=[
         "-drive", f"file={tmp_path / 'swap'},if=none,id=swap,format=raw", "-device", "nvme,serial=swap,drive=swap"])
     assert result.ok, result.output
+
+
+def test_a_completion_that_stands_still_outlives_the_unmount(lab_run, helpers, pytestconfig):
+    """A thread completes a unit, and is off its CPU when that is in flight no more: the lane must not be freed yet.
+
+    Drivers do that: nvme-tcp, and nvme with threaded interrupts.
+    """
+    result = lab_run(START + HELD + """
+holds late landed
+put 0 0 1
+until_true 10 is_held landed
+dmsetup remove t &
+remove=$!
+sleep 1
+ended=$(kill -0 $remove 2> /dev/null && echo no || echo yes)
+go landed
+wait $remove
+echo "removed before: $ended"
+test $ended = no
+open /dev/mapper/layer
+test "$(judge /dev/mapper/t 0 1)" = 0
+dmsetup remove t layer
+mtftl check /dev/nullb0
+""", **QUICK | {"append": "preempt=full"}, push=[*helpers, _hold(pytestconfig)])
+    assert result.ok, result.output

@@ -9,6 +9,7 @@
 #include <linux/completion.h>
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
@@ -16,7 +17,7 @@
 
 enum {
 	GC, FLUSH, REDO, SUBMIT, READ_PART, PLACE, DISCARD, STARVE, RESET, LOAD, SCAN, SORT, FIRST,
-	NR_PLACES
+	LATE, LANDED, NR_PLACES
 };
 
 struct place {
@@ -118,6 +119,37 @@ static int checkpoint_later(void *ftl)
 	return step_later(FIRST, ftl);
 }
 
+/* As drivers do that complete in threads. A reader of RCU may not sleep, but be preempted: with preempt=full. */
+static void *late_bio;
+static struct task_struct *late_thread;
+
+static int complete_late(void *unused)
+{
+	void (*endio)(void *bio) = original(LATE);
+
+	wait_for_completion(&places[LATE].release);
+	if (late_bio)
+		endio(late_bio);
+	while (!kthread_should_stop())
+		schedule_timeout_idle(1);
+	return 0;
+}
+
+static void end_in_a_thread(void *bio)
+{
+	late_bio = bio;
+	complete_all(&places[LATE].release);
+}
+
+static void wake_later(void *ftl)
+{
+	void (*wake)(void *ftl) = original(LANDED);
+
+	while (!completion_done(&places[LANDED].release))
+		cpu_relax();
+	wake(ftl);
+}
+
 /* Instead of functions: they are not called. */
 
 static int fail_a_flush(void)
@@ -161,6 +193,10 @@ static struct place places[] = {
 	[FIRST] = { "first", "mtftl_checkpoint_mount", "dmsetup", NULL, checkpoint_later },
 	/* A reset waits, then fails for once. */
 	[RESET] = { "reset", "mtftl_flush_device", "kworker/", NULL, fail_a_reset },
+	/* A unit's completion goes on in a thread, */
+	[LATE] = { "late", "unit_endio", "", NULL, end_in_a_thread },
+	/* which stands still when the unit is no more in flight. */
+	[LANDED] = { "landed", "mtftl_space_wake", "hold", NULL, wake_later },
 };
 
 static bool is_caller(const struct place *place, struct pt_regs *regs)
@@ -257,6 +293,11 @@ static int __init hold_init(void)
 		r = register_kprobe(&place->probe);
 		if (r)
 			return r;
+	}
+	if (places[LATE].watched) {
+		late_thread = kthread_run(complete_late, NULL, "hold");
+		if (IS_ERR(late_thread))
+			return PTR_ERR(late_thread);
 	}
 	return register_kprobe(&each);
 }
