@@ -92,6 +92,21 @@ u64 mtftl_taken(struct mtftl *ftl)
 	return taken;
 }
 
+/* It has an erase, a flush, a read of GC's or another command that something waits for. */
+bool mtftl_device_is_at_work(const struct mtftl *ftl)
+{
+	u64 asked = 0, answered = 0;
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu)
+		answered += READ_ONCE(per_cpu_ptr(ftl->device->stats, cpu)->answered);
+	/* In this order: none that comes and goes meanwhile stands for one that stays. */
+	smp_rmb();
+	for_each_possible_cpu(cpu)
+		asked += READ_ONCE(per_cpu_ptr(ftl->device->stats, cpu)->asked);
+	return asked != answered;
+}
+
 /* What it may be asked for */
 
 /* Once and for all: acknowledged data stays readable, whoever waits gets an error. */
@@ -141,7 +156,9 @@ static int rw(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32
 	__bio_add_page(&bio, virt_to_page(data), nr << SECTOR_SHIFT, offset_in_page(data));
 	if (op_is_write(opf) || oob)
 		mtftl_meta_attach(&ftl->config, &bio, &meta, oob);
+	mtftl_count(ftl, asked, 1);
 	r = submit_bio_wait(&bio);
+	mtftl_count(ftl, answered, 1);
 	if (op_is_write(opf) && !r)
 		mtftl_count(ftl, taken, 1);
 	if (op_is_write(opf) || oob)
@@ -172,8 +189,12 @@ int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr
 int mtftl_zone_mgmt(struct mtftl *ftl, u32 zone, enum req_op op)
 {
 	sector_t sectors = mtftl_page_sector(mtftl_zone_page(ftl, 1));
+	int r;
 
-	return mtftl_compat_zone_mgmt(ftl->device->bdev, op, zone * sectors, sectors);
+	mtftl_count(ftl, asked, 1);
+	r = mtftl_compat_zone_mgmt(ftl->device->bdev, op, zone * sectors, sectors);
+	mtftl_count(ftl, answered, 1);
+	return r;
 }
 
 static int note_condition(struct blk_zone *bz, unsigned int index, void *condition)
@@ -182,14 +203,22 @@ static int note_condition(struct blk_zone *bz, unsigned int index, void *conditi
 	return 0;
 }
 
-/* The device says that nothing in it can be read any more. It is asked, which may take memory. */
-bool mtftl_zone_is_offline(struct mtftl *ftl, u32 zone)
+/* What the device says of it, or BLK_ZONE_COND_NOT_WP. It is asked, which may take memory. */
+u8 mtftl_zone_condition(struct mtftl *ftl, u32 zone)
 {
+	unsigned int flags = memalloc_noio_save();
 	u8 condition = BLK_ZONE_COND_NOT_WP;
 
 	blkdev_report_zones(ftl->device->bdev, mtftl_page_sector(mtftl_zone_page(ftl, zone)), 1,
 			    note_condition, &condition);
-	return condition == BLK_ZONE_COND_OFFLINE;
+	memalloc_noio_restore(flags);
+	return condition;
+}
+
+/* Nothing in it can be read any more. */
+bool mtftl_zone_is_offline(struct mtftl *ftl, u32 zone)
+{
+	return mtftl_zone_condition(ftl, zone) == BLK_ZONE_COND_OFFLINE;
 }
 
 /*

@@ -30,6 +30,7 @@ struct mtftl_cpu_stats {
 	u64 data_blocks, gc_blocks, meta_blocks;			/* to flash */
 	u64 sending, landed;		/* who writes, and is done: see pause.h */
 	u64 taken;			/* writes that the device says it has */
+	u64 asked, answered;		/* commands for what is not a user's, but for units */
 	u64 units, waits, flushes, read_errors, write_errors, lost_blocks, victims, checkpoints;
 };
 
@@ -70,6 +71,7 @@ void mtftl_wait_readers(struct mtftl *ftl);
 #define mtftl_count(ftl, field, n)	this_cpu_add((ftl)->device->stats->field, n)
 void mtftl_stats_sum(struct mtftl *ftl, struct mtftl_cpu_stats *sum);
 u64 mtftl_taken(struct mtftl *ftl);
+bool mtftl_device_is_at_work(const struct mtftl *ftl);
 
 static inline bool mtftl_is_read_only(const struct mtftl *ftl)
 {
@@ -112,7 +114,7 @@ int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *da
 int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr_blocks);
 int mtftl_read_oob(struct mtftl *ftl, u32 page, void *data, u32 nr_blocks, void *oob);
 int mtftl_zone_mgmt(struct mtftl *ftl, u32 zone, enum req_op op);
+u8 mtftl_zone_condition(struct mtftl *ftl, u32 zone);
 bool mtftl_zone_is_offline(struct mtftl *ftl, u32 zone);
 bool mtftl_device_answers(struct mtftl *ftl, void *block);
-
 #endif

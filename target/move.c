@@ -276,7 +276,9 @@ static void *slice_block(const struct slice *slice, u32 i)
 static void read_endio(struct bio *bio)
 {
 	struct part *part = bio->bi_private;
+	struct slice *slice = container_of(part->inflight, struct slice, inflight);
 
+	mtftl_count(slice->mover->movers->ftl, answered, 1);
 	part->status = bio->bi_status;
 	mtftl_meta_detach(bio);
 	bio_put(bio);
@@ -298,6 +300,7 @@ static void submit_part(struct slice *slice, struct part *part)
 		mtftl_meta_attach(&movers->ftl->config, bio, part->meta,
 				  oob_at(slice, part->pos));
 	mtftl_inflight_get(part->inflight);
+	mtftl_count(movers->ftl, asked, 1);
 	submit_bio_noacct(bio);
 }
 

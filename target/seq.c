@@ -100,7 +100,9 @@ static int flush_now(struct mtftl *ftl)
 	/* Pairs with mtftl_flush_device(). */
 	smp_mb();
 	taken = mtftl_taken(ftl);
+	mtftl_count(ftl, asked, 1);
 	r = seq->unsure ? -EIO : blkdev_issue_flush(ftl->device->bdev);
+	mtftl_count(ftl, answered, 1);
 	if (!r)
 		seq->flushed = taken;
 	else if (mtftl_taken(ftl) != seq->flushed)

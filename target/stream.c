@@ -412,6 +412,11 @@ void mtftl_stream_failed(struct mtftl_place *place)
 	after_unit(zone, close, append);
 }
 
+void mtftl_streams_forgive(struct mtftl *ftl)
+{
+	atomic_set(&ftl->streams->failed_zones, 0);
+}
+
 int mtftl_streams_failures(const struct mtftl *ftl)
 {
 	return atomic_read(&ftl->streams->failed_zones);

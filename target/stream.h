@@ -61,6 +61,8 @@ void mtftl_stream_landed(struct mtftl_place *place, enum mtftl_unit_type type, u
 /* Failed, and about to go elsewhere. */
 void mtftl_stream_failed(struct mtftl_place *place);
 /* Zones in a row that failed a write. */
+/* The last one was none: its zone had been finished. */
+void mtftl_streams_forgive(struct mtftl *ftl);
 int mtftl_streams_failures(const struct mtftl *ftl);
 
 /* Left in zones that are open: a moment's truth, as good as pacing needs. */

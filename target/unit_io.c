@@ -256,6 +256,8 @@ static bool redo_one(struct mtftl_units *units)
 	if (!unit)
 		return false;
 
+	if (mtftl_zone_was_finished(unit->place.zone))
+		mtftl_streams_forgive(ftl);
 	/*
 	 * So many zones in a row are not worn out: the device is gone. All units
 	 * together count, or they burn every zone between them.

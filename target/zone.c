@@ -99,14 +99,17 @@ bool mtftl_zones_are_out(struct mtftl *ftl)
 	return out;
 }
 
-/* By itself, that is: units that are to be written again need a place, resets a flush. */
+/*
+ * By itself, that is: units that are to be written again need a place, resets a flush. What the device
+ * has been asked for will end, however long that takes: the kernel sees to commands that do not.
+ */
 static bool something_moves(struct mtftl *ftl)
 {
+	bool any = mtftl_device_is_at_work(ftl);
 	struct mtftl_zone *zone;
-	bool any;
 
 	spin_lock(&ftl->zones->lock);
-	any = mtftl_zones_count(ftl, MTFTL_ZONE_CLOSING);
+	any |= mtftl_zones_count(ftl, MTFTL_ZONE_CLOSING);
 	list_for_each_entry(zone, &ftl->zones->list[MTFTL_ZONE_OPEN], list)
 		any |= READ_ONCE(zone->in_flight);
 	spin_unlock(&ftl->zones->lock);
@@ -191,6 +194,20 @@ void mtftl_zones_set_no_victim(struct mtftl *ftl, bool none)
 }
 
 /*
+ * A write to it has failed, because the device had finished it: devices may do that to zones that are
+ * open for long, or after an error of their own. The zone is as good as it was. Asked once a life,
+ * before we finish the zone ourselves.
+ */
+bool mtftl_zone_was_finished(struct mtftl_zone *zone)
+{
+	if (!zone->judged)
+		zone->finished = mtftl_zone_condition(zone->ftl, zone->index) ==
+				 BLK_ZONE_COND_FULL;
+	zone->judged = true;
+	return zone->finished;
+}
+
+/*
  * It cannot be filled, but must not stay active: the device counts it. Where that is
  * refused the zone is read-only or offline: not active either, and of no more use.
  */
@@ -199,6 +216,8 @@ void mtftl_zone_finish_broken(struct mtftl_zone *zone)
 	struct mtftl *ftl = zone->ftl;
 
 	zone->broken = true;
+	if (mtftl_zone_was_finished(zone))
+		return;
 	zone->failed_lives++;
 	if (mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_FINISH))
 		zone->failed_lives = MTFTL_ZONE_LIVES;
@@ -242,6 +261,7 @@ void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok)
 	zone->first_seq = 0;
 	zone->ranges_seq = 0;
 	zone->broken = false;
+	zone->judged = false;
 	if (ok)
 		note_back(zone);
 	mtftl_zone_set_state(zone, ok ? MTFTL_ZONE_EMPTY : MTFTL_ZONE_BAD);

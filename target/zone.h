@@ -38,6 +38,7 @@ struct mtftl_zone {
 	u16 in_flight;
 	bool closing;		/* nobody takes place in it any more */
 	bool broken;		/* failed a write: nothing more goes here before a reset */
+	bool judged, finished;	/* then: the device says whether it had finished it; zones->wq */
 	u64 first_seq;		/* number of its first unit, 0 if not known yet */
 	u64 ranges_seq;		/* of the newest ranges in it */
 	u64 born_sum, life_sum;	/* of its blocks, as the map's */
@@ -84,13 +85,13 @@ static inline u32 mtftl_zone_start(const struct mtftl_zone *zone)
 	return mtftl_zone_page(zone->ftl, zone->index);
 }
 
-int mtftl_zones_alloc(struct mtftl *ftl);
-void mtftl_zones_free(struct mtftl *ftl);
 static inline u32 mtftl_zones_count(const struct mtftl *ftl, enum mtftl_zone_state state)
 {
 	return READ_ONCE(ftl->zones->count[state]);
 }
 
+int mtftl_zones_alloc(struct mtftl *ftl);
+void mtftl_zones_free(struct mtftl *ftl);
 /* Lock held. */
 void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state);
 struct mtftl_zone *mtftl_zones_least_worn(struct mtftl *ftl);
@@ -105,16 +106,15 @@ static inline bool mtftl_zone_is_worn_out(const struct mtftl_zone *zone)
 {
 	return zone->failed_lives >= MTFTL_ZONE_LIVES;
 }
+bool mtftl_zone_was_finished(struct mtftl_zone *zone);
 void mtftl_zone_finish_broken(struct mtftl_zone *zone);
 void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok);
 #define MTFTL_GIVEN_UP	(2 * MTFTL_LAST_HOPE)	/* so long GC leaves what it could not read or reset */
 u32 mtftl_zone_replace(struct mtftl *ftl, u32 index);
-
 /* Of one who finds no place: what it saw, and since when nothing has moved. */
 struct mtftl_hope {
 	u64 moved;
 	unsigned long since;		/* jiffies */
 };
 bool mtftl_hope_is_lost(struct mtftl *ftl, struct mtftl_hope *hope);
-
 #endif

@@ -494,6 +494,16 @@ ends() {
 """
 
 
+# become TARGET...: what is behind the layer
+FLAKY_LAYER = """
+become() {
+	dmsetup load layer --table "0 $((32 * 2048)) $*"
+	dmsetup suspend --nolockfs --noflush layer
+	dmsetup resume layer
+}
+"""
+
+
 def test_a_mount_can_be_killed(lab_run, helpers, pytestconfig):
     """At each of its long steps after a cut; the device is mounted afterwards, and all is there."""
     result = lab_run(START + HELD + """
@@ -1401,4 +1411,65 @@ test "$(judge /dev/mapper/t 0 1)" = 0
 dmsetup remove t layer
 mtftl check /dev/nullb0
 """, **QUICK | {"append": "preempt=full"}, push=[*helpers, _hold(pytestconfig)])
+    assert result.ok, result.output
+
+
+def test_an_erase_that_takes_long_is_no_end(lab_run, helpers, pytestconfig):
+    """A unit that failed finds no place while the drive erases a zone, for longer than "nothing moves" takes."""
+    result = lab_run(START + HELD + FLAKY_LAYER + """
+put 10000 0 720 ,fsync
+put 10100 100 140 ,fsync
+put 10300 300 120 ,fsync
+holds erase nowhere
+dmsetup message t 0 gc
+until_true 10 is_held erase
+become flakey /dev/nullb0 0 0 3600 1 error_writes
+put 2000 2000 16 ,fsync &
+writer=$!
+failed() { test "$(field write_errors t)" -ge 1; }
+until_true 10 failed
+until_true 10 is_held nowhere
+become linear /dev/nullb0 0
+sleep 30
+dmsetup status t
+dmsetup status t | grep 'mtftl rw'
+go erase
+go nowhere
+wait $writer
+test "$(judge /dev/mapper/t 2000 16)" = 0
+dmsetup status t | grep 'mtftl rw'
+dmsetup remove t layer
+mtftl check /dev/nullb0
+""", **QUICK, push=[*helpers, _hold(pytestconfig)])
+    assert result.ok, result.output
+
+
+def test_zones_that_the_drive_finishes_by_itself(lab_run, helpers):
+    """All that is open, again and again: no write is lost for it, no zone retires, and nothing is read-only."""
+    result = lab_run(START + COPY + """
+null nullb0 size=96
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 4)"
+finished=0
+for round in $(seq 40); do
+	numbered $((round * 64)) 256 |
+		dd of=/dev/mapper/t bs=16k seek=$((round * 16)) iflag=fullblock oflag=direct conv=notrunc status=none
+	sync /dev/mapper/t
+	while read -r start written condition; do
+		[ $condition = 2 ] && [ $start -ge $((2 * 8192)) ] || continue
+		blkzone finish -f -o $start -l 8192 /dev/nullb0
+		finished=$((finished + 1))
+	done < <(zones /dev/nullb0)
+done
+dmsetup status t
+echo "$finished finished, $(field write_errors t) writes failed"
+test $finished -ge 40
+test "$(field write_errors t)" -ge 20
+test "$(field bad t)" = 0
+if dmesg | grep retired; then exit 1; fi
+dmsetup status t | grep 'mtftl rw'
+test "$(judge /dev/mapper/t 64 2752)" = 0
+dmsetup remove t
+mtftl check /dev/nullb0
+""", **QUICK, push=helpers)
     assert result.ok, result.output

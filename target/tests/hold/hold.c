@@ -17,7 +17,7 @@
 
 enum {
 	GC, FLUSH, REDO, SUBMIT, READ_PART, PLACE, DISCARD, STARVE, RESET, LOAD, SCAN, SORT, FIRST,
-	LATE, LANDED, NR_PLACES
+	LATE, LANDED, ERASE, NOWHERE, NR_PLACES
 };
 
 struct place {
@@ -150,6 +150,16 @@ static void wake_later(void *ftl)
 	wake(ftl);
 }
 
+/* With one argument more than newer kernels have. */
+static int erase_later(void *bdev, int op, sector_t sector, sector_t nr_sectors, gfp_t gfp)
+{
+	int (*mgmt)(void *bdev, int op, sector_t sector, sector_t nr_sectors,
+		    gfp_t gfp) = original(ERASE);
+
+	hold(ERASE);
+	return mgmt(bdev, op, sector, nr_sectors, gfp);
+}
+
 /* Instead of functions: they are not called. */
 
 static int fail_a_flush(void)
@@ -197,6 +207,10 @@ static struct place places[] = {
 	[LATE] = { "late", "unit_endio", "", NULL, end_in_a_thread },
 	/* which stands still when the unit is no more in flight. */
 	[LANDED] = { "landed", "mtftl_space_wake", "hold", NULL, wake_later },
+	/* A zone's erase is at the device, and stays there. */
+	[ERASE] = { "erase", "blkdev_zone_mgmt", "kworker/", NULL, erase_later },
+	/* What failed finds no place. */
+	[NOWHERE] = { "nowhere", "mtftl_stream_find", "kworker/", NULL, find_none, true },
 };
 
 static bool is_caller(const struct place *place, struct pt_regs *regs)
