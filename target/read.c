@@ -32,22 +32,28 @@ static bool is_rest(const struct bio *bio)
 }
 
 /*
- * The first @n of @of blocks; device-mapper comes again with the rest. What is read in parts waits
- * where the device is busy, REQ_NOWAIT or not: to give up when some of its parts are under way would
- * end the whole in an interrupt, where not every caller tries again (io_uring on 6.1 does not).
+ * The first @n of @of blocks; device-mapper comes again with the rest. False: the bio has ended. The block
+ * layer does not split what has REQ_NOWAIT, nor do we: a later part might find the device busy, and the
+ * whole would end in an interrupt, where not every caller tries again (io_uring on 6.1 does not). Here
+ * the caller is still at it.
  */
-static void accept(struct bio *bio, u32 n, u32 of)
+static bool accept(struct bio *bio, u32 n, u32 of)
 {
-	if (n < of || is_rest(bio))
-		bio->bi_opf &= ~REQ_NOWAIT;
-	if (n < of)
-		dm_accept_partial_bio(bio, n * MTFTL_BLOCK_SECTORS);
+	if (n == of)
+		return true;
+	if (bio->bi_opf & REQ_NOWAIT) {
+		bio_wouldblock_error(bio);
+		return false;
+	}
+	dm_accept_partial_bio(bio, n * MTFTL_BLOCK_SECTORS);
+	return true;
 }
 
 /*
  * File systems plug what they read, for up to 32 commands: the drive would stand still until so many
  * parts are made. Who reads one thing waits for it, so each part goes at once; who has sent others
- * with it gains more from few doorbells. This may sleep, as REQ_NOWAIT must not.
+ * with it gains more from few doorbells. The block layer has no way for a driver to say that of a bio.
+ * This may sleep; what has REQ_NOWAIT comes in one part.
  */
 static void send_early(const struct bio *bio)
 {
@@ -59,7 +65,7 @@ static void send_early(const struct bio *bio)
 		this_cpu_write(patient, plug->rq_count);
 		return;
 	}
-	if (!plug->rq_count || this_cpu_read(patient) || (bio->bi_opf & REQ_NOWAIT))
+	if (!plug->rq_count || this_cpu_read(patient))
 		return;
 	blk_finish_plug(plug);
 	blk_start_plug(plug);
@@ -81,7 +87,8 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 		mtftl_compat_reader_leave(&ftl->device->readers, io->reader);
 
 		if (mtftl_is_slot(value)) {
-			accept(bio, 1, n);
+			if (!accept(bio, 1, n))
+				return DM_MAPIO_SUBMITTED;
 			n = 1;
 			if (!mtftl_map_copy_slot(ftl, lba, value, bio))
 				continue;
@@ -89,7 +96,8 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 			run = 1;
 		} else {
 			run = run_length(ftl, lba, n, value, 0);
-			accept(bio, run, n);
+			if (!accept(bio, run, n))
+				return DM_MAPIO_SUBMITTED;
 			if (value == MTFTL_MAP_LOST)
 				bio->bi_status = BLK_STS_IOERR;
 			else
@@ -102,8 +110,11 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 	/* Not across a border of zones: the device may refuse that. */
 	run = (1u << ftl->config.zone_shift) - mtftl_page_offset(ftl, value);
 	run = run_length(ftl, lba, min(n, run), value, 1);
+	if (!accept(bio, run, n)) {
+		mtftl_compat_reader_leave(&ftl->device->readers, io->reader);
+		return DM_MAPIO_SUBMITTED;
+	}
 	send_early(bio);
-	accept(bio, run, n);
 	mtftl_count(ftl, user_reads, run);
 	io->reads = true;
 	bio_set_dev(bio, ftl->device->bdev);
