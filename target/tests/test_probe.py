@@ -104,14 +104,16 @@ def test_the_kernels_that_are_here(series: str, shape: int) -> None:
     assert module and found(module.parent) == FOUND[shape]
 
 
-def test_the_newest_kernel_sees_nothing_deprecated(lab_run) -> None:
+def test_the_newest_kernel_sees_nothing_deprecated(lab_run, helpers) -> None:
     """It says so once, when such a queue gets work: a suspend without flush has some."""
     result = lab_run("""set -e
-mtftl format --force /dev/nvme0n1 > /dev/null
-mtftl open /dev/nvme0n1 ftl
+. ./guest.sh
+null nullb0
+mtftl format --op 30% /dev/nullb0 > /dev/null
+mtftl open /dev/nullb0 ftl
 dmsetup suspend --nolockfs --noflush ftl
 dmsetup resume ftl
 mtftl close ftl
 if dmesg | grep 'workqueue:.*deprecated'; then exit 1; fi
-""", clock="virtual", cpus=2, profile="none", kernel=kernels.CURRENT)
+""", clock="virtual", cpus=2, profile="none", kernel=kernels.CURRENT, push=helpers)
     assert result.ok, result.output
