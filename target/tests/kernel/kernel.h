@@ -23,7 +23,6 @@ typedef s64 ktime_t;
 typedef u32 gfp_t;
 typedef struct { int counter; } atomic_t;
 typedef struct { s64 counter; } atomic64_t;
-typedef struct { long counter; } atomic_long_t;
 struct mutex { int unused; };
 struct wait_queue_head { int unused; };
 struct list_head { struct list_head *next, *prev; };
@@ -44,6 +43,7 @@ struct block_device { void *unused; };
 struct dm_dev { char name[16]; };
 enum req_op { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_ZONE_RESET, REQ_OP_ZONE_FINISH };
 
+#define atomic_long_t		atomic64_t
 #define spinlock_t		struct mutex
 #define wait_queue_head_t	struct wait_queue_head
 #define cpumask_var_t		u32
