@@ -167,6 +167,18 @@ static void trim_work(struct work_struct *work)
 
 /* Rounds */
 
+/* After a pause: who wants it has been given back, or waits all the same. */
+static int flush_device(struct mtftl *ftl, u64 drawn)
+{
+	int r;
+
+	while (!mtftl_send_begin(ftl))
+		wait_event_idle(ftl->space->wait, !mtftl_is_paused(ftl));
+	r = mtftl_flush_device(ftl, drawn);
+	mtftl_send_end(ftl);
+	return r;
+}
+
 static int flush_round(struct mtftl *ftl)
 {
 	unsigned long killed = mtftl_map_killed(ftl);
@@ -193,7 +205,7 @@ static int flush_round(struct mtftl *ftl)
 	if (mtftl_map_killed(ftl) != killed)
 		r = write_ranges(ftl, false);
 	mtftl_count(ftl, flushes, 1);
-	return r ?: mtftl_flush_device(ftl, drawn);
+	return r ?: flush_device(ftl, drawn);
 }
 
 static bool flusher_has_work(struct mtftl *ftl)

@@ -44,6 +44,7 @@
 struct victim {
 	struct mtftl_victim moved;	/* zone NULL: there is none */
 	bool listing;			/* list_work has it */
+	bool cut_short;			/* its listing, by a pause: it is listed again */
 	bool admitted;			/* the movers have it */
 	bool by_map;			/* what its headers do not tell was asked of the map */
 };
@@ -234,12 +235,25 @@ static void list_work(struct work_struct *work)
 {
 	struct mtftl_gc *gc = container_of(work, struct mtftl_gc, list_work);
 	unsigned int flags = memalloc_noio_save();
+	struct victim *victim = gc->listed;
 
-	list_victim(gc, &gc->listed->moved);
-	/* Pairs with may_admit(): what is listed is there. */
-	smp_store_release(&gc->listed->listing, false);
+	victim->cut_short = !mtftl_send_begin(gc->ftl);
+	if (!victim->cut_short) {
+		list_victim(gc, &victim->moved);
+		victim->cut_short = mtftl_is_paused(gc->ftl);
+		mtftl_send_end(gc->ftl);
+	}
+	/* Pairs with is_listed(): what is listed is there. */
+	smp_store_release(&victim->listing, false);
 	mtftl_space_kick_gc(gc->ftl);
 	memalloc_noio_restore(flags);
+}
+
+static void start_listing(struct mtftl_gc *gc, struct victim *victim)
+{
+	victim->listing = true;
+	gc->listed = victim;
+	queue_work(gc->wq, &gc->list_work);
 }
 
 /* Victims under way */
@@ -281,13 +295,25 @@ static u32 debt(struct mtftl_gc *gc)
 	return blocks;
 }
 
-/* The last one, which is listed. */
-static bool may_admit(struct mtftl_gc *gc)
+/* The last one; it waits for the movers, or to be listed again. */
+static bool is_listed(struct mtftl_gc *gc)
 {
 	struct victim *last = nth_victim(gc, gc->nr - 1);
 
 	/* Pairs with list_work(). */
-	if (!gc->nr || last->admitted || smp_load_acquire(&last->listing))
+	return gc->nr && !last->admitted && !smp_load_acquire(&last->listing);
+}
+
+static bool must_list_again(struct mtftl_gc *gc)
+{
+	return is_listed(gc) && nth_victim(gc, gc->nr - 1)->cut_short;
+}
+
+static bool may_admit(struct mtftl_gc *gc)
+{
+	struct victim *last = nth_victim(gc, gc->nr - 1);
+
+	if (!is_listed(gc) || last->cut_short)
 		return false;
 	return gc->nr == 1 || (!gc->ftl->config.budget.gc_shares &&
 			       debt(gc) + needs(gc, &last->moved) <= room(gc));
@@ -302,6 +328,18 @@ static void admit(struct mtftl_gc *gc, struct victim *victim)
 	mtftl_move(gc->movers, &victim->moved);
 }
 
+/* False also where it must not be asked. */
+static bool device_answers(struct mtftl_gc *gc)
+{
+	bool answers;
+
+	if (!mtftl_send_begin(gc->ftl))
+		return false;
+	answers = mtftl_device_answers(gc->ftl, gc->block);
+	mtftl_send_end(gc->ftl);
+	return answers;
+}
+
 /* All of it has moved, as far as it could. False: there is more to do for it. */
 static bool has_ended(struct mtftl_gc *gc, struct victim *victim)
 {
@@ -310,7 +348,7 @@ static bool has_ended(struct mtftl_gc *gc, struct victim *victim)
 
 	mtftl_pace_end(&gc->pace, moved->nr_items, atomic_read(&moved->moved));
 	if (victim->by_map || !mtftl_map_valid(ftl, moved->zone->index) || moved->gave_up ||
-	    moved->ended_early || !mtftl_device_answers(ftl, gc->block))
+	    moved->ended_early || !device_answers(gc))
 		return true;
 	/* A header could not be read, or a footer was wrong. */
 	find_by_map(moved);
@@ -436,11 +474,8 @@ static bool choose_victim(struct mtftl_gc *gc)
 	update_active(gc);
 	mtftl_zones_set_no_victim(ftl, !gc->nr && !mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING));
 	see_if_stuck(gc);
-	if (zone) {
-		victim->listing = true;
-		gc->listed = victim;
-		queue_work(gc->wq, &gc->list_work);
-	}
+	if (zone)
+		start_listing(gc, victim);
 	return zone;
 }
 
@@ -461,6 +496,10 @@ static bool gc_step(struct mtftl_gc *gc)
 	}
 	if (may_go_on(gc) && may_admit(gc)) {
 		admit(gc, nth_victim(gc, gc->nr - 1));
+		return true;
+	}
+	if (may_go_on(gc) && must_list_again(gc)) {
+		start_listing(gc, nth_victim(gc, gc->nr - 1));
 		return true;
 	}
 	if (!may_choose(gc) || mtftl_log_dirty(gc->ftl))
@@ -515,7 +554,8 @@ static int keeper(void *data)
 		rest(gc);
 		wait_event_idle(ftl->space->gc_wait, kthread_should_stop() ||
 				kthread_should_park() || oldest_is_done(gc) ||
-				(may_go_on(gc) && may_admit(gc)) || may_choose(gc));
+				(may_go_on(gc) && (may_admit(gc) || must_list_again(gc))) ||
+				may_choose(gc));
 	}
 	memalloc_noio_restore(flags);
 	return 0;

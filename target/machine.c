@@ -9,13 +9,10 @@
  */
 #include <linux/platform_device.h>
 #include <linux/reboot.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/suspend.h>
 
-#include "gc.h"
 #include "log.h"
-#include "pause.h"
 #include "target.h"
 
 #define WORKS_WAIT	(60 * HZ)	/* for devices that hang */
@@ -141,33 +138,33 @@ static enum {
 } machine;			/* what works do: one thing at a time */
 static bool hibernating;	/* from before users are frozen to after they are thawed */
 
-static void woke_up(struct mtftl_target *target)
-{
-	unsigned int flags = memalloc_noio_save();
-	struct mtftl *ftl = &target->ftl;
-
-	/* Somebody may have mounted the device while the machine slept. */
-	if (!mtftl_is_read_only(ftl) && !mtftl_log_is_ours(ftl))
-		mtftl_set_read_only(ftl, "the device was written to while the machine slept");
-	if (!target->suspended)
-		mtftl_go_on(target);
-	memalloc_noio_restore(flags);
-}
-
 static void machine_work(struct work_struct *work)
 {
 	struct mtftl_target *target = container_of(work, struct mtftl_target, machine_work);
 
 	mutex_lock(&target->life);
-	if (target->mounted && !target->handed_over) {
-		if (machine == MACHINE_WOKE_UP) {
-			woke_up(target);
-		} else if (machine == MACHINE_REBOOTS || !mtftl_is_paused(&target->ftl)) {
-			mtftl_quiesce(target, machine == MACHINE_HIBERNATES);
-			if (machine == MACHINE_HIBERNATES)
-				mtftl_pause(target);
-		}
+	if (!target->mounted || target->handed_over)
+		goto out;
+	switch (machine) {
+	case MACHINE_REBOOTS:
+		/* The image knows nothing of what came after it. */
+		if (!target->frozen)
+			mtftl_quiesce(target, false);
+		break;
+	case MACHINE_HIBERNATES:
+		if (target->frozen)
+			break;
+		if (!target->suspended)
+			mtftl_quiesce(target, true);
+		mtftl_pause(target);
+		target->frozen = true;
+		break;
+	case MACHINE_WOKE_UP:
+		mtftl_thaw(target);
+		mtftl_go_on(target);
+		break;
 	}
+out:
 	mutex_unlock(&target->life);
 	work_ended();
 }

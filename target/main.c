@@ -159,7 +159,9 @@ static int mtftl_preresume(struct dm_target *ti)
 	int r = 0;
 
 	mutex_lock(&target->life);
-	WRITE_ONCE(target->suspended, false);
+	target->suspended = false;
+	WRITE_ONCE(target->suspending, false);
+	mtftl_device_give_back(&target->ftl, false);
 	if (target->mounted) {
 		mtftl_go_on(target);
 	} else {
@@ -183,7 +185,7 @@ static void mtftl_presuspend(struct dm_target *ti)
 
 	target->noflush = dm_noflush_suspending(ti);
 	/* Before device-mapper waits for messages. Pairs with mtftl_target_message(). */
-	smp_store_release(&target->suspended, true);
+	smp_store_release(&target->suspending, true);
 	if (!target->noflush || !target->mounted)
 		return;
 	target->suspender = current;
@@ -195,20 +197,21 @@ static void mtftl_presuspend_undo(struct dm_target *ti)
 	struct mtftl_target *target = ti->private;
 
 	cancel_work_sync(&target->give_back);
-	WRITE_ONCE(target->suspended, false);
 	mtftl_device_give_back(&target->ftl, false);
+	WRITE_ONCE(target->suspending, false);
 }
 
-/* Every bio is answered. Without flush all is kept in memory. */
+/* Every bio is answered. Without flush all is kept in memory. Nothing is sent until the resume. */
 static void mtftl_postsuspend(struct dm_target *ti)
 {
 	struct mtftl_target *target = ti->private;
 
 	cancel_work_sync(&target->give_back);
 	mutex_lock(&target->life);
+	target->suspended = true;
 	if (!target->noflush)
 		mtftl_quiesce(target, true);
-	else if (target->mounted)
+	if (target->mounted)
 		mtftl_pause(target);
 	mutex_unlock(&target->life);
 }
@@ -243,10 +246,10 @@ static int mtftl_target_message(struct dm_target *ti, unsigned int argc, char **
 	if (!target->mounted)
 		return -EINVAL;
 	/*
-	 * Nothing may be written: what waits for that would keep a reload waiting, which alone ends
-	 * it. Pairs with mtftl_presuspend().
+	 * Nothing may be sent; and what waits for that would keep a reload waiting, which alone ends
+	 * it. A message that comes before is waited for. Pairs with mtftl_presuspend().
 	 */
-	if (smp_load_acquire(&target->suspended) && target->noflush)
+	if (smp_load_acquire(&target->suspending) && mtftl_message_sends(argv[0]))
 		return -EBUSY;
 	return mtftl_message(&target->ftl, &target->origin, argc, argv, result, maxlen);
 }

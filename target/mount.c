@@ -185,7 +185,6 @@ void mtftl_pause(struct mtftl_target *target)
 
 static void go_on(struct mtftl *ftl)
 {
-	mtftl_device_give_back(ftl, false);
 	if (!mtftl_is_paused(ftl))
 		return;
 	mtftl_pause_set(ftl, false);
@@ -197,8 +196,24 @@ static void go_on(struct mtftl *ftl)
 void mtftl_go_on(struct mtftl_target *target)
 {
 	lockdep_assert_held(&target->life);
+	/* A suspend and a hibernation end in any order: the last one goes on. */
+	if (target->suspended || target->frozen)
+		return;
 	go_on(&target->ftl);
 	mtftl_gc_start(&target->ftl);
+}
+
+void mtftl_thaw(struct mtftl_target *target)
+{
+	unsigned int flags = memalloc_noio_save();
+	struct mtftl *ftl = &target->ftl;
+
+	lockdep_assert_held(&target->life);
+	/* Somebody may have mounted the device while the machine slept. */
+	if (target->frozen && !mtftl_is_read_only(ftl) && !mtftl_log_is_ours(ftl))
+		mtftl_set_read_only(ftl, "the device was written to while the machine slept");
+	target->frozen = false;
+	memalloc_noio_restore(flags);
 }
 
 int mtftl_quiesce(struct mtftl_target *target, bool clean)
@@ -211,6 +226,7 @@ int mtftl_quiesce(struct mtftl_target *target, bool clean)
 	if (!target->mounted || target->handed_over)
 		return 0;
 	flags = memalloc_noio_save();
+	mtftl_thaw(target);
 	go_on(ftl);
 	mtftl_gc_stop(ftl);
 	if (!mtftl_is_read_only(ftl))

@@ -231,15 +231,18 @@ static struct slice *take_slice(struct mover *mover)
 	struct slice *slice = free_slice(mover);
 	struct mtftl_victim *victim;
 
-	if (!slice || !may_go_on(movers))
+	/* Until it is read: a pause waits for that. */
+	if (!slice || !may_go_on(movers) || !mtftl_send_begin(movers->ftl))
 		return NULL;
 	spin_lock(&movers->lock);
 	victim = list_first_entry_or_null(&movers->queue, struct mtftl_victim, list);
 	if (victim)
 		cut_slice(movers, victim, slice);
 	spin_unlock(&movers->lock);
-	if (!victim)
+	if (!victim) {
+		mtftl_send_end(movers->ftl);
 		return NULL;
+	}
 	atomic_set(&slice->refs, 1);
 	return slice;
 }
@@ -318,7 +321,7 @@ static void start_reading(struct slice *slice)
 }
 
 /* One block by itself. False: the device does not answer at all. */
-static bool read_again(struct slice *slice, u32 i)
+static bool read_block(struct slice *slice, u32 i)
 {
 	const struct mtftl_item *item = &slice->items[i];
 	struct mtftl *ftl = slice->mover->movers->ftl;
@@ -339,6 +342,19 @@ static bool read_again(struct slice *slice, u32 i)
 	else
 		slice->found[i] = LATER;
 	return true;
+}
+
+/* False: it does not answer, or it is not to be asked now. */
+static bool read_again(struct slice *slice, u32 i)
+{
+	struct mtftl *ftl = slice->mover->movers->ftl;
+	bool answers;
+
+	if (!mtftl_send_begin(ftl))
+		return false;
+	answers = read_block(slice, i);
+	mtftl_send_end(ftl);
+	return answers;
 }
 
 /*
@@ -452,6 +468,7 @@ static bool finish_reading(struct slice *slice)
 	u32 i;
 
 	mtftl_inflight_wait(&slice->inflight);
+	mtftl_send_end(mover->movers->ftl);
 	/* Where a read failed, one by one: its neighbours may be fine. */
 	for (i = 0; i < slice->nr; i++)
 		if (slice->parts[slice->part[i]].status && !read_again(slice, i))

@@ -190,8 +190,14 @@ static bool write_replaced(struct mtftl_resets *resets)
 /* It makes no number durable: units that nobody waits for may be in flight. */
 static int flush_device(struct mtftl *ftl)
 {
+	int r;
+
+	if (!mtftl_send_begin(ftl))
+		return -EAGAIN;
 	mtftl_count(ftl, flushes, 1);
-	return mtftl_flush_device(ftl, 0);
+	r = mtftl_flush_device(ftl, 0);
+	mtftl_send_end(ftl);
+	return r;
 }
 
 static void settle_work(struct work_struct *work)
@@ -247,8 +253,11 @@ bool mtftl_resets_failed(const struct mtftl_resets *resets)
 /* Zones that are to be reset count as coming: somebody has to see that the device is gone. */
 void mtftl_resets_retry(struct mtftl_resets *resets, void *block)
 {
+	if (!mtftl_send_begin(resets->ftl))
+		return;
 	if (xchg(&resets->failed, 0) && mtftl_device_answers(resets->ftl, block))
 		mtftl_resets_kick(resets);
+	mtftl_send_end(resets->ftl);
 }
 
 void mtftl_resets_hurry(struct mtftl_resets *resets, bool hurry)

@@ -116,12 +116,23 @@ static const struct message {
 	const char *name;
 	unsigned int argc;
 	int (*run)(struct mtftl *ftl, const char *value);
+	bool sends;		/* commands to the drive */
 } messages[] = {
-	{ "checkpoint",		1,	message_checkpoint },
-	{ "gc",			1,	message_gc },
+	{ "checkpoint",		1,	message_checkpoint,	true },
+	{ "gc",			1,	message_gc,		true },
 	{ "low_water",		2,	message_low_water },
 	{ "gc_policy",		2,	message_gc_policy },
 };
+
+bool mtftl_message_sends(const char *name)
+{
+	const struct message *message;
+
+	for (message = messages; message < messages + ARRAY_SIZE(messages); message++)
+		if (!strcmp(message->name, name))
+			return message->sends;
+	return false;
+}
 
 int mtftl_message(struct mtftl *ftl, struct mtftl_cpu_stats *origin, unsigned int argc,
 		  char **argv, char *result, unsigned int maxlen)

@@ -22,7 +22,9 @@ struct mtftl_target {
 	bool mounted;
 	bool handed_over;		/* another table has the device: nothing is written */
 	bool noflush;			/* the suspend under way: nobody waits for the device */
-	bool suspended;			/* by device-mapper */
+	bool suspended;			/* by device-mapper, which has waited for all bios */
+	bool frozen;			/* by a hibernation, until the log was looked at */
+	bool suspending;		/* from before that on, and until the resume; no lock */
 	struct task_struct *suspender;	/* main.c, like the next: who suspends without flush */
 	struct work_struct give_back;
 	struct mtftl_cpu_stats origin;	/* of counters that are told */
@@ -50,8 +52,10 @@ void mtftl_unmount(struct mtftl_target *target);
 int mtftl_quiesce(struct mtftl_target *target, bool clean);
 /* Nothing is sent from here on; what is under way may take long, or for ever: 5 seconds it gets. */
 void mtftl_pause(struct mtftl_target *target);
-/* After a pause or a stop. */
+/* After a pause or a stop, unless it is suspended or frozen. */
 void mtftl_go_on(struct mtftl_target *target);
+/* The machine has woken up. */
+void mtftl_thaw(struct mtftl_target *target);
 
 /* machine.c: who has which device, and what happens to the machine. */
 int mtftl_machine_init(void);

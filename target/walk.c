@@ -4,6 +4,8 @@
  */
 #include "walk.h"
 
+#include "pause.h"
+
 /* One FOOTER unit at *@at: its blocks of the stream, which begin at *@index. */
 static int read_footer_unit(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, u32 *at,
 			    void *stream, u32 *index, u32 blocks)
@@ -49,7 +51,8 @@ static u32 read_footer(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, vo
 	    tail.erase_count != zone->erase_count)
 		return 0;
 	for (at = tail.footer_offset; index < tail.footer_blocks; )
-		if (read_footer_unit(ftl, zone, buf, &at, stream, &index, tail.footer_blocks))
+		if (mtftl_is_paused(ftl) ||
+		    read_footer_unit(ftl, zone, buf, &at, stream, &index, tail.footer_blocks))
 			return 0;
 	size = tail.footer_blocks * MTFTL_BLOCK_SIZE;
 	return mtftl_footer_valid(stream, size, &tail, oob) ? size : 0;
@@ -74,7 +77,8 @@ static void walk_footer(struct mtftl_zone *zone, const void *stream, u32 size,
 
 /*
  * Every block that units of a zone hold, for GC: from its footer, which is read into @stream, or
- * where that does not verify from its headers. False: what cannot be read is left out.
+ * where that does not verify from its headers. False: what cannot be read is left out, and what
+ * is left once there is a pause.
  */
 bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_reader *reader, void *buf, void *stream,
 		     mtftl_walk_fn block, void *private)
@@ -91,7 +95,7 @@ bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_reader *reader, void 
 		walk_footer(zone, stream, size, block, private);
 		return true;
 	}
-	while (at < zone->wp) {
+	while (at < zone->wp && !mtftl_is_paused(ftl)) {
 		r = mtftl_read_unit(reader, zone, at, buf, &info);
 		if (r <= 0) {
 			all = false;
@@ -107,5 +111,5 @@ bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_reader *reader, void 
 			block(private, info.type, start + at, 0, 0);
 		at += mtftl_unit_head(!ftl->config.head, info.type) + info.nr_blocks;
 	}
-	return all;
+	return all && at >= zone->wp;
 }

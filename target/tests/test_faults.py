@@ -457,16 +457,8 @@ def _hold(pytestconfig):
     return target.helper_module("hold", Path(__file__).parent / "hold", kernels.get(kernel))
 
 
-# Blocks of zones of 1 MiB behind a layer that can be taken away: as a cut does.
-HELD = COPY + """
-null nullb0 size=32 zone_size=1
-dmsetup create layer --table "0 $((32 * 2048)) linear /dev/nullb0 0"
-mtftl format --op 30% /dev/mapper/layer > /dev/null
-open() { dmsetup create t --table "$(table $1 lanes 1 gc_policy greedy)"; }
-open /dev/mapper/layer
-# put FIRST AT COUNT [CONVERSION]: blocks that say they are FIRST and on
-put() { numbered $1 $3 | dd of=/dev/mapper/t bs=4k seek=$2 iflag=fullblock oflag=direct conv=notrunc$4 status=none; }
 # holds WHAT...: see hold.c
+HOLDS = """
 holds() {
 	insmod ./hold.ko ${*/#/what=}
 	held=$*
@@ -474,6 +466,18 @@ holds() {
 }
 is_held() { grep -q $1 /sys/module/hold/parameters/held; }
 go() { echo $1 > /sys/module/hold/parameters/go; }
+"""
+
+
+# Blocks of zones of 1 MiB behind a layer that can be taken away: as a cut does.
+HELD = COPY + HOLDS + """
+null nullb0 size=32 zone_size=1
+dmsetup create layer --table "0 $((32 * 2048)) linear /dev/nullb0 0"
+mtftl format --op 30% /dev/mapper/layer > /dev/null
+open() { dmsetup create t --table "$(table $1 lanes 1 gc_policy greedy)"; }
+open /dev/mapper/layer
+# put FIRST AT COUNT [CONVERSION]: blocks that say they are FIRST and on
+put() { numbered $1 $3 | dd of=/dev/mapper/t bs=4k seek=$2 iflag=fullblock oflag=direct conv=notrunc$4 status=none; }
 saw() { grep -q "$1" /sys/kernel/tracing/trace; }
 # reset_begins ZONE FUNCTION: GC has emptied it; its reset waits in there, or should have
 reset_begins() {
@@ -1085,6 +1089,81 @@ mtftl check /dev/nullb0
     assert result.ok, result.output
 
 
+# silent COMMAND...: while it runs no command reaches a drive
+SILENT = """
+silent() {
+	echo 0 > /sys/kernel/tracing/tracing_on
+	echo > /sys/kernel/tracing/trace
+	echo 1 > /sys/kernel/tracing/events/block/block_rq_issue/enable
+	echo 1 > /sys/kernel/tracing/tracing_on
+	"$@"
+	echo 0 > /sys/kernel/tracing/events/block/block_rq_issue/enable
+	! grep block_rq_issue /sys/kernel/tracing/trace | head -5 | grep .
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["", "--noflush"], ids=["flush", "noflush"])
+def test_a_suspended_device_is_silent(lab_run, helpers, how):
+    """Messages that would take commands are refused, others are not; from the suspend to the resume none is sent."""
+    result = lab_run(START + SILENT + f"how={how}" + """
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
+dd if=/dev/zero of=/dev/mapper/t bs=64k count=100 oflag=direct status=none
+refused() {
+	for message in checkpoint gc; do
+		fails dmsetup message t 0 $message 2> said
+		grep 'Device or resource busy' said
+	done
+	dmsetup message t 0 low_water $(($(field reserve t) + 2))
+	dmsetup message t 0 gc_policy greedy
+	dmsetup message t 0 latency
+	dmsetup message t 0 reset_stats
+	dmsetup status t
+	usleep 500000
+}
+dmsetup suspend --nolockfs $how t
+silent refused
+dmsetup resume t
+dmsetup message t 0 checkpoint
+dmsetup message t 0 gc
+dmsetup remove t
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=2, push=helpers, device=SMALL)
+    assert result.ok, result.output
+
+
+def test_a_victim_that_is_listed_waits_for_the_resume(lab_run, helpers):
+    """A zone without a footer: GC reads a header for each of many units, until a suspend, and again after it."""
+    result = lab_run(START + SILENT + COPY + """
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+line=$(table /dev/nvme0n1 lanes 1 write_unit 1)
+dmsetup create t --table "$line"
+numbered 0 400 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct conv=fsync status=none
+# What is open at a mount gets no footer.
+dmsetup load t --table "$line"
+dmsetup resume t
+numbered 400 4000 | dd of=/dev/mapper/t bs=64k seek=25 iflag=fullblock oflag=direct conv=fsync status=none
+# Little is left of what was there before: the best victim.
+numbered 0 300 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct conv=fsync status=none
+for die in 0 1 2 3; do flash 0x17 $die 5000; done > /dev/null
+dmsetup message t 0 gc
+silently() { fails gained; usleep 3000000; fails gained; }
+for turn in 1 2; do
+	usleep 200000
+	dmsetup suspend --nolockfs --noflush t
+	silent silently
+	dmsetup resume t
+done
+until_true 30 gained
+fails grep 'found by the map alone' <(dmesg)
+test $(judge /dev/mapper/t 0 4400) = 0
+dmsetup remove t
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=2, push=helpers, timeout=200, device=SMALL)
+    assert result.ok, result.output
+
+
 def test_a_suspended_device_has_no_timer(lab_run, helpers):
     """Users were slowed when it came: nobody is while nothing is written, so nothing ticks for them."""
     result = lab_run(START + """
@@ -1472,4 +1551,38 @@ test "$(judge /dev/mapper/t 64 2752)" = 0
 dmsetup remove t
 mtftl check /dev/nullb0
 """, **QUICK, push=helpers)
+    assert result.ok, result.output
+
+
+def test_a_suspend_that_fails_beside_a_wake_up_stops_nothing(lab_run, helpers, pytestconfig):
+    """The machine woke up while a suspend began, which a signal ends: nobody else would let writes go on."""
+    result = lab_run(START + HOLDS + """
+null nullb0 size=64
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 1)"
+dd if=/dev/zero of=/dev/mapper/t bs=64k count=10 oflag=direct status=none
+holds wake presuspend
+# As far as devices sleep, and back.
+echo devices > /sys/power/pm_test
+echo disk > /sys/power/state &
+machine=$!
+until_true 60 is_held wake
+# It waits for the wake-up, and the suspend for it.
+{ dd if=/dev/zero of=/dev/mapper/t bs=64k count=100 oflag=direct conv=fsync status=none; touch wrote; } &
+usleep 100000
+fails test -e wrote
+dmsetup suspend --nolockfs t &
+suspend=$!
+until_true 10 is_held presuspend
+go wake
+wait $machine
+kill $suspend
+go presuspend
+wait $suspend || true
+# What was written by then, it did not have to wait for.
+dmsetup info t | grep 'State: *ACTIVE' || dmsetup resume t
+until_true 20 test -e wrote
+dmsetup remove t
+mtftl check /dev/nullb0
+""", **QUICK, push=[*helpers, _hold(pytestconfig)], timeout=200)
     assert result.ok, result.output

@@ -138,7 +138,9 @@ static void seen(void *private, enum mtftl_unit_type type, u32 header, u32 index
 /* With buffers as GC has them. */
 static struct found walk(u32 capacity, bool is_oob)
 {
+	struct mtftl_device device = { };
 	struct mtftl ftl = {
+		.device = &device,
 		.config = {
 			.nr_zones = 64, .capacity = capacity, .head = !is_oob, .seed = SEED,
 			.zone_shift = 32 - __builtin_clz(capacity),

@@ -17,7 +17,7 @@
 
 enum {
 	GC, FLUSH, REDO, SUBMIT, READ_PART, PLACE, DISCARD, STARVE, RESET, LOAD, SCAN, SORT, FIRST,
-	LATE, LANDED, ERASE, NOWHERE, NR_PLACES
+	LATE, LANDED, ERASE, NOWHERE, PRESUSPEND, THREADS, WAKE, NR_PLACES
 };
 
 struct place {
@@ -26,6 +26,7 @@ struct place {
 	const char *caller;	/* NULL: any */
 	void *instead;		/* of the function */
 	bool all;		/* who come until then, not the first one alone */
+	int passed;		/* who come before are let through */
 	bool watched;
 	atomic_t came;
 	struct completion release;
@@ -160,6 +161,30 @@ static int erase_later(void *bdev, int op, sector_t sector, sector_t nr_sectors,
 	return mgmt(bdev, op, sector, nr_sectors, gfp);
 }
 
+static void presuspend_slowly(void *ti)
+{
+	void (*presuspend)(void *ti) = original(PRESUSPEND);
+
+	presuspend(ti);
+	hold(PRESUSPEND);
+}
+
+static int alloc_later(void *ftl)
+{
+	int (*alloc)(void *ftl) = original(THREADS);
+
+	hold(THREADS);
+	return alloc(ftl);
+}
+
+static void work_later(void *work)
+{
+	void (*run)(void *work) = original(WAKE);
+
+	hold(WAKE);
+	run(work);
+}
+
 /* Instead of functions: they are not called. */
 
 static int fail_a_flush(void)
@@ -211,6 +236,12 @@ static struct place places[] = {
 	[ERASE] = { "erase", "blkdev_zone_mgmt", "kworker/", NULL, erase_later },
 	/* What failed finds no place. */
 	[NOWHERE] = { "nowhere", "mtftl_stream_find", "kworker/", NULL, find_none, true },
+	/* Who suspends sleeps before device-mapper holds bios. */
+	[PRESUSPEND] = { "presuspend", "mtftl_presuspend", "dmsetup", NULL, presuspend_slowly },
+	/* The machine woke up, after it went to sleep: the target does not know yet. */
+	[WAKE] = { "wake", "machine_work", "kworker/", NULL, work_later, .passed = 1 },
+	/* Who loads a table waits before its lanes are made. */
+	[THREADS] = { "threads", "mtftl_lanes_alloc", "dmsetup", NULL, alloc_later },
 };
 
 static bool is_caller(const struct place *place, struct pt_regs *regs)
@@ -228,7 +259,7 @@ static int enter(struct kprobe *probe, struct pt_regs *regs)
 
 	if (strncmp(current->comm, place->who, strlen(place->who)) ||
 	    (place->caller && !is_caller(place, regs)) || completion_done(&place->release) ||
-	    (atomic_xchg(&place->came, 1) && !place->all))
+	    place->passed-- > 0 || (atomic_xchg(&place->came, 1) && !place->all))
 		return 0;
 	instruction_pointer_set(regs, (unsigned long)place->instead);
 	return 1;
