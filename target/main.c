@@ -38,21 +38,48 @@ static void mtftl_dtr(struct dm_target *ti)
 	mtftl_log_free(ftl);
 	mtftl_seq_free(ftl);
 	mtftl_device_close(ftl, ti);
+	free_page((unsigned long)target->probe);
 	mtftl_target_put(target);
+}
+
+/*
+ * Device-mapper begins to hold bios some time after presuspend() and does not say when. But what must
+ * not wait it ends with EAGAIN from then on, and sends it to us before: so a read of ours tells.
+ */
+static bool is_held(struct mtftl_target *target)
+{
+	struct bio_vec vec;
+	struct bio bio;
+	int r;
+
+	bio_init(&bio, dm_disk(target->md)->part0, &vec, 1, REQ_OP_READ | REQ_NOWAIT);
+	__bio_add_page(&bio, virt_to_page(target->probe), MTFTL_BLOCK_SIZE, 0);
+	r = submit_bio_wait(&bio);
+	bio_uninit(&bio);
+	return r;
+}
+
+static bool is_probe(const struct mtftl_target *target, const struct bio *bio)
+{
+	return unlikely(READ_ONCE(target->suspending)) &&
+	       bio_page(bio) == virt_to_page(target->probe);
 }
 
 /*
  * Without flush the device may hang: what waits for it goes back, and comes again. Not before
  * device-mapper holds bios: until then it sends them again at once, by a worker, and where it
  * begins to hold them meanwhile it ends one of REQ_NOWAIT, which not every caller tries again
- * (io_uring does for its own thread only). It holds them before the suspending thread sleeps.
+ * (io_uring does for its own thread only). A suspend that was interrupted gives nothing back.
  */
 static void give_back(struct work_struct *work)
 {
 	struct mtftl_target *target = container_of(work, struct mtftl_target, give_back);
 
-	while (task_is_running(target->suspender))
+	while (!is_held(target)) {
+		if (!dm_noflush_suspending(target->ti))
+			return;
 		usleep_range(20, 50);
+	}
 	mtftl_device_give_back(&target->ftl, true);
 	/* Whoever takes a list's lock from here on sees it. */
 	mtftl_lanes_give_back(&target->ftl);
@@ -83,7 +110,8 @@ static int mtftl_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	r = mtftl_device_open(ftl, ti, argv[0]);
 	if (r)
 		goto bad;
-	r = mtftl_seq_alloc(ftl);
+	target->probe = (void *)__get_free_page(GFP_KERNEL);
+	r = target->probe ? mtftl_seq_alloc(ftl) : -ENOMEM;
 	r = r ?: mtftl_log_alloc(ftl);
 	if (r) {
 		ti->error = "Out of memory";
@@ -130,7 +158,11 @@ static int mtftl_map(struct dm_target *ti, struct bio *bio)
 	}
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:
-		return mtftl_read(ftl, bio);
+		if (!is_probe(target, bio))
+			return mtftl_read(ftl, bio);
+		mtftl_bio(bio)->reads = false;
+		bio_endio(bio);
+		return DM_MAPIO_SUBMITTED;
 	case REQ_OP_WRITE:
 		mtftl_lane_write(ftl, bio);
 		return DM_MAPIO_SUBMITTED;
@@ -188,7 +220,6 @@ static void mtftl_presuspend(struct dm_target *ti)
 	smp_store_release(&target->suspending, true);
 	if (!target->noflush || !target->mounted)
 		return;
-	target->suspender = current;
 	mtftl_machine_queue(&target->give_back);
 }
 

@@ -25,7 +25,7 @@ struct mtftl_target {
 	bool suspended;			/* by device-mapper, which has waited for all bios */
 	bool frozen;			/* by a hibernation, until the log was looked at */
 	bool suspending;		/* from before that on, and until the resume; no lock */
-	struct task_struct *suspender;	/* main.c, like the next: who suspends without flush */
+	void *probe;			/* main.c, like the next: a page that no user has */
 	struct work_struct give_back;
 	struct mtftl_cpu_stats origin;	/* of counters that are told */
 	struct list_head claimed;	/* machine.c, like what follows */

@@ -1215,6 +1215,41 @@ mtftl check /dev/nvme0n1
     assert result.ok, result.output
 
 
+def test_a_suspend_that_takes_long_to_hold_bios_fails_no_write(lab_run, helpers, pytestconfig):
+    """Who suspends sleeps before device-mapper holds bios: what may not block waits until that has begun."""
+    result = lab_run(START + HOLDS + """
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 lanes 2 buffer_entries 128)"
+fio --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --ioengine=io_uring --iodepth=64 --numjobs=2 \
+	--time_based --runtime=60 --name=job --output=fio.log --eta=never &
+job=$!
+usleep 50000
+holds presuspend
+echo mtftl_lanes_give_back > /sys/kernel/tracing/set_ftrace_filter
+echo function > /sys/kernel/tracing/current_tracer
+given_back() { grep -q 'mtftl_lanes_give_back <-' /sys/kernel/tracing/trace; }
+dmsetup suspend --nolockfs --noflush t &
+suspend=$!
+until_true 10 is_held presuspend
+usleep 20000
+fails given_back
+go presuspend
+wait $suspend
+given_back
+usleep 20000
+dmsetup resume t
+usleep 20000
+kill -0 $job
+killall -INT fio
+wait $job || true
+cat fio.log
+fails grep 'err=[^ ]*[1-9]' fio.log
+until_true 1 dmsetup remove t
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=2, push=[*helpers, _hold(pytestconfig)], timeout=200, device=SMALL)
+    assert result.ok, result.output
+
+
 def test_gc_goes_on_after_a_suspend_without_flush(lab_run, helpers):
     """A victim was moved in part, and all that moves waited for programs: nothing else is there to wake them."""
     result = lab_run(START + """
