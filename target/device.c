@@ -116,6 +116,7 @@ void mtftl_set_read_only(struct mtftl *ftl, const char *why)
 		return;
 	mtftl_err(ftl, "read-only: %s", why);
 	mtftl_event_tell(&ftl->device->turned_read_only, ftl);
+	mtftl_event_tell(&ftl->device->news, ftl);
 }
 
 /* A mount begins. */

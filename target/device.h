@@ -2,9 +2,8 @@
 /*
  * The drive below: geometry in pages, synchronous I/O, readers, whether it may be written to, counters.
  *
- * read_only and giving_back are flags that anybody may look at; they are set here only.
- * Counters are per CPU and only ever added to. mtftl_set_read_only() may be called in any context,
- * what does I/O or waits only where sleeping is allowed.
+ * read_only and giving_back are set here only. Counters are per CPU and only ever added to.
+ * mtftl_set_read_only() may be called in any context; what does I/O or waits may sleep.
  */
 #ifndef MTFTL_DEVICE_H
 #define MTFTL_DEVICE_H
@@ -43,7 +42,7 @@ struct mtftl_device {
 	int read_only;			/* nothing can be written any more; exchanged: an int */
 	bool paused;			/* see pause.h */
 	bool giving_back;		/* bios that would wait go back to device-mapper */
-	struct mtftl_event turned_read_only;
+	struct mtftl_event turned_read_only, news;	/* more is broken or lost than before */
 };
 
 /* Per bio, from device-mapper. */

@@ -35,6 +35,7 @@ static void mtftl_dtr(struct dm_target *ti)
 		mtftl_unmount(target);
 	mutex_unlock(&target->life);
 	mtftl_machine_forget(target);
+	cancel_delayed_work_sync(&target->news);
 	mtftl_log_free(ftl);
 	mtftl_seq_free(ftl);
 	mtftl_device_close(ftl, ti);
@@ -86,6 +87,23 @@ static void give_back(struct work_struct *work)
 	mtftl_pending_give_back(&target->ftl);
 }
 
+/* Whoever waits for events looks at the status line then: once a second is enough. */
+static void tell_news(struct work_struct *work)
+{
+	struct mtftl_target *target = container_of(work, struct mtftl_target, news.work);
+
+	WRITE_ONCE(target->told, jiffies);
+	dm_table_event(target->ti->table);
+}
+
+static void news(struct mtftl *ftl)
+{
+	struct mtftl_target *target = container_of(ftl, struct mtftl_target, ftl);
+	unsigned long next = READ_ONCE(target->told) + HZ, now = jiffies;
+
+	schedule_delayed_work(&target->news, time_before(now, next) ? next - now : 0);
+}
+
 static int mtftl_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 {
 	struct mtftl_target *target;
@@ -106,10 +124,13 @@ static int mtftl_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	ftl = &target->ftl;
 	mutex_init(&target->life);
 	INIT_WORK(&target->give_back, give_back);
+	INIT_DELAYED_WORK(&target->news, tell_news);
+	target->told = jiffies - HZ;
 	mtftl_machine_init_target(target);
 	r = mtftl_device_open(ftl, ti, argv[0]);
 	if (r)
 		goto bad;
+	mtftl_event_on(&ftl->device->news, news);
 	target->probe = (void *)__get_free_page(GFP_KERNEL);
 	r = target->probe ? mtftl_seq_alloc(ftl) : -ENOMEM;
 	r = r ?: mtftl_log_alloc(ftl);
@@ -171,7 +192,9 @@ static int mtftl_map(struct dm_target *ti, struct bio *bio)
 		mtftl_trim(ftl, bio);
 		return DM_MAPIO_SUBMITTED;
 	default:
-		return DM_MAPIO_KILL;
+		bio->bi_status = BLK_STS_NOTSUPP;
+		bio_endio(bio);
+		return DM_MAPIO_SUBMITTED;
 	}
 }
 
@@ -264,7 +287,7 @@ static void mtftl_status_line(struct dm_target *ti, status_type_t type, unsigned
 		mtftl_table_tell(&target->ftl, result, maxlen);
 		break;
 	case STATUSTYPE_IMA:
-		*result = '\0';
+		mtftl_table_measure(target, result, maxlen);
 		break;
 	}
 }

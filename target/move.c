@@ -500,6 +500,7 @@ static void lose(struct mtftl *ftl, const struct mtftl_item *item)
 		return;
 	if (mtftl_map_lose(ftl, item->lba, item->page, &rec.seq)) {
 		mtftl_count(ftl, lost_blocks, 1);
+		mtftl_event_tell(&ftl->device->news, ftl);
 		mtftl_range_add(ftl, &rec);
 	} else {
 		mtftl_range_add(ftl, NULL);

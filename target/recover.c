@@ -616,6 +616,7 @@ static int step_count_blocks(struct recovery *rec)
 		mtftl_err(ftl, "%llu blocks are lost: their zones are shorter than they were",
 			  lost);
 		mtftl_count(ftl, lost_blocks, lost);
+		mtftl_event_tell(&ftl->device->news, ftl);
 		mtftl_log_distrust(ftl);
 	}
 	return 0;

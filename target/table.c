@@ -322,6 +322,11 @@ int mtftl_table_fit(struct mtftl_target *target)
 	return 0;
 }
 
+static const char *placement_name(const struct mtftl_config *config)
+{
+	return config->append ? "append" : "write";
+}
+
 void mtftl_table_tell(struct mtftl *ftl, char *result, unsigned int maxlen)
 {
 	const struct mtftl_config *config = &ftl->config;
@@ -329,6 +334,18 @@ void mtftl_table_tell(struct mtftl *ftl, char *result, unsigned int maxlen)
 
 	DMEMIT("%s 14 lanes %u buffer_entries %u write_unit %u gc_policy %s streams %s placement %s low_water %u",
 	       ftl->device->dm->name, config->nr_lanes, config->buffer_entries, config->write_unit,
-	       config->gc_policy->name, config->streams->name,
-	       config->append ? "append" : "write", config->low_water);
+	       config->gc_policy->name, config->streams->name, placement_name(config),
+	       config->low_water);
+}
+
+void mtftl_table_measure(struct mtftl_target *target, char *result, unsigned int maxlen)
+{
+	const struct mtftl_config *config = &target->ftl.config;
+	unsigned int sz = 0;
+
+	DMEMIT_TARGET_NAME_VERSION(target->ti->type);
+	DMEMIT(",device_name=%s,lanes=%u,buffer_entries=%u,write_unit=%u,gc_policy=%s,streams=%s,placement=%s,low_water=%u;",
+	       target->ftl.device->dm->name, config->nr_lanes, config->buffer_entries,
+	       config->write_unit, config->gc_policy->name, config->streams->name,
+	       placement_name(config), config->low_water);
 }

@@ -25,8 +25,10 @@ struct mtftl_target {
 	bool suspended;			/* by device-mapper, which has waited for all bios */
 	bool frozen;			/* by a hibernation, until the log was looked at */
 	bool suspending;		/* from before that on, and until the resume; no lock */
-	void *probe;			/* main.c, like the next: a page that no user has */
+	void *probe;			/* main.c, like what follows: a page that no user has */
 	struct work_struct give_back;
+	struct delayed_work news;
+	unsigned long told;		/* jiffies: when somebody heard the last ones; news */
 	struct mtftl_cpu_stats origin;	/* of counters that are told */
 	struct list_head claimed;	/* machine.c, like what follows */
 	u8 uuid[16];			/* of the superblock, for as long as it is claimed */
@@ -40,6 +42,8 @@ int mtftl_table_check_device(struct mtftl_target *target);
 int mtftl_table_check_log(struct mtftl_target *target);
 int mtftl_table_fit(struct mtftl_target *target);
 void mtftl_table_tell(struct mtftl *ftl, char *result, unsigned int maxlen);
+/* The same for IMA, which measures it. */
+void mtftl_table_measure(struct mtftl_target *target, char *result, unsigned int maxlen);
 
 /* mount.c: rooms are set up and torn down. life is held, but for the first, by the constructor. */
 int mtftl_prepare(struct mtftl_target *target);

@@ -266,8 +266,10 @@ void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok)
 		note_back(zone);
 	mtftl_zone_set_state(zone, ok ? MTFTL_ZONE_EMPTY : MTFTL_ZONE_BAD);
 	spin_unlock(&ftl->zones->lock);
-	if (!ok)
+	if (!ok) {
 		mtftl_warn(ftl, "zone %u retired", zone->index);
+		mtftl_event_tell(&ftl->device->news, ftl);
+	}
 	mtftl_space_appeared(ftl);
 }
 
@@ -288,6 +290,7 @@ u32 mtftl_zone_replace(struct mtftl *ftl, u32 index)
 	if (!zone)
 		return U32_MAX;
 	mtftl_warn(ftl, "zone %u retired", index);
+	mtftl_event_tell(&ftl->device->news, ftl);
 	return zone->index;
 }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from mtlab import kernels, sourcekernel, target
-from test_target import FLAKY, QUICK, SMALL, START, WAIT
+from test_target import FLAKY, FRESH, QUICK, SMALL, START, WAIT
 
 # copy FROM TO [ZONE BLOCKS]: each zone as far as it is written, of ZONE so many blocks less: as a cut leaves it.
 # Or to a file, or from one, as far as $layout is written.
@@ -1161,6 +1161,97 @@ test $(judge /dev/mapper/t 0 4400) = 0
 dmsetup remove t
 mtftl check /dev/nvme0n1
 """, clock="virtual", profile="tlc", cpus=2, push=helpers, timeout=200, device=SMALL)
+    assert result.ok, result.output
+
+
+# heard COMMAND...: device-mapper tells of it within three seconds
+HEARD = """
+heard() {
+	local event job
+	event=$(dmsetup info -c --noheadings -o events t)
+	timeout 3 dmsetup wait t $event > /dev/null &
+	job=$!
+	"$@"
+	wait $job
+}
+"""
+
+
+def test_who_waits_for_events_hears_of_faults(lab_run, helpers):
+    """A zone that retires, blocks that are lost, a device that turns read-only; and many at once are a few events."""
+    result = lab_run(START + COPY + HEARD + """
+null nullb0 size=64
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 1)"
+numbered 0 2048 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct conv=fsync status=none
+fails heard true
+retire() {
+	for zone in 2 3; do echo $((zone * 8192)) > /sys/kernel/config/nullb/nullb0/zone_readonly; done
+	dmsetup message t 0 checkpoint
+	dmsetup message t 0 checkpoint
+}
+before=$(dmsetup info -c --noheadings -o events t)
+heard retire
+test "$(field bad t)" = 2
+usleep 3000000
+test $(($(dmsetup info -c --noheadings -o events t) - before)) -le 2
+lose() {
+	echo $(($1 * 8192)) > /sys/kernel/config/nullb/nullb0/zone_offline
+	dmsetup message t 0 gc
+	until_true 10 lost
+}
+lost() { [ "$(field lost t)" -gt 0 ]; }
+zone=$(zones /dev/nullb0 | awk '$3 == 14 && NR > 4 { print NR - 1; exit }')
+numbered 0 900 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct conv=fsync status=none
+usleep 3000000
+heard lose $zone
+usleep 3000000
+end() {
+	for zone in 0 1; do echo $((zone * 8192)) > /sys/kernel/config/nullb/nullb0/zone_readonly; done
+	fails dmsetup message t 0 checkpoint
+}
+heard end
+dmsetup status t | grep 'mtftl read-only'
+dmsetup remove t
+""", **QUICK, push=helpers)
+    assert result.ok, result.output
+
+
+def test_the_table_can_be_measured(lab_run, helpers):
+    """What IMA gets: name, version, device and options, as other targets write it."""
+    result = lab_run(START + """
+null nullb0 size=64
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 1 gc_policy greedy)"
+dmsetup table t
+dmsetup measure t
+dmsetup remove t
+""", **QUICK, push=helpers)
+    assert result.ok, result.output
+    table, measured = result.output.splitlines()
+    words = table.split(" mtftl ")[1].split()
+    options = dict(zip(words[2::2], words[3::2], strict=True))
+    said = measured.split(" mtftl ")[1]
+    assert said.endswith(";")
+    fields = dict(field.split("=") for field in said[:-1].split(","))
+    assert re.fullmatch(r"\d+\.\d+\.\d+", fields.pop("target_version"))
+    assert fields == {"target_name": "mtftl", "device_name": words[0], **options}
+
+
+def test_what_is_not_supported_says_so(lab_run, helpers):
+    """A device without zones: operations on them, and a secure erase, are not supported, and cost nothing."""
+    result = lab_run(FRESH + """
+dmsetup create t --table "$(table /dev/nullb0)"
+for command in "blkzone reset" "blkzone report" "blkzone finish"; do
+	fails $command /dev/mapper/t
+done
+fails blkdiscard --secure --length 4096 /dev/mapper/t 2> said
+grep 'Operation not supported' said
+dmsetup status t | grep 'mtftl rw'
+verify /dev/mapper/t --size=4M --do_verify=1
+dmsetup remove t
+mtftl check /dev/nullb0
+""", **QUICK, push=helpers)
     assert result.ok, result.output
 
 
