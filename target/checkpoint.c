@@ -519,7 +519,7 @@ int mtftl_checkpoints_alloc(struct mtftl *ftl)
 	mutex_init(&ckpts->lock);
 	INIT_WORK(&ckpts->work, checkpoint_work);
 	mtftl_streams_on_open(ftl, zone_opened);
-	ckpts->wq = alloc_ordered_workqueue("mtftl-ckpt-%s", WQ_MEM_RECLAIM, ftl->device->dm->name);
+	ckpts->wq = alloc_ordered_workqueue("mtftl-ckpt-%s", WQ_MEM_RECLAIM, ftl->device->disk);
 	ckpts->buf = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, MTFTL_BUFFER_ORDER);
 	ckpts->records = kvcalloc(ftl->config.nr_zones, sizeof(*ckpts->records), GFP_KERNEL);
 	return ckpts->wq && ckpts->buf && ckpts->records ? 0 : -ENOMEM;

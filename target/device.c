@@ -22,6 +22,7 @@ int mtftl_device_open(struct mtftl *ftl, struct dm_target *ti, const char *path)
 		ti->error = "Out of memory";
 		return -ENOMEM;
 	}
+	device->disk = dm_disk(dm_table_get_md(ti->table))->disk_name;
 	r = dm_get_device(ti, path, dm_table_get_mode(ti->table), &device->dm);
 	if (r) {
 		ti->error = "Cannot open the device";

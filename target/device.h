@@ -35,6 +35,7 @@ struct mtftl_cpu_stats {
 
 struct mtftl_device {
 	struct dm_dev *dm;
+	const char *disk;		/* users' device, as the kernel names it: dm-0 */
 	struct block_device *bdev;
 	struct mtftl_cpu_stats __percpu *stats;
 	struct srcu_struct readers;	/* from the look at the map on: see read.c */

@@ -269,7 +269,7 @@ int mtftl_flush_alloc(struct mtftl *ftl)
 	flush->ftl = ftl;
 	INIT_WORK(&flush->trim, trim_work);
 	flush->wq = alloc_workqueue("mtftl-trim-%s", WQ_MEM_RECLAIM | WQ_UNBOUND, 1,
-				    ftl->device->dm->name);
+				    ftl->device->disk);
 	spin_lock_init(&flush->lock);
 	init_completion(&flush->ranges.done);
 	for (i = 0; i < MTFTL_RANGE_UNITS; i++) {
@@ -277,7 +277,7 @@ int mtftl_flush_alloc(struct mtftl *ftl)
 		if (!flush->units[i])
 			return -ENOMEM;
 	}
-	flush->flusher = mtftl_thread(flusher, ftl, -1, "mtftl_flush");
+	flush->flusher = mtftl_thread(flusher, ftl, -1, "mtftl_flush/%s", ftl->device->disk);
 	return flush->flusher && flush->wq ? 0 : -ENOMEM;
 }
 

@@ -595,11 +595,11 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 				    MTFTL_BLOCK_SIZE, GFP_KERNEL);
 	gc->resets = mtftl_resets_alloc(ftl);
 	gc->block = (void *)__get_free_page(GFP_KERNEL);
-	gc->wq = alloc_ordered_workqueue("mtftl-list-%s", WQ_MEM_RECLAIM, ftl->device->dm->name);
+	gc->wq = alloc_ordered_workqueue("mtftl-list-%s", WQ_MEM_RECLAIM, ftl->device->disk);
 	if (!gc->reader || !gc->walk_buf || !gc->stream || !gc->resets || !gc->block || !gc->wq)
 		return -ENOMEM;
 	gc->movers = mtftl_movers_alloc(ftl, &gc->pace, gc->resets);
-	gc->keeper = mtftl_thread(keeper, gc, -1, "mtftl_gc");
+	gc->keeper = mtftl_thread(keeper, gc, -1, "mtftl_gc/%s", ftl->device->disk);
 	mtftl_streams_on_open(ftl, zone_opened);
 	return gc->movers && gc->keeper ? 0 : -ENOMEM;
 }

@@ -1035,7 +1035,8 @@ static int lane_alloc(struct lane *lane)
 		unit->lane = lane->index;
 		list_add(&unit->list, &lane->free_units);
 	}
-	lane->writer = mtftl_thread(lane_writer, lane, lane->cpu, "mtftl/%u", lane->index);
+	lane->writer = mtftl_thread(lane_writer, lane, lane->cpu, "mtftl/%s/%u",
+				    lane->ftl->device->disk, lane->index);
 	if (!lane->writer)
 		return -ENOMEM;
 	/* Completions may wake it, and it may be sent to another CPU, when it has ended. */
@@ -1076,7 +1077,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 	if (!lanes->cpus || !zalloc_cpumask_var(&lanes->elsewhere, GFP_KERNEL))
 		return -ENOMEM;
 	lanes->wq = alloc_workqueue("mtftl-cpus-%s", WQ_MEM_RECLAIM | WQ_UNBOUND, 1,
-				    ftl->device->dm->name);
+				    ftl->device->disk);
 	if (!lanes->wq)
 		return -ENOMEM;
 	set_homes(lanes, nr);

@@ -828,6 +828,7 @@ static void slice_free(struct mtftl *ftl, struct slice *slice)
 
 static int mover_alloc(struct mover *mover, unsigned int index)
 {
+	struct mtftl *ftl = mover->movers->ftl;
 	int r = 0;
 	u32 i;
 
@@ -839,7 +840,8 @@ static int mover_alloc(struct mover *mover, unsigned int index)
 		r = slice_alloc(mover, &mover->slices[i]);
 	if (r)
 		return r;
-	mover->task = mtftl_thread(mover_thread, mover, -1, "mtftl_gc/%u", index);
+	mover->task = mtftl_thread(mover_thread, mover, -1, "mtftl_gc/%s/%u", ftl->device->disk,
+				   index);
 	return mover->task ? 0 : -ENOMEM;
 }
 

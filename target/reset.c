@@ -285,9 +285,9 @@ struct mtftl_resets *mtftl_resets_alloc(struct mtftl *ftl)
 		resets->erasers[i].helps = i;
 	}
 	resets->settle_wq = alloc_workqueue("mtftl-reset-%s", WQ_MEM_RECLAIM | WQ_UNBOUND, SETTLERS,
-					    ftl->device->dm->name);
+					    ftl->device->disk);
 	resets->erase_wq = alloc_workqueue("mtftl-erase-%s", WQ_MEM_RECLAIM | WQ_UNBOUND, ERASERS,
-					   ftl->device->dm->name);
+					   ftl->device->disk);
 	if (resets->settle_wq && resets->erase_wq)
 		return resets;
 	mtftl_resets_free(resets);

@@ -11,10 +11,11 @@
 struct task_struct *mtftl_thread(int (*run)(void *data), void *data, int cpu, const char *name, ...)
 {
 	struct task_struct *task;
-	char full[TASK_COMM_LEN];
+	char full[MTFTL_THREAD_NAME];
 	va_list args;
 
 	va_start(args, name);
+	/* The kernel keeps what is longer than a task's name, too: ps shows it. */
 	vsnprintf(full, sizeof(full), name, args);
 	va_end(args);
 	task = kthread_create_on_node(run, data, cpu < 0 ? NUMA_NO_NODE : cpu_to_node(cpu), "%s",

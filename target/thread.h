@@ -9,6 +9,8 @@
 #include <linux/kthread.h>
 #include <linux/sched/signal.h>
 
+#define MTFTL_THREAD_NAME	40	/* with its device's */
+
 /* It is parked. @cpu: where its memory shall be, -1: anywhere. NULL: no memory. Sleeps. */
 struct task_struct *mtftl_thread(int (*run)(void *data), void *data, int cpu, const char *name,
 				 ...) __printf(4, 5);

@@ -317,7 +317,7 @@ int mtftl_zones_alloc(struct mtftl *ftl)
 	}
 	zones->count[MTFTL_ZONE_EMPTY] = ftl->config.nr_zones;
 	zones->promised = ftl->config.kept - 1;
-	zones->wq = alloc_ordered_workqueue("mtftl-%s", WQ_MEM_RECLAIM, ftl->device->dm->name);
+	zones->wq = alloc_ordered_workqueue("mtftl-%s", WQ_MEM_RECLAIM, ftl->device->disk);
 	return zones->wq ? 0 : -ENOMEM;
 }
 

@@ -864,6 +864,28 @@ dmsetup remove t
     assert result.ok, result.output
 
 
+def test_threads_and_queues_are_named_for_their_device(lab_run, helpers):
+    result = lab_run(START + """
+for i in 0 1; do
+	null nullb$i size=64
+	mtftl format --op 30% /dev/nullb$i > /dev/null
+	dmsetup create t$i --table "$(table /dev/nullb$i lanes 2)"
+done
+names() { cat /proc/[0-9]*/comm | grep mtftl | sort; }
+names
+dmsetup remove t0
+names | fails grep 'dm-0'
+dmsetup remove t1
+""", **QUICK, push=helpers)
+    assert result.ok, result.output
+    names = result.output.split()
+    for device in ("dm-0", "dm-1"):
+        for name in (f"mtftl/{device}/0", f"mtftl/{device}/1", f"mtftl_gc/{device}/2", f"mtftl_gc/{device}",
+                     f"mtftl_flush/{device}"):
+            assert name in names
+    assert all("dm-0" in name or "dm-1" in name for name in names if "kworker" not in name), names
+
+
 def test_read_only_tables_write_nothing(lab_run, helpers):
     """After a crash: what is there can be read, and the device stays as it is, byte for byte and zone for zone."""
     result = lab_run(START + COPY + """
