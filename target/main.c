@@ -147,7 +147,7 @@ static int mtftl_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		goto bad;
 	r = mtftl_prepare(target);
 	if (r) {
-		ti->error = "Out of memory";
+		ti->error = r == -EINTR ? "Interrupted by a signal" : "Out of memory";
 		goto bad;
 	}
 

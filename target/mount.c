@@ -7,6 +7,7 @@
  * has to get it then.
  */
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "checkpoint.h"
@@ -56,7 +57,8 @@ int mtftl_prepare(struct mtftl_target *target)
 	target->prepared = true;
 	for (i = 0; !r && i < ARRAY_SIZE(rooms); i++)
 		r = rooms[i].alloc(&target->ftl);
-	return r;
+	/* Whoever is killed gets no thread, and no memory that takes long to find. */
+	return r && fatal_signal_pending(current) ? -EINTR : r;
 }
 
 /* What a zone's work left behind is done. */

@@ -864,6 +864,29 @@ dmsetup remove t
     assert result.ok, result.output
 
 
+def test_a_load_that_is_killed_says_so(lab_run, helpers, pytestconfig):
+    """Who loads a table is killed before its threads are made: that is no lack of memory. The next load succeeds."""
+    result = lab_run(START + HOLDS + """
+null nullb0 size=64
+mtftl format --op 30% /dev/nullb0 > /dev/null
+line=$(table /dev/nullb0 lanes 2)
+dmsetup create t --notable
+holds threads
+dmsetup load t --table "$line" &
+job=$!
+until_true 10 is_held threads
+kill -9 $job
+go threads
+wait $job || true
+dmesg | grep 'mtftl: Interrupted by a signal'
+dmesg | fails grep 'Out of memory'
+dmsetup load t --table "$line"
+dmsetup resume t
+dmsetup remove t
+""", **QUICK, push=[*helpers, _hold(pytestconfig)])
+    assert result.ok, result.output
+
+
 def test_threads_and_queues_are_named_for_their_device(lab_run, helpers):
     result = lab_run(START + """
 for i in 0 1; do
