@@ -263,7 +263,12 @@ static int __init pm_init(void)
 		platform_driver_unregister(&pm_driver);
 		return PTR_ERR(pm_device);
 	}
-	return register_pm_notifier(&pm_notifier);
+	r = register_pm_notifier(&pm_notifier);
+	if (!r)
+		return 0;
+	platform_device_unregister(pm_device);
+	platform_driver_unregister(&pm_driver);
+	return r;
 }
 
 static void pm_exit(void)
