@@ -24,7 +24,7 @@
 #include "thread.h"
 #include "zone.h"
 
-#define CKPT_PAYLOAD	((1u << MTFTL_BUFFER_ORDER) - 1)	/* blocks of a unit */
+#define CKPT_PAYLOAD	(MTFTL_BUFFER_BLOCKS - 1)	/* blocks of a unit */
 
 struct mtftl_checkpoints {
 	struct mtftl *ftl;
@@ -32,7 +32,7 @@ struct mtftl_checkpoints {
 	u32 set[2][MTFTL_SB_MAX_CKPT_ZONES];	/* zones set aside, two checkpoints' worth */
 	u32 set_zones;
 	unsigned int durable_set;
-	void *buf;			/* 1 << MTFTL_BUFFER_ORDER pages */
+	void *buf;			/* of MTFTL_BUFFER_ORDER */
 	struct mtftl_zone_record *records;	/* of the checkpoint being loaded or written */
 	struct workqueue_struct *wq;
 	struct work_struct work;

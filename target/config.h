@@ -11,7 +11,9 @@
 #include "unit.h"
 
 #define MTFTL_CHUNK_SHIFT	10	/* map entries that share a lock for certain */
-#define MTFTL_BUFFER_ORDER	5	/* memory for blocks comes 32 pages at a time */
+#define MTFTL_BUFFER_SHIFT	5	/* memory for blocks comes 32 at a time */
+#define MTFTL_BUFFER_BLOCKS	(1u << MTFTL_BUFFER_SHIFT)
+#define MTFTL_BUFFER_ORDER	get_order(MTFTL_BUFFER_BLOCKS << MTFTL_BLOCK_SHIFT)
 
 struct mtftl_config {
 	/* Of the device, in blocks. */

@@ -6,7 +6,7 @@
 
 #include "seq.h"
 
-#define CLOSE_BLOCKS	(1u << MTFTL_BUFFER_ORDER)	/* written at once */
+#define CLOSE_BLOCKS	MTFTL_BUFFER_BLOCKS	/* written at once */
 
 /* One FOOTER unit at the write pointer: @entries blocks of the stream, then padding. */
 static int write_footer_unit(struct mtftl_zone *zone, void *buf, const void *stream,

@@ -36,7 +36,7 @@
 #define UNIT_BLOCKS	64u	/* header below 2% whatever users write */
 #define SLICE_ITEMS	96u	/* a unit's blocks, and the headers that they lay behind */
 #define CHUNKS		4u	/* of memory: with the holes between them */
-#define CHUNK		(1u << MTFTL_BUFFER_ORDER)
+#define CHUNK		MTFTL_BUFFER_BLOCKS
 #define HOLE		4u	/* blocks that are read along: another command would cost more */
 #define MOVERS_MIN	3u	/* with one lane too: who compares does not want a weak one */
 #define MOVERS_MAX	8u	/* what more have in hand is neither moved nor free */

@@ -64,7 +64,7 @@ bool mtftl_pool_is_drained(const struct mtftl *ftl)
 
 static int ring_alloc(struct mtftl_ring *ring, u32 slots)
 {
-	u32 i, chunks = DIV_ROUND_UP(slots, 1u << MTFTL_BUFFER_ORDER);
+	u32 i, chunks = DIV_ROUND_UP(slots, MTFTL_BUFFER_BLOCKS);
 	int node = cpu_to_node(ring->cpu);
 	struct page *pages;
 
@@ -117,7 +117,7 @@ void mtftl_pool_free(struct mtftl *ftl)
 	for (i = 0; i < pool->nr_rings; i++) {
 		struct mtftl_ring *ring = &pool->rings[i];
 
-		for (c = 0; ring->chunks && c <= ring->mask >> MTFTL_BUFFER_ORDER; c++)
+		for (c = 0; ring->chunks && c <= ring->mask >> MTFTL_BUFFER_SHIFT; c++)
 			free_pages((unsigned long)ring->chunks[c], MTFTL_BUFFER_ORDER);
 		kvfree(ring->slots);
 		kvfree(ring->chunks);

@@ -76,8 +76,8 @@ static inline struct mtftl_slot *mtftl_slot(const struct mtftl *ftl, u32 value, 
 
 	index = slot & ring->mask;
 	if (data)
-		*data = ring->chunks[index >> MTFTL_BUFFER_ORDER] +
-			(index & ((1u << MTFTL_BUFFER_ORDER) - 1)) * MTFTL_BLOCK_SIZE;
+		*data = ring->chunks[index >> MTFTL_BUFFER_SHIFT] +
+			(index & (MTFTL_BUFFER_BLOCKS - 1)) * MTFTL_BLOCK_SIZE;
 	return &ring->slots[index];
 }
 

@@ -8,7 +8,7 @@
 
 #include <linux/slab.h>
 
-#define AHEAD	(1u << MTFTL_BUFFER_ORDER)
+#define AHEAD	MTFTL_BUFFER_BLOCKS
 
 static_assert(AHEAD * MTFTL_META_MAX <= PAGE_SIZE);
 

@@ -354,7 +354,7 @@ static int verify_unit(struct recovery *rec, struct mtftl_found *unit)
 		u32 page = unit->page + i;
 		bool together;
 
-		n = min(unit->nr - i, 1u << MTFTL_BUFFER_ORDER);
+		n = min(unit->nr - i, MTFTL_BUFFER_BLOCKS);
 		together = !mtftl_rw_sync(ftl, REQ_OP_READ, page, payload, n);
 		for (k = 0; k < n; k++) {
 			mtftl_unit_entry(rec->buf, i + k, &lba, &crc);

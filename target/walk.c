@@ -10,7 +10,7 @@
 static int read_footer_unit(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, u32 *at,
 			    void *stream, u32 *index, u32 blocks)
 {
-	u32 max = min(ftl->config.capacity - *at, 1u << MTFTL_BUFFER_ORDER), i, crc;
+	u32 max = min(ftl->config.capacity - *at, MTFTL_BUFFER_BLOCKS), i, crc;
 	struct mtftl_unit_info info;
 	u64 lba;
 	int r;

@@ -153,7 +153,7 @@ static void check_map(const struct mtftl *ftl)
 /* As GC does, with as much memory as GC has. */
 static void walk(struct mtftl *ftl)
 {
-	void *buf = malloc(MTFTL_BLOCK_SIZE << MTFTL_BUFFER_ORDER);
+	void *buf = malloc(MTFTL_BUFFER_BLOCKS * MTFTL_BLOCK_SIZE);
 	void *stream = malloc((size_t)MTFTL_BLOCK_SIZE *
 			mtftl_footer_stream_blocks(ftl->config.capacity, !ftl->config.head));
 	struct mtftl_reader *reader = mtftl_reader_alloc(ftl, GFP_KERNEL);

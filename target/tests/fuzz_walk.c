@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	ftl.config.head = !(fuzz_image.oob && ftl.config.meta_size >= sizeof(struct mtftl_oob));
 	if (!zones) {
 		zones = calloc(1, sizeof(*zones) + FUZZ_MAX_ZONES * sizeof(*zones->all));
-		buf = malloc(MTFTL_BLOCK_SIZE << MTFTL_BUFFER_ORDER);
+		buf = malloc(MTFTL_BUFFER_BLOCKS * MTFTL_BLOCK_SIZE);
 	}
 	ftl.zones = zones;
 	reader = mtftl_reader_alloc(&ftl, GFP_KERNEL);

@@ -43,7 +43,7 @@ int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr
 	reads++;
 	blocks_read += nr;
 	assert_int_equal(page >> ftl->config.zone_shift, ZONE);
-	assert_in_range(nr, 1, 1u << MTFTL_BUFFER_ORDER);
+	assert_in_range(nr, 1, MTFTL_BUFFER_BLOCKS);
 	assert_in_range(at + nr, 1, ftl->config.capacity);
 	if (at <= unreadable && unreadable < at + nr)
 		return -ENODATA;
@@ -147,7 +147,7 @@ static struct found walk(u32 capacity, bool is_oob)
 			.meta_size = sizeof(struct mtftl_oob),
 		},
 	};
-	void *buf = malloc(MTFTL_BLOCK_SIZE << MTFTL_BUFFER_ORDER);
+	void *buf = malloc(MTFTL_BUFFER_BLOCKS * MTFTL_BLOCK_SIZE);
 	void *stream = malloc((size_t)MTFTL_BLOCK_SIZE *
 			      mtftl_footer_stream_blocks(capacity, is_oob));
 	struct mtftl_reader *reader = mtftl_reader_alloc(&ftl, GFP_KERNEL);

@@ -164,6 +164,15 @@ static inline void *kzalloc(size_t size, gfp_t gfp)
 	return kvcalloc(1, size, gfp);
 }
 
+static inline unsigned int get_order(unsigned long size)
+{
+	unsigned int order = 0;
+
+	while (PAGE_SIZE << order < size)
+		order++;
+	return order;
+}
+
 static inline unsigned long __get_free_pages(gfp_t gfp, unsigned int order)
 {
 	return (unsigned long)kvcalloc(1u << order, 1u << PAGE_SHIFT, gfp);
