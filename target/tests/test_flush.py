@@ -60,7 +60,7 @@ def test_a_fua_write_waits_for_nobody_else(lab_run, helpers, fua):
 
 
 # Of each 4 MiB one block is written: a discard of the drive leaves a record for each of them. Two programs discard
-# faster than a drive without a cache takes records.
+# faster than a slow drive without a cache takes records.
 DISCARD = START + """
 mtftl format /dev/nvme0n1 > /dev/null
 mtftl open /dev/nvme0n1 ftl
@@ -73,9 +73,10 @@ syncs() {
 	awk '/"sync" :/ { on = 1 } on && /"max" :/ { print int($3); exit }' $1.json
 }
 alone=$(syncs alone 300ms)
+flushed=$(field flushes ftl)
 syncs beside 1s > beside &
 syncs=$!
-usleep 100000
+until [ "$(field flushes ftl)" -gt $((flushed + 100)) ]; do usleep 10000; done
 read -r from rest < /proc/uptime
 half=$(($(blockdev --getsz /dev/mapper/ftl) / 4096 * 1048576))
 blkdiscard -f -l $half /dev/mapper/ftl &
@@ -89,16 +90,18 @@ trimmed=$(field trimmed ftl)
 echo "discard of $trimmed blocks, from $from to $to s; alone $alone beside $(cat beside)"
 mtftl close ftl
 """
-SPARSE = {"flash.size": "64G", "zoned.zone_size": "1G", "zoned.zone_capacity": "1G", "flash.buffer": "0"}
+SPARSE = {"flash.size": "64G", "zoned.zone_size": "1G", "zoned.zone_capacity": "1G", "flash.buffer": "0",
+          "flash.program_ns": "5000000"}
 
 
 def test_a_discard_of_the_whole_drive_keeps_no_flush_waiting(lab_run, helpers):
-    """The longest fsync beside it takes at most twice as long as without."""
+    """The longest fsync beside it waits for a few writes of records, not for the discard."""
     result = lab_run(DISCARD, clock="virtual", profile="tlc", cpus=4, push=helpers, timeout=1200, device=SPARSE)
     assert result.ok, result.output
     words = result.output.split()
     alone, beside = (int(words[words.index(name) + 1]) for name in ("alone", "beside"))
-    assert beside <= 2 * alone, result.output
+    # One that is under way, one beside its own write, and one more if the discard killed what was buffered.
+    assert beside <= 5 * alone, result.output
 
 
 def test_a_cpu_that_is_taken_stops_no_write(lab_run, helpers):
