@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 from mtlab import fio, guest, kernels, target
-from test_target import SMALL, START
+from test_target import FRESH, QUICK, SMALL, START
 
 HERE = Path(__file__).parent
 
@@ -57,6 +57,45 @@ def test_a_fua_write_waits_for_nobody_else(lab_run, helpers, fua):
         print(words, slower[-1], kept[-1])
     assert median(slower) <= 1.3, slower
     assert median(kept) >= 0.95, kept
+
+
+def test_a_fua_write_whose_block_is_discarded(lab_run, helpers, fua):
+    """Its block is still buffered when a discard ends it: after the write the version before must not return."""
+    result = lab_run(FRESH + """
+insmod ./fuawrite.ko
+raw=$(cat /sys/class/block/nullb0/size)
+become() {
+	dmsetup load layer --table "0 $raw $*"
+	dmsetup suspend --nolockfs --noflush layer
+	dmsetup resume layer
+}
+dmsetup create layer --table "0 $raw linear /dev/nullb0 0"
+line=$(table /dev/mapper/layer lanes 1 write_unit 1 buffer_entries 128)
+dmsetup create t --table "$line"
+put() {
+	tr '\\0' "$1" < /dev/zero |
+		dd of=/dev/mapper/t bs=4k seek=$2 count=$3 iflag=fullblock oflag=direct "$4" status=none
+}
+put 1 0 1 conv=fsync
+dmsetup suspend --nolockfs --noflush layer
+# More than are in flight at once; when the writer has sent what it can, the block.
+put x 8 48 conv=notrunc
+usleep 50000
+./fua /dev/mapper/t 0 1 1 1 &
+job=$!
+until grep -q '^State:.*D' /proc/$job/status; do usleep 1000; done
+blkdiscard -f -l 4k /dev/mapper/t
+dmsetup resume layer
+wait $job
+become flakey /dev/nullb0 0 0 3600
+dmsetup remove t
+become linear /dev/nullb0 0
+dmsetup create t --table "$line"
+found=$(dd if=/dev/mapper/t bs=4k count=1 iflag=direct status=none | head -c 1 | od -An -tu1)
+echo "found $found"
+test $found = 0
+""", **QUICK, push=[*helpers, *fua])
+    assert result.ok, result.output
 
 
 # Of each 4 MiB one block is written: a discard of the drive leaves a record for each of them. Two programs discard
