@@ -4,8 +4,8 @@
  * zone, verifies its payload and notes which is the newest of each block; then
  * recovery is run as the module would and must lead to the same map.
  *
- * Memory: 8 bytes a logical block (its newest page here, and the one that recovery finds), 16 a unit
- * and 32 a range record. How new a page is, the unit says that it is in.
+ * Memory: 8 bytes a logical block (its newest page here, and the one that recovery finds), 16 a
+ * unit and 32 a range record. The unit of a page says how new the page is.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "super.h"
 #include "vector.h"
 
-/* Read at once: enough for a drive to have all of its dies at work. */
+/* Blocks read at once: enough to keep all dies of a drive busy. */
 #define WINDOW_BLOCKS	1024
 #define FULL_UNIT	32u	/* blocks of data, where none was flushed */
 
@@ -101,7 +101,7 @@ static void add_block(struct vector *vector, u32 page, u64 lba)
 	*block = (struct block_ref) { .page = page, .lba = lba };
 }
 
-/* The number of the unit that a page is in, which was found already; 0 for what is no page. */
+/* The number of the unit that holds a page, if the unit was found already; 0 if it is no page. */
 static u64 seq_of(const struct check *check, u32 page)
 {
 	const struct unit_ref *unit = check->units.items;
@@ -184,7 +184,7 @@ static int by_number(const void *a, const void *b)
 	return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
-/* Once all units are known: the last range that is newer than a block's newest unit says what it is. */
+/* Once all units are known: a range that is newer than the newest unit of a block decides. */
 static void apply_ranges(struct check *check)
 {
 	struct range_ref *range = check->ranges.items;

@@ -16,7 +16,7 @@ struct check_totals {
 	u64 lost;
 };
 
-/* Bytes of memory that it takes at least: more where units are small. */
+/* Bytes of memory that the check takes at least; it takes more if units are small. */
 u64 check_memory(const struct flash *flash, const struct mtftl_sb_info *sb);
 
 /* Reads everything, reports what is wrong; -errno where there is no device to check. */

@@ -53,7 +53,7 @@ static int device_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *
 	return 0;
 }
 
-/* A read of blocks with their metadata, in pieces; readers beside each other take every n-th. */
+/* A read of blocks with their metadata, in pieces; each of n readers takes every n-th piece. */
 struct oob_read {
 	struct device *device;
 	u64 lba;
@@ -407,7 +407,7 @@ void device_reset_all(struct device *device, const char *what)
 	report_zones(device);
 	if (!device->nr_written)
 		return;
-	/* Whether it did what it was asked for, a report says; the rest goes zone by zone. */
+	/* A report shows whether the command worked; other zones are reset one by one. */
 	zbd_reset_zones(device->fd, 0, 0);
 	report_zones(device);
 	device_reset(device, 0, device->flash.nr_zones, what);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mtftl open and close: the device-mapper side, by libdevmapper. A device is named to the kernel by
- * number: the paths of users, and the names that libdevmapper mangles, may hold any character.
+ * mtftl open and close: the device-mapper side, by libdevmapper. The kernel gets a device by its
+ * number, because paths and the names that libdevmapper mangles may hold any character.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -26,7 +26,7 @@
 #define NUMBER_LEN	24	/* "major:minor" */
 #define UUID_PREFIX	"mtftl-"
 
-/* As long as LVM waits for those who open a device for a moment, udev above all. */
+/* Wait as long as LVM does for programs that open a device for a moment, udev above all. */
 #define BUSY_TRIES	25
 #define BUSY_WAIT_US	200000
 
@@ -52,7 +52,7 @@ static struct dm_task *task_new(int type, const char *name)
 	fail(EXIT_FAILED, "%s: no such device-mapper device", name);
 }
 
-/* 0 or an error; of calls that did not even reach device-mapper, EPERM. */
+/* 0 or an error; EPERM if the call did not reach device-mapper. */
 static int task_run(struct dm_task *task)
 {
 	return dm_task_run(task) ? 0 : dm_task_get_errno(task) ?: EPERM;
@@ -123,14 +123,14 @@ static void add_option(char *words, const char *option)
 }
 
 /*
- * Another open of the same drive waits: if both are refused, each must find its own reason in the
- * log. udev keeps off a drive that is locked.
+ * Make another open of the same drive wait: if both are refused, each must find its own reason in
+ * the log. udev leaves a locked drive alone.
  */
 static void lock_drive(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
-	/* device_open() says what is wrong with it. */
+	/* If the open fails, device_open() will say why. */
 	if (fd < 0 || !flock(fd, LOCK_EX | LOCK_NB))
 		return;
 	fprintf(stderr, "mtftl: %s: locked by another program, waiting for it\n", path);
@@ -341,7 +341,7 @@ static void go_on(void)
 	change_signals(SIG_UNBLOCK);
 }
 
-/* Programs that open it for a moment, as udev does, are waited for. */
+/* Wait for programs such as udev that open the device for a moment. */
 static void wait_until_idle(const char *name, struct dm_target_info *target, int *tries)
 {
 	for (; target->open_count > 0; (*tries)++) {
@@ -352,7 +352,7 @@ static void wait_until_idle(const char *name, struct dm_target_info *target, int
 	}
 }
 
-/* By the kernel's own name; where only libdevmapper has made a node, by that. */
+/* Open it by the kernel's own name, or by the node of libdevmapper if there is no other. */
 static int open_node(const struct dm_target_info *target)
 {
 	char path[PATH_MAX];
@@ -395,7 +395,7 @@ static int flush(const struct closing *closing, const struct dm_target_info *tar
 	return err;
 }
 
-/* Whether the target got as far as it should; 0 or what super_find() says. */
+/* Look whether the target has written its clean stop; returns 0 or what super_find() says. */
 static int look_at_super(const char *lower, bool *clean)
 {
 	struct device *device = device_open(lower, DEVICE_READ);
@@ -408,8 +408,8 @@ static int look_at_super(const char *lower, bool *clean)
 }
 
 /*
- * Stop it, as a removal would, and see what comes of that while the drive is still ours: after the
- * removal others may open it.
+ * Stop the device, as a removal would, and check the result while the drive is still ours: after
+ * the removal other programs may open it.
  */
 static void stop(struct closing *closing, const struct dm_target_info *target)
 {
@@ -435,7 +435,7 @@ static void stop(struct closing *closing, const struct dm_target_info *target)
 		     closing->lower);
 }
 
-/* Everything up to the removal; fails where that would lose something. */
+/* Do everything up to the removal. Fails if the removal would lose something. */
 static void prepare_removal(struct closing *closing, const struct dm_target_info *target)
 {
 	/* A suspended device would not answer. */
@@ -449,7 +449,7 @@ static void prepare_removal(struct closing *closing, const struct dm_target_info
 		stop(closing, target);
 }
 
-/* It is removed by now. */
+/* The device is removed by now. */
 static void tell_what_was_lost(struct closing *closing, const struct dm_target_info *target)
 {
 	int err = 0;
@@ -502,7 +502,7 @@ int cmd_close(int argc, char **argv)
 		err = run_step(DM_DEVICE_REMOVE, closing.name, true);
 		if (err != EBUSY || tries++ == BUSY_TRIES)
 			break;
-		/* It was opened meanwhile: reads wait until it is resumed. */
+		/* A program opened it meanwhile: its reads wait until the device is resumed. */
 		go_on();
 		usleep(BUSY_WAIT_US);
 		free(dm_target_line(closing.name, DM_DEVICE_TABLE, &target));

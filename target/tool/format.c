@@ -81,7 +81,7 @@ static bool find_ours(struct device *device, char *found, size_t size)
 	return true;
 }
 
-/* As cryptsetup asks. */
+/* The question is that of cryptsetup. */
 static bool is_confirmed(void)
 {
 	char *answer = NULL;
@@ -94,7 +94,7 @@ static bool is_confirmed(void)
 	return yes;
 }
 
-/* Unless nothing is written, the user must know what is lost. */
+/* If any zone is written, the user must know what will be lost. */
 static void ask_before_loss(struct device *device)
 {
 	char found[256] = "data without a known signature";

@@ -12,12 +12,13 @@ enum reason {		/* the best one first */
 	NO_REASON,
 };
 
-/* The log from here on; -1 if it cannot be read, which kmsg_reason() takes. */
+/* Open the log at its end; -1 if it cannot be read, which kmsg_reason() accepts. */
 int kmsg_open(void);
 
 /*
- * Of what the kernel has said since then about the drive @lower or the device @mapped, both as
- * "major:minor", the first line of the best kind, without the device that it begins with.
+ * Find the best line that the kernel has logged since then about the drive @lower or the device
+ * @mapped, both as "major:minor". If several are of the best kind, take the first. The device in
+ * front of it is left out.
  */
 enum reason kmsg_reason(int fd, const char *lower, const char *mapped, char *reason, size_t size);
 

@@ -21,8 +21,8 @@ void *xalloc(size_t count, size_t size);
 void *xalloc_blocks(size_t blocks);
 
 /*
- * Fail if so many bytes are more than there are: rather now than after hours, or by the kernel's choice
- * of what to kill.
+ * Fail if less than @needed bytes are available. It is better to fail now than after hours, or to
+ * be killed by the kernel.
  */
 void need_memory(const char *path, u64 needed);
 

@@ -52,7 +52,7 @@ void *xalloc_blocks(size_t blocks)
 	return memory;
 }
 
-/* Bytes that programs may take without harm to others, swap included; 0 if that is not known. */
+/* Bytes that a program may allocate without harming others, swap included; 0 if unknown. */
 static u64 available_memory(void)
 {
 	FILE *file = fopen("/proc/meminfo", "re");
