@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Any image to the model and to the FTL inside a drive: what they do with it
- * while they open it, and when the host's commands come.  The image is a fresh
- * one of some small drive, changed at places that the input names.  It is
- * refused, or all goes on within the drive's bounds, and what is left of it
- * after an orderly stop is opened again.
+ * Gives any image to the model and to the FTL inside a drive, opens it and
+ * runs a host's commands on it.  The image is that of a small new drive,
+ * changed at places that the input names.  Either it is refused, or everything
+ * stays within the drive's bounds.  After an orderly stop the image can be
+ * opened again.
  *
  * The input: a FuzzDrive, then records, each a FuzzPoke and the bytes that it
  * puts there.
@@ -173,7 +173,10 @@ static void put(uint64_t at, uint64_t end, const void *bytes, size_t size)
     }
 }
 
-/* What lies beside neighbours is that of neighbours: later, and further on. */
+/*
+ * Consecutive blocks get the metadata of consecutive logical blocks and
+ * versions.
+ */
 static void put_oobs(const Place *part, const FuzzPoke *poke, uint32_t at,
                      const uint8_t *bytes)
 {

@@ -352,7 +352,7 @@ static void test_suspend_with_cache(void **state)
     rig_free(rig);
 }
 
-/* Reads pass a program or an erase so often, and no more: it goes on then. */
+/* Reads pass a program or an erase up to the limit; then it goes on. */
 static void test_reads_pass_so_often(void **state)
 {
     FlashTuning t = tuning_of(50 * US, 1 * MS, 2 * MS);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Images that no drive of its mapping leaves behind: each is refused when the
- * drive starts, and what is not refused takes writes.
+ * Images that no drive of this mapping leaves behind.  Each is refused when
+ * the drive starts; an image that is accepted takes writes.
  */
 
 #include <setjmp.h>

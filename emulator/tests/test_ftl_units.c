@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What padding costs a drive with an FTL: flash is programmed once, so a unit
- * that is issued before it is full takes all of it; and what collection pads.
+ * What padding costs a drive with an FTL, and what collection pads.  Flash is
+ * programmed once, so a unit that is issued before it is full takes all of its
+ * flash.
  */
 
 #include <setjmp.h>

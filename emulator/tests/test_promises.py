@@ -80,7 +80,7 @@ def test_conflicts_wait_for_an_end(emulator_binary: Path, bios: Path, tmp_path: 
 
 
 def test_conflict_of_two_queues(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
-    """When the other queue is deleted with its command, the one that waited begins."""
+    """When the queue of the atomic write is deleted, the command that waited begins."""
     args = with_controller(device(tmp_path / "media", **BOX | {"flash.program_ns": "1000000000"}), "atomic.awun=3")
     with driver(emulator_binary, bios, *args) as drive:
         drive.sq.append(0x280000)
@@ -96,7 +96,7 @@ def test_conflict_of_two_queues(emulator_binary: Path, bios: Path, tmp_path: Pat
 
 
 def test_conflict_of_two_controllers(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
-    """An atomic write of one is whole for the other, which promises nothing itself; nor does its reset strand it."""
+    """An atomic write of one controller is whole for the other, which promises none; its reset strands no command."""
     args = device(tmp_path / "media", **BOX)
     args[:2] = ["-device", "nvme-subsys,id=sub0", "-device", "nvme,id=nvme1,serial=mtftl,subsys=sub0,addr=5",
                 "-device", "nvme,id=nvme0,serial=mtftl,subsys=sub0,addr=4,atomic.awun=3"]
@@ -158,7 +158,7 @@ def test_fdp_is_refused(emulator_binary: Path, bios: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_optional_commands(emulator_binary: Path, bios: Path, tmp_path: Path, kind: str) -> None:
-    """Each that is announced is there, each that is not is refused; limits of Copy go with it."""
+    """Each announced command works, each other one is refused; the limits of Copy are announced with it."""
     settings = KINDS[kind] | ({"ms": "0"} if kind == "ocssd" else {})
     with driver(emulator_binary, bios, *device(tmp_path / "media", **settings)) as drive:
         assert drive.admin(6, prp=DATA, cdw10=1)[0] == 0
@@ -396,7 +396,7 @@ def test_extension_of_a_zone_in_use(emulator_binary: Path, bios: Path, tmp_path:
 
 
 def test_zones_that_the_drive_finished(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
-    """They say so after each power cycle, and to finish one again costs nothing; a reset forgets it."""
+    """Zones that the controller finished say so after each power cycle; a second finish is free, a reset clears it."""
     few = {"zoned.max_active": "2", "zoned.max_open": "2"}
     media = tmp_path / "media"
     with driver(emulator_binary, bios, *device(media, **SMALL)) as drive:
@@ -434,7 +434,7 @@ def test_a_zone_that_is_closed_by_the_drive(emulator_binary: Path, bios: Path, t
 
 
 def test_loadvm_under_a_live_controller(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
-    """A state that has no controller is refused by a machine that has one, which may be at work."""
+    """A machine with a controller, perhaps at work, refuses a saved state without one."""
     disk = tmp_path / "disk.qcow2"
     blank = ["-blockdev", f"file,node-name=file,filename={disk}"]
     with disk.open("wb"):

@@ -16,7 +16,7 @@ static bool write_through(const FlashDev *dev, const FlashCmd *cmd)
     return cmd->fua || dev->through || !dev->tuning.buffer;
 }
 
-/* So many pieces of what a write brings, from that one on; NULL: zeroes. */
+/* Copy nr pieces of a write's data, from piece at on; from NULL: zeroes. */
 static void take(uint8_t *to, const uint8_t *from, uint32_t at, uint32_t nr,
                  size_t size)
 {

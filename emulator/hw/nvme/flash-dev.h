@@ -91,8 +91,8 @@ uint64_t flash_zone_end(const FlashDev *dev, uint32_t zone);
 uint64_t flash_program_ns(const FlashDev *dev);
 
 /*
- * Slots of the buffer: bytes more in use, blocks that still fit, bytes in use
- * in the mean.
+ * Slots of the buffer: count more bytes as in use, blocks that still fit, and
+ * the mean of the bytes in use.
  */
 void flash_buffer_add(FlashDev *dev, int64_t bytes);
 uint64_t flash_buffer_room(const FlashDev *dev);

@@ -240,7 +240,7 @@ static void job_charge(Ftl *ftl, FtlJob *job)
     }
 }
 
-/* Is the unit begun that the next block goes to?  Then it needs no slot. */
+/* Has the unit that the next block goes to begun?  Then it needs no slot. */
 static bool goes_on(const Ftl *ftl, const FtlJob *job)
 {
     uint32_t block = job->in_place ? job->tag : job->last;
@@ -305,7 +305,7 @@ static void job_erase(Ftl *ftl, FtlJob *job, uint32_t block)
     flash_dev_do(ftl->dev, cmd);
 }
 
-/* Does a job still write there?  Then it fills the unit. */
+/* Does a job still write to the block?  Then the job fills its unit. */
 static bool moved_to(const Ftl *ftl, uint32_t block)
 {
     for (const FtlJob *job = ftl->jobs; job; job = job->next) {
@@ -318,9 +318,10 @@ static bool moved_to(const Ftl *ftl, uint32_t block)
 }
 
 /*
- * A block's version on a victim may be the one that was flushed: the newest one
- * must be on flash before that is erased.  Maps need not: they are made anew.
- * Waits for it, if cmd is given; true: it is in a unit that nobody has issued.
+ * The version on a victim may be the one that was flushed, so the newest one
+ * must be on flash before the victim is erased.  Pages of a map need not: they
+ * are made anew.  If cmd is given, it waits for that.  True: the newest
+ * version is in a unit that has not been issued.
  */
 static bool wait_for(Ftl *ftl, uint32_t victim, uint32_t n, FlashCmd *cmd,
                      bool push)
@@ -345,8 +346,8 @@ static bool wait_for(Ftl *ftl, uint32_t victim, uint32_t n, FlashCmd *cmd,
 }
 
 /*
- * True: what it waits for is not on its way yet.  Of what was moved in place
- * all counts at power on, or nothing.
+ * True: what the job waits for has not been issued yet.  At power on, blocks
+ * that were moved in place count all together or not at all.
  */
 static bool job_wait(Ftl *ftl, FtlJob *job, FlashCmd *cmd, bool push)
 {
@@ -509,8 +510,8 @@ void ftl_core_init(Ftl *ftl)
 }
 
 /*
- * Its role, and whether all of it was written and can be read; false: no drive
- * wrote that.
+ * Find the block's role, and whether all of it was written and can be read.
+ * False: no drive wrote such a block.
  */
 static bool block_look(Ftl *ftl, uint32_t block)
 {

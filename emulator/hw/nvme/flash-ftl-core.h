@@ -10,11 +10,11 @@
  * what a mapping's drive would hold in memory is only told (map_bytes).
  *
  * A job moves logical blocks, waits until the newest version of all that its
- * victims hold is on flash, and then erases: so a block that was flushed is on
- * flash at any instant.  One that is patient does not pad for that: what is
- * moved later fills the unit, or ftl_hurry() pads it.  Moves go before the
- * host's writes when slots of the buffer are free.  Called by flash-ftl.c and
- * the mappings; the owner serialises.
+ * victims hold is on flash, and then erases them.  So a flushed block is on
+ * flash at any instant.  A patient job does not pad a unit for that: later
+ * moves fill it, or ftl_hurry() pads it.  Moves go before the host's writes
+ * when slots of the buffer are free.  Called by flash-ftl.c and the mappings;
+ * the owner serialises.
  */
 
 #ifndef HW_NVME_FLASH_FTL_CORE_H
@@ -28,7 +28,7 @@
 #define FTL_ROLE    56              /* FtlOob.lba: the role's lowest bit */
 #define FTL_FILLER  ((1ull << FTL_ROLE) - 1)    /* no logical block */
 #define FTL_ROLES   2               /* that a mapping can tell apart */
-#define FTL_VERSIONS (UINT64_MAX / 2)   /* no drive lives to write so many */
+#define FTL_VERSIONS (UINT64_MAX / 2)   /* more than a drive can write */
 
 /* What is stored beside a block; a version of 0 is none. */
 typedef struct FtlOob {
@@ -69,7 +69,7 @@ struct FtlJob {
     uint32_t (*dest)(Ftl *ftl, FtlJob *job);    /* with room for a block */
     bool in_place;              /* tag is the destination: never padded */
     bool patient;               /* waits for units that are not full */
-    bool held;                  /* ... and did so: held_up() was called */
+    bool held;                  /* ... and waits: held_up() was called */
     void (*held_up)(Ftl *ftl, FtlJob *job);
     void (*ended)(Ftl *ftl, FtlJob *job);
 
@@ -135,19 +135,19 @@ void ftl_core_init(Ftl *ftl);
 bool ftl_core_load(Ftl *ftl);
 void ftl_core_free(Ftl *ftl);
 
-/* So many blocks take that much flash, in whole units. */
+/* The flash that these blocks take, in whole units. */
 uint64_t ftl_units(const Ftl *ftl, uint64_t blocks);
 
 /* Take a free block of the group, if there is one, to write to it. */
 uint32_t ftl_take(Ftl *ftl, uint32_t group, uint8_t role);
 
-/* Blocks written of an erase block, and what padding has taken of it. */
+/* Blocks of an erase block that were written or taken by padding. */
 uint32_t ftl_used(const Ftl *ftl, uint32_t block);
 
 /*
- * The next version of a logical block goes there; wait, if given, waits for its
- * program.  The same for what the drive writes by itself: no flush needs it.
- * The block has no version any more.
+ * Write the next version of a logical block; wait, if given, waits for its
+ * program.  The same for what the drive moves: no flush needs it.  Drop all
+ * versions of the block.
  */
 void ftl_put(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data,
              FlashCmd *wait);
@@ -159,9 +159,7 @@ FtlJob *ftl_job(void);
 void ftl_start(Ftl *ftl, FtlJob *job);
 void ftl_jobs(Ftl *ftl);
 
-/*
- * When all jobs of that tag are held up they wait no longer: units are padded.
- */
+/* If all jobs of the tag are held up, pad their units, so that they go on. */
 void ftl_hurry(Ftl *ftl, uint32_t tag);
 
 #endif

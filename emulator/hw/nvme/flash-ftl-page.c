@@ -102,7 +102,7 @@ static uint64_t score(const Ftl *ftl, const FtlBlock *b)
                       UINT64_MAX;
 }
 
-/* What the stream is written to, or FTL_NONE: padding may have filled it. */
+/* The stream's open block, or FTL_NONE, also if padding has filled it. */
 static uint32_t *open_of(const Ftl *ftl, uint32_t group, int stream)
 {
     uint32_t *open = &((Page *)ftl->own)->groups[group].open[stream];

@@ -177,9 +177,9 @@ static uint64_t nvme_flash_weight(const NvmeFlash *f, const FlashCmd *cmd)
 }
 
 /*
- * A command's share of the memory in flight: what a write brings is copied, a
- * read has an operation for each row of pages, below an FTL at worst a command
- * for each block.
+ * A command's share of the memory in flight.  A write's data is copied.  A
+ * read has an operation for each row of pages, and below an FTL at worst a
+ * command for each block.
  */
 static uint64_t nvme_flash_share(const NvmeFlash *f, const FlashCmd *cmd)
 {

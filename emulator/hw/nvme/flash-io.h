@@ -25,8 +25,9 @@
 uint16_t nvme_flash_check(NvmeNamespace *ns);
 
 /*
- * ctrl.c, before it takes a command from its queue: too much memory is in
- * flight, and the command has to wait there.  nvme_kick_waiting_sqs() follows.
+ * ctrl.c, before it takes a command from its queue.  True: too much memory is
+ * in flight, and the command has to wait in the queue until
+ * nvme_kick_waiting_sqs() is called.
  */
 bool nvme_flash_full(NvmeCtrl *n, const NvmeCmd *cmd);
 
@@ -46,8 +47,9 @@ void nvme_flash_adopt(NvmeRequest *req, FlashCmd *cmd);
 void nvme_flash_submit(struct NvmeFlash *f, FlashCmd *cmd);
 
 /*
- * Personalities: the host reads or writes so many blocks by a request that has
- * begun.  It counts if it ends well; the SMART log is made of that.
+ * Personalities: count the blocks that the host reads or writes by a request
+ * that has begun.  Only a request that succeeds counts; the SMART log shows
+ * it.
  */
 void nvme_flash_count(NvmeRequest *req, bool write, uint32_t nlb);
 

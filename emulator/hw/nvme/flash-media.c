@@ -132,8 +132,8 @@ static char *check_image(FlashMedia *m, const char *path,
 }
 
 /*
- * The file is new, or its maker was killed between giving it its length and
- * writing the header, in one piece: then nothing was ever written to it.
+ * The file is new, or its maker was killed after it had set the length and
+ * before it wrote the header, which is one write.  So the file is empty.
  */
 static bool is_blank(int fd, uint64_t len, uint64_t end)
 {

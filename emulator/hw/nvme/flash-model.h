@@ -41,13 +41,14 @@ void flash_dev_retune(FlashDev *dev);
 void flash_dev_submit(FlashDev *dev, FlashCmd *cmd);
 
 /*
- * A drive's own FTL, whose zones are its blocks.  Its commands cost nothing of
- * the controller, are not counted as the host's, and set cmd->then.  What it
- * writes goes to the buffer at once: room says how many blocks fit, put adds
- * one behind what the zone holds (wait, if given, waits for its program; own:
- * the drive has moved it, and it takes a slot when its unit is issued), and
- * push has what the zone holds programmed.  What is programmed before its unit
- * is full takes all of it: FlashDev.padded() is called.
+ * A drive's own FTL, whose zones are its blocks.  Its commands cost no time of
+ * the controller, are not counted as the host's, and set cmd->then.  Its
+ * writes go to the buffer at once.  room says how many blocks fit.  put adds a
+ * block behind what the zone holds.  If wait is given, it waits for the
+ * block's program; own: the drive has moved the block, which takes a slot only
+ * when its unit is issued.  push programs what the zone holds.  If a unit is
+ * programmed before it is full, it takes all of its flash, and
+ * FlashDev.padded() is called.
  */
 void flash_dev_do(FlashDev *dev, FlashCmd *cmd);
 uint64_t flash_dev_room(FlashDev *dev);
@@ -55,12 +56,12 @@ void flash_dev_put(FlashDev *dev, uint32_t zone, const uint8_t *data,
                    const uint8_t *oob, bool own, FlashCmd *wait);
 void flash_dev_push(FlashDev *dev, uint32_t zone);
 
-/* Nothing pads the zone's units, on the promise that they will be filled. */
+/* Never pad the zone's units: the caller promises to fill them. */
 void flash_dev_pin(FlashDev *dev, uint32_t zone, bool pinned);
 
 /*
- * A command that waits for programs: hold begins it, wait adds the block's (is
- * it in a unit that is not issued yet?), and release lets it end.
+ * A command that waits for programs: hold begins it, wait adds the program of
+ * a block (true: its unit is not issued yet), and release lets it end.
  */
 void flash_dev_hold(FlashDev *dev, FlashCmd *cmd);
 bool flash_dev_wait(FlashDev *dev, uint32_t zone, uint64_t block,

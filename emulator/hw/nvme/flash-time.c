@@ -319,7 +319,10 @@ static FlashOp *first_read(FlashDie *die, FlashOp **prev)
     return NULL;
 }
 
-/* Reads go first, until so many have passed what else there is. */
+/*
+ * Reads go first, until read_limit of them have passed the next other
+ * operation.
+ */
 static void die_kick(FlashTime *ft, FlashDie *die)
 {
     FlashOp *prev, *read;

@@ -3,13 +3,14 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
- * A unit is filled behind what its zone holds, is issued to its die, full or
- * not, and gives its slots back when the program ends, never earlier; then it
- * calls FlashDev.room().  In a drive with an FTL a unit is programmed once: one
- * that is issued before it is full takes all of its flash.  What such a drive
- * moves by itself takes slots only then; no flush needs it.  Commands can wait
- * for one (FUA), or for all that are issued (flush).  Called by the rooms of
- * the model; the owner serialises.
+ * A unit is filled behind what its zone holds, and is issued to its die, full
+ * or not.  When its program ends, and never earlier, it gives its slots back
+ * and calls FlashDev.room().  In a drive with an FTL a unit is programmed
+ * once, so a unit that is issued before it is full takes all of its flash.
+ * Blocks that such a drive moves by itself take slots only when their unit is
+ * issued, and no flush needs them.  Commands can wait for one unit (FUA), or
+ * for all that are issued (flush).  Called by the rooms of the model; the
+ * owner serialises.
  */
 
 #ifndef HW_NVME_FLASH_UNIT_H
@@ -43,7 +44,7 @@ struct FlashUnit {
 FlashUnit *flash_unit_new(FlashDev *dev, uint32_t zone);
 void flash_unit_grow(FlashDev *dev, FlashUnit *u, uint32_t n);
 
-/* It holds more than what the drive moved: it takes slots. */
+/* The unit holds more than blocks that the drive moved: it takes slots. */
 void flash_unit_take(FlashDev *dev, FlashUnit *u);
 
 /* Up to n blocks more that fit into the buffer and the zone's unit. */
@@ -52,7 +53,7 @@ uint64_t flash_unit_room(const FlashDev *dev, uint32_t zone, uint64_t n);
 /* Send it to its die, full or not. */
 void flash_unit_issue(FlashDev *dev, FlashUnit *u);
 
-/* When all of the buffer is in units that are not full, one of them goes. */
+/* If units that are not full hold all of the buffer, issue one of them. */
 void flash_units_make_room(FlashDev *dev);
 
 /* The command waits for the unit; for all units that a host wants on flash. */

@@ -147,7 +147,10 @@ bool flash_zone_touched(const FlashDev *dev, uint32_t zone)
            (dev->zones[zone].accepted || iz->wp || iz->flags);
 }
 
-/* Padding that did not begin does not come, or only its transfer does. */
+/*
+ * Padding that has not begun is dropped; if its transfer has begun, only that
+ * ends.
+ */
 static void job_drop(FlashDev *dev, FlashJob *job)
 {
     job->left = 0;

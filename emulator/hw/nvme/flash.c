@@ -129,7 +129,7 @@ void nvme_flash_effects(NvmeCtrl *n, NvmeEffectsLog *log, bool nvm)
     }
 }
 
-/* A power cut tears a write at each program unit, and may tear that too. */
+/* A power cut may tear a write between program units, and inside one. */
 static bool nvme_flash_refuses_ctrl(const NvmeCtrl *n, Error **errp)
 {
     if (!n->params.atomic_awupf) {

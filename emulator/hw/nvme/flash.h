@@ -27,8 +27,8 @@ void nvme_flash_shutdown(NvmeNamespace *ns);
 void nvme_flash_close(NvmeNamespace *ns);
 
 /*
- * ctrl.c: take back what Identify and the log of commands announce that a
- * namespace of the controller does not do.  nvm: of the NVM command set.
+ * ctrl.c: Identify and the log of commands must not announce what a namespace
+ * of the controller does not do.  nvm: of the NVM command set.
  */
 void nvme_flash_identify(NvmeCtrl *n, NvmeIdCtrl *id);
 void nvme_flash_effects(NvmeCtrl *n, NvmeEffectsLog *log, bool nvm);
