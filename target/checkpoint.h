@@ -20,7 +20,7 @@ void mtftl_checkpoints_settle(struct mtftl *ftl);
 
 /* Write one now. With @clean it says that nothing has been written since. */
 int mtftl_checkpoint(struct mtftl *ftl, bool clean);
-/* Of a mount, before anybody uses the device: -EINTR if a fatal signal is pending. */
+/* For a mount, before the device has users. -EINTR: a fatal signal is pending. */
 int mtftl_checkpoint_mount(struct mtftl *ftl);
 
 /* Mounting: the one that the log names, every block verified, into the map and the records. */

@@ -48,8 +48,8 @@ static inline int mtftl_compat_zone_mgmt(struct block_device *bdev, enum req_op 
 }
 
 /*
- * Since 6.11 "zoned" is a feature bit, before it was a bool, and before 6.8 an enum. Limits that only
- * zoned devices may have are checked since they are queue limits, from 6.9 on.
+ * "zoned" is an enum before 6.8, a bool before 6.11, and a feature bit since then. Since 6.9 limits
+ * that only zoned devices may have are queue limits, and are checked.
  */
 static inline void mtftl_compat_not_zoned(struct queue_limits *limits)
 {

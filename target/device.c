@@ -93,7 +93,7 @@ u64 mtftl_taken(struct mtftl *ftl)
 	return taken;
 }
 
-/* It has an erase, a flush, a read of GC's or another command that something waits for. */
+/* The device executes an erase, a flush, a read of GC or a command that something waits for. */
 bool mtftl_device_is_at_work(const struct mtftl *ftl)
 {
 	u64 asked = 0, answered = 0;
@@ -101,7 +101,7 @@ bool mtftl_device_is_at_work(const struct mtftl *ftl)
 
 	for_each_possible_cpu(cpu)
 		answered += READ_ONCE(per_cpu_ptr(ftl->device->stats, cpu)->answered);
-	/* In this order: none that comes and goes meanwhile stands for one that stays. */
+	/* Answers first, so that a short command cannot hide one that is still under way. */
 	smp_rmb();
 	for_each_possible_cpu(cpu)
 		asked += READ_ONCE(per_cpu_ptr(ftl->device->stats, cpu)->asked);

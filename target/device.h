@@ -29,13 +29,13 @@ struct mtftl_cpu_stats {
 	u64 data_blocks, gc_blocks, meta_blocks;			/* to flash */
 	u64 sending, landed;		/* who writes, and is done: see pause.h */
 	u64 taken;			/* writes that the device says it has */
-	u64 asked, answered;		/* commands for what is not a user's, but for units */
+	u64 asked, answered;		/* commands that are neither users' nor units */
 	u64 units, waits, flushes, read_errors, write_errors, lost_blocks, victims, checkpoints;
 };
 
 struct mtftl_device {
 	struct dm_dev *dm;
-	const char *disk;		/* users' device, as the kernel names it: dm-0 */
+	const char *disk;		/* the device that users see, by its kernel name: dm-0 */
 	struct block_device *bdev;
 	struct mtftl_cpu_stats __percpu *stats;
 	struct srcu_struct readers;	/* from the look at the map on: see read.c */

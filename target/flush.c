@@ -2,13 +2,14 @@
 /*
  * Flush rounds: see flush.h.
  *
- * A round covers all that was acknowledged before it began: it writes the range records, lets
- * every lane drain up to the head it has now, and flushes the device once. Who comes while it runs
- * shares the next one. A round's number is pending's count of who asked by then.
+ * A round covers all that was acknowledged before it began: it writes the range records, lets every
+ * lane drain up to the head it has now, and flushes the device once. A flush that comes while it
+ * runs shares the next one. A round's number is pending's count of the flushes that were asked for
+ * by then.
  *
- * Discards that wait for room are no business of the flusher's: a work item clears the map for them,
- * which may take long. The flusher writes what they have listed, and looks each time whether a flush
- * is asked for.
+ * Discards that wait for room do not occupy the flusher: a work item clears the map for them, which
+ * may take long. The flusher writes the records that they have listed. After each write it checks
+ * whether a flush is asked for.
  */
 #include "flush.h"
 
@@ -119,8 +120,8 @@ static bool send_ranges(struct mtftl *ftl, struct mtftl_unit_io *unit)
 }
 
 /*
- * Write all records that are there now, as units at the same time; @full: no more than fill units.
- * They stay listed until they are written.
+ * Write all records that are listed now, in several units at the same time; @full: only full units.
+ * The records stay listed until they are written.
  */
 static int write_ranges(struct mtftl *ftl, bool full)
 {
@@ -167,7 +168,7 @@ static void trim_work(struct work_struct *work)
 
 /* Rounds */
 
-/* After a pause: who wants it has been given back, or waits all the same. */
+/* After a pause the bios that want this flush have been given back, or can wait. */
 static int flush_device(struct mtftl *ftl, u64 drawn)
 {
 	int r;
@@ -201,7 +202,7 @@ static int flush_round(struct mtftl *ftl)
 	wait_event(ftl->space->wait, mtftl_pool_is_drained(ftl) || mtftl_is_read_only(ftl));
 	if (!mtftl_pool_is_drained(ftl))
 		return -EIO;
-	/* A discard that came meanwhile may have killed a slot before it was written: it is listed. */
+	/* A discard may have killed a slot before it was written; then its record is listed. */
 	if (mtftl_map_killed(ftl) != killed)
 		r = write_ranges(ftl, false);
 	mtftl_count(ftl, flushes, 1);
@@ -228,10 +229,10 @@ static int flusher(void *data)
 
 	while (!kthread_should_stop()) {
 		wait_event_idle(*mtftl_pending_wait(ftl), flusher_has_work(ftl));
-		/* Nothing will make room any more: each fails. */
+		/* The device is read-only, so no room will come: each waiting discard fails. */
 		if (mtftl_is_read_only(ftl))
 			mtftl_trim_waiting(ftl);
-		/* Those that fill a unit by themselves do not wait for a flush, which takes them along. */
+		/* Records that fill a unit do not wait for a flush; a flush writes all records. */
 		else if (mtftl_pending_asked(ftl) == flush->done && mtftl_ranges_fill_unit(ftl))
 			write_ranges(ftl, true);
 

@@ -72,7 +72,7 @@ enum mtftl_unit_type {
 
 #define MTFTL_ANY_OFFSET	0xffffffffu	/* placed by zone append */
 
-/* Numbers and generations have so many bits: counting on from what is on flash never wraps. */
+/* Bits of numbers and generations: counting on from what is on flash never wraps. */
 #define MTFTL_SEQ_BITS		62
 
 /*
@@ -129,7 +129,7 @@ enum mtftl_range_kind {
 	MTFTL_RANGE_LOST	= 2,	/* unreadable when GC came for it: reads as an error */
 };
 
-/* A longer discard takes several records: so what a header can make a reader do is bounded. */
+/* A longer discard takes several records. This bounds the work that one header can cause. */
 #define MTFTL_RANGE_MAX_BLOCKS	1024u
 
 struct mtftl_range {

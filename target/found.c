@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a mount finds: see found.h. Kept in chunks, each of which is sorted by itself; reading them
- * in order merges them. So nothing is moved when there is more, and no step takes long.
+ * What a mount finds: see found.h. It is kept in chunks. Each chunk is sorted by itself, and
+ * reading merges them in order. So nothing moves when more is added, and no step takes long.
  */
 #include "found.h"
 
@@ -35,7 +35,7 @@ struct mtftl_numbers {
 	u64 *places;			/* 0: free */
 	u32 size;			/* a power of two; half of them are free at least */
 	u32 nr;
-	siphash_key_t key;		/* nobody can choose numbers that collide */
+	siphash_key_t key;		/* media cannot contain numbers chosen to collide */
 };
 
 struct mtftl_finds *mtftl_finds_alloc(u64 limit, u64 after)
@@ -57,7 +57,7 @@ struct mtftl_finds *mtftl_finds_alloc(u64 limit, u64 after)
 	return NULL;
 }
 
-/* Those from @from on. */
+/* Forget the records from @from on. */
 static void forget(struct mtftl_finds *finds, u64 from)
 {
 	u64 i;
@@ -139,13 +139,13 @@ static void leave_out(struct mtftl_finds *finds)
 	finds->left_out = true;
 }
 
-/* There is no room: the higher half is left out. */
+/* There is no room: leave out the half with the higher numbers. */
 static int narrow(struct mtftl_finds *finds)
 {
 	u64 low = finds->after, high = finds->upto, mid, n;
 	int r;
 
-	/* The lowest number that half of them are not above. */
+	/* Find the lowest number that at least half of the records do not exceed. */
 	while (high - low > 1) {
 		mid = low + (high - low) / 2;
 		r = count_upto(finds, mid, &n);
@@ -157,14 +157,14 @@ static int narrow(struct mtftl_finds *finds)
 			high = mid;
 	}
 	r = count_upto(finds, high, &n);
-	/* Half of them are of one number, the highest. */
+	/* If the highest number alone has half of the records, leave out all of it. */
 	if (!r && n == finds->nr) {
 		high = low;
 		r = count_upto(finds, high, &n);
 	}
 	if (r)
 		return r;
-	/* A unit is written again when its write fails. No writer tries that often. */
+	/* Several units have one number if their writes failed. No writer tries that often. */
 	if (!n)
 		return -E2BIG;
 	finds->upto = high;

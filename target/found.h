@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What a mount finds that is newer than the checkpoint: units and range records, and the numbers
- * that a zone has shown. A mount's own; sleeps, takes memory.
+ * that a zone has shown. Used by one mount at a time; may sleep and allocates memory.
  *
- * The media say how much there is, and may say anything. So only so many bytes are kept at once. If
- * there is more, the highest numbers are left out, and the mount looks at its zones again for them
- * when it has applied the others. A log of legal length fits at once: see recover.c.
+ * The media say how much there is, and may be wrong. So only a limited number of bytes is kept. If
+ * there is more, the records with the highest numbers are left out. The mount reads its zones again
+ * for them when it has applied the others. A log of legal length fits at once: see recover.c.
  */
 #ifndef MTFTL_FOUND_H
 #define MTFTL_FOUND_H
@@ -27,7 +27,7 @@ struct mtftl_found {
 
 struct mtftl_finds;
 
-/* Keeps @limit bytes at most; only what has a number above @after. */
+/* Keeps at most @limit bytes, and only records with numbers above @after. */
 struct mtftl_finds *mtftl_finds_alloc(u64 limit, u64 after);
 void mtftl_finds_free(struct mtftl_finds *finds);
 
@@ -40,9 +40,9 @@ struct mtftl_found *mtftl_finds_at(struct mtftl_finds *finds, u64 index);
 
 /* -EINTR: a fatal signal is pending. */
 int mtftl_finds_sort(struct mtftl_finds *finds);
-/* After sorting: the one with the lowest number, and behind it those with the same. NULL: no more. */
+/* After sorting: the record with the lowest number; ->same leads to its equals. NULL: the end. */
 struct mtftl_found *mtftl_finds_next(struct mtftl_finds *finds);
-/* Forget all. True: some were left out, and are to be added now. */
+/* Forget all. True: some records were left out, and have to be added now. */
 bool mtftl_finds_go_on(struct mtftl_finds *finds);
 
 /* A set of numbers. */

@@ -243,7 +243,7 @@ static void list_work(struct work_struct *work)
 		victim->cut_short = mtftl_is_paused(gc->ftl);
 		mtftl_send_end(gc->ftl);
 	}
-	/* Pairs with is_listed(): what is listed is there. */
+	/* Pairs with is_listed(), which must see what was listed. */
 	smp_store_release(&victim->listing, false);
 	mtftl_space_kick_gc(gc->ftl);
 	memalloc_noio_restore(flags);
@@ -295,7 +295,7 @@ static u32 debt(struct mtftl_gc *gc)
 	return blocks;
 }
 
-/* The last one; it waits for the movers, or to be listed again. */
+/* The victim that was listed last, and waits for the movers or to be listed again. */
 static bool is_listed(struct mtftl_gc *gc)
 {
 	struct victim *last = nth_victim(gc, gc->nr - 1);
@@ -328,7 +328,7 @@ static void admit(struct mtftl_gc *gc, struct victim *victim)
 	mtftl_move(gc->movers, &victim->moved);
 }
 
-/* False also where it must not be asked. */
+/* False also if the device must not be asked. */
 static bool device_answers(struct mtftl_gc *gc)
 {
 	bool answers;

@@ -34,9 +34,9 @@
 #define BATCH_MIN	64u	/* blocks that are worth waking the writer for */
 #define RESERVE_MAX	32u	/* blocks that are copied without being preempted */
 #define HELD		(HZ / 10)	/* no longer is kept what could be overwritten */
-#define LOOK		DIV_ROUND_UP(HZ, 100)	/* at a writer that is awake */
-#define LOOKS		4	/* and sees it do nothing: it does not get its CPU */
-#define AWAY		(2 * HZ)	/* so long it keeps off it */
+#define LOOK		DIV_ROUND_UP(HZ, 100)	/* jiffies between looks at a writer that is awake */
+#define LOOKS		4	/* looks without progress until it counts as starved */
+#define AWAY		(2 * HZ)	/* a starved writer keeps off its CPU so long */
 #define SPARE_AFTER	2	/* jiffies without a user of its own */
 #define NEIGHBOURS	8u	/* lanes that are looked at for room */
 #define LATENCIES	24	/* the last: 4 s and more */
@@ -60,8 +60,8 @@ struct lane {
 	unsigned long away;		/* jiffies, 0: on its CPU; lanes->place */
 	unsigned long turns_seen;	/* the timer, like the next two */
 	unsigned int looks;		/* that saw the same */
-	struct timer_list watch;	/* while the writer is awake: does it do anything? */
-	bool starved;			/* no: it needs another CPU */
+	struct timer_list watch;	/* while the writer is awake: does it make progress? */
+	bool starved;			/* it makes no progress: it needs another CPU */
 
 	/* Who puts work into other lanes: a hint, racy by design. */
 	unsigned int guest ____cacheline_aligned_in_smp;	/* whose user came here last */
@@ -87,7 +87,7 @@ struct cpu_choice {
 	struct lane *home;
 	struct lane *lane;
 	unsigned long seen;		/* jiffies of its last write */
-	unsigned int looked;		/* for a lane with an idle CPU: the next are looked at next */
+	unsigned int looked;		/* where the search for a lane with an idle CPU goes on */
 } ____cacheline_aligned_in_smp;
 
 struct mtftl_lanes {
@@ -109,7 +109,7 @@ static bool is_wanted(const struct lane *lane)
 	return atomic_read(&lane->ring->wanted);
 }
 
-/* A flush, a reset or a FUA write waits for it: it does without credit. */
+/* A flush, a reset or a FUA write waits for the lane, so it needs no credit. */
 static bool is_demanded(const struct lane *lane)
 {
 	return !mtftl_ring_is_drained(lane->ring) || is_wanted(lane);
@@ -288,7 +288,7 @@ static void lane_watch(struct timer_list *timer)
 	smp_mb();
 	if (READ_ONCE(lane->asleep))
 		return;
-	/* Where users run, the writer's turn comes. */
+	/* Users run on this CPU, so the writer will get its turn. */
 	if (turns != lane->turns_seen || time_before(jiffies, READ_ONCE(there->seen) + LOOK))
 		lane->looks = 0;
 	lane->turns_seen = turns;
@@ -582,7 +582,7 @@ static u32 reserve_slots(struct lane *lane, struct bio *bio, bool waited, u64 *p
 	return n;
 }
 
-/* A FUA write put its block into a slot of another lane, perhaps. */
+/* A FUA write may have put its block into a slot of another lane. */
 static void kick_owner(struct mtftl *ftl, u32 value)
 {
 	lane_kick(&ftl->lanes->all[mtftl_map_ring(ftl, value)]);
@@ -762,7 +762,7 @@ static bool is_near(const struct lane *lane, const struct lane *home)
 	return cpu_to_node(lane->cpu) == cpu_to_node(home->cpu);
 }
 
-/* A few each time, beside @first: each costs a look at what its CPU and its users write. */
+/* Look at a few lanes besides @first: each look touches lines that its CPU and its users write. */
 static struct lane *find_spare(struct mtftl *ftl, struct cpu_choice *here, struct lane *first,
 			       struct lane *home)
 {
@@ -914,9 +914,9 @@ int mtftl_lanes_start(struct mtftl *ftl)
 }
 
 /*
- * A writer whose CPU is taken by somebody of a higher class, as long as that likes, goes to another
- * CPU: users and flushes wait for it. After a while it tries its own again. One that waits for the
- * drive may be taken for starved; that costs it nothing but its CPU's caches.
+ * A task of a higher class may keep a writer's CPU as long as it likes, while users and flushes
+ * wait. The writer then moves to another CPU. After a while it tries its own again. A writer that
+ * waits for the drive may be taken for starved; that costs it no more than its CPU's caches.
  */
 static void send_away(struct mtftl_lanes *lanes, struct lane *lane)
 {
@@ -1014,11 +1014,11 @@ void mtftl_lanes_stop(struct mtftl *ftl)
 			continue;
 		kthread_stop(lanes->all[i].writer);
 		timer_delete_sync(&lanes->all[i].timer);
-		/* It is not woken any more. */
+		/* The writer is not woken any more. */
 		timer_delete_sync(&lanes->all[i].watch);
 	}
 	cancel_delayed_work_sync(&lanes->place);
-	/* Their completions may still look at the lane: see mtftl_units_settle(). */
+	/* Completions of units may still look at the lane: see mtftl_units_settle(). */
 	wait_event(ftl->space->wait, mtftl_lanes_landed(ftl));
 }
 
@@ -1039,12 +1039,12 @@ static int lane_alloc(struct lane *lane)
 				    lane->ftl->device->disk, lane->index);
 	if (!lane->writer)
 		return -ENOMEM;
-	/* Completions may wake it, and it may be sent to another CPU, when it has ended. */
+	/* The writer may end before completions wake it, or before it is moved to another CPU. */
 	get_task_struct(lane->writer);
 	return 0;
 }
 
-/* Lanes lie on the CPUs that threads may have, in their order: so do the others' homes. */
+/* Lanes are on the CPUs that threads may use, in their order; so are the homes of other CPUs. */
 static void set_homes(struct mtftl_lanes *lanes, unsigned int nr)
 {
 	unsigned int i, cpus = mtftl_thread_nr_cpus();

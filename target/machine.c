@@ -4,8 +4,9 @@
  * and says clean; it happens when another table takes over, before a reboot, and before
  * hibernation.
  *
- * A table is listed from before its first write to after its last one: of two that reach the same
- * drive one has to wait, or is refused. mounts_lock protects the list, not across I/O.
+ * A table is listed from before its first write until after its last one. If two tables reach the
+ * same drive, one of them has to wait, or is refused. mounts_lock protects the list, but is not
+ * held across I/O.
  */
 #include <linux/platform_device.h>
 #include <linux/reboot.h>
@@ -23,7 +24,7 @@ static struct workqueue_struct *wq;	/* work for targets whose own queues may be 
 static atomic_t works;			/* that tell_all() waits for */
 static DECLARE_WAIT_QUEUE_HEAD(works_wait);
 
-/* By where it is, or by what is on it: a table may reach a drive through other devices. */
+/* Compare the block device and the UUID: a table may reach a drive through other devices. */
 static bool on_same_drive(const struct mtftl_target *a, const struct mtftl_target *b)
 {
 	return a->ftl.device->bdev == b->ftl.device->bdev ||
@@ -41,7 +42,7 @@ static void say_why(const struct mtftl_target *target, const struct mtftl_target
 			  other->ftl.device->dm->name);
 }
 
-/* Unless another mtftl device has it, or its destructor still writes to it. */
+/* Fails if another mtftl device has the drive, or if its destructor still writes to it. */
 static int claim(struct mtftl_target *target)
 {
 	struct mtftl_target *other;
@@ -80,7 +81,7 @@ void mtftl_target_put(struct mtftl_target *target)
 	kref_put(&target->refs, target_free);
 }
 
-/* Of the same name, with a reference: its destructor may run, and end, meanwhile. */
+/* The table of the same name, with a reference: its destructor may run, and end, meanwhile. */
 static struct mtftl_target *predecessor(struct mtftl_target *target)
 {
 	struct mtftl_target *other, *found = NULL;
@@ -99,8 +100,8 @@ static struct mtftl_target *predecessor(struct mtftl_target *target)
 }
 
 /*
- * The table that this one replaces still holds what is not on flash: it stops first, and for
- * good. Device-mapper destroys it before or after: its destructor has life until it is unmounted.
+ * The table that this one replaces still holds what is not on flash: it stops first, and for good.
+ * Device-mapper destroys it before or after that. Its destructor holds life until it is unmounted.
  */
 int mtftl_claim(struct mtftl_target *target)
 {
@@ -147,7 +148,7 @@ static void machine_work(struct work_struct *work)
 		goto out;
 	switch (machine) {
 	case MACHINE_REBOOTS:
-		/* The image knows nothing of what came after it. */
+		/* A frozen device is in a hibernation image, which must match the drive. */
 		if (!target->frozen)
 			mtftl_quiesce(target, false);
 		break;
@@ -179,7 +180,7 @@ void mtftl_machine_init_target(struct mtftl_target *target)
 
 void mtftl_machine_forget(struct mtftl_target *target)
 {
-	/* Now that it has stopped: whoever comes next may write. */
+	/* It has stopped, so the next table may write. */
 	mtftl_disclaim(target);
 	if (cancel_work_sync(&target->machine_work))
 		work_ended();
@@ -282,7 +283,7 @@ int __init mtftl_machine_init(void)
 {
 	int r;
 
-	/* While memory waits for a suspended device no worker can be made. */
+	/* No worker can be created while memory waits for a suspended device. */
 	wq = alloc_workqueue("mtftl", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!wq)
 		return -ENOMEM;

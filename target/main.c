@@ -44,8 +44,8 @@ static void mtftl_dtr(struct dm_target *ti)
 }
 
 /*
- * Device-mapper begins to hold bios some time after presuspend() and does not say when. But what must
- * not wait it ends with EAGAIN from then on, and sends it to us before: so a read of ours tells.
+ * Device-mapper begins to hold bios some time after presuspend() and does not say when. A read with
+ * REQ_NOWAIT tells: before, device-mapper sends it to us; from then on it fails it with EAGAIN.
  */
 static bool is_held(struct mtftl_target *target)
 {
@@ -67,10 +67,11 @@ static bool is_probe(const struct mtftl_target *target, const struct bio *bio)
 }
 
 /*
- * Without flush the device may hang: what waits for it goes back, and comes again. Not before
- * device-mapper holds bios: until then it sends them again at once, by a worker, and where it
- * begins to hold them meanwhile it ends one of REQ_NOWAIT, which not every caller tries again
- * (io_uring does for its own thread only). A suspend that was interrupted gives nothing back.
+ * If a suspend is without flush, the device may hang: bios that wait for it go back, and come
+ * again. They go back only when device-mapper holds bios: until then it would send them again at
+ * once, by a worker. If it begins to hold them meanwhile, it fails those with REQ_NOWAIT, and not
+ * every caller tries again (io_uring does for its own thread only). A suspend that was interrupted
+ * gives nothing back.
  */
 static void give_back(struct work_struct *work)
 {
@@ -87,7 +88,7 @@ static void give_back(struct work_struct *work)
 	mtftl_pending_give_back(&target->ftl);
 }
 
-/* Whoever waits for events looks at the status line then: once a second is enough. */
+/* A program that waits for events reads the status line then: once a second is enough. */
 static void tell_news(struct work_struct *work)
 {
 	struct mtftl_target *target = container_of(work, struct mtftl_target, news.work);
@@ -223,7 +224,7 @@ static int mtftl_preresume(struct dm_target *ti)
 		r = mtftl_claim(target);
 		/* What the constructor read may be older than what the others wrote. */
 		r = r ?: mtftl_table_check_log(target);
-		/* Somebody may have formatted the drive: it may be another one's by now. */
+		/* It may have been formatted meanwhile, and may be another table's drive by now. */
 		r = r ?: mtftl_claim(target);
 		r = r ?: mtftl_mount(target);
 		if (r)
@@ -300,8 +301,8 @@ static int mtftl_target_message(struct dm_target *ti, unsigned int argc, char **
 	if (!target->mounted)
 		return -EINVAL;
 	/*
-	 * Nothing may be sent; and what waits for that would keep a reload waiting, which alone ends
-	 * it. A message that comes before is waited for. Pairs with mtftl_presuspend().
+	 * Nothing may be sent now. A message that waited for the resume would block the reload that
+	 * resumes. Messages that came before are waited for. Pairs with mtftl_presuspend().
 	 */
 	if (smp_load_acquire(&target->suspending) && mtftl_message_sends(argv[0]))
 		return -EBUSY;

@@ -95,7 +95,7 @@ void mtftl_bio_to_slot(struct bio *bio, void *data)
 	copy_block(bio, data, false);
 }
 
-/* A FUA write waits for what the slot holds, which is not composed yet. The lock is held. */
+/* A FUA write waits for the slot, whose data is not composed yet. The lock is held. */
 static void want_through(struct mtftl *ftl, struct mtftl_slot *slot, u32 value)
 {
 	if (slot->through)
@@ -258,17 +258,17 @@ void mtftl_map_want(struct mtftl *ftl, bool (*leaves)(struct mtftl *ftl, u32 pag
 /*
  * FUA
  *
- * A slot is marked when a FUA write's block gets there, under the lock, so before its unit is
- * composed: that unit is written with FUA, and when it lands the mark goes. Until then the slot can
- * be found from the map's entry, for what is newer has it before itself, and is written with FUA as
- * well. Only a discard loses it, with the slot's data perhaps, and then its record has to be on
- * flash: that takes a flush.
+ * A FUA write marks its slots. It marks them under the lock, before their units are composed, and
+ * marked slots are written with FUA. When the unit lands, the mark goes. Until then the slot can be
+ * found from the map's entry: a newer slot of the block points back to it, and is written with FUA
+ * as well. Only a discard loses the mark, and perhaps the slot's data with it. Then the discard's
+ * record has to be on flash, which takes a flush.
  *
- * A write waits for its blocks one after the other, in the list of a shard, for one slot each: the
- * newest marked one, which is its own or stands for it.
+ * A write waits for its blocks one after the other, in a shard's list. For each block it waits for
+ * one slot: the newest marked one, which is its own or stands for it.
  */
 
-/* Of what the entry says and what was before it the newest that is to go to flash. The lock is held. */
+/* The newest marked slot among the one in the entry and its predecessors. The lock is held. */
 static u32 find_through(struct mtftl *ftl, u32 at)
 {
 	const struct mtftl_slot *slot;
@@ -287,7 +287,7 @@ static bool is_through(struct mtftl *ftl, u32 at)
 	return find_through(ftl, at) != MTFTL_MAP_UNMAPPED;
 }
 
-/* Those that wait for the slot, which is marked no more; all, if it is MTFTL_MAP_UNMAPPED. */
+/* Take the bios that wait for the slot, whose mark is gone; MTFTL_MAP_UNMAPPED: all bios. */
 static struct bio_list take_through(struct mtftl_map_shard *shard, u32 slot)
 {
 	struct bio_list all = shard->through, bios = BIO_EMPTY_LIST;
@@ -301,7 +301,7 @@ static struct bio_list take_through(struct mtftl_map_shard *shard, u32 slot)
 	return bios;
 }
 
-/* True: the first of its blocks is not on flash, and the bio waits, or has been answered. */
+/* True: the first block is not on flash yet; the bio waits, or has been answered. */
 static bool through_waits(struct mtftl *ftl, struct bio *bio)
 {
 	struct mtftl_bio *io = mtftl_bio(bio);
@@ -312,7 +312,7 @@ static bool through_waits(struct mtftl *ftl, struct bio *bio)
 	spin_lock_irqsave(&shard->lock, flags);
 	io->slot = find_through(ftl, ftl->map->entries[io->lba]);
 	waits = io->slot != MTFTL_MAP_UNMAPPED;
-	/* Who sets these takes the lock afterwards. */
+	/* The code that sets these flags takes the lock afterwards. */
 	failed = waits && mtftl_is_read_only(ftl);
 	back = waits && READ_ONCE(ftl->device->giving_back);
 	if (waits && !failed && !back)
@@ -330,7 +330,9 @@ void mtftl_map_through_begin(struct mtftl *ftl, struct bio *bio)
 	struct block_device *bdev = ftl->device->bdev;
 	struct mtftl_bio *io = mtftl_bio(bio);
 
-	/* Else the kernel would flush the device for each unit, and nobody could tell what failed. */
+	/*
+	 * Without FUA the kernel would flush the device for each unit, and hide which one failed.
+	 */
 	io->through = bdev_fua(bdev) || !bdev_write_cache(bdev);
 	io->lba = bio->bi_iter.bi_sector / MTFTL_BLOCK_SECTORS;
 	io->nr = bio->bi_iter.bi_size >> MTFTL_BLOCK_SHIFT;
@@ -350,7 +352,7 @@ void mtftl_map_through(struct mtftl *ftl, struct bio *bio)
 		bio_endio(bio);
 }
 
-/* What they waited for has landed, or is dead: it is one block less. */
+/* The slot that they waited for has landed or is dead: each bio waits for one block less. */
 static void through_next(struct mtftl *ftl, struct bio_list *bios)
 {
 	struct bio *bio;
@@ -406,7 +408,7 @@ bool mtftl_map_take(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slo
 		if (slot->through)
 			through = take_through(shard, value);
 	}
-	/* It may land before what it replaces: then it stands for that. */
+	/* The slot may land before the one that it replaces. Then it inherits the mark. */
 	if (!live || mtftl_is_slot(slot->prev))
 		WRITE_ONCE(slot->through, live && is_through(ftl, value));
 	WRITE_ONCE(slot->state, live ? MTFTL_SLOT_IN_FLIGHT : MTFTL_SLOT_DONE);
@@ -506,7 +508,7 @@ bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec)
 	}
 	if (killed)
 		atomic_long_inc(&ftl->map->killed);
-	/* Its slot is passed over, or lands: then whoever waits for it sees this. */
+	/* The slot is passed over or lands later, so a waiting FUA write sees this count. */
 	if (dropped)
 		atomic_long_inc(&ftl->map->dropped);
 	spin_unlock_irqrestore(&shard->lock, flags);

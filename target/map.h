@@ -57,24 +57,24 @@ static inline u32 mtftl_map_ring(const struct mtftl *ftl, u32 value)
 /* Users: into the buffers */
 void mtftl_bio_to_slot(struct bio *bio, void *data);
 /*
- * The slot that has the data now, which may be another lane's; overwriting: MTFTL_MAP_UNMAPPED if
- * there is none. @through: it goes to flash at once.
+ * Returns the slot that has the data now, which may be in another lane. overwrite returns
+ * MTFTL_MAP_UNMAPPED if there is none. @through: the data goes to flash at once.
  */
 u32 mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio, bool through);
 u32 mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 value, bool through);
 bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio);
 bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec);
-/* Changes when a discard kills what is buffered; the record is listed by then. */
+/* Changes when a discard kills a buffered block; the record is listed by then. */
 static inline unsigned long mtftl_map_killed(const struct mtftl *ftl)
 {
 	return atomic_long_read(&ftl->map->killed);
 }
 
 /*
- * FUA writes. They are through when each of their blocks, as they wrote it or newer, is on flash: no
- * other block has to be. Before the first block is buffered; after the last one, which completes the
- * bio, now or later; and the device gives back, or is read-only: those that wait are answered, and
- * none waits afterwards.
+ * FUA writes. One is through when each of its blocks is on flash, in its version or a newer one;
+ * other blocks do not count. Call _begin before the first block is buffered. Call
+ * mtftl_map_through() after the last one: it completes the bio, now or later. Call _again when the
+ * device gives back or is read-only: waiting bios are answered, and no bio waits afterwards.
  */
 void mtftl_map_through_begin(struct mtftl *ftl, struct bio *bio);
 void mtftl_map_through(struct mtftl *ftl, struct bio *bio);

@@ -27,7 +27,7 @@ static inline bool mtftl_meta_is_there(struct block_device *bdev)
 #endif
 }
 
-/* As long as integrity has a profile, until 6.10, who ends a bio frees its payload, whoever made it. */
+/* Until 6.10 integrity has a profile, and a bio's end frees its payload, whatever allocated it. */
 #if defined(CONFIG_BLK_DEV_INTEGRITY) && !defined(MTFTL_HAS_INTEGRITY_PROFILE)
 /* Bytes for each block of ours; 0: none, or it is not ours to write. */
 static inline u32 mtftl_meta_size(struct block_device *bdev)

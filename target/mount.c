@@ -57,7 +57,7 @@ int mtftl_prepare(struct mtftl_target *target)
 	target->prepared = true;
 	for (i = 0; !r && i < ARRAY_SIZE(rooms); i++)
 		r = rooms[i].alloc(&target->ftl);
-	/* Whoever is killed gets no thread, and no memory that takes long to find. */
+	/* A killed process gets no thread, and no memory that takes long to find. */
 	return r && fatal_signal_pending(current) ? -EINTR : r;
 }
 
@@ -198,7 +198,7 @@ static void go_on(struct mtftl *ftl)
 void mtftl_go_on(struct mtftl_target *target)
 {
 	lockdep_assert_held(&target->life);
-	/* A suspend and a hibernation end in any order: the last one goes on. */
+	/* A suspend and a hibernation end in any order: the device goes on after both. */
 	if (target->suspended || target->frozen)
 		return;
 	go_on(&target->ftl);
@@ -211,7 +211,7 @@ void mtftl_thaw(struct mtftl_target *target)
 	struct mtftl *ftl = &target->ftl;
 
 	lockdep_assert_held(&target->life);
-	/* Somebody may have mounted the device while the machine slept. */
+	/* Another system may have mounted the device while the machine slept. */
 	if (target->frozen && !mtftl_is_read_only(ftl) && !mtftl_log_is_ours(ftl))
 		mtftl_set_read_only(ftl, "the device was written to while the machine slept");
 	target->frozen = false;

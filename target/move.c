@@ -140,7 +140,7 @@ static void slice_put(struct slice *slice)
 
 	if (!atomic_dec_and_test(&slice->refs))
 		return;
-	/* First: once all slices are free the victim may be another one, with a count of its own. */
+	/* Put the victim first: once all slices are free, another one may take its place. */
 	victim_put(movers, victim);
 	/* Pairs with free_slice(): whoever takes it finds its unit at rest. */
 	smp_store_release(&slice->victim, NULL);
@@ -231,7 +231,7 @@ static struct slice *take_slice(struct mover *mover)
 	struct slice *slice = free_slice(mover);
 	struct mtftl_victim *victim;
 
-	/* Until it is read: a pause waits for that. */
+	/* A pause waits until this read is done. */
 	if (!slice || !may_go_on(movers) || !mtftl_send_begin(movers->ftl))
 		return NULL;
 	spin_lock(&movers->lock);
@@ -344,7 +344,7 @@ static bool read_block(struct slice *slice, u32 i)
 	return true;
 }
 
-/* False: it does not answer, or it is not to be asked now. */
+/* False: the device does not answer, or must not be asked now. */
 static bool read_again(struct slice *slice, u32 i)
 {
 	struct mtftl *ftl = slice->mover->movers->ftl;

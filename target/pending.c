@@ -13,7 +13,7 @@
 #include "seq.h"
 
 #define MAX_RANGES	((unsigned int)MTFTL_UNIT_MAX_RANGES * MTFTL_RANGE_UNITS)
-#define KEPT_RANGES	16u	/* of these, for GC: no bio of which could wait in line */
+#define KEPT_RANGES	16u	/* of these, for GC, which has no bio that could wait */
 
 struct mtftl_pending {
 	wait_queue_head_t wait;

@@ -40,21 +40,21 @@ u64 mtftl_pending_begin_round(struct mtftl *ftl);
 struct bio_list mtftl_pending_end_round(struct mtftl *ftl);
 
 /*
- * Records. Keep room for one; false: there is none, and @bio waits, if there is one, or was given
- * back. Bios wait in order: one that has not @waited yet waits behind those that do. Whoever got
- * room adds a record, or NULL.
+ * Records. Keep room for one. False: there is none; @bio, if given, waits or was given back. Bios
+ * wait in order: one that has not @waited yet waits behind those that have. A caller that got room
+ * must add a record, or NULL.
  */
 bool mtftl_range_reserve(struct mtftl *ftl, struct bio *bio, bool waited);
 void mtftl_range_add(struct mtftl *ftl, const struct mtftl_range_rec *rec);
 /* Those that are there; with @reserved, those that are on their way too. */
 u32 mtftl_ranges_count(struct mtftl *ftl, bool reserved);
 bool mtftl_ranges_fill_unit(struct mtftl *ftl);
-/* Those behind the @from oldest into a header, whose number is drawn here; they stay until written. */
+/* Compose a header of the records behind the @from oldest; draws its number. They stay listed. */
 u32 mtftl_ranges_compose(struct mtftl *ftl, u32 from, void *header, u64 *seq);
 void mtftl_ranges_written(struct mtftl *ftl, u32 nr);
 /* Bios that found no room. */
 bool mtftl_ranges_are_waited_for(struct mtftl *ftl);
-/* The first of them, if there is room now, or never will be; else NULL. */
+/* The first of these bios, if there is room now or will never be; else NULL. */
 struct bio *mtftl_ranges_take_waiting(struct mtftl *ftl);
 
 /* The device gives back: all bios, and none waits afterwards. */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What this kernel has, whatever version it calls itself: distributions backport. Kbuild compiles this
- * file once. Each PROBE() that compiles, on a line of its own, becomes a MTFTL_HAS_ of its name in
- * probed.h, which compat.h reads.
+ * What this kernel has, whatever version it calls itself: distributions backport. Kbuild compiles
+ * this file once. Each PROBE() stands on a line of its own. If it compiles, MTFTL_HAS_ and its name
+ * are defined in probed.h, which compat.h reads.
  *
- * A probe asks for the older form of an interface that changed: a kernel that nobody has seen yet
- * counts as the newest.
+ * A probe asks for the older form of an interface that changed. So a kernel that is newer than all
+ * that were tested counts as the newest.
  */
 #include <linux/blk-integrity.h>
 #include <linux/blkdev.h>
@@ -16,7 +16,7 @@
 #define PROBE(name, expression) extern char name[sizeof(((expression), 0))]
 #define A(type) ((struct type *)NULL)
 
-PROBE(NOTHING, no_kernel_has_this());	/* else the compiler's word is not worth anything */
+PROBE(NOTHING, no_kernel_has_this());	/* if it compiles, no answer counts */
 PROBE(BIP_BIO, A(bio_integrity_payload)->bip_bio);
 PROBE(DEL_TIMER_SYNC, del_timer_sync(A(timer_list)));
 PROBE(DISK_OPEN_ZONES, A(gendisk)->max_open_zones);
@@ -26,6 +26,6 @@ PROBE(LIMITS_ZONED, A(queue_limits)->zoned);
 PROBE(TUPLE_SIZE, A(blk_integrity)->tuple_size);
 PROBE(ZONED_MODEL, bdev_zoned_model(A(block_device)));
 PROBE(ZONE_MGMT_GFP, blkdev_zone_mgmt(A(block_device), REQ_OP_ZONE_RESET, 0, 0, GFP_NOIO));
-/* These two took nobody's place. */
+/* These two are new: they replaced no older form. */
 PROBE(SRCU_DOWN_READ, srcu_down_read(A(srcu_struct)));
 PROBE(WZEROES_UNMAP, A(queue_limits)->max_hw_wzeroes_unmap_sectors);

@@ -32,10 +32,10 @@ static bool is_rest(const struct bio *bio)
 }
 
 /*
- * The first @n of @of blocks; device-mapper comes again with the rest. False: the bio has ended. The block
- * layer does not split what has REQ_NOWAIT, nor do we: a later part might find the device busy, and the
- * whole would end in an interrupt, where not every caller tries again (io_uring on 6.1 does not). Here
- * the caller is still at it.
+ * Accept the first @n of @of blocks; device-mapper sends the rest again. False: the bio has ended.
+ * The block layer does not split bios with REQ_NOWAIT, and neither do we. A later part might find
+ * the device busy. The whole bio would then fail in an interrupt, and not every caller tries again
+ * there (io_uring on 6.1 does not). Here the caller is still in its submission.
  */
 static bool accept(struct bio *bio, u32 n, u32 of)
 {
@@ -50,10 +50,10 @@ static bool accept(struct bio *bio, u32 n, u32 of)
 }
 
 /*
- * File systems plug what they read, for up to 32 commands: the drive would stand still until so many
- * parts are made. Who reads one thing waits for it, so each part goes at once; who has sent others
- * with it gains more from few doorbells. The block layer has no way for a driver to say that of a bio.
- * This may sleep; what has REQ_NOWAIT comes in one part.
+ * File systems plug what they read, for up to 32 commands: the drive would stand still until so
+ * many parts are made. A caller that reads one thing waits for it, so each part goes at once. A
+ * caller that has sent other bios gains more from few doorbells. The block layer has no way for a
+ * driver to say that of a bio. This may sleep; a bio with REQ_NOWAIT comes in one part.
  */
 static void send_early(const struct bio *bio)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads units: see reader.h. Without headers each block has to be read: many at once, and those
- * that follow are there already. So it is where no unit is found, and where they are short: of a zone that
- * was finished early most blocks belong to none. Of longer units only the headers are read.
+ * Reads units: see reader.h. Without headers each block has to be read, so many are read at once.
+ * The same is done where no unit is found and where units are short: in a zone that was finished
+ * early most blocks belong to no unit. Of longer units only the headers are read.
  */
 #include "reader.h"
 
@@ -69,7 +69,7 @@ static int read_ahead(struct mtftl_reader *reader, struct mtftl *ftl, u32 page, 
 	return r;
 }
 
-/* What was read ahead of another zone's life, or before its last writes, is not it. */
+/* Blocks read ahead in another life of the zone, or before its last writes, do not count. */
 static int have_block(struct mtftl_reader *reader, struct mtftl_zone *zone, u32 at, u32 ahead)
 {
 	u32 page = mtftl_zone_start(zone) + at;

@@ -374,7 +374,7 @@ static bool is_unit(const struct mtftl_found *found)
 	return found->type != MTFTL_UNIT_RANGES;
 }
 
-/* Those that may be torn. Without a header each block was verified when it was found. */
+/* Verify units that may be torn. Without a header each block was verified when it was found. */
 static int step_verify(struct recovery *rec)
 {
 	u64 i, nr = rec->ftl->config.head ? mtftl_finds_nr(rec->finds) : 0;
@@ -419,7 +419,7 @@ static void lose(struct mtftl *ftl, const struct mtftl_found *unit)
 			mtftl_map_set(ftl, unit->lbas[i], MTFTL_MAP_LOST);
 }
 
-/* What has this number. A unit whose write failed once is there twice: what verifies counts. */
+/* Apply the units with this number. If a write failed there are two: the valid one counts. */
 static int apply(struct recovery *rec, struct mtftl_found *first)
 {
 	bool twice = first->same && rec->ftl->config.head && first->seq <= rec->durable_seq;
@@ -454,8 +454,8 @@ static int step_replay(struct recovery *rec)
 }
 
 /*
- * More was found than is kept at once: the zones are looked at again for what is newer than what the map
- * has by now. They say the same as before, nothing was written yet.
+ * More was found than is kept at once: read the zones again for what is newer than the map by now.
+ * They say the same as before, because nothing has been written yet.
  */
 static int step_go_on(struct recovery *rec)
 {
@@ -660,7 +660,7 @@ static int step_count_zones(struct recovery *rec)
 		if (zone->state == MTFTL_ZONE_FULL && mtftl_zone_is_worn_out(zone))
 			ftl->zones->worn_out++;
 	}
-	/* There is room for twice as many: for what this mount will draw. */
+	/* Half of the numbers are kept for what this mount will draw. */
 	if (rec->newest_seq >> ((ftl->config.head ? MTFTL_SEQ_BITS : MTFTL_OOB_SEQ_BITS) - 1))
 		mtftl_set_read_only(ftl, "its numbers are used up");
 	mtftl_seq_go_on(ftl, rec->newest_seq, min(rec->durable_seq, rec->newest_seq));
@@ -697,9 +697,10 @@ int mtftl_recover(struct mtftl *ftl)
 	rec.reader = mtftl_reader_alloc(ftl, GFP_NOIO);
 	rec.numbers = mtftl_numbers_alloc();
 	/*
-	 * Three quarters of what the map takes. A checkpoint is due when there are two numbers for each of
-	 * its blocks, that is for 4096 bytes of the map, and what is kept of a unit takes 1056 bytes at most.
-	 * More may come until the checkpoint is durable, or while none succeeds: see step_go_on().
+	 * Three quarters of what the map takes. A checkpoint is due when there are two numbers for
+	 * each of its blocks, which are 4096 bytes of the map. Of a unit at most 1056 bytes are
+	 * kept. There may be more until the checkpoint is durable, or while none succeeds: see
+	 * step_go_on().
 	 */
 	rec.finds = mtftl_finds_alloc(max_t(u64, 3 * ftl->config.logical_blocks, MIN_FINDS),
 				      ftl->log->info.ckpt_seq);

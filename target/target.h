@@ -21,18 +21,18 @@ struct mtftl_target {
 	bool prepared;			/* all memory and threads are there */
 	bool mounted;
 	bool handed_over;		/* another table has the device: nothing is written */
-	bool noflush;			/* the suspend under way: nobody waits for the device */
+	bool noflush;			/* the suspend under way does not wait for the device */
 	bool suspended;			/* by device-mapper, which has waited for all bios */
 	bool frozen;			/* by a hibernation, until the log was looked at */
-	bool suspending;		/* from before that on, and until the resume; no lock */
+	bool suspending;		/* from presuspend until the resume; no lock */
 	void *probe;			/* main.c, like what follows: a page that no user has */
 	struct work_struct give_back;
 	struct delayed_work news;
-	unsigned long told;		/* jiffies: when somebody heard the last ones; news */
+	unsigned long told;		/* jiffies of the last event; news */
 	struct mtftl_cpu_stats origin;	/* of counters that are told */
 	struct list_head claimed;	/* machine.c, like what follows */
 	u8 uuid[16];			/* of the superblock, for as long as it is claimed */
-	struct kref refs;		/* the destructor's, and who waits for it */
+	struct kref refs;		/* the destructor's, and one of each waiting table */
 	struct work_struct machine_work;
 };
 
@@ -66,8 +66,8 @@ int mtftl_machine_init(void);
 void mtftl_machine_exit(void);
 void mtftl_machine_init_target(struct mtftl_target *target);
 /*
- * The drive is ours from here on, and whoever had it under our name has stopped for good. -EBUSY:
- * a table of another name has it. The superblock was read.
+ * The drive is ours from here on, and the table that had it under our name has stopped for good.
+ * -EBUSY: a table of another name has it. The superblock must have been read.
  */
 int mtftl_claim(struct mtftl_target *target);
 void mtftl_disclaim(struct mtftl_target *target);

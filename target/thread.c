@@ -15,7 +15,7 @@ struct task_struct *mtftl_thread(int (*run)(void *data), void *data, int cpu, co
 	va_list args;
 
 	va_start(args, name);
-	/* The kernel keeps what is longer than a task's name, too: ps shows it. */
+	/* The kernel keeps names that are longer than a task's name, too: ps shows them. */
 	vsnprintf(full, sizeof(full), name, args);
 	va_end(args);
 	task = kthread_create_on_node(run, data, cpu < 0 ? NUMA_NO_NODE : cpu_to_node(cpu), "%s",
@@ -26,7 +26,7 @@ struct task_struct *mtftl_thread(int (*run)(void *data), void *data, int cpu, co
 	return task;
 }
 
-/* A CPU that the administrator keeps clear (isolcpus, nohz_full) is kept clear of us. */
+/* Threads of ours stay off CPUs that the administrator isolates (isolcpus, nohz_full). */
 static bool is_isolated(unsigned int cpu)
 {
 	return !housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN) ||
@@ -52,7 +52,7 @@ unsigned int mtftl_thread_next_cpu(int cpu)
 	unsigned int i, nr = num_online_cpus();
 	bool any = !count_cpus();
 
-	/* CPUs may go meanwhile. */
+	/* CPUs may go offline meanwhile. */
 	for (i = 0; i < nr; i++) {
 		cpu = cpumask_next(cpu, cpu_online_mask);
 		if ((unsigned int)cpu >= nr_cpu_ids)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Threads that are made ahead of time: while a device is suspended, memory may be waiting for it.
- * And what a caller's thread has to ask when it is kept for long.
+ * Threads that are made ahead of time: memory may be waiting for a suspended device. And what a
+ * thread has to check when it is kept for long.
  */
 #ifndef MTFTL_THREAD_H
 #define MTFTL_THREAD_H
@@ -15,12 +15,12 @@
 struct task_struct *mtftl_thread(int (*run)(void *data), void *data, int cpu, const char *name,
 				 ...) __printf(4, 5);
 
-/* How many CPUs may be home to threads of ours: those that are online and not isolated, if any is. */
+/* How many CPUs our threads may use: those that are online and not isolated, or all if all are. */
 unsigned int mtftl_thread_nr_cpus(void);
-/* The next of them behind @cpu, round and round; behind -1 the first. */
+/* The next of these CPUs behind @cpu, in a circle; -1: the first. */
 unsigned int mtftl_thread_next_cpu(int cpu);
 
-/* Every now and then in what a mount does: others run, and a fatal signal ends it. */
+/* Call it now and then during a mount: other tasks run, and a fatal signal ends the mount. */
 static inline bool mtftl_interrupted(void)
 {
 	cond_resched();

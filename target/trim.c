@@ -10,7 +10,7 @@
 
 static_assert(1u << MTFTL_CHUNK_SHIFT <= MTFTL_RANGE_MAX_BLOCKS);
 
-/* Completes the bio, now or later. True: room that it kept was not needed. */
+/* Completes the bio, now or later. True: it did not need the room that it kept. */
 static bool trim(struct mtftl *ftl, struct bio *bio, bool waited)
 {
 	bool spared = false;
@@ -60,7 +60,7 @@ void mtftl_trim_waiting(struct mtftl *ftl)
 /* Discard or write-zeroes. */
 void mtftl_trim(struct mtftl *ftl, struct bio *bio)
 {
-	/* Somebody may wait just for what was kept: no record will be written that tells him. */
+	/* A bio may wait for the room that was kept: no record will be written that wakes it. */
 	if (trim(ftl, bio, false) && mtftl_ranges_are_waited_for(ftl))
 		mtftl_trim_waiting(ftl);
 }

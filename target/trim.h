@@ -12,7 +12,7 @@
 
 /* Completes the bio, now or later: one that finds no room for its record waits, and comes again. */
 void mtftl_trim(struct mtftl *ftl, struct bio *bio);
-/* There is room for records: those that wait, in order, as far as it lasts. */
+/* There is room for records: serve the discards that wait, in order, as far as it lasts. */
 void mtftl_trim_waiting(struct mtftl *ftl);
 
 #endif

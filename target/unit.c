@@ -479,7 +479,7 @@ u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille, bool 
 
 bool mtftl_zone_record_valid(const struct mtftl_zone_record *record, u32 capacity, u64 ckpt_seq)
 {
-	/* The first unit starts before any wp: its number is not above the checkpoint's. */
+	/* The first unit starts before wp, so its number is not above that of the checkpoint. */
 	return le32_to_cpu(record->wp) <= capacity && le64_to_cpu(record->first_seq) <= ckpt_seq;
 }
 

@@ -107,7 +107,7 @@ struct mtftl_sb_info {
 };
 
 void mtftl_sb_compose(void *block, const struct mtftl_sb_info *info);
-/* On -EINVAL @info holds all the same what the record says: mtftl_sb_wrong() names what contradicts. */
+/* On -EINVAL too @info holds what the record says; mtftl_sb_wrong() names the wrong field. */
 int mtftl_sb_parse(const void *block, struct mtftl_sb_info *info);
 /* The first field that is out of its bounds or contradicts those before it, by name; NULL: none. */
 const char *mtftl_sb_wrong(const struct mtftl_sb_info *info);
@@ -134,9 +134,9 @@ u32 mtftl_footer_reserve(u32 zone_capacity, bool oob);
  */
 u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille, bool oob);
 
-/* What a checkpoint's stream holds: positions inside a zone, numbers up to its own. */
+/* A zone record: its position is inside the zone, its number is not above @ckpt_seq. */
 bool mtftl_zone_record_valid(const struct mtftl_zone_record *record, u32 capacity, u64 ckpt_seq);
-/* A block that a zone can hold, or one of the marks that are none. A mount asks for each block. */
+/* An entry is a block that a zone can hold, or one of the marks. A mount checks each entry. */
 static inline bool mtftl_map_entry_valid(u32 entry, u32 nr_zones, u32 zone_shift, u32 capacity)
 {
 	if (entry > MTFTL_MAP_MAX_PAGE)
@@ -180,9 +180,9 @@ int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity, bool o
 int mtftl_footer_next(const void *stream, u32 size, u32 *pos, u64 *seq, u32 *offset,
 		      enum mtftl_unit_type *type, u16 *nr_entries, const __le64 **lbas);
 /*
- * A stream lists what its tail says. If this is false, nothing of the stream counts. If it is
- * true, each unit lies between the start of the zone and the footer, with all its entries, and
- * all of them together have no more blocks than there are.
+ * Whether the stream lists what its tail says. If not, nothing of it counts. If so, each unit lies
+ * between the start of the zone and the footer, with all its entries, and together they have no
+ * more blocks than there are.
  */
 bool mtftl_footer_valid(const void *stream, u32 size, const struct mtftl_tail_info *tail, bool oob);
 

@@ -107,9 +107,10 @@ static void unit_written(struct mtftl_unit_io *unit)
 }
 
 /*
- * In whatever context the device completes: a thread of its may stand still where it likes. Whoever
- * waits for units in flight goes on when the last one is done; what frees memory that is used
- * after that, as lanes, movers and this do, waits for mtftl_units_settle() besides.
+ * Runs in the context in which the device completes; a thread of a driver may be preempted
+ * anywhere. A task that waits for units in flight goes on when the last one is done. Code that
+ * frees memory which is used after that (lanes, movers and this file) also waits for
+ * mtftl_units_settle().
  */
 static void unit_ended(struct bio *bio)
 {
@@ -154,7 +155,7 @@ static void unit_endio(struct bio *bio)
 	rcu_read_unlock();
 }
 
-/* No unit is in flight: no completion of one is under way any more. Sleeps. */
+/* No unit is in flight. On return no completion is running either. Sleeps. */
 void mtftl_units_settle(struct mtftl *ftl)
 {
 	synchronize_rcu();

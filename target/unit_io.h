@@ -54,7 +54,7 @@ struct mtftl_unit_io {
 };
 
 int mtftl_units_alloc(struct mtftl *ftl);
-/* What completions use may be freed: all units have landed, and their completions have returned. */
+/* On return all units have landed and completed: what completions use may be freed. */
 void mtftl_units_settle(struct mtftl *ftl);
 void mtftl_units_free(struct mtftl *ftl);
 

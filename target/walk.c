@@ -38,7 +38,7 @@ static int read_footer_unit(struct mtftl *ftl, struct mtftl_zone *zone, void *bu
 	return 0;
 }
 
-/* Into @stream, which holds the longest one; its size, 0: no footer that verifies. */
+/* Read the footer into @stream, which the longest one fits; its size, 0: none that verifies. */
 static u32 read_footer(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, void *stream)
 {
 	u32 capacity = ftl->config.capacity, at, index = 0, size;
@@ -76,9 +76,9 @@ static void walk_footer(struct mtftl_zone *zone, const void *stream, u32 size,
 }
 
 /*
- * Every block that units of a zone hold, for GC: from its footer, which is read into @stream, or
- * where that does not verify from its headers. False: what cannot be read is left out, and what
- * is left once there is a pause.
+ * Every block that units of a zone hold, for GC. They come from the footer, which is read into
+ * @stream. If the footer does not verify, they come from the headers. False: blocks that cannot be
+ * read are left out; after a pause begins, so is the rest.
  */
 bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_reader *reader, void *buf, void *stream,
 		     mtftl_walk_fn block, void *private)

@@ -13,8 +13,8 @@ typedef void (*mtftl_walk_fn)(void *private, enum mtftl_unit_type type, u32 head
 			      u64 lba);
 
 /*
- * Every block that units of a zone hold: from its footer, which is read into @stream, or where
- * that does not verify from its headers. False: what cannot be read is left out. @buf: of
+ * Every block that units of a zone hold. They come from the footer, which is read into @stream, or
+ * from the headers if it does not verify. False: what cannot be read is left out. @buf: of
  * MTFTL_BUFFER_ORDER; @stream: mtftl_footer_stream_blocks().
  */
 bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_reader *reader, void *buf, void *stream,

@@ -100,8 +100,9 @@ bool mtftl_zones_are_out(struct mtftl *ftl)
 }
 
 /*
- * By itself, that is: units that are to be written again need a place, resets a flush. What the device
- * has been asked for will end, however long that takes: the kernel sees to commands that do not.
+ * Does anything go on by itself? Units that are to be written again do not: they need a place.
+ * Resets do not: they need a flush. A command that the device has will end, however long it takes:
+ * the kernel handles commands that do not.
  */
 static bool something_moves(struct mtftl *ftl)
 {
@@ -194,8 +195,8 @@ void mtftl_zones_set_no_victim(struct mtftl *ftl, bool none)
 }
 
 /*
- * A write to it has failed, because the device had finished it: devices may do that to zones that are
- * open for long, or after an error of their own. The zone is as good as it was. Asked once a life,
+ * A write failed because the device had finished the zone. Devices may do so with zones that are
+ * open for long, or after an internal error. The zone is as good as before. Asked once a life,
  * before we finish the zone ourselves.
  */
 bool mtftl_zone_was_finished(struct mtftl_zone *zone)

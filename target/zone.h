@@ -38,7 +38,7 @@ struct mtftl_zone {
 	u16 in_flight;
 	bool closing;		/* nobody takes place in it any more */
 	bool broken;		/* failed a write: nothing more goes here before a reset */
-	bool judged, finished;	/* then: the device says whether it had finished it; zones->wq */
+	bool judged, finished;	/* after that: had the device finished it? zones->wq */
 	u64 first_seq;		/* number of its first unit, 0 if not known yet */
 	u64 ranges_seq;		/* of the newest ranges in it */
 	u64 born_sum, life_sum;	/* of its blocks, as the map's */

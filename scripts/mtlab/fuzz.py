@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Fuzzers of all that reads media: the module's parsers, recovery and GC's walk, the tool, the emulator's images.
 
-`lab fuzz` runs them under libFuzzer, with ASan and UBSan. Inputs that are worth it are kept in the tree, below the
-tests of each part, and every run starts with them; `make test` runs them too, by programs that any compiler makes
-(target/tests/fuzz_main.c). What a run has found out beyond these stays below BUILD, and the next one goes on from it.
+`lab fuzz` runs them under libFuzzer, with ASan and UBSan. Inputs that are worth keeping are in the tree, below the
+tests of each part, and every run starts with them. `make test` runs them too, by programs that any compiler makes
+(target/tests/fuzz_main.c). Inputs that a run adds stay below BUILD, and the next run starts with those as well.
 """
 
 import argparse
@@ -144,7 +144,7 @@ def _outcome(name: str, status: int, log: Path) -> Outcome:
 
 
 def run(names: list[str], seconds: int, jobs: int) -> list[Outcome]:
-    """All of these, for so many seconds in all: each its share, as many at a time as there are jobs."""
+    """Runs all of these fuzzers in the given seconds: each gets its share, and as many run at a time as `jobs`."""
     folder = build()
     share = max(1, seconds * jobs // len(names))
     waiting, running = list(names), dict[str, "subprocess.Popen[bytes]"]()

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * FUA writes one after the other, and how long they took; by /dev/fuawrite, for a write with O_DSYNC
- * ends with a flush besides.
+ * Makes FUA writes one after the other, and measures them. It uses /dev/fuawrite, because a write
+ * with O_DSYNC also ends with a flush.
  *
  *	fua FILE FIRST BLOCKS MILLISECONDS SEED
  *
- * Each goes to one of so many blocks of 4 KiB, from the first on, at random. It prints how many there
- * were, and their mean and their longest time in nanoseconds.
+ * Each write goes to a random one of BLOCKS blocks of 4 KiB from FIRST on. Prints the number of
+ * writes, and their mean and longest time in nanoseconds.
  */
 #include <fcntl.h>
 #include <inttypes.h>

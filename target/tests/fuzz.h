@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The fuzzers' input. Parsers of one block take the place of the block, then the block, zeroes
- * following. The fuzzers of images take a device: struct fuzz_geometry, then records, each a struct
- * fuzz_record and so many bytes as it says.
+ * The fuzzers' input. For parsers of one block it is the place of the block and then the block,
+ * padded with zeroes. For fuzzers of images it is a device: a struct fuzz_geometry, then records. A
+ * record is a struct fuzz_record and as many bytes as it says.
  */
 #ifndef MTFTL_TESTS_FUZZ_H
 #define MTFTL_TESTS_FUZZ_H
@@ -18,7 +18,7 @@
 #define FUZZ_MIN_ZONES		3u
 #define FUZZ_MAX_ZONES		1023u		/* a checkpoint of small ones takes several */
 
-/* Any bytes are a geometry: what is out of bounds is wrapped into them. */
+/* Any bytes are a valid geometry: values out of bounds are wrapped. */
 struct fuzz_geometry {
 	__u8 capacity[3];	/* of a zone in blocks, from the lowest byte */
 	__u8 zones[2];		/* more than FUZZ_MIN_ZONES */

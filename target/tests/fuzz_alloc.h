@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the tool allocates, so that a fuzzer can end it anywhere and nothing is lost. */
+/* Tracks what the tool allocates, so that a fuzzer can stop it anywhere without a leak. */
 #ifndef MTFTL_TESTS_FUZZ_ALLOC_H
 #define MTFTL_TESTS_FUZZ_ALLOC_H
 

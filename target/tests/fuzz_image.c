@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Any image to the tool: the whole check, recovery included, then a rebuild that writes. Where recovery
- * succeeds, no map entry that check is content with may lie outside what is written; what was
- * rebuilt can be recovered.
+ * Gives any image to the tool: the whole check with recovery, then a rebuild that writes. If
+ * recovery succeeds, check must report each map entry outside what is written. What was rebuilt can
+ * be recovered.
  */
 #include "check.h"
 #include "fuzz.h"
@@ -12,7 +12,7 @@
 #include "sparse.h"
 #include "super.h"
 
-#define LOGICAL_MOST	(1u << 16)	/* or the map would be all that takes time */
+#define LOGICAL_MOST	(1u << 16)	/* else the map would take all the time */
 
 static int recover(struct sparse_image *image, struct super *super, struct replay *replay)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A fuzzer without libFuzzer: runs each input that it is given, files or folders of them, and says
- * how many. What it was doing when it died is the last line.
+ * A fuzzer without libFuzzer: runs each input that it is given, files or folders of them, and
+ * prints their number. If it dies, its last line names the input.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "fuzz.h"
 
-#define SECONDS_MOST	20	/* of a processor, for an input */
+#define SECONDS_MOST	20	/* of CPU time an input */
 
 static unsigned int nr_inputs;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How libFuzzer changes a device: half of its changes it makes itself; the others keep records whole
- * and give one field of them a value that is likely to matter.
+ * How libFuzzer changes a device. It makes half of the changes itself. The others keep records
+ * whole and give one of their fields a value that is likely to matter.
  */
 #include "fuzz.h"
 

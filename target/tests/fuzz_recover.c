@@ -115,7 +115,7 @@ void mtftl_map_durable(struct mtftl *ftl, u32 lba, u32 nr, __le32 *out)
 
 /* The test */
 
-#define LOGICAL_MOST	(1u << 16)	/* or the map would be all that takes time */
+#define LOGICAL_MOST	(1u << 16)	/* else the map would take all the time */
 #define MIN_LOG		4096u		/* as table.c has it */
 
 static void seen(void *private, enum mtftl_unit_type type, u32 header, u32 index, u64 lba)
@@ -150,7 +150,7 @@ static void check_map(const struct mtftl *ftl)
 	}
 }
 
-/* As GC does, with as much memory as GC has. */
+/* Walks as GC does, with as much memory as GC has. */
 static void walk(struct mtftl *ftl)
 {
 	void *buf = malloc(MTFTL_BUFFER_BLOCKS * MTFTL_BLOCK_SIZE);
@@ -160,7 +160,7 @@ static void walk(struct mtftl *ftl)
 	jmp_buf give_up;
 	u32 i;
 
-	/* What recovery has read does not count. */
+	/* Reads of recovery do not count. */
 	sparse_allow(&fuzz_image, SPARSE_READS / 4);
 	fuzz_image.give_up = &give_up;
 	if (!setjmp(give_up))

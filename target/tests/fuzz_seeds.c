@@ -79,7 +79,7 @@ static bool is_padding(const u8 *block)
 	       !unit->nr_entries && le16_to_cpu(unit->nr_blocks) == IMAGE_STREAM_UNIT;
 }
 
-/* From there to the zone's end: each unit of it is the same, and so one record tells of all. */
+/* Padding up to the zone's end: its units are equal, so one record describes all of them. */
 static void put_padding(FILE *file, u32 zone, u32 at, const u8 *block)
 {
 	_Alignas(8) u8 copy[MTFTL_BLOCK_SIZE];
@@ -91,7 +91,7 @@ static void put_padding(FILE *file, u32 zone, u32 at, const u8 *block)
 	fwrite(copy, 1, used_bytes(copy), file);
 }
 
-/* How many of those that follow hold the same. */
+/* How many blocks from here on hold the same. */
 static u32 blocks_alike(struct image *image, u32 zone, u32 offset)
 {
 	const u8 *block = image_block(image, zone, offset);

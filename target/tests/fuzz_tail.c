@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Any block as a zone's tail, and what follows it as the footer stream. Three bytes in front of both are
- * the zone's capacity, the next one says whether units have headers.
+ * Parses any block as a zone's tail, and what follows it as the footer stream. The three bytes in
+ * front of both are the zone's capacity; the next one says whether units have headers.
  */
 #include "fuzz.h"
 #include "unit.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Any block as a unit header, or without one as data of any metadata: what parses keeps to its limits.
- * The first bytes are where it was read: capacity of the zone, block of the zone, bytes of metadata a
- * block, blocks at hand.
+ * Parses any block as a unit header, or as data without a header and with any metadata. What parses
+ * keeps to its limits. The first bytes are the place: capacity of the zone, block of the zone,
+ * bytes of metadata a block, blocks at hand.
  */
 #include "fuzz.h"
 #include "unit.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * GC's walk of any zone, into memory as large as GC's own. What it finds lies within its zone. No
- * superblock is asked for, and nothing is recovered: most of what fuzz_recover does is left out, so
- * that the walk alone gets all executions.
+ * GC's walk of any zone, into memory as large as GC's own. All that it finds lies within its zone.
+ * There is no superblock and no recovery, which take most of the time of fuzz_recover, so the walk
+ * gets all executions.
  */
 #include "device.h"
 #include "fuzz_kernel.h"
@@ -22,13 +22,13 @@ static void seen(void *private, enum mtftl_unit_type type, u32 header, u32 index
 			    config->head + index < config->capacity - offset);
 }
 
-#define READS	1500u	/* or walks of headers would be all that takes time */
+#define READS	1500u	/* else walks of headers would take all the time */
 #define NEAR	64u
 
-/* For libFuzzer, like coverage: how much of a stream was read, and how much room that left. */
+/* Counts for libFuzzer as coverage: how much of a stream was read, and how much room was left. */
 static u8 progress[2 * NEAR] __attribute__((section("__libfuzzer_extra_counters")));
 
-/* Exactly so much, or what is written behind it is not seen. */
+/* Exactly as large as the stream, so that ASan sees writes behind it. */
 static void *stream_of(u32 blocks)
 {
 	static void *stream;

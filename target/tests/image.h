@@ -49,7 +49,7 @@ u32 image_write_unit(struct image *image, u32 zone, enum mtftl_unit_type type, u
 u32 image_write_range(struct image *image, u32 zone, u64 seq, u64 lba, u32 nr_blocks,
 		      u64 range_seq, enum mtftl_range_kind kind);
 /*
- * Write @map and the state of all zones into @zone, and into those behind it as far as need be, and a
+ * Write @map and the state of all zones into @zone and, if need be, the zones behind it, and a
  * superblock that points to it.
  */
 void image_write_checkpoint(struct image *image, u32 zone, u64 ckpt_seq, const u32 *map,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * LD_PRELOAD: what other programs do just before and just after a program gives device-mapper its
- * first task of type $TASK (a number of libdevmapper.h): the shell commands $BEFORE and $AFTER.
+ * LD_PRELOAD: plays other programs. It runs the shell command $BEFORE just before, and $AFTER just
+ * after, the program gives device-mapper its first task of type $TASK (a number of libdevmapper.h).
  */
 #include <dlfcn.h>
 #include <stdlib.h>

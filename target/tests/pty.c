@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * pty ANSWER COMMAND...: runs a command on a terminal of its own and types ANSWER when the command
- * asks something. Prints what the terminal shows, ends as the command does.
+ * asks something. Prints what the terminal shows, and exits with the status of the command.
  */
 #include <pty.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The fuzzers' device, made of their input: see fuzz.h. Only what was given takes memory, so that a
- * zone of 275,712 blocks costs no more than one of three. A device reads so much of an input and no more,
- * or one that says nothing but "look here" would take minutes. One at a time.
+ * The fuzzers' device, made of their input: see fuzz.h. Only blocks that the input gives take
+ * memory, so a zone of 275,712 blocks costs no more than one of three. The number of reads is
+ * limited: else an input that only points to other places would take minutes. There is one device
+ * at a time.
  */
 #ifndef MTFTL_TESTS_SPARSE_H
 #define MTFTL_TESTS_SPARSE_H
@@ -15,7 +16,7 @@
 #define SPARSE_BLOCKS	4096u		/* that are given and that are written */
 #define SPARSE_FILLS	16u
 #define SPARSE_WRITTEN	300000u		/* blocks below all write pointers together */
-#define SPARSE_READS	6000u		/* blocks that can be read, if nobody says otherwise */
+#define SPARSE_READS	6000u		/* blocks that can be read, without sparse_allow() */
 
 struct sparse_block {
 	u32 page;
@@ -52,31 +53,31 @@ struct sparse_image {
 	u8 content[512][MTFTL_BLOCK_SIZE];
 };
 
-/* False: there is not even a geometry. */
+/* False: the input is too short for a geometry. */
 bool sparse_load(struct sparse_image *image, const u8 *data, size_t size);
-/* From now on so many blocks can be read, whatever was read before. */
+/* Allow so many reads of blocks from now on, whatever was read before. */
 static inline void sparse_allow(struct sparse_image *image, u32 reads)
 {
 	image->budget = reads;
 	image->reads = reads;
 }
 
-/* All that could be read was; the device answers no more. */
+/* All allowed reads were made; the device answers no more. */
 static inline bool sparse_is_exhausted(const struct sparse_image *image)
 {
 	return !image->reads;
 }
 
 /*
- * So much was asked that it cannot be by the device's size: by the time that each block below a write
- * pointer was read eight times, all should be known.
+ * The code asked for more blocks than the size of the device explains. When each block below a
+ * write pointer was read eight times, all should be known.
  */
 static inline bool sparse_asked_too_much(const struct sparse_image *image)
 {
 	return !image->reads && image->below < image->budget / 8;
 }
 
-/* One block as it was given, zeroes following; -EIO: the device answers no more. */
+/* One block as the input gives it, padded with zeroes; -EIO: the device answers no more. */
 int sparse_block(struct sparse_image *image, u32 page, u8 *block, struct mtftl_oob *oob);
 
 #endif

@@ -509,7 +509,7 @@ become() {
 
 
 def test_a_mount_can_be_killed(lab_run, helpers, pytestconfig):
-    """At each of its long steps after a cut; the device is mounted afterwards, and all is there."""
+    """A mount after a cut is killed at each of its long steps; the next mount succeeds, and all data is there."""
     result = lab_run(START + HELD + """
 put 0 0 64 ,fsync
 dmsetup message t 0 checkpoint
@@ -865,7 +865,7 @@ dmsetup remove t
 
 
 def test_a_load_that_is_killed_says_so(lab_run, helpers, pytestconfig):
-    """Who loads a table is killed before its threads are made: that is no lack of memory. The next load succeeds."""
+    """A table load is killed before its threads are made: it is not out of memory, and the next load succeeds."""
     result = lab_run(START + HOLDS + """
 null nullb0 size=64
 mtftl format --op 30% /dev/nullb0 > /dev/null
@@ -1060,7 +1060,7 @@ mtftl check /dev/nvme0n1
 
 
 def test_a_table_that_follows_waits_for_the_one_before(lab_run, helpers):
-    """Replaced by one that fails all, an old table still writes when a new one of the same name is resumed."""
+    """An old table, replaced by one of `error`, still writes when a new table of the same name is resumed."""
     result = lab_run(START + SLOW + MOUNTS + """
 for round in 1 2 3 4; do
 	[ -e /dev/mapper/x ] || dmsetup create x --table "$line"
@@ -1086,7 +1086,7 @@ mtftl check /dev/nvme0n1
 
 
 def test_a_drive_is_known_by_what_is_on_it(lab_run, helpers):
-    """By way of another device, or a copy of it: two tables with one superblock are refused, in either order."""
+    """Two tables with one superblock, on a layer or on a copy of the drive: the second is refused, in either order."""
     result = lab_run(START + COPY + """
 null nullb0
 null nullb1
@@ -1352,7 +1352,7 @@ mtftl check /dev/nvme0n1
 
 
 def test_a_suspend_that_takes_long_to_hold_bios_fails_no_write(lab_run, helpers, pytestconfig):
-    """Who suspends sleeps before device-mapper holds bios: what may not block waits until that has begun."""
+    """A suspend sleeps before device-mapper holds bios: bios that must not block are not given back until it does."""
     result = lab_run(START + HOLDS + """
 mtftl format --op 30% /dev/nvme0n1 > /dev/null
 dmsetup create t --table "$(table /dev/nvme0n1 lanes 2 buffer_entries 128)"
@@ -1640,7 +1640,7 @@ mtftl check $zoned
 
 
 def test_a_completion_that_stands_still_outlives_the_unmount(lab_run, helpers, pytestconfig):
-    """A thread completes a unit, and is off its CPU when that is in flight no more: the lane must not be freed yet.
+    """A thread that completes a unit loses its CPU after the unit has landed: the lane must not be freed yet.
 
     Drivers do that: nvme-tcp, and nvme with threaded interrupts.
     """
@@ -1726,7 +1726,7 @@ mtftl check /dev/nullb0
 
 
 def test_a_suspend_that_fails_beside_a_wake_up_stops_nothing(lab_run, helpers, pytestconfig):
-    """The machine woke up while a suspend began, which a signal ends: nobody else would let writes go on."""
+    """The machine wakes up while a suspend begins, and a signal ends that suspend: writes must go on."""
     result = lab_run(START + HOLDS + """
 null nullb0 size=64
 mtftl format --op 30% /dev/nullb0 > /dev/null

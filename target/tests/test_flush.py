@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What durability costs, and whom: FUA beside other writers, flushes beside discards, a starved writer, checkpoints."""
+"""What durability costs: FUA beside other writers, flushes beside discards, a starved writer, checkpoints."""
 
 from pathlib import Path
 from statistics import median
@@ -45,7 +45,7 @@ mtftl close ftl
 
 
 def test_a_fua_write_waits_for_nobody_else(lab_run, helpers, fua):
-    """Beside users at half of their peak it takes at most 1.3 times as long as alone, and costs them 5% at most."""
+    """Beside users at half of their peak, FUA takes at most 1.3 times as long as alone and costs them at most 5%."""
     slower, kept = [], []
     for seed in (1, 2, 3):
         result = lab_run(f"seed={seed}\n{FUA}", clock="virtual", profile="tlc", cpus=8, push=[*helpers, *fua],
@@ -134,7 +134,7 @@ SPARSE = {"flash.size": "64G", "zoned.zone_size": "1G", "zoned.zone_capacity": "
 
 
 def test_a_discard_of_the_whole_drive_keeps_no_flush_waiting(lab_run, helpers):
-    """The longest fsync beside it waits for a few writes of records, not for the discard."""
+    """The longest fsync beside a discard waits for a few writes of records, not for the discard."""
     result = lab_run(DISCARD, clock="virtual", profile="tlc", cpus=4, push=helpers, timeout=1200, device=SPARSE)
     assert result.ok, result.output
     words = result.output.split()
@@ -194,7 +194,7 @@ LARGE = {"flash.size": "56G", "zoned.zone_size": "16M", "zoned.zone_capacity": "
 
 
 def test_what_checkpoints_cost_a_database(lab_run, helpers):
-    """With an fsync for each write of 4 KiB, over ten lengths of the log, they write half of what users do: no more."""
+    """With an fsync after each 4 KiB, over ten lengths of the log, checkpoints write at most half of what users do."""
     result = lab_run(START + """
 mtftl format --op 25% /dev/nvme0n1 > /dev/null
 mtftl open /dev/nvme0n1 ftl

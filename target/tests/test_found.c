@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a mount keeps of what it finds (found.c of the module) on the host: in order of numbers, in so
- * much memory and no more, all of it however much there is, and what a fatal signal ends.
+ * Tests on the host of what a mount keeps of its finds (found.c of the module). They come in order
+ * of numbers, in limited memory, and completely however many there are. A fatal signal ends it.
  */
 #include <setjmp.h>
 #include <stdarg.h>

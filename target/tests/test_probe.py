@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What Kbuild finds out of a kernel: of headers in the shape of many versions, and of those that are here."""
+"""What Kbuild finds out about a kernel, from headers in the shape of many versions and from those that are here."""
 
 import subprocess
 from pathlib import Path
@@ -85,7 +85,7 @@ def test_versions_are_not_asked() -> None:
 
 
 def test_headers_that_do_not_compile_stop_the_build(tmp_path: Path) -> None:
-    """Else each probe that fails with them would count as an answer."""
+    """Else a probe that fails because of these would count as an answer."""
     done = probe(tmp_path, "-DSHAPE=612 -include no-such-header.h")
     assert done.returncode and "no-such-header.h" in done.stderr
     done = probe(tmp_path, "-DSHAPE=612 -Dhrtimer=1")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * GC's walk of one zone (walk.c, reader.c, unit.c of the module) on the host: what a zone holds,
- * by its footer or by its headers, and zones that a writer would never make. Every read is held
- * against the zone, and GC's buffers are as large as GC makes them, under ASan.
+ * Tests on the host of GC's walk of one zone (walk.c, reader.c, unit.c of the module): what a zone
+ * holds, by its footer or by its headers, and zones that no writer makes. Every read is checked
+ * against the zone. GC's buffers are as large as GC makes them, under ASan.
  */
 #include <setjmp.h>
 #include <stdarg.h>

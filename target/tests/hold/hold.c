@@ -26,7 +26,7 @@ struct place {
 	const char *caller;	/* NULL: any */
 	void *instead;		/* of the function */
 	bool all;		/* who come until then, not the first one alone */
-	int passed;		/* who come before are let through */
+	int passed;		/* how many callers are let through first */
 	bool watched;
 	atomic_t came;
 	struct completion release;
@@ -120,7 +120,9 @@ static int checkpoint_later(void *ftl)
 	return step_later(FIRST, ftl);
 }
 
-/* As drivers do that complete in threads. A reader of RCU may not sleep, but be preempted: with preempt=full. */
+/*
+ * Complete as threaded drivers do. With preempt=full an RCU reader may be preempted, but not sleep.
+ */
 static void *late_bio;
 static struct task_struct *late_thread;
 
@@ -228,19 +230,19 @@ static struct place places[] = {
 	[FIRST] = { "first", "mtftl_checkpoint_mount", "dmsetup", NULL, checkpoint_later },
 	/* A reset waits, then fails for once. */
 	[RESET] = { "reset", "mtftl_flush_device", "kworker/", NULL, fail_a_reset },
-	/* A unit's completion goes on in a thread, */
+	/* A unit's completion goes on in a thread. */
 	[LATE] = { "late", "unit_endio", "", NULL, end_in_a_thread },
-	/* which stands still when the unit is no more in flight. */
+	/* That thread stands still once the unit is no longer in flight. */
 	[LANDED] = { "landed", "mtftl_space_wake", "hold", NULL, wake_later },
-	/* A zone's erase is at the device, and stays there. */
+	/* The device keeps a zone's erase and does not answer. */
 	[ERASE] = { "erase", "blkdev_zone_mgmt", "kworker/", NULL, erase_later },
-	/* What failed finds no place. */
+	/* A failed unit finds no new place. */
 	[NOWHERE] = { "nowhere", "mtftl_stream_find", "kworker/", NULL, find_none, true },
-	/* Who suspends sleeps before device-mapper holds bios. */
+	/* The process that suspends sleeps before device-mapper holds bios. */
 	[PRESUSPEND] = { "presuspend", "mtftl_presuspend", "dmsetup", NULL, presuspend_slowly },
-	/* The machine woke up, after it went to sleep: the target does not know yet. */
+	/* The machine woke up after a sleep; the target does not know it yet. */
 	[WAKE] = { "wake", "machine_work", "kworker/", NULL, work_later, .passed = 1 },
-	/* Who loads a table waits before its lanes are made. */
+	/* The process that loads a table waits before its lanes are made. */
 	[THREADS] = { "threads", "mtftl_lanes_alloc", "dmsetup", NULL, alloc_later },
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * As much of the kernel's headers as probe.c, compat.h and meta.h look at, in the shape of any version
- * from 6.1 on: SHAPE, 608 for 6.8. A -D of one of the names below gives a kernel that has backported
- * that change, or has not got it yet. Nothing here runs.
+ * The parts of the kernel's headers that probe.c, compat.h and meta.h look at, in the shape of any
+ * version from 6.1 on: SHAPE, 608 for 6.8. A -D of one of the names below makes a kernel that has
+ * backported that change, or does not have it yet. Nothing here runs.
  */
 #ifndef MTFTL_TESTS_SHAPE_H
 #define MTFTL_TESTS_SHAPE_H

@@ -439,7 +439,10 @@ static bool craft(struct image *image, const struct field *field, unsigned int n
 	return true;
 }
 
-/* Does one of the kernel's messages since the last call name it? Of a field in a list, its last word does. */
+/*
+ * Does a kernel message since the last call name the field? For a field in a list its last word is
+ * enough.
+ */
 static bool is_named(int messages, const char *name)
 {
 	const char *word = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
@@ -471,7 +474,9 @@ static uint64_t timed_mount(struct device *dev, const struct tuning *tuning, int
 	return now_ns() - start;
 }
 
-/* A record without a checkpoint is legal, and no log is longer than one that begins with the device. */
+/*
+ * A record without a checkpoint is legal. The longest log is the one that begins with the device.
+ */
 static void forget_checkpoint(struct image *image)
 {
 	int index = target_of(image, &fields[0]);
@@ -485,7 +490,9 @@ static void forget_checkpoint(struct image *image)
 	reseal(image, &image->targets[index]);
 }
 
-/* Of the image as it is and without its checkpoint, the one that takes longer; 0: they do not mount. */
+/*
+ * The longer of two mounts, of the image as it is and without its checkpoint; 0: they do not mount.
+ */
 static uint64_t longest_legal_mount(struct device *dev, struct image *image, const struct image *pristine,
 				    const struct tuning *tuning)
 {

@@ -17,8 +17,8 @@ struct oracle;
 int fuzz(struct device *dev, struct oracle *oracle, uint64_t seed, unsigned int rounds,
 	 void (*enter)(const char *phase));
 /*
- * Images with one field wrong each, behind a checksum that is right: mounted, GC forced, read. No mount
- * may take longer than twice the longest legal one.
+ * Makes images with one wrong field each, behind a right checksum, mounts them, forces GC and reads
+ * all. No mount may take longer than twice the longest legal one.
  */
 int crafted(struct device *dev, struct oracle *oracle, uint64_t seed, unsigned int rounds,
 	    void (*enter)(const char *phase));

@@ -8,11 +8,11 @@
  *   torture [-s seed] [-n cuts] [-c n] [-w seconds] [-f | -o times | -z rounds | -x images] [-v]
  *	   mem:BLOCKS[,BUG] | dm:SPEC
  *
- * With -f allocations fail instead: each that a mount or an administrator's command
- * makes, one after the other, then many at once under load. With -z the cuts leave a media image that is then
- * damaged and mounted, in so many ways; with -x each image has one field that is wrong, and GC is forced. With
- * -o the device is overwritten so many times while reads, writes and zones fail; nothing may be lost, and
- * neither latency nor memory may grow.
+ * With -f allocations fail instead: first each allocation of a mount or an administrator's command,
+ * one after the other, then many at once under load. With -z the cuts leave a media image, which is
+ * then damaged and mounted, so many times. With -x each image has one wrong field, and GC is
+ * forced. With -o the device is overwritten so many times while reads, writes and zones fail;
+ * nothing may be lost, and neither latency nor memory may grow.
  *
  * Prints a line a round (-v), each violation with the history of its block, and
  * one line of JSON. Exit status: 0 nothing found, 1 violations, 2 cannot run,
