@@ -24,7 +24,7 @@ typedef struct FlashZone {
     FlashUnit *units;           /* issued, not yet ended */
     bool open;
     bool finished;
-    bool pinned;                /* nothing pads its unit: it will be filled */
+    bool pinned;                /* its unit is never padded: it will be filled */
 } FlashZone;
 
 struct FlashDev {

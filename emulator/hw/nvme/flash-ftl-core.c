@@ -375,7 +375,7 @@ void ftl_hurry(Ftl *ftl, uint32_t tag)
     for (FtlJob *job = ftl->jobs; job; job = job->next) {
         if (job->tag == tag && !(job->held && job->step == FTL_WAITING &&
                                  job_wait(ftl, job, NULL, false))) {
-            return;             /* it goes on by itself, and gives a block */
+            return;             /* a job goes on by itself, and gives a block */
         }
     }
     for (FtlJob *job = ftl->jobs; job; job = job->next) {

@@ -200,8 +200,8 @@ static void owe(Ftl *ftl, const FtlJob *done)
 }
 
 /*
- * Pages that are owed move: what nobody needs, or all but one program unit of
- * what the victim gave back.
+ * Pages that are owed: as many as fit into spare room, or into what the victim
+ * gave back less one program unit, whichever is more.
  */
 static FtlJob *dftl_follow(Ftl *ftl, const FtlJob *done)
 {

@@ -49,7 +49,9 @@ uint32_t ftl_hybrid_load(Ftl *ftl, uint32_t *logs);
 /* FtlMapping.ignores: a merge that was cut short has left its sources. */
 bool ftl_hybrid_ignores(const FtlBlock *block);
 
-/* Beside so many logs, can each piece get a data block, and merges theirs? */
+/*
+ * With this number of logs, can each piece get a data block, and merges too?
+ */
 bool ftl_hybrid_sound(const Ftl *ftl, uint32_t logs);
 
 /* The piece's data block, if the block comes next there, or FTL_NONE. */

@@ -201,7 +201,7 @@ static uint32_t page_dest(Ftl *ftl, FtlJob *job)
 
 static void collect(Ftl *ftl, uint32_t group);
 
-/* What is moved next fills its unit: that may begin. */
+/* A job may begin that fills the unit with its moves. */
 static void held_up(Ftl *ftl, FtlJob *job)
 {
     PageGroup *g = &((Page *)ftl->own)->groups[job->tag];

@@ -53,7 +53,10 @@ void nvme_flash_submit(struct NvmeFlash *f, FlashCmd *cmd);
  */
 void nvme_flash_count(NvmeRequest *req, bool write, uint32_t nlb);
 
-/* Personalities: memory of a request that has begun, beside its commands'. */
+/*
+ * Personalities: count memory of a request that has begun; that of its
+ * commands is counted already.
+ */
 void nvme_flash_hold(NvmeRequest *req, uint32_t bytes);
 
 /*

@@ -154,7 +154,7 @@ uint16_t nvme_flash_log(NvmeCtrl *n, NvmeRequest *req, uint32_t len,
     return nvme_c2h(n, (uint8_t *)log + off, MIN(size - off, len), req);
 }
 
-/* Nothing wears out here: all that is spare stays so. */
+/* Nothing wears out here, so all of the spare is left. */
 void nvme_flash_health(NvmeNamespace *ns, NvmeFlashHealth *h)
 {
     const FlashDev *dev = &ns->flash->dev;

@@ -18,13 +18,13 @@
 uint16_t nvme_flash_log(NvmeCtrl *n, NvmeRequest *req, uint32_t len,
                         uint64_t off);
 
-/* What logs of other makers have fields for: health. */
+/* Health, for the fields of standard and OCP log pages. */
 typedef struct NvmeFlashHealth {
     uint64_t read_bytes;        /* from media */
     uint64_t written_bytes;     /* to media, padding and copies included */
     uint64_t errors;            /* commands that met unreadable blocks */
     uint64_t starts;            /* of the drive */
-    uint64_t cuts;              /* of its power, not announced */
+    uint64_t cuts;              /* of its power, without a shutdown notice */
     uint8_t spare;              /* percent that is left */
 } NvmeFlashHealth;
 

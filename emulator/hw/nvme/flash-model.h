@@ -68,7 +68,7 @@ bool flash_dev_wait(FlashDev *dev, uint32_t zone, uint64_t block,
                     FlashCmd *cmd);
 void flash_dev_release(FlashDev *dev, FlashCmd *cmd);
 
-/* What is behind a unit that was stored in part is not written any more. */
+/* After a partly stored unit, skip the rest of it: it is never written. */
 void flash_dev_align(FlashDev *dev, uint32_t zone);
 
 static inline bool flash_dev_filling(const FlashDev *dev, uint32_t zone)

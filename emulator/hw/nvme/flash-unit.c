@@ -189,7 +189,7 @@ void flash_unit_take(FlashDev *dev, FlashUnit *u)
     }
 }
 
-/* NAND is programmed once: what is left of the unit holds nothing. */
+/* NAND is programmed once, so the rest of the unit is padding. */
 static void unit_pad(FlashDev *dev, FlashUnit *u)
 {
     const FlashShape *s = &dev->media.shape;
@@ -308,7 +308,7 @@ void flash_units_flush(FlashDev *dev, FlashCmd *cmd)
     for (FlashUnit *u = dev->fill_head; u; u = next) {
         next = u->next;
         if (u->own) {
-            continue;           /* where it comes from it still is */
+            continue;           /* its old copy is still there */
         }
         if (is_pinned(dev, u)) {
             flash_unit_wait(u, cmd);
