@@ -376,7 +376,7 @@ static int load_block(struct mtftl *ftl, u32 index, const void *block)
 	return 0;
 }
 
-/* All of its fields that may be wrong: what they are is more than which rule they break. */
+/* Log all fields that may be wrong: their values say more than the rule that they break. */
 static void tell_header(struct mtftl *ftl, u32 zone, u32 offset, const void *buf, int error)
 {
 	const struct mtftl_unit *unit = buf;

@@ -65,7 +65,7 @@ static inline void mtftl_compat_not_zoned(struct queue_limits *limits)
 #endif
 }
 
-/* Since 6.9 the second one follows from the first. */
+/* Since 6.9 the block layer derives the second limit from the first. */
 static inline void mtftl_compat_max_discard(struct queue_limits *limits, unsigned int sectors)
 {
 	limits->max_hw_discard_sectors = sectors;

@@ -205,7 +205,9 @@ static int note_condition(struct blk_zone *bz, unsigned int index, void *conditi
 	return 0;
 }
 
-/* What the device says of it, or BLK_ZONE_COND_NOT_WP. It is asked, which may take memory. */
+/*
+ * The condition that the device reports, or BLK_ZONE_COND_NOT_WP. Asks it, which may take memory.
+ */
 u8 mtftl_zone_condition(struct mtftl *ftl, u32 zone)
 {
 	unsigned int flags = memalloc_noio_save();
@@ -217,7 +219,7 @@ u8 mtftl_zone_condition(struct mtftl *ftl, u32 zone)
 	return condition;
 }
 
-/* Nothing in it can be read any more. */
+/* True: nothing in the zone can be read any more. */
 bool mtftl_zone_is_offline(struct mtftl *ftl, u32 zone)
 {
 	return mtftl_zone_condition(ftl, zone) == BLK_ZONE_COND_OFFLINE;

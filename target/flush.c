@@ -168,7 +168,7 @@ static void trim_work(struct work_struct *work)
 
 /* Rounds */
 
-/* After a pause the bios that want this flush have been given back, or can wait. */
+/* Waits out a pause. The bios that want this flush were given back, or they wait, too. */
 static int flush_device(struct mtftl *ftl, u64 drawn)
 {
 	int r;

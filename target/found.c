@@ -95,7 +95,7 @@ struct mtftl_found *mtftl_finds_at(struct mtftl_finds *finds, u64 index)
 	return &finds->chunks[index >> CHUNK_SHIFT][index % CHUNK];
 }
 
-/* Bytes that it takes, as the allocator rounds them. */
+/* Bytes that a record takes, as the allocator rounds them. */
 static u64 cost(const struct mtftl_found *found)
 {
 	return sizeof(*found) + (found->type == MTFTL_UNIT_RANGES ? 0 :
@@ -358,7 +358,7 @@ void mtftl_numbers_clear(struct mtftl_numbers *numbers)
 	numbers->nr = 0;
 }
 
-/* Where it is, or would be. */
+/* The place where the number is, or would be. */
 static u64 *place_of(const struct mtftl_numbers *numbers, u64 number)
 {
 	u32 at = siphash_1u64(number, &numbers->key);

@@ -45,7 +45,8 @@ static void mtftl_dtr(struct dm_target *ti)
 
 /*
  * Device-mapper begins to hold bios some time after presuspend() and does not say when. A read with
- * REQ_NOWAIT tells: before, device-mapper sends it to us; from then on it fails it with EAGAIN.
+ * REQ_NOWAIT tells: before, device-mapper sends it to us; from then on it fails the read with
+ * EAGAIN.
  */
 static bool is_held(struct mtftl_target *target)
 {

@@ -10,7 +10,7 @@
 /* One line: the mode, then names and values, a list's items apart by commas. */
 void mtftl_status(struct mtftl *ftl, const struct mtftl_cpu_stats *origin, char *result,
 		  unsigned int maxlen);
-/* What it asks for takes commands to the drive. */
+/* Whether the message needs commands to the drive. */
 bool mtftl_message_sends(const char *name);
 /* 1: there is a result. @origin: what counters are told from. */
 int mtftl_message(struct mtftl *ftl, struct mtftl_cpu_stats *origin, unsigned int argc,

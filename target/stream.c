@@ -508,7 +508,7 @@ void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))
 
 static int footer_bufs_alloc(struct mtftl *ftl)
 {
-	/* However small units are: as much is kept free for it at the end of each zone. */
+	/* Room for the longest stream: as much is kept free for it at the end of each zone. */
 	u32 blocks = mtftl_footer_stream_blocks(ftl->config.capacity, !ftl->config.head);
 	struct mtftl_footer_buf *buf;
 	u32 i;

@@ -61,7 +61,7 @@ void mtftl_stream_landed(struct mtftl_place *place, enum mtftl_unit_type type, u
 /* Failed, and about to go elsewhere. */
 void mtftl_stream_failed(struct mtftl_place *place);
 /* Zones in a row that failed a write. */
-/* The last one was none: its zone had been finished. */
+/* The last failure does not count: the device had finished its zone. */
 void mtftl_streams_forgive(struct mtftl *ftl);
 int mtftl_streams_failures(const struct mtftl *ftl);
 

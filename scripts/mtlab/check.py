@@ -85,7 +85,7 @@ def _stamp(*inputs: str | Path) -> Path:
 
 
 def check_files(command: Sequence[str | Path], checker: Path, files: Sequence[Path]) -> str:
-    """What a command that takes files says about those that it has not found clean before."""
+    """Runs a checker on the files that it has not found clean before; returns its complaints."""
     options = [str(word) for word in command]
     stamps = {path: _stamp(checker, *options, str(path.relative_to(ROOT)), path) for path in files}
     unknown = [path for path, stamp in stamps.items() if not stamp.exists()]

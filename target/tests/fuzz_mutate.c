@@ -73,7 +73,7 @@ static u64 likely(u64 old, u32 capacity)
 		return pick(capacity);
 	case 4:
 		return pick(16);
-	case 5:		/* what a zone's footer or a device's checkpoint takes is so much of it */
+	case 5:		/* the share of it that a footer or checkpoint takes */
 		return capacity * (u64)(4 * (1 + pick(8))) / MTFTL_BLOCK_SIZE + pick(4);
 	}
 	return values[pick(ARRAY_SIZE(values))];
@@ -170,14 +170,14 @@ size_t LLVMFuzzerCustomMutator(u8 *data, size_t size, size_t max_size, unsigned 
 		at += sizeof(*record) + length;
 	}
 	capacity = fuzz_capacity(data);
-	/* Those at the end of a zone say most of it, and come last. */
+	/* The records at the end of a zone say most about it, and come last. */
 	one = pick(3) ? pick(nr) : nr - 1;
 	whole = sizeof(struct fuzz_record) + lengths[one];
 	switch (pick(16)) {
 	case 0:
 		change_geometry(data);
 		return size;
-	case 1:		/* once more, to be changed the next time */
+	case 1:		/* a copy of the record, to be changed later */
 		if (size + whole > max_size)
 			return size;
 		memmove(data + places[one] + whole, data + places[one], size - places[one]);

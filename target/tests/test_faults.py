@@ -1015,7 +1015,7 @@ def mounts_at_once(trace: bytes) -> tuple[int, int]:
         elif function == "mtftl_recover":
             mounts += 1
             now += 1
-        # A table that was refused goes in the process that made it.
+        # A refused table is destroyed by the process that made it.
         elif process not in made:
             now -= 1
         most = max(most, now)

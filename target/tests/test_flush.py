@@ -189,7 +189,7 @@ mtftl close ftl
     assert sorted(line.split()[1] for line in result.output.splitlines() if "Cpus_allowed" in line) == ["0", "2"]
 
 
-# As large as it has to be for the log's length to depend on its size: 8192 blocks of the map.
+# Just large enough that the log's length depends on the size of the map: 8192 blocks.
 LARGE = {"flash.size": "56G", "zoned.zone_size": "16M", "zoned.zone_capacity": "16M"}
 
 
@@ -212,8 +212,8 @@ mtftl close ftl
     count = {name: int(value) for name, value in (line.split() for line in result.output.splitlines()
                                                   if len(line.split()) == 2)}
     assert count["map"] >= 8192 and count["written"] == 20 * count["map"], count
-    # A checkpoint is the map, with a header for 31 of its blocks; a unit is one number. And the log is two maps long,
-    # and what it takes until a zone is opened: then it is looked at.
+    # A checkpoint is the map, with a header for each 31 of its blocks; a unit takes one number. The log is two maps
+    # long, plus what is written until the next zone is opened, when the target looks at its length.
     assert 8 <= count["checkpoints"] <= 10, count
     share = count["flash_meta"] / count["written"]
     print(f"flash_meta is {share:.1%} of what users wrote")

@@ -599,7 +599,7 @@ static void zone_records_are_bounded(void **state)
 	(void)state;
 	assert_true(mtftl_zone_record_valid(&record, CAPACITY, 50));
 	assert_false(mtftl_zone_record_valid(&record, CAPACITY - 1, 50));
-	/* A unit above the checkpoint's number lies before wp. */
+	/* A unit with a number above the checkpoint's lies before wp. */
 	assert_false(mtftl_zone_record_valid(&record, CAPACITY, 49));
 }
 
@@ -693,7 +693,7 @@ static u32 longest_stream(u32 capacity, bool oob)
 	return longest;
 }
 
-/* GC's buffer has mtftl_footer_stream_blocks(): what else is accepted would be written behind it. */
+/* GC's buffer has mtftl_footer_stream_blocks(): a longer stream would be written behind it. */
 static void accepted_streams_fit_their_buffer(void **state)
 {
 	const u32 sizes[] = { 3, 4, 7, 8, 120, 255, 256, 257, 511, 512, 513, 1024, 1536, 4096,
@@ -710,7 +710,7 @@ static void accepted_streams_fit_their_buffer(void **state)
 			assert_true(buffer < mtftl_footer_reserve(sizes[i], oob));
 		}
 	}
-	/* And the worst that a writer has to say is accepted. */
+	/* The longest stream that a writer can make is accepted. */
 	assert_int_equal(longest_stream(275712, false), 275712 * 16 / MTFTL_BLOCK_SIZE);
 	assert_int_equal(longest_stream(275712, true), (275712 * 24 + 4095) / MTFTL_BLOCK_SIZE);
 }
@@ -915,7 +915,7 @@ static void stream_must_list_what_its_tail_says(void **state)
 	assert_false(mtftl_footer_valid(stream, footer.used - 8, &tail, false));
 	assert_true(mtftl_footer_valid(stream, footer.used, &tail, false));
 
-	/* Each is inside the zone, but all of them are more than it holds. */
+	/* Each unit is inside the zone, but together they are more than it holds. */
 	mtftl_footer_init(&footer, stream, sizeof(stream));
 	mtftl_footer_add(&footer, 21, 0, MTFTL_UNIT_DATA, 14, lbas);
 	mtftl_footer_add(&footer, 25, 10, MTFTL_UNIT_DATA, 15, lbas);

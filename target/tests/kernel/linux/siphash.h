@@ -6,7 +6,7 @@
 
 typedef struct { u64 key[2]; } siphash_key_t;
 
-/* Spreads as well; that nobody can guess it does not matter here. */
+/* Spreads numbers, too; it is easy to guess, which does not matter in tests. */
 static inline u64 siphash_1u64(u64 number, const siphash_key_t *key)
 {
 	number = (number ^ key->key[0]) * 0x9e3779b97f4a7c15ull;
