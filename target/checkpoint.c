@@ -338,13 +338,12 @@ static int load_records(struct mtftl *ftl, u32 index, const void *block)
 
 	memcpy(records, block, n * sizeof(*records));
 	for (i = 0; i < n; i++) {
-		if (mtftl_zone_record_valid(&records[i], ftl->config.capacity,
-					    ftl->log->info.ckpt_seq))
+		if (mtftl_zone_record_valid(&records[i], ftl->config.capacity))
 			continue;
-		mtftl_err(ftl, "checkpoint: record of zone %u: wp %u and first_seq %llu, expected at most %u and ckpt_seq %llu",
+		mtftl_err(ftl, "checkpoint: record of zone %u: wp %u and first_seq %llu, expected at most %u and %u bits",
 			  index * per_block + i, le32_to_cpu(records[i].wp),
 			  le64_to_cpu(records[i].first_seq), ftl->config.capacity,
-			  ftl->log->info.ckpt_seq);
+			  MTFTL_SEQ_BITS);
 		return -EINVAL;
 	}
 	return 0;

@@ -639,7 +639,8 @@ static void guess_ages(struct recovery *rec)
 	}
 	each = div_u64(rec->newest_seq - oldest, ftl->config.turn) + 1;
 	for (i = 0; i < ftl->config.nr_zones; i++) {
-		first = max(mtftl_zone(ftl, i)->first_seq, oldest);
+		/* A header that a power cut tore may have a number that nothing else has reached. */
+		first = clamp(mtftl_zone(ftl, i)->first_seq, oldest, rec->newest_seq);
 		born = div64_u64(first - oldest, each);
 		mtftl_map_set_age(ftl, i, born, mtftl_life(ftl->config.turn - born));
 	}

@@ -477,10 +477,10 @@ u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille, bool 
 
 /* Checkpoint streams */
 
-bool mtftl_zone_record_valid(const struct mtftl_zone_record *record, u32 capacity, u64 ckpt_seq)
+bool mtftl_zone_record_valid(const struct mtftl_zone_record *record, u32 capacity)
 {
-	/* The first unit starts before wp, so its number is not above that of the checkpoint. */
-	return le32_to_cpu(record->wp) <= capacity && le64_to_cpu(record->first_seq) <= ckpt_seq;
+	return le32_to_cpu(record->wp) <= capacity &&
+	       !(le64_to_cpu(record->first_seq) >> MTFTL_SEQ_BITS);
 }
 
 /* Footers */
