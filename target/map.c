@@ -480,18 +480,27 @@ bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio)
 /*
  * Clear entries of one chunk. The number is drawn inside the lock: drawn before, a unit
  * composed in between would bring the data back at recovery; after, a newer write
- * would die. The record is listed inside it, too: a flush that passes over a slot, dead by
- * this, finds it. False: there was nothing to clear, so nothing to log.
+ * would die. The record is listed first: a flush that passes over a slot, dead by this, finds
+ * it, and so does one before the reset of a zone that this empties. False: there was nothing to
+ * clear, so nothing to log.
  */
 bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec)
 {
 	struct mtftl_map_shard *shard = lba_shard(ftl, rec->lba);
-	bool cleared = false, killed = false, dropped = false;
+	u32 i, end = rec->lba + rec->nr_blocks;
+	bool killed = false, dropped = false;
 	unsigned long flags;
-	u32 i;
 
 	spin_lock_irqsave(&shard->lock, flags);
-	for (i = rec->lba; i < rec->lba + rec->nr_blocks; i++) {
+	for (i = rec->lba; i < end && ftl->map->entries[i] == MTFTL_MAP_UNMAPPED; i++)
+		;
+	if (i == end) {
+		spin_unlock_irqrestore(&shard->lock, flags);
+		return false;
+	}
+	rec->seq = mtftl_seq_draw(ftl);
+	mtftl_range_add(ftl, rec);
+	for (; i < end; i++) {
 		u32 old = ftl->map->entries[i];
 
 		if (old == MTFTL_MAP_UNMAPPED)
@@ -500,11 +509,6 @@ bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec)
 		dropped |= is_through(ftl, old);
 		drop_page(ftl, old);
 		WRITE_ONCE(ftl->map->entries[i], MTFTL_MAP_UNMAPPED);
-		cleared = true;
-	}
-	if (cleared) {
-		rec->seq = mtftl_seq_draw(ftl);
-		mtftl_range_add(ftl, rec);
 	}
 	if (killed)
 		atomic_long_inc(&ftl->map->killed);
@@ -512,7 +516,7 @@ bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec)
 	if (dropped)
 		atomic_long_inc(&ftl->map->dropped);
 	spin_unlock_irqrestore(&shard->lock, flags);
-	return cleared;
+	return true;
 }
 
 bool mtftl_map_points_to(struct mtftl *ftl, u32 lba, u32 page)
