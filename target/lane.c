@@ -288,8 +288,12 @@ static void lane_watch(struct timer_list *timer)
 	smp_mb();
 	if (READ_ONCE(lane->asleep))
 		return;
-	/* Users run on this CPU, so the writer will get its turn. */
-	if (turns != lane->turns_seen || time_before(jiffies, READ_ONCE(there->seen) + LOOK))
+	/*
+	 * A writer that sleeps waits for the drive. If users run on this CPU, the writer will get its
+	 * turn, unless the user is the task that keeps it waiting.
+	 */
+	if (turns != lane->turns_seen || !task_is_running(lane->writer) ||
+	    (!is_demanded(lane) && time_before(jiffies, READ_ONCE(there->seen) + LOOK)))
 		lane->looks = 0;
 	lane->turns_seen = turns;
 	if (++lane->looks > LOOKS) {
@@ -355,7 +359,9 @@ static void writer_sleep(struct lane *lane)
 		schedule();
 	}
 	__set_current_state(TASK_RUNNING);
-	WRITE_ONCE(lane->asleep, false);
+	/* Nothing woke it, so nothing has started the timer, which may have seen it asleep. */
+	if (READ_ONCE(lane->asleep) && xchg(&lane->asleep, 0) && !timer_pending(&lane->watch))
+		watch(lane);
 }
 
 /* Composing */
