@@ -429,8 +429,8 @@ static void zone_close_work(struct work_struct *work)
 	const struct mtftl_footer *footer = buf && buf->complete ? &buf->footer : NULL;
 	struct mtftl *ftl = zone->ftl;
 
-	/* mtftl_streams_go_on() starts this work again. */
-	if (!mtftl_send_begin(ftl))
+	/* mtftl_streams_go_on() starts this work again, maybe while it still runs: once is enough. */
+	if (READ_ONCE(zone->state) != MTFTL_ZONE_CLOSING || !mtftl_send_begin(ftl))
 		return;
 	if (!zone->broken && mtftl_footer_write(zone, footer, ftl->streams->close_buf)) {
 		mtftl_count(ftl, write_errors, 1);

@@ -197,12 +197,14 @@ void mtftl_zones_set_no_victim(struct mtftl *ftl, bool none)
 /*
  * A write failed because the device had finished the zone. Devices may do so with zones that are
  * open for long, or after an internal error. The zone is as good as before. Asked once a life,
- * before we finish the zone ourselves.
+ * before we finish the zone ourselves. If the zone holds no unit of this life, the write failed for
+ * another reason: a device that ends each zone so would keep us busy for ever.
  */
 bool mtftl_zone_was_finished(struct mtftl_zone *zone)
 {
 	if (!zone->judged)
-		zone->finished = mtftl_zone_condition(zone->ftl, zone->index) ==
+		zone->finished = zone->first_seq &&
+				 mtftl_zone_condition(zone->ftl, zone->index) ==
 				 BLK_ZONE_COND_FULL;
 	zone->judged = true;
 	return zone->finished;
