@@ -41,6 +41,9 @@ static bool accept(struct bio *bio, u32 n, u32 of)
 {
 	if (n == of)
 		return true;
+	/* Device-mapper sends a polled one again from a worker, where its caller cannot: it may wait. */
+	if (bio->bi_opf & REQ_POLLED)
+		bio->bi_opf &= ~REQ_NOWAIT;
 	if (bio->bi_opf & REQ_NOWAIT) {
 		bio_wouldblock_error(bio);
 		return false;
