@@ -395,7 +395,9 @@ static void retire(struct mtftl_gc *gc)
 
 static bool oldest_is_done(struct mtftl_gc *gc)
 {
-	return gc->nr && nth_victim(gc, 0)->admitted && !atomic_read(&nth_victim(gc, 0)->moved.left);
+	/* What the last slice has left behind is there. */
+	return gc->nr && nth_victim(gc, 0)->admitted &&
+	       !atomic_read_acquire(&nth_victim(gc, 0)->moved.left);
 }
 
 /* The keeper */

@@ -88,8 +88,8 @@ static struct mtftl_target *predecessor(struct mtftl_target *target)
 
 	mutex_lock(&mounts_lock);
 	list_for_each_entry(other, &mounts, claimed) {
-		if (other == target || READ_ONCE(other->handed_over) ||
-		    !on_same_drive(other, target))
+		if (other == target || other->md != target->md ||
+		    READ_ONCE(other->handed_over) || !on_same_drive(other, target))
 			continue;
 		kref_get(&other->refs);
 		found = other;

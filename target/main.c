@@ -83,6 +83,8 @@ static void give_back(struct work_struct *work)
 			return;
 		usleep_range(20, 50);
 	}
+	if (!dm_noflush_suspending(target->ti))
+		return;
 	mtftl_device_give_back(&target->ftl, true);
 	/* Whoever takes a list's lock from here on sees it. */
 	mtftl_lanes_give_back(&target->ftl);
