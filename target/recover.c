@@ -98,11 +98,11 @@ static int step_load_checkpoint(struct recovery *rec)
 
 	if (ftl->log->info.ckpt_blocks)
 		r = mtftl_checkpoint_load(ftl);
-	if (r) {
+	if (r && r != -EINTR)
 		mtftl_err(ftl, "checkpoint is damaged (%d), expected %llu blocks that verify", r,
 			  ftl->log->info.ckpt_blocks);
+	if (r)
 		return r;
-	}
 	rec->newest_seq = mtftl_seq_last(ftl);
 	for (i = 0; i < ftl->config.nr_zones; i++) {
 		const struct mtftl_zone_record *record = mtftl_checkpoint_record(ftl, i);

@@ -532,7 +532,7 @@ for at in 0 1 2 32 $((blocks + (blocks - 1) / 31)); do
 	cp whole zone$place
 	fails mtftl open /dev/nullb1 t 2> said
 	test $(wc -l < said) = 1
-	grep 'checkpoint is damaged .*; mtftl check --rebuild' said
+	grep 'checkpoint: zone .*; mtftl check --rebuild' said
 	if [ "$at" = 0 ]; then
 		zones /dev/nullb1 > untouched
 		status=0

@@ -151,7 +151,8 @@ static void __attribute__((noreturn)) fail_open(const struct opening *opening, i
 	if (kind == NO_REASON)
 		fail(EXIT_FAILED, "%s: cannot open %s: %s", opening->name, opening->path,
 		     in_words(err));
-	if (strstr(reason, "checkpoint is damaged"))
+	/* What is wrong with it is said first, and that it is damaged then. */
+	if (!strncmp(reason, "checkpoint", strlen("checkpoint")))
 		advice = "; mtftl check --rebuild tells what can be saved";
 	if (strstr(reason, "unknown target type"))
 		advice = ", expected the module dm-mtftl to be loaded";
