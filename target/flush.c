@@ -173,8 +173,7 @@ static int flush_device(struct mtftl *ftl, u64 drawn)
 {
 	int r;
 
-	while (!mtftl_send_begin(ftl))
-		wait_event_idle(ftl->space->wait, !mtftl_is_paused(ftl));
+	mtftl_space_send_begin(ftl);
 	r = mtftl_flush_device(ftl, drawn);
 	mtftl_send_end(ftl);
 	return r;

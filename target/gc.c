@@ -44,7 +44,6 @@
 struct victim {
 	struct mtftl_victim moved;	/* zone NULL: there is none */
 	bool listing;			/* list_work has it */
-	bool cut_short;			/* its listing, by a pause: it is listed again */
 	bool admitted;			/* the movers have it */
 	bool by_map;			/* what its headers do not tell was asked of the map */
 };
@@ -237,13 +236,10 @@ static void list_work(struct work_struct *work)
 	unsigned int flags = memalloc_noio_save();
 	struct victim *victim = gc->listed;
 
-	victim->cut_short = !mtftl_send_begin(gc->ftl);
-	if (!victim->cut_short) {
-		list_victim(gc, &victim->moved);
-		victim->cut_short = mtftl_is_paused(gc->ftl);
-		mtftl_send_end(gc->ftl);
-	}
-	/* Pairs with is_listed(), which must see what was listed. */
+	mtftl_space_send_begin(gc->ftl);
+	list_victim(gc, &victim->moved);
+	mtftl_send_end(gc->ftl);
+	/* Pairs with may_admit(), which must see what was listed. */
 	smp_store_release(&victim->listing, false);
 	mtftl_space_kick_gc(gc->ftl);
 	memalloc_noio_restore(flags);
@@ -295,25 +291,13 @@ static u32 debt(struct mtftl_gc *gc)
 	return blocks;
 }
 
-/* The victim that was listed last, and waits for the movers or to be listed again. */
-static bool is_listed(struct mtftl_gc *gc)
-{
-	struct victim *last = nth_victim(gc, gc->nr - 1);
-
-	/* Pairs with list_work(). */
-	return gc->nr && !last->admitted && !smp_load_acquire(&last->listing);
-}
-
-static bool must_list_again(struct mtftl_gc *gc)
-{
-	return is_listed(gc) && nth_victim(gc, gc->nr - 1)->cut_short;
-}
-
+/* The last one, which is listed. */
 static bool may_admit(struct mtftl_gc *gc)
 {
 	struct victim *last = nth_victim(gc, gc->nr - 1);
 
-	if (!is_listed(gc) || last->cut_short)
+	/* Pairs with list_work(). */
+	if (!gc->nr || last->admitted || smp_load_acquire(&last->listing))
 		return false;
 	return gc->nr == 1 || (!gc->ftl->config.budget.gc_shares &&
 			       debt(gc) + needs(gc, &last->moved) <= room(gc));
@@ -500,10 +484,6 @@ static bool gc_step(struct mtftl_gc *gc)
 		admit(gc, nth_victim(gc, gc->nr - 1));
 		return true;
 	}
-	if (may_go_on(gc) && must_list_again(gc)) {
-		start_listing(gc, nth_victim(gc, gc->nr - 1));
-		return true;
-	}
 	if (!may_choose(gc) || mtftl_log_dirty(gc->ftl))
 		return false;
 	if (mtftl_resets_failed(gc->resets)) {
@@ -556,8 +536,7 @@ static int keeper(void *data)
 		rest(gc);
 		wait_event_idle(ftl->space->gc_wait, kthread_should_stop() ||
 				kthread_should_park() || oldest_is_done(gc) ||
-				(may_go_on(gc) && (may_admit(gc) || must_list_again(gc))) ||
-				may_choose(gc));
+				(may_go_on(gc) && may_admit(gc)) || may_choose(gc));
 	}
 	memalloc_noio_restore(flags);
 	return 0;

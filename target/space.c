@@ -7,6 +7,7 @@
 #include <linux/slab.h>
 
 #include "device.h"
+#include "pause.h"
 
 int mtftl_space_alloc(struct mtftl *ftl)
 {
@@ -34,6 +35,12 @@ void mtftl_space_appeared(struct mtftl *ftl)
 	smp_mb__after_atomic();
 	mtftl_event_tell(&ftl->space->appeared, ftl);
 	mtftl_space_wake(ftl);
+}
+
+void mtftl_space_send_begin(struct mtftl *ftl)
+{
+	while (!mtftl_send_begin(ftl))
+		wait_event_idle(ftl->space->wait, !mtftl_is_paused(ftl));
 }
 
 void mtftl_space_wake(struct mtftl *ftl)

@@ -37,6 +37,8 @@ void mtftl_space_free(struct mtftl *ftl);
 
 /* A zone, or users' credit: whoever was refused may try again. */
 void mtftl_space_appeared(struct mtftl *ftl);
+/* Begin to send: see pause.h. Waits as long as there is a pause. Sleeps. */
+void mtftl_space_send_begin(struct mtftl *ftl);
 /* Somebody else may have waited for what has just happened. */
 void mtftl_space_wake(struct mtftl *ftl);
 /* GC may have something to do. */

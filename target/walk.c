@@ -5,6 +5,7 @@
 #include "walk.h"
 
 #include "pause.h"
+#include "space.h"
 
 /* One FOOTER unit at *@at: its blocks of the stream, which begin at *@index. */
 static int read_footer_unit(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, u32 *at,
@@ -38,6 +39,15 @@ static int read_footer_unit(struct mtftl *ftl, struct mtftl_zone *zone, void *bu
 	return 0;
 }
 
+/* A pause waits for one read at most. The walk keeps its place, so that frequent pauses do not stop GC. */
+static void sit_out_pauses(struct mtftl *ftl)
+{
+	if (likely(!mtftl_is_paused(ftl)))
+		return;
+	mtftl_send_end(ftl);
+	mtftl_space_send_begin(ftl);
+}
+
 /* Read the footer into @stream, which the longest one fits; its size, 0: none that verifies. */
 static u32 read_footer(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, void *stream)
 {
@@ -50,10 +60,11 @@ static u32 read_footer(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, vo
 	    mtftl_tail_parse(buf, ftl->config.seed, zone->index, capacity, oob, &tail) ||
 	    tail.erase_count != zone->erase_count)
 		return 0;
-	for (at = tail.footer_offset; index < tail.footer_blocks; )
-		if (mtftl_is_paused(ftl) ||
-		    read_footer_unit(ftl, zone, buf, &at, stream, &index, tail.footer_blocks))
+	for (at = tail.footer_offset; index < tail.footer_blocks; ) {
+		sit_out_pauses(ftl);
+		if (read_footer_unit(ftl, zone, buf, &at, stream, &index, tail.footer_blocks))
 			return 0;
+	}
 	size = tail.footer_blocks * MTFTL_BLOCK_SIZE;
 	return mtftl_footer_valid(stream, size, &tail, oob) ? size : 0;
 }
@@ -78,7 +89,7 @@ static void walk_footer(struct mtftl_zone *zone, const void *stream, u32 size,
 /*
  * Every block that units of a zone hold, for GC. They come from the footer, which is read into
  * @stream. If the footer does not verify, they come from the headers. False: blocks that cannot be
- * read are left out; after a pause begins, so is the rest.
+ * read are left out. The caller has begun to send; the walk waits while there is a pause.
  */
 bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_reader *reader, void *buf, void *stream,
 		     mtftl_walk_fn block, void *private)
@@ -95,7 +106,8 @@ bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_reader *reader, void 
 		walk_footer(zone, stream, size, block, private);
 		return true;
 	}
-	while (at < zone->wp && !mtftl_is_paused(ftl)) {
+	while (at < zone->wp) {
+		sit_out_pauses(ftl);
 		r = mtftl_read_unit(reader, zone, at, buf, &info);
 		if (r <= 0) {
 			all = false;
@@ -111,5 +123,5 @@ bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_reader *reader, void 
 			block(private, info.type, start + at, 0, 0);
 		at += mtftl_unit_head(!ftl->config.head, info.type) + info.nr_blocks;
 	}
-	return all && at >= zone->wp;
+	return all;
 }

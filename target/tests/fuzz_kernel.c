@@ -86,6 +86,10 @@ static int read_blocks(u32 page, u8 *data, u32 nr, u8 *oob)
 	return r;
 }
 
+void mtftl_space_send_begin(struct mtftl *ftl)
+{
+}
+
 int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr)
 {
 	u32 offset = page % fuzz_image.flash.zone_blocks;

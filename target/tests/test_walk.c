@@ -35,6 +35,10 @@ static u8 *block_at(u32 at)
 	return blocks[at];
 }
 
+void mtftl_space_send_begin(struct mtftl *ftl)
+{
+}
+
 int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr)
 {
 	u32 at = page & ((1u << ftl->config.zone_shift) - 1), i;
