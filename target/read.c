@@ -32,31 +32,23 @@ static bool is_rest(const struct bio *bio)
 }
 
 /*
- * Accept the first @n of @of blocks; device-mapper sends the rest again. False: the bio has ended.
- * The block layer does not split bios with REQ_NOWAIT, and neither do we. A later part might find
- * the device busy. The whole bio would then fail in an interrupt, and not every caller tries again
- * there (io_uring on 6.1 does not). Here the caller is still in its submission.
+ * Accept the first @n of @of blocks; device-mapper sends the rest again. A read in parts waits if
+ * the device is busy, also with REQ_NOWAIT. EAGAIN is no answer to it, not even before the first
+ * part: io_uring on 6.1 hands that to the application, and so does newer io_uring for polled reads.
  */
-static bool accept(struct bio *bio, u32 n, u32 of)
+static void accept(struct bio *bio, u32 n, u32 of)
 {
-	if (n == of)
-		return true;
-	/* Device-mapper sends a polled one again from a worker, where its caller cannot: it may wait. */
-	if (bio->bi_opf & REQ_POLLED)
+	if (n < of || is_rest(bio))
 		bio->bi_opf &= ~REQ_NOWAIT;
-	if (bio->bi_opf & REQ_NOWAIT) {
-		bio_wouldblock_error(bio);
-		return false;
-	}
-	dm_accept_partial_bio(bio, n * MTFTL_BLOCK_SECTORS);
-	return true;
+	if (n < of)
+		dm_accept_partial_bio(bio, n * MTFTL_BLOCK_SECTORS);
 }
 
 /*
  * File systems plug what they read, for up to 32 commands: the drive would stand still until so
  * many parts are made. A caller that reads one thing waits for it, so each part goes at once. A
  * caller that has sent other bios gains more from few doorbells. The block layer has no way for a
- * driver to say that of a bio. This may sleep; a bio with REQ_NOWAIT comes in one part.
+ * driver to say that of a bio. This may sleep, which a bio with REQ_NOWAIT must not.
  */
 static void send_early(const struct bio *bio)
 {
@@ -68,7 +60,7 @@ static void send_early(const struct bio *bio)
 		this_cpu_write(patient, plug->rq_count);
 		return;
 	}
-	if (!plug->rq_count || this_cpu_read(patient))
+	if (!plug->rq_count || this_cpu_read(patient) || (bio->bi_opf & REQ_NOWAIT))
 		return;
 	blk_finish_plug(plug);
 	blk_start_plug(plug);
@@ -90,8 +82,7 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 		mtftl_compat_reader_leave(&ftl->device->readers, io->reader);
 
 		if (mtftl_is_slot(value)) {
-			if (!accept(bio, 1, n))
-				return DM_MAPIO_SUBMITTED;
+			accept(bio, 1, n);
 			n = 1;
 			if (!mtftl_map_copy_slot(ftl, lba, value, bio))
 				continue;
@@ -99,8 +90,7 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 			run = 1;
 		} else {
 			run = run_length(ftl, lba, n, value, 0);
-			if (!accept(bio, run, n))
-				return DM_MAPIO_SUBMITTED;
+			accept(bio, run, n);
 			if (value == MTFTL_MAP_LOST)
 				bio->bi_status = BLK_STS_IOERR;
 			else
@@ -113,11 +103,8 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 	/* Not across a border of zones: the device may refuse that. */
 	run = (1u << ftl->config.zone_shift) - mtftl_page_offset(ftl, value);
 	run = run_length(ftl, lba, min(n, run), value, 1);
-	if (!accept(bio, run, n)) {
-		mtftl_compat_reader_leave(&ftl->device->readers, io->reader);
-		return DM_MAPIO_SUBMITTED;
-	}
 	send_early(bio);
+	accept(bio, run, n);
 	mtftl_count(ftl, user_reads, run);
 	io->reads = true;
 	bio_set_dev(bio, ftl->device->bdev);

@@ -1350,19 +1350,20 @@ dmesg | grep -F -q '{reason}' || {{ echo 'message {words}: expected {reason}'; d
 
 
 def test_who_must_not_block_does_not(lab_run, helpers):
-    """Writes go without a detour, and reads in one part; a read in many parts says so before any of them is sent.
+    """Writes go without a detour, and reads too; where the drive has few requests, a read in parts waits for them.
 
     A caller whose read ends with EAGAIN in an interrupt may never read again: io_uring on 6.1 tells its user.
     """
     result = lab_run(START + """
 mtftl format --op 30% /dev/nvme0n1 > /dev/null
 dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
-test "$(./blocks nowait /dev/mapper/t 2048)" = "0 128 0"
+test "$(./blocks nowait /dev/mapper/t 2048)" = "0 0"
 cat /sys/block/nvme0n1/queue/nr_requests
 echo 4 > /sys/block/nvme0n1/queue/nr_requests
-test "$(./blocks nowait /dev/mapper/t 2048)" = "0 128 0"
-# What a caller then reads by io_uring's workers is right, however few requests there are.
-verify /dev/mapper/t --size=16M --iodepth=32 --bsrange=64k-64k --fallocate=none
+read -r writes reads < <(./blocks nowait /dev/mapper/t 2048)
+echo "$writes writes and $reads reads said EAGAIN"
+test "$writes" = 0
+test "$reads" = 0
 # Whoever has read is no reader any more: zones are reset.
 for turn in 1 2 3 4 5 6; do
 	./blocks nowait /dev/mapper/t 8192
