@@ -18,6 +18,7 @@
 #include "log.h"
 #include "map.h"
 #include "pause.h"
+#include "reader.h"
 #include "seq.h"
 #include "space.h"
 #include "stream.h"
@@ -33,6 +34,7 @@ struct mtftl_checkpoints {
 	u32 set_zones;
 	unsigned int durable_set;
 	void *buf;			/* of MTFTL_BUFFER_ORDER */
+	struct mtftl_reader *reader;	/* of a mount */
 	struct mtftl_zone_record *records;	/* of the checkpoint being loaded or written */
 	struct workqueue_struct *wq;
 	struct work_struct work;
@@ -466,6 +468,11 @@ void *mtftl_checkpoint_buf(const struct mtftl *ftl)
 	return ftl->checkpoints->buf;
 }
 
+struct mtftl_reader *mtftl_checkpoint_reader(const struct mtftl *ftl)
+{
+	return ftl->checkpoints->reader;
+}
+
 int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
@@ -521,7 +528,8 @@ int mtftl_checkpoints_alloc(struct mtftl *ftl)
 	ckpts->wq = alloc_ordered_workqueue("mtftl-ckpt-%s", WQ_MEM_RECLAIM, ftl->device->disk);
 	ckpts->buf = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, MTFTL_BUFFER_ORDER);
 	ckpts->records = kvcalloc(ftl->config.nr_zones, sizeof(*ckpts->records), GFP_KERNEL);
-	return ckpts->wq && ckpts->buf && ckpts->records ? 0 : -ENOMEM;
+	ckpts->reader = mtftl_reader_alloc(ftl, GFP_KERNEL);
+	return ckpts->wq && ckpts->buf && ckpts->records && ckpts->reader ? 0 : -ENOMEM;
 }
 
 void mtftl_checkpoints_settle(struct mtftl *ftl)
@@ -547,6 +555,7 @@ void mtftl_checkpoints_free(struct mtftl *ftl)
 	mtftl_checkpoints_stop(ftl);
 	kvfree(ckpts->records);
 	free_pages((unsigned long)ckpts->buf, MTFTL_BUFFER_ORDER);
+	mtftl_reader_free(ckpts->reader);
 	kfree(ckpts);
 	ftl->checkpoints = NULL;
 }

@@ -25,13 +25,13 @@
 
 struct recovery {
 	struct mtftl *ftl;
+	struct mtftl_reader *reader;
 	struct mtftl_finds *finds;
 	struct mtftl_numbers *numbers;	/* of the zone that is scanned */
 	u64 nr_units;		/* newer than the checkpoint */
 	u64 durable_seq;
 	u64 newest_seq;
 	bool clean;		/* the checkpoint is all that there is */
-	struct mtftl_reader *reader;
 	void *buf;
 };
 
@@ -690,12 +690,15 @@ static const struct step {
 
 int mtftl_recover(struct mtftl *ftl)
 {
-	struct recovery rec = { .ftl = ftl, .clean = mtftl_log_is_clean(ftl) };
+	struct recovery rec = {
+		.ftl = ftl,
+		.reader = mtftl_checkpoint_reader(ftl),
+		.clean = mtftl_log_is_clean(ftl),
+	};
 	int r = -ENOMEM;
 	u32 i;
 
 	rec.buf = (void *)__get_free_pages(GFP_NOIO, 1);
-	rec.reader = mtftl_reader_alloc(ftl, GFP_NOIO);
 	rec.numbers = mtftl_numbers_alloc();
 	/*
 	 * Three quarters of what the map takes. A checkpoint is due when there are two numbers for
@@ -705,7 +708,7 @@ int mtftl_recover(struct mtftl *ftl)
 	 */
 	rec.finds = mtftl_finds_alloc(max_t(u64, 3 * ftl->config.logical_blocks, MIN_FINDS),
 				      ftl->log->info.ckpt_seq);
-	if (!rec.buf || !rec.reader || !rec.numbers || !rec.finds)
+	if (!rec.buf || !rec.numbers || !rec.finds)
 		goto out;
 	for (i = 0, r = 0; !r && i < ARRAY_SIZE(steps); i++) {
 		ktime_t start = ktime_get();
@@ -721,7 +724,6 @@ int mtftl_recover(struct mtftl *ftl)
 out:
 	mtftl_finds_free(rec.finds);
 	mtftl_numbers_free(rec.numbers);
-	mtftl_reader_free(rec.reader);
 	free_pages((unsigned long)rec.buf, 1);
 	return r;
 }
