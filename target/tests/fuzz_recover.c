@@ -227,7 +227,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	static struct mtftl_cpu_stats stats;
 	static struct dm_dev dm;
-	struct mtftl_device device = { .dm = &dm, .stats = &stats };
+	struct mtftl_device device = { .dm = &dm, .disk = "dm-0", .stats = &stats };
 	struct mtftl_map map = { };
 	struct mtftl_seq seq = { };
 	struct mtftl ftl = { .device = &device, .seq = &seq, .map = &map };

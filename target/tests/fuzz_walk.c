@@ -66,7 +66,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	static struct mtftl_zones *zones;
 	static void *buf;
-	struct mtftl ftl = { };
+	struct mtftl_device device = { };
+	struct mtftl ftl = { .device = &device };
 	struct mtftl_reader *reader;
 	struct mtftl_zone *zone;
 	jmp_buf give_up;
