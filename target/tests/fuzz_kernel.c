@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The drive below the module's own code: see fuzz_kernel.h. */
 #include "device.h"
+#include "fuzz.h"
 #include "fuzz_kernel.h"
+#include "zone.h"
 
 struct sparse_image fuzz_image;
 
@@ -107,4 +109,17 @@ int mtftl_read_oob(struct mtftl *ftl, u32 page, void *data, u32 nr, void *oob)
 	(void)ftl;
 	fuzz_assert(fuzz_image.meta_size >= sizeof(struct mtftl_oob));
 	return read_blocks(page, data, nr, oob);
+}
+
+void fuzz_kernel_seen(void *private, enum mtftl_unit_type type, u32 header, u32 index, u64 lba)
+{
+	const struct mtftl_zone *zone = private;
+	const struct mtftl_config *config = &zone->ftl->config;
+	u32 offset = header - mtftl_zone_start(zone);
+
+	(void)lba;
+	fuzz_assert(header >= mtftl_zone_start(zone) && offset < config->capacity);
+	if (type != MTFTL_UNIT_RANGES)
+		fuzz_assert(index < config->capacity - offset &&
+			    config->head + index < config->capacity - offset);
 }

@@ -8,10 +8,14 @@
 
 #include "config.h"
 #include "sparse.h"
+#include "walk.h"
 
 extern struct sparse_image fuzz_image;
 
 /* What a table would find out about the drive. */
 void fuzz_kernel_config(struct mtftl_config *config);
+
+/* What a walk of a zone finds lies inside the zone: for mtftl_zone_walk(), private is the zone. */
+void fuzz_kernel_seen(void *private, enum mtftl_unit_type type, u32 header, u32 index, u64 lba);
 
 #endif

@@ -118,19 +118,6 @@ void mtftl_map_durable(struct mtftl *ftl, u32 lba, u32 nr, __le32 *out)
 #define LOGICAL_MOST	(1u << 16)	/* else the map would take all the time */
 #define MIN_LOG		4096u		/* as table.c has it */
 
-static void seen(void *private, enum mtftl_unit_type type, u32 header, u32 index, u64 lba)
-{
-	const struct mtftl_zone *zone = private;
-	const struct mtftl_config *config = &zone->ftl->config;
-	u32 offset = header - mtftl_zone_start(zone);
-
-	(void)lba;
-	fuzz_assert(header >= mtftl_zone_start(zone) && offset < config->capacity);
-	if (type != MTFTL_UNIT_RANGES)
-		fuzz_assert(index < config->capacity - offset &&
-			    config->head + index < config->capacity - offset);
-}
-
 static void check_map(const struct mtftl *ftl)
 {
 	u32 blocks = fuzz_image.flash.zone_blocks;
@@ -166,8 +153,8 @@ static void walk(struct mtftl *ftl)
 	if (!setjmp(give_up))
 		for (i = MTFTL_NR_SB_ZONES; i < ftl->config.nr_zones; i++)
 			if (mtftl_zone(ftl, i)->state == MTFTL_ZONE_FULL)
-				mtftl_zone_walk(mtftl_zone(ftl, i), reader, buf, stream, seen,
-						mtftl_zone(ftl, i));
+				mtftl_zone_walk(mtftl_zone(ftl, i), reader, buf, stream,
+						fuzz_kernel_seen, mtftl_zone(ftl, i));
 	fuzz_assert(!sparse_asked_too_much(&fuzz_image));
 	mtftl_reader_free(reader);
 	free(stream);

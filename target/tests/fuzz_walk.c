@@ -9,19 +9,6 @@
 #include "walk.h"
 #include "zone.h"
 
-static void seen(void *private, enum mtftl_unit_type type, u32 header, u32 index, u64 lba)
-{
-	const struct mtftl_zone *zone = private;
-	const struct mtftl_config *config = &zone->ftl->config;
-	u32 offset = header - mtftl_zone_start(zone);
-
-	(void)lba;
-	fuzz_assert(header >= mtftl_zone_start(zone) && offset < config->capacity);
-	if (type != MTFTL_UNIT_RANGES)
-		fuzz_assert(index < config->capacity - offset &&
-			    config->head + index < config->capacity - offset);
-}
-
 #define READS	1500u	/* else walks of headers would take all the time */
 #define NEAR	64u
 
@@ -98,7 +85,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 			zone->ftl = &ftl;
 			zone->index = i;
 			zone->wp = fuzz_image.zones[i].wp;
-			mtftl_zone_walk(zone, reader, buf, stream, seen, zone);
+			mtftl_zone_walk(zone, reader, buf, stream, fuzz_kernel_seen, zone);
 		}
 	fuzz_assert(!sparse_asked_too_much(&fuzz_image));
 	note_progress(stream, blocks);
