@@ -103,7 +103,7 @@ def _label(drive: str) -> str:
 _EAGER = (
     "With a quarter of the flash spare 75% of the erase blocks, where FEMU's thresholds begin, are always in use: the "
     "drive never rests, and the more time it has, the less stale its victims are. The same FTL without delays, on as "
-    "much flash, writes 7.7 times what it is given with flash.gc_begin=75, 2.7 times with 95, 2.4 times with 100. "
+    "much flash, writes 5.4 times what it is given with flash.gc_begin=75, 2.6 times with 95, 2.4 times with 100. "
     "dm-mtftl begins when zones are short.")
 
 

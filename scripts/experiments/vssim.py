@@ -274,7 +274,9 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
         result += [
             at_most(f"{mapping.upper()}: copying files, 8 channels over 1",
                     _mb_s(found, "shapes", "8-1-copy", mapping) / _mb_s(found, "shapes", "1-1-copy", mapping), 1.5,
-                    "a data block is written from its first page to its last, on one die: the talk's \"does not fit\""),
+                    "a data block is written from its first page to its last, on one die: the talk's \"does not fit\"",
+                    "LAST has sixteen logs for writes in order. Eight files that are written in turn fill blocks on "
+                    "eight dies side by side, as far as the buffer reaches; FAST has one such log."),
             at_most(f"{mapping.upper()}: random writes, 8 channels over 1",
                     _mb_s(found, "shapes", "8-1-random", mapping) / _mb_s(found, "shapes", "1-1-random", mapping), 4,
                     "logs are written in turn on all dies, but merges take most of the time, one at a time"),
