@@ -159,6 +159,7 @@ def complaints() -> str:
     """All that is wrong with the houses, a line each."""
     said = [f"target: {line}" for line in upward(_c_arrows(ROOT / "target"), TARGET)]
     for name, arrows in (("emulator/hw/nvme", _c_arrows(ROOT / "emulator/hw/nvme")),
+                         ("emulator/accel/tcg", _c_arrows(ROOT / "emulator/accel/tcg")),
                          ("scripts/mtlab", _python_arrows(ROOT / "scripts/mtlab")),
                          ("scripts/experiments", _python_arrows(ROOT / "scripts/experiments"))):
         found = circle(arrows)

@@ -35,7 +35,6 @@
 
 #include "lockstep-memory.h"
 #include "sharing.h"
-#include "tcg-accel-ops-lockstep.h"
 
 /* Entries of a table of lines. */
 #define TABLE_ENTRIES 512
@@ -55,6 +54,7 @@ typedef struct Slot {
 static struct {
     const MemProfile *profile;
     MemModel *model;
+    const MemoryClock *clock;
     uint64_t lines;
     Slot *slots[MEM_MAX_CPUS];
     CPUState *cpus[MEM_MAX_CPUS];
@@ -201,14 +201,14 @@ void memory_access(CPUState *cpu, vaddr addr, int size, ram_addr_t ram,
     for (at = addr >> MEM_LINE_BITS; at <= last && line < memory.lines;
          at++, line++) {
         MemAnswer answer = mem_access(memory.model, cpu->cpu_index, line, kind,
-                                      lockstep_instant(cpu));
+                                      memory.clock->instant(cpu));
 
         if (sharing_on && answer.source != MEM_L1) {
             sharing_note(cpu->cpu_index, line, MAX(addr, at << MEM_LINE_BITS),
                          guest_pc(cpu, ra), kind, &answer);
         }
         if (answer.ticks || answer.contended) {
-            lockstep_charge(cpu, answer.ticks, answer.contended);
+            memory.clock->charge(cpu, answer.ticks, answer.contended);
         }
         if (answer.contended) {
             forget(NULL, cpu->cpu_index, answer.slot, false);
@@ -308,7 +308,7 @@ void memory_fix_cpus(CPUState *cpu)
     }
 }
 
-void memory_start(int64_t slice, int64_t speed)
+void memory_start(int64_t slice, int64_t speed, const MemoryClock *clock)
 {
     CPUState *cpu;
     int cpus = 0;
@@ -324,6 +324,7 @@ void memory_start(int64_t slice, int64_t speed)
      * A vCPU asks for a line when its turn begins, and the next one when its
      * own does: two turns may lie between them.
      */
+    memory.clock = clock;
     memory.lines = (current_machine->ram_size + MORE_RAM) >> MEM_LINE_BITS;
     memory.model = mem_new(memory.profile, cpus, memory.lines, speed, 2 * slice,
                            forget, NULL);

@@ -27,11 +27,24 @@ bool memory_configure(QemuOpts *opts, int64_t speed, Error **errp);
  */
 void memory_fix_cpus(CPUState *cpu);
 
+/* The caller's clock, for a vCPU that runs; in ticks. */
+typedef struct MemoryClock {
+    /* The instant that @cpu has reached. */
+    int64_t (*instant)(CPUState *cpu);
+
+    /*
+     * What @cpu has just done takes @cost ticks more.  @cut: its turn ends
+     * here, so that other vCPUs catch up.
+     */
+    void (*charge)(CPUState *cpu, int64_t cost, bool cut);
+} MemoryClock;
+
 /*
  * Make the model, once all vCPUs and the guest's memory are there.  A turn
- * lasts @slice ticks.
+ * lasts @slice ticks.  The model asks @clock for the instant of each access and
+ * charges it there.
  */
-void memory_start(int64_t slice, int64_t speed);
+void memory_start(int64_t slice, int64_t speed, const MemoryClock *clock);
 
 /* A vCPU's tables of lines. */
 void lines_init(CPUState *cpu);

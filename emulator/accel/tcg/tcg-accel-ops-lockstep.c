@@ -373,7 +373,7 @@ bool lockstep_lend(CPUState *cpu, int size)
     return true;
 }
 
-int64_t lockstep_instant(CPUState *cpu)
+static int64_t instant(CPUState *cpu)
 {
     return lockstep.end - ticks(instructions_left(cpu));
 }
@@ -385,7 +385,7 @@ int64_t lockstep_instant(CPUState *cpu)
  * The counter's lower half must not grow: if the instruction faults, what the
  * block has not executed is added to it.
  */
-void lockstep_charge(CPUState *cpu, int64_t cost, bool cut)
+static void charge(CPUState *cpu, int64_t cost, bool cut)
 {
     int64_t extra = MIN(cost, cpu->icount_extra);
     int64_t low = MIN(cost - extra, cpu->neg.icount_decr.u16.low);
@@ -412,6 +412,11 @@ void lockstep_charge(CPUState *cpu, int64_t cost, bool cut)
         lockstep.turn->waits = -1;
     }
 }
+
+static const MemoryClock memory_clock = {
+    .instant = instant,
+    .charge = charge,
+};
 
 /* Stalls */
 
@@ -808,7 +813,7 @@ void *lockstep_cpu_thread_fn(void *arg)
     bql_unlock();
 
     serve_main_loop();
-    memory_start(lockstep.slice, lockstep.speed);
+    memory_start(lockstep.slice, lockstep.speed, &memory_clock);
     for (;;) {
         if (unlikely(qatomic_read(&lockstep.asked) || lockstep.frozen) ||
             !run_round()) {

@@ -25,15 +25,6 @@ int64_t lockstep_get_raw(void);
  */
 bool lockstep_lend(CPUState *cpu, int size);
 
-/* The instant that @cpu, which runs, has reached, in ticks of 1/speed ns. */
-int64_t lockstep_instant(CPUState *cpu);
-
-/*
- * What @cpu, which runs, has just done takes @cost ticks more.  @cut: its turn
- * ends here, others are to catch up.
- */
-void lockstep_charge(CPUState *cpu, int64_t cost, bool cut);
-
 /* The thread that serves every vCPU, and its AccelOpsClass methods. */
 void *lockstep_cpu_thread_fn(void *arg);
 void lockstep_kick_vcpu_thread(CPUState *cpu);
