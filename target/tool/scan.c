@@ -4,7 +4,8 @@
 
 #include "mtftl.h"
 #include "scan.h"
-#include "vector.h"
+
+#define MIN_NUMBERS	1024u	/* places of the smallest set */
 
 void window_init(struct window *window, struct flash *flash, u32 size)
 {
@@ -90,23 +91,50 @@ u32 window_payload(const struct window *window, const struct mtftl_unit_info *in
 	return mtftl_unit_head(window->flash->oob, info->type);
 }
 
+/* Numbers that were found in a zone, by their hash: half of the places are free at least. */
+struct numbers {
+	u64 *places;		/* 0: free */
+	u64 size;		/* a power of two */
+	u64 nr;
+};
+
+/* A writer does not choose its numbers so that they meet: they count up. */
+static u64 *place_of(const struct numbers *numbers, u64 number)
+{
+	u64 at = number * 0x9e3779b97f4a7c15ull >> 20;
+
+	while (numbers->places[at &= numbers->size - 1] && numbers->places[at] != number)
+		at++;
+	return &numbers->places[at];
+}
+
+static void numbers_add(struct numbers *numbers, u64 number)
+{
+	struct numbers larger = { .size = numbers->size ? 2 * numbers->size : MIN_NUMBERS };
+	u64 i;
+
+	if (2 * numbers->nr >= numbers->size) {
+		larger.places = xalloc(larger.size, sizeof(*larger.places));
+		for (i = 0; i < numbers->size; i++)
+			if (numbers->places[i])
+				numbers_add(&larger, numbers->places[i]);
+		free(numbers->places);
+		*numbers = larger;
+	}
+	numbers->nr += !*place_of(numbers, number);
+	*place_of(numbers, number) = number;
+}
+
 /* What is known of this zone; numbers are only asked for behind torn places. */
 struct seen {
-	struct vector seqs;
+	struct numbers numbers;
 	u32 erase_count;
 };
 
 static bool is_copy(const struct seen *seen, const struct mtftl_unit_info *info, u64 ckpt_seq)
 {
-	const u64 *seqs = seen->seqs.items;
-	u64 i;
-
-	if (info->seq <= ckpt_seq)
-		return true;
-	for (i = 0; i < seen->seqs.nr; i++)
-		if (seqs[i] == info->seq)
-			return true;
-	return false;
+	return info->seq <= ckpt_seq ||
+	       (seen->numbers.nr && *place_of(&seen->numbers, info->seq));
 }
 
 /* A tail is no unit, but no gap either. */
@@ -141,7 +169,7 @@ void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq
 			result->newer = true;
 			break;
 		}
-		if (!err && !oob && seen.seqs.nr && info.erase_count != seen.erase_count)
+		if (!err && !oob && seen.numbers.nr && info.erase_count != seen.erase_count)
 			err = -ESTALE;
 		if (!err && !oob && !in_step && is_copy(&seen, &info, ckpt_seq))
 			err = -ESTALE;
@@ -153,14 +181,14 @@ void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq
 			continue;
 		}
 		if (!oob)
-			*(u64 *)vector_add(&seen.seqs, sizeof(u64)) = info.seq;
+			numbers_add(&seen.numbers, info.seq);
 		seen.erase_count = info.erase_count;
 		result->units++;
 		found(context, &info, window->header);
 		in_step = true;
 		at += window_payload(window, &info) + info.nr_blocks;
 	}
-	vector_free(&seen.seqs);
+	free(seen.numbers.places);
 }
 
 /* Copy the payload of the footer units from @at on to where their entries say. */
