@@ -131,7 +131,7 @@ static bool written_since(struct mtftl *ftl, u32 first)
 		struct mtftl_zone *zone = mtftl_zone(ftl, i);
 		u32 wp = le32_to_cpu(mtftl_checkpoint_record(ftl, i)->wp);
 
-		if ((zone->state == MTFTL_ZONE_PARTIAL && zone->wp > wp) ||
+		if ((zone->state == MTFTL_ZONE_PARTIAL && (zone->wp > wp || zone->torn_sectors)) ||
 		    (zone->state == MTFTL_ZONE_FULL && !wp))
 			return true;
 	}
@@ -197,35 +197,99 @@ static void saw_unit(struct recovery *rec, struct mtftl_zone *zone,
 }
 
 /*
+ * The block at the write pointer is there in part, on a drive of smaller blocks than ours. A short
+ * header may be whole in it. complete_block() writes zeroes behind it: so it reads here.
+ */
+static int read_torn_unit(struct recovery *rec, struct mtftl_zone *zone,
+			  struct mtftl_unit_info *info)
+{
+	const struct mtftl_config *config = &rec->ftl->config;
+	u32 page = mtftl_zone_start(zone) + zone->wp;
+	int r;
+
+	memset(rec->buf, 0, MTFTL_BLOCK_SIZE);
+	r = mtftl_rw_sectors(rec->ftl, REQ_OP_READ, mtftl_page_sector(page), rec->buf,
+			     zone->torn_sectors);
+	if (!r)
+		r = !mtftl_unit_parse(rec->buf, config->seed, zone->index, zone->wp,
+				      config->capacity, info) &&
+		    mtftl_unit_head(!config->head, info->type);
+	return mtftl_medium_says(r) ? 0 : r;
+}
+
+/*
+ * The first header of a zone is behind a torn one. It may be a copy in users' data of a header of
+ * an earlier life of the zone. A user cannot copy what is written later, so the zone's life is the
+ * highest that any header behind it names.
+ */
+static int find_life(struct recovery *rec, struct mtftl_zone *zone, u32 at)
+{
+	void *blocks = mtftl_checkpoint_buf(rec->ftl);	/* no checkpoint is read or written now */
+	const struct mtftl_config *config = &rec->ftl->config;
+	struct mtftl_unit_info info;
+	u32 i, n;
+	int r;
+
+	for (; at < zone->wp; at += n) {
+		if (mtftl_interrupted())
+			return -EINTR;
+		n = min(zone->wp - at, MTFTL_BUFFER_BLOCKS);
+		r = mtftl_rw_sync(rec->ftl, REQ_OP_READ, mtftl_zone_start(zone) + at, blocks, n);
+		if (r && n > 1) {
+			n = 1;
+			r = mtftl_rw_sync(rec->ftl, REQ_OP_READ, mtftl_zone_start(zone) + at,
+					  blocks, n);
+		}
+		if (r && !mtftl_medium_says(r))
+			return r;
+		for (i = 0; !r && i < n; i++)
+			if (!mtftl_unit_parse(blocks + i * MTFTL_BLOCK_SIZE, config->seed,
+					      zone->index, at + i, config->capacity, &info) &&
+			    info.seq > rec->ftl->log->info.ckpt_seq)
+				zone->erase_count = max(zone->erase_count, info.erase_count);
+	}
+	return 0;
+}
+
+/*
  * Units of one zone from block @at on. A torn one in the middle hides nothing behind it. What is
  * found behind it may be a copy in users' data of a header of this zone: of another life,
- * too old to matter, or of one that was found already. Metadata has no copies.
+ * too old to matter, or of one that was found already. Metadata has no copies. @known: the zone's
+ * erase count is that of its first header.
  */
-static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at)
+static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at, bool known)
 {
-	bool in_step = !at, found = false;
-	struct mtftl *ftl = rec->ftl;
+	u32 end = zone->wp + (zone->torn_sectors && zone->wp < rec->ftl->config.capacity);
+	u64 ckpt_seq = rec->ftl->log->info.ckpt_seq;
+	bool in_step = !at, copies = rec->ftl->config.head;
 	struct mtftl_unit_info info;
 	int r;
 
 	mtftl_numbers_clear(rec->numbers);
-	while (at < zone->wp) {
+	while (at < end) {
 		if (mtftl_interrupted())
 			return -EINTR;
-		r = mtftl_read_unit(rec->reader, zone, at, rec->buf, &info);
+		r = at < zone->wp ? mtftl_read_unit(rec->reader, zone, at, rec->buf, &info) :
+				    read_torn_unit(rec, zone, &info);
 		if (r < 0)
 			return r;
-		if (!r || (ftl->config.head && found && info.erase_count != zone->erase_count) ||
-		    (ftl->config.head && !in_step && (info.seq <= ftl->log->info.ckpt_seq ||
-						      mtftl_numbers_has(rec->numbers, info.seq)))) {
+		if (r && copies && !known && (in_step || info.seq > ckpt_seq)) {
+			zone->erase_count = info.erase_count;
+			r = in_step ? 1 : find_life(rec, zone, at + 1) ?: 1;
+			if (r < 0)
+				return r;
+			known = true;
+		}
+		if (!r || (copies && info.erase_count != zone->erase_count) ||
+		    (copies && !in_step && (info.seq <= ckpt_seq ||
+					  mtftl_numbers_has(rec->numbers, info.seq)))) {
 			in_step = false;
 			at++;
 			continue;
 		}
 		in_step = true;
-		found = true;
 		saw_unit(rec, zone, &info);
-		if (info.seq > ftl->log->info.ckpt_seq &&
+		if (info.seq > ckpt_seq &&
 		    (info.type == MTFTL_UNIT_DATA || info.type == MTFTL_UNIT_GC ||
 		     info.type == MTFTL_UNIT_RANGES)) {
 			r = keep_unit(rec, &info);
@@ -245,18 +309,21 @@ static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
 	u32 from = le32_to_cpu(record->wp);
 	struct mtftl_unit_info info;
 	u64 first = 0;
-	int r;
+	int r = 0;
 
-	r = mtftl_read_unit(rec->reader, zone, 0, rec->buf, &info);
+	if (zone->wp)
+		r = mtftl_read_unit(rec->reader, zone, 0, rec->buf, &info);
 	if (r < 0)
 		return r;
-	if (r)
+	if (r) {
 		first = info.seq;
+		zone->erase_count = info.erase_count;
+	}
 	/* Reset since, or nothing known of it: all of it is new. */
 	if (from && (from > zone->wp || !first || first != le64_to_cpu(record->first_seq)))
 		from = 0;
 	zone->first_seq = first;
-	return scan_zone(rec, zone, from);
+	return scan_zone(rec, zone, from, r);
 }
 
 /*
@@ -343,9 +410,11 @@ static int verify_unit(struct recovery *rec, struct mtftl_found *unit)
 	u32 i, n, k, crc;
 	bool whole;
 	u64 lba;
-	int r;
+	int r = -ENODATA;
 
-	r = mtftl_rw_sync(ftl, REQ_OP_READ, unit->page - 1, rec->buf, 1);
+	/* Else all of its payload is missing, and maybe a part of its header. */
+	if (is_written(ftl, unit->page))
+		r = mtftl_rw_sync(ftl, REQ_OP_READ, unit->page - 1, rec->buf, 1);
 	if (r && !mtftl_medium_says(r))
 		return r;
 	for (i = 0; r && i < unit->nr; i++)

@@ -38,7 +38,7 @@ static struct blk_zone report_of(u32 index)
 	return (struct blk_zone) {
 		.start = start,
 		.len = bdev_zone_sectors(NULL),
-		.wp = start + (sector_t)zone->wp * MTFTL_BLOCK_SECTORS + fuzz_image.sectors[index],
+		.wp = start + (sector_t)zone->wp * MTFTL_BLOCK_SECTORS + zone->torn_sectors,
 		.capacity = (sector_t)fuzz_image.flash.zone_capacity * MTFTL_BLOCK_SECTORS +
 			    (fuzz_image.small_blocks ? MTFTL_BLOCK_SECTORS - 1 : 0),
 		.cond = conditions[zone->cond],

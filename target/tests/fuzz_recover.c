@@ -19,12 +19,16 @@
 
 int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr)
 {
+	u32 page = sector / MTFTL_BLOCK_SECTORS, zone = page / fuzz_image.flash.zone_blocks;
+	const struct flash_zone *state = &fuzz_image.zones[zone];
+
 	(void)ftl;
-	(void)opf;
-	(void)sector;
-	(void)data;
-	(void)nr;
-	return 0;
+	fuzz_assert(zone < fuzz_image.flash.nr_zones && state->wp < fuzz_image.flash.zone_capacity);
+	fuzz_assert(page % fuzz_image.flash.zone_blocks == state->wp);
+	if ((opf & 0xff) != REQ_OP_READ)
+		return 0;
+	fuzz_assert(sector % MTFTL_BLOCK_SECTORS == 0 && nr == state->torn_sectors);
+	return sparse_torn_block(&fuzz_image, zone, data);
 }
 
 bool mtftl_device_answers(struct mtftl *ftl, void *block)
@@ -40,77 +44,6 @@ int mtftl_zone_mgmt(struct mtftl *ftl, u32 zone, enum req_op op)
 	(void)zone;
 	(void)op;
 	return 0;
-}
-
-void mtftl_set_read_only(struct mtftl *ftl, const char *why)
-{
-	(void)why;
-	ftl->device->read_only = true;
-}
-
-/* What the rest of the module does for recovery */
-
-void mtftl_seq_go_on(struct mtftl *ftl, u64 last, u64 durable)
-{
-	atomic64_set(&ftl->seq->last, last);
-	ftl->seq->durable = durable;
-}
-
-void mtftl_seq_set_ckpt(struct mtftl *ftl, u64 number)
-{
-	ftl->seq->ckpt = number;
-}
-
-u64 mtftl_seq_before_apart(struct mtftl *ftl, u64 drawn)
-{
-	(void)ftl;
-	return drawn;
-}
-
-int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
-{
-	(void)ftl;
-	(void)drawn;
-	return 0;
-}
-
-void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
-{
-	zone->ftl->zones->count[zone->state]--;
-	zone->state = state;
-	zone->ftl->zones->count[state]++;
-}
-
-void mtftl_zone_finish_broken(struct mtftl_zone *zone)
-{
-	zone->broken = true;
-}
-
-u32 mtftl_zone_replace(struct mtftl *ftl, u32 index)
-{
-	(void)ftl;
-	(void)index;
-	return U32_MAX;
-}
-
-void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))
-{
-	(void)ftl;
-	(void)heard;
-}
-
-int mtftl_flush_sync(struct mtftl *ftl)
-{
-	(void)ftl;
-	return 0;
-}
-
-void mtftl_map_durable(struct mtftl *ftl, u32 lba, u32 nr, __le32 *out)
-{
-	u32 i;
-
-	for (i = 0; i < nr; i++)
-		out[i] = cpu_to_le32(mtftl_map_look(ftl, lba + i));
 }
 
 /* The test */

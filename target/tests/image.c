@@ -18,6 +18,16 @@ static int image_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *b
 	return 0;
 }
 
+static int image_read_torn(struct flash *flash, u32 zone, void *buffer)
+{
+	const struct flash_zone *state = &flash->zones[zone];
+	size_t size = state->torn_sectors * 512;
+
+	memcpy(buffer, image_block((struct image *)flash, zone, state->wp), size);
+	memset((u8 *)buffer + size, 0, MTFTL_BLOCK_SIZE - size);
+	return 0;
+}
+
 static int image_read_oob(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer,
 			  struct mtftl_oob *oob)
 {
@@ -81,6 +91,7 @@ struct image *image_new_of(u32 nr_zones, u32 zone_blocks, u32 capacity, u64 logi
 		.zone_capacity = capacity,
 		.zones = xalloc(nr_zones, sizeof(struct flash_zone)),
 		.read = image_read,
+		.read_torn = image_read_torn,
 		.read_oob = image_read_oob,
 		.write = image_write,
 		.flush = image_flush,

@@ -63,6 +63,16 @@ int sparse_block(struct sparse_image *image, u32 page, u8 *block, struct mtftl_o
 	return 0;
 }
 
+int sparse_torn_block(struct sparse_image *image, u32 zone, u8 *block)
+{
+	const struct flash_zone *state = &image->zones[zone];
+	size_t size = state->torn_sectors * 512;
+	int err = sparse_block(image, flash_page(&image->flash, zone, state->wp), block, NULL);
+
+	memset(block + size, 0, MTFTL_BLOCK_SIZE - size);
+	return err;
+}
+
 static int sparse_read_oob(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer,
 			   struct mtftl_oob *oob)
 {
@@ -87,6 +97,14 @@ static int sparse_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *
 	return sparse_read_oob(flash, zone, offset, nr, buffer, NULL);
 }
 
+static int sparse_read_torn(struct flash *flash, u32 zone, void *buffer)
+{
+	const struct flash_zone *state = &flash->zones[zone];
+
+	fuzz_assert(zone < flash->nr_zones && state->torn_sectors && state->wp < flash->zone_capacity);
+	return sparse_torn_block((struct sparse_image *)flash, zone, buffer);
+}
+
 static int sparse_write(struct flash *flash, u32 zone, u32 offset, u32 nr, const void *buffer)
 {
 	struct sparse_image *image = (struct sparse_image *)flash;
@@ -95,7 +113,7 @@ static int sparse_write(struct flash *flash, u32 zone, u32 offset, u32 nr, const
 
 	fuzz_assert(zone < flash->nr_zones && nr > 0);
 	fuzz_assert(offset < flash->zone_capacity && nr <= flash->zone_capacity - offset);
-	if (offset != state->wp || state->cond > FLASH_OPEN || image->sectors[zone])
+	if (offset != state->wp || state->cond > FLASH_OPEN || state->torn_sectors)
 		return -EIO;
 	for (i = 0; i < nr; i++) {
 		struct sparse_block *block;
@@ -131,7 +149,6 @@ static int sparse_reset(struct flash *flash, u32 zone)
 	if (image->zones[zone].cond > FLASH_FULL)
 		return -EIO;
 	image->zones[zone] = (struct flash_zone){ .cond = FLASH_EMPTY };
-	image->sectors[zone] = 0;
 	for (i = 0; i < image->nr; i++)
 		if (image->blocks[i].page / flash->zone_blocks == zone)
 			image->blocks[i].page = MTFTL_MAP_UNMAPPED;
@@ -146,14 +163,13 @@ static void take_zone(struct sparse_image *image, const struct fuzz_record *reco
 {
 	u32 capacity = image->flash.zone_capacity;
 	struct flash_zone state = { .cond = (record->extra & 7) % (FLASH_OFFLINE + 1) };
-	u8 sectors = 0;
 
 	state.wp = fuzz_u24(record->at) % (capacity + 1);
 	if (state.cond == FLASH_EMPTY || state.cond == FLASH_OFFLINE)
 		state.wp = 0;
 	if (image->small_blocks && state.cond == FLASH_OPEN && state.wp < capacity)
-		sectors = record->extra >> 3 & 7;
-	if (state.cond == FLASH_OPEN && !state.wp && !sectors)
+		state.torn_sectors = record->extra >> 3 & 7;
+	if (state.cond == FLASH_OPEN && !state.wp && !state.torn_sectors)
 		state.cond = FLASH_EMPTY;
 	/* As a drive's zones are seen: there it has no write pointer. */
 	if (state.cond == FLASH_FULL || state.cond == FLASH_READONLY)
@@ -163,7 +179,6 @@ static void take_zone(struct sparse_image *image, const struct fuzz_record *reco
 		state = (struct flash_zone){ .cond = FLASH_EMPTY };
 	*written += state.wp;
 	image->zones[zone] = state;
-	image->sectors[zone] = sectors;
 }
 
 static void take_content(struct sparse_image *image, const struct fuzz_record *record, u32 zone,
@@ -217,6 +232,7 @@ bool sparse_load(struct sparse_image *image, const u8 *data, size_t size)
 		.zone_capacity = capacity,
 		.zones = image->zones,
 		.read = sparse_read,
+		.read_torn = sparse_read_torn,
 		.write = sparse_write,
 		.flush = sparse_flush,
 		.reset = sparse_reset,
@@ -229,7 +245,6 @@ bool sparse_load(struct sparse_image *image, const u8 *data, size_t size)
 	if (image->meta_size >= sizeof(struct mtftl_oob))
 		image->flash.read_oob = sparse_read_oob;
 	memset(image->zones, 0, sizeof(*image->zones) * image->flash.nr_zones);
-	memset(image->sectors, 0, image->flash.nr_zones);
 	memset(image->buckets, 0, sizeof(image->buckets));
 	sparse_allow(image, SPARSE_READS);
 	image->give_up = NULL;

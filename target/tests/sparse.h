@@ -36,7 +36,6 @@ struct sparse_fill {
 struct sparse_image {
 	struct flash flash;
 	struct flash_zone zones[FUZZ_MAX_ZONES];
-	u8 sectors[FUZZ_MAX_ZONES];	/* behind the write pointer */
 	u32 meta_size;
 	bool small_blocks;		/* of 512 bytes */
 	bool oob;			/* FUZZ_GEO_OOB */
@@ -79,5 +78,7 @@ static inline bool sparse_asked_too_much(const struct sparse_image *image)
 
 /* One block as the input gives it, padded with zeroes; -EIO: the device answers no more. */
 int sparse_block(struct sparse_image *image, u32 page, u8 *block, struct mtftl_oob *oob);
+/* What is written of the block at a zone's write pointer, padded likewise. */
+int sparse_torn_block(struct sparse_image *image, u32 zone, u8 *block);
 
 #endif

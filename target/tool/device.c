@@ -53,6 +53,16 @@ static int device_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *
 	return 0;
 }
 
+static int device_read_torn(struct flash *flash, u32 zone, void *buffer)
+{
+	const struct flash_zone *state = &flash->zones[zone];
+	off_t at = (off_t)flash_page(flash, zone, state->wp) << MTFTL_BLOCK_SHIFT;
+	ssize_t size = state->torn_sectors << 9;
+
+	memset(buffer, 0, MTFTL_BLOCK_SIZE);
+	return pread(((struct device *)flash)->fd, buffer, size, at) == size ? 0 : -EIO;
+}
+
 /* A read of blocks with their metadata, in pieces; each of n readers takes every n-th piece. */
 struct oob_read {
 	struct device *device;
@@ -139,6 +149,7 @@ static int device_write(struct flash *flash, u32 zone, u32 offset, u32 nr, const
 		return written < 0 ? -errno : -EIO;
 	flash->zones[zone].cond = FLASH_OPEN;
 	flash->zones[zone].wp = offset + nr;
+	flash->zones[zone].torn_sectors = 0;
 	return 0;
 }
 
@@ -156,6 +167,7 @@ static int device_reset_zone(struct flash *flash, u32 zone)
 		return -errno;
 	flash->zones[zone].cond = FLASH_EMPTY;
 	flash->zones[zone].wp = 0;
+	flash->zones[zone].torn_sectors = 0;
 	return 0;
 }
 
@@ -287,6 +299,7 @@ static void take_zone(struct device *device, u32 index, const struct zbd_zone *z
 
 	/* A write pointer means nothing where a zone is full, read-only or offline. */
 	to->wp = capacity;
+	to->torn_sectors = 0;
 	switch (zone->cond) {
 	case ZBD_ZONE_COND_FULL:
 		to->cond = FLASH_FULL;
@@ -310,6 +323,8 @@ static void take_zone(struct device *device, u32 index, const struct zbd_zone *z
 		if (to->wp > capacity)
 			fail(EXIT_FAILED, "%s: write pointer of zone %u is past its capacity, expected"
 			     " at most block %u", device->path, index, capacity);
+		if (to->wp < capacity)
+			to->torn_sectors = (zone->wp - zone->start) % MTFTL_BLOCK_SIZE >> 9;
 	}
 }
 
@@ -367,6 +382,7 @@ struct device *device_open(const char *path, enum device_access access)
 	device->flash.zone_blocks = info.zone_size >> MTFTL_BLOCK_SHIFT;
 	report_zones(device);
 	device->flash.read = device_read;
+	device->flash.read_torn = device_read_torn;
 	device->meta_size = find_meta_size(device);
 	if (device->meta_size >= sizeof(struct mtftl_oob) && device->meta_size <= MTFTL_META_MAX)
 		device->flash.read_oob = device_read_oob;

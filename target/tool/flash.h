@@ -20,6 +20,7 @@ enum flash_cond {
 struct flash_zone {
 	enum flash_cond cond;
 	u32 wp;			/* whole blocks below it may hold data */
+	u8 torn_sectors;	/* of 512 bytes, written of the block at wp: a cut left them */
 };
 
 struct flash {
@@ -30,7 +31,9 @@ struct flash {
 	bool oob;		/* units of data have no header: as the superblock says */
 	/* Read @nr blocks into an aligned buffer; 0 or -errno. Never crosses a zone's end. */
 	int (*read)(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer);
-	/* The same, with what the blocks' metadata begins with; NULL where there is too little. */
+	/* The block at a zone's write pointer, with zeroes for what is not written; NULL: none is torn. */
+	int (*read_torn)(struct flash *flash, u32 zone, void *buffer);
+	/* As read(), with what the blocks' metadata begins with; NULL where there is too little. */
 	int (*read_oob)(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer,
 			struct mtftl_oob *oob);
 	/* For those who write: the same at a zone's write pointer; and make it all durable. */

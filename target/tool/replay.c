@@ -320,12 +320,13 @@ static int read_zone(struct log *log, u32 zone)
 {
 	struct replay *replay = log->replay;
 	u32 wp = replay->flash->zones[zone].wp, start;
+	bool torn = replay->flash->zones[zone].torn_sectors;
 	struct scan_result result;
 
-	if (wp == 0 || replay->zones[zone].flags & MTFTL_ZONE_RETIRED)
+	if ((wp == 0 && !torn) || replay->zones[zone].flags & MTFTL_ZONE_RETIRED)
 		return 0;
-	start = scan_start(log, zone);
-	if (start == wp) {
+	start = wp ? scan_start(log, zone) : 0;
+	if (start == wp && !torn) {
 		replay->zones_skipped++;
 		return 0;
 	}

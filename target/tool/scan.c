@@ -50,6 +50,13 @@ const u8 *window_block(struct window *window, u32 zone, u32 offset)
 			nr = window->size;
 		window->zone = zone;
 		window->first = offset;
+		window->filled = 0;
+		if (!nr && flash->zones[zone].torn_sectors) {
+			memset(window->oob, 0, sizeof(*window->oob));
+			window->filled = !flash->read_torn(flash, zone, window->buffer);
+		}
+		if (!nr)
+			return window->filled ? window->buffer : NULL;
 		/* One bad block must not hide its neighbours. */
 		while (nr && read_blocks(window, zone, offset, nr))
 			nr /= 2;
@@ -129,12 +136,30 @@ static void numbers_add(struct numbers *numbers, u64 number)
 struct seen {
 	struct numbers numbers;
 	u32 erase_count;
+	bool known;		/* its erase count */
 };
 
 static bool is_copy(const struct seen *seen, const struct mtftl_unit_info *info, u64 ckpt_seq)
 {
 	return info->seq <= ckpt_seq ||
 	       (seen->numbers.nr && *place_of(&seen->numbers, info->seq));
+}
+
+/* The highest erase count that a header from block @at on names, if its number is above @ckpt_seq. */
+static u32 find_life(struct window *window, u32 seed, u32 zone, u32 at, u64 ckpt_seq)
+{
+	const struct flash *flash = window->flash;
+	struct mtftl_unit_info info;
+	u32 life = 0;
+
+	for (; at < flash->zones[zone].wp; at++) {
+		const u8 *block = window_block(window, zone, at);
+
+		if (block && !mtftl_unit_parse(block, seed, zone, at, flash->zone_capacity, &info) &&
+		    info.seq > ckpt_seq && info.erase_count > life)
+			life = info.erase_count;
+	}
+	return life;
 }
 
 /* A tail is no unit, but no gap either. */
@@ -151,13 +176,18 @@ static bool is_tail(const struct window *window, const u8 *block, u32 seed, u32 
 void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq,
 	       scan_found found, void *context, struct scan_result *result)
 {
-	u32 wp = window->flash->zones[zone].wp, at = from;
+	const struct flash_zone *state = &window->flash->zones[zone];
+	u32 wp = state->wp + !!state->torn_sectors, at = from;
 	bool oob = window->flash->oob;	/* which users cannot copy */
 	struct mtftl_unit_info info;
 	struct seen seen = { 0 };
 	bool in_step = from == 0;	/* at the zone's start, or right behind a unit */
 
 	memset(result, 0, sizeof(*result));
+	if (from && !oob && !window_unit(window, seed, zone, 0, &info)) {
+		seen.erase_count = info.erase_count;
+		seen.known = true;
+	}
 	while (at < wp) {
 		int err = window_unit(window, seed, zone, at, &info);
 
@@ -169,12 +199,19 @@ void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq
 			result->newer = true;
 			break;
 		}
-		if (!err && !oob && seen.numbers.nr && info.erase_count != seen.erase_count)
-			err = -ESTALE;
-		if (!err && !oob && !in_step && is_copy(&seen, &info, ckpt_seq))
+		if (!err && !oob && !seen.known && (in_step || info.seq > ckpt_seq)) {
+			u32 life = in_step ? 0 : find_life(window, seed, zone, at + 1, ckpt_seq);
+
+			seen.erase_count = life > info.erase_count ? life : info.erase_count;
+			seen.known = true;
+			/* Its header may have left the window. */
+			err = window_unit(window, seed, zone, at, &info);
+		}
+		if (!err && !oob && (info.erase_count != seen.erase_count ||
+				     (!in_step && is_copy(&seen, &info, ckpt_seq))))
 			err = -ESTALE;
 		if (err) {
-			if (!result->gap_blocks++)
+			if (at < state->wp && !result->gap_blocks++)
 				result->first_gap = at;
 			in_step = false;
 			at++;
@@ -182,7 +219,6 @@ void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq
 		}
 		if (!oob)
 			numbers_add(&seen.numbers, info.seq);
-		seen.erase_count = info.erase_count;
 		result->units++;
 		found(context, &info, window->header);
 		in_step = true;

@@ -23,7 +23,10 @@ struct window {
 
 void window_init(struct window *window, struct flash *flash, u32 size);
 void window_free(struct window *window);
-/* One block below the write pointer, NULL if it cannot be read; valid until the next call. */
+/*
+ * One block below the write pointer, or what is written of the one at it. NULL if it cannot be
+ * read. Valid until the next call.
+ */
 const u8 *window_block(struct window *window, u32 zone, u32 offset);
 /*
  * The unit that begins there, as mtftl_unit_parse() says, or -EIO. Its header, window->header, is
@@ -46,8 +49,9 @@ struct scan_result {
 /*
  * Call @found for each unit of a zone from block @from on, in order of offset.
  * A header behind a torn place counts only if its number is above @ckpt_seq (0
- * if in doubt), new in this zone, and its erase count that of the headers before:
- * anything else may be payload that a user copied from the raw device.
+ * if in doubt), new in this zone, and its erase count that of the zone's first header.
+ * If that one is torn, the erase count is the highest that a header names. Anything else
+ * may be payload that a user copied from the raw device.
  */
 typedef void (*scan_found)(void *context, const struct mtftl_unit_info *info,
 			   const u8 *header);

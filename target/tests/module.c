@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the rest of the module does for recovery, checkpoints and the log, on the host: for those
+ * who bring a drive of their own. One thread.
+ */
+#include "checkpoint.h"
+#include "device.h"
+#include "log.h"
+#include "map.h"
+#include "seq.h"
+#include "stream.h"
+#include "zone.h"
+
+void mtftl_set_read_only(struct mtftl *ftl, const char *why)
+{
+	(void)why;
+	ftl->device->read_only = true;
+}
+
+void mtftl_seq_go_on(struct mtftl *ftl, u64 last, u64 durable)
+{
+	atomic64_set(&ftl->seq->last, last);
+	ftl->seq->durable = durable;
+}
+
+void mtftl_seq_set_ckpt(struct mtftl *ftl, u64 number)
+{
+	ftl->seq->ckpt = number;
+}
+
+u64 mtftl_seq_before_apart(struct mtftl *ftl, u64 drawn)
+{
+	(void)ftl;
+	return drawn;
+}
+
+int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
+{
+	(void)ftl;
+	(void)drawn;
+	return 0;
+}
+
+void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
+{
+	zone->ftl->zones->count[zone->state]--;
+	zone->state = state;
+	zone->ftl->zones->count[state]++;
+}
+
+void mtftl_zone_finish_broken(struct mtftl_zone *zone)
+{
+	zone->broken = true;
+}
+
+u32 mtftl_zone_replace(struct mtftl *ftl, u32 index)
+{
+	(void)ftl;
+	(void)index;
+	return U32_MAX;
+}
+
+void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))
+{
+	(void)ftl;
+	(void)heard;
+}
+
+int mtftl_flush_sync(struct mtftl *ftl)
+{
+	(void)ftl;
+	return 0;
+}
+
+void mtftl_map_durable(struct mtftl *ftl, u32 lba, u32 nr, __le32 *out)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		out[i] = cpu_to_le32(mtftl_map_look(ftl, lba + i));
+}

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tests on the host of the module's mount, checkpoints and log (recover.c, checkpoint.c, log.c) on
+ * a drive in memory that is written to and counts its commands. The tool's recovery, which is
+ * another program, must find the same map.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "checkpoint.h"
+#include "device.h"
+#include "image.h"
+#include "log.h"
+#include "map.h"
+#include "pause.h"
+#include "recover.h"
+#include "replay.h"
+#include "seq.h"
+#include "super.h"
+#include "zone.h"
+
+#define FIRST_DATA	4u	/* zone: behind the superblocks and two checkpoints */
+
+static struct image *image;
+static struct {
+	u64 commands, reads, blocks_read;
+	int fail_write;		/* writes until one fails; 0: none does */
+	bool pause_then;	/* and the device is suspended */
+	int fail_read;		/* the next one, with this error */
+} drive;
+
+/* The module that mounted it last. */
+static struct mtftl_cpu_stats stats;
+static struct dm_dev dm;
+static struct mtftl_device device;
+static struct mtftl_map map;
+static struct mtftl_seq seq;
+static struct mtftl ftl;
+static bool mounted;
+
+/* The drive */
+
+static void command(void)
+{
+	drive.commands++;
+	/* Of a mount each command may be sent; after that only by code that a suspend waits for. */
+	assert_true(!mounted || stats.sending > stats.landed);
+}
+
+sector_t bdev_zone_sectors(struct block_device *bdev)
+{
+	return (sector_t)image->flash.zone_blocks * MTFTL_BLOCK_SECTORS;
+}
+
+int blkdev_report_zones(struct block_device *bdev, sector_t sector, unsigned int nr,
+			int (*report)(struct blk_zone *zone, unsigned int index, void *data),
+			void *data)
+{
+	static const u8 conditions[] = {
+		[FLASH_EMPTY] = BLK_ZONE_COND_EMPTY, [FLASH_OPEN] = BLK_ZONE_COND_IMP_OPEN,
+		[FLASH_FULL] = BLK_ZONE_COND_FULL, [FLASH_READONLY] = BLK_ZONE_COND_READONLY,
+		[FLASH_OFFLINE] = BLK_ZONE_COND_OFFLINE,
+	};
+	sector_t size = bdev_zone_sectors(bdev);
+	u32 first = sector / size, i;
+	int r = 0;
+
+	for (i = 0; !r && i < nr && first + i < image->flash.nr_zones; i++) {
+		const struct flash_zone *zone = &image->flash.zones[first + i];
+		sector_t start = (first + i) * size;
+		struct blk_zone bz = {
+			.start = start, .len = size, .cond = conditions[zone->cond],
+			.wp = start + mtftl_page_sector(zone->wp) + zone->torn_sectors,
+			.capacity = mtftl_page_sector(image->flash.zone_capacity),
+		};
+
+		r = report(&bz, i, data);
+	}
+	return r ?: (int)i;
+}
+
+/* At the write pointer, or not at all. */
+static int write_sectors(u32 zone, u32 at, const void *data, u32 nr)
+{
+	struct flash_zone *state = &image->flash.zones[zone];
+	u32 end = at + nr;
+
+	if (drive.fail_write && !--drive.fail_write) {
+		device.paused |= drive.pause_then;
+		return -EIO;
+	}
+	if (at != mtftl_page_sector(state->wp) + state->torn_sectors || state->cond > FLASH_OPEN ||
+	    end > mtftl_page_sector(image->flash.zone_capacity))
+		return -EIO;
+	memcpy(image_block(image, zone, 0) + ((size_t)at << SECTOR_SHIFT), data,
+	       (size_t)nr << SECTOR_SHIFT);
+	state->wp = end / MTFTL_BLOCK_SECTORS;
+	state->torn_sectors = end % MTFTL_BLOCK_SECTORS;
+	state->cond = state->wp == image->flash.zone_capacity ? FLASH_FULL : FLASH_OPEN;
+	return 0;
+}
+
+int mtftl_rw_sectors(struct mtftl *of, blk_opf_t opf, sector_t sector, void *data, u32 nr)
+{
+	u32 zone = sector / bdev_zone_sectors(NULL), at = sector % bdev_zone_sectors(NULL);
+	const struct flash_zone *state = &image->flash.zones[zone];
+
+	command();
+	assert_in_range(zone, 0, image->flash.nr_zones - 1);
+	assert_in_range(nr, 1, MTFTL_BUFFER_BLOCKS * MTFTL_BLOCK_SECTORS);
+	if ((opf & 0xff) != REQ_OP_READ)
+		return write_sectors(zone, at, data, nr);
+	drive.reads++;
+	drive.blocks_read += DIV_ROUND_UP(nr, MTFTL_BLOCK_SECTORS);
+	if (drive.fail_read) {
+		int r = drive.fail_read;
+
+		drive.fail_read = 0;
+		return r;
+	}
+	/* Drives need not answer for what is not written. */
+	if (state->cond <= FLASH_OPEN &&
+	    at + nr > mtftl_page_sector(state->wp) + state->torn_sectors)
+		return -EIO;
+	memcpy(data, image_block(image, zone, 0) + ((size_t)at << SECTOR_SHIFT),
+	       (size_t)nr << SECTOR_SHIFT);
+	return 0;
+}
+
+int mtftl_rw_sync(struct mtftl *of, blk_opf_t opf, u32 page, void *data, u32 nr)
+{
+	return mtftl_rw_sectors(of, opf, mtftl_page_sector(page), data, nr * MTFTL_BLOCK_SECTORS);
+}
+
+int mtftl_read_oob(struct mtftl *of, u32 page, void *data, u32 nr, void *oob)
+{
+	memcpy(oob, image->oob + page, nr * sizeof(*image->oob));
+	return mtftl_rw_sync(of, REQ_OP_READ, page, data, nr);
+}
+
+int mtftl_zone_mgmt(struct mtftl *of, u32 zone, enum req_op op)
+{
+	command();
+	if (op == REQ_OP_ZONE_RESET)
+		return image->flash.reset(&image->flash, zone);
+	image->flash.zones[zone] = (struct flash_zone) {
+		.cond = FLASH_FULL, .wp = image->flash.zone_capacity,
+	};
+	return 0;
+}
+
+bool mtftl_device_answers(struct mtftl *of, void *block)
+{
+	return !mtftl_rw_sync(of, REQ_OP_READ, 0, block, 1);
+}
+
+/* The module */
+
+static void unmount(void)
+{
+	mounted = false;
+	if (ftl.checkpoints)
+		mtftl_checkpoints_free(&ftl);
+	if (ftl.log)
+		mtftl_log_free(&ftl);
+	free(ftl.zones);
+	free(map.zones);
+	free(map.entries);
+	memset(&ftl, 0, sizeof(ftl));
+	memset(&map, 0, sizeof(map));
+}
+
+static void mount(void)
+{
+	const struct mtftl_sb_info *info;
+	u32 i;
+
+	unmount();
+	memset(&drive, 0, sizeof(drive));
+	memset(&stats, 0, sizeof(stats));
+	memset(&seq, 0, sizeof(seq));
+	device = (struct mtftl_device) { .dm = &dm, .disk = "dm-0", .stats = &stats };
+	ftl = (struct mtftl) {
+		.device = &device, .seq = &seq, .map = &map,
+		.config = {
+			.nr_zones = image->flash.nr_zones, .capacity = image->flash.zone_capacity,
+			.zone_shift = 31 - __builtin_clz(image->flash.zone_blocks),
+			.head = !image->sb.oob, .budget.data_zones = 2, .turn = 8,
+			.meta_size = sizeof(struct mtftl_oob), .ragged = true,
+		},
+	};
+	assert_int_equal(mtftl_log_alloc(&ftl), 0);
+	assert_int_equal(mtftl_log_load(&ftl), 0);
+	info = &ftl.log->info;
+	ftl.config.seed = mtftl_seed(info->uuid, info->key);
+	ftl.config.logical_blocks = info->logical_blocks;
+	map.entries = malloc(info->logical_blocks * sizeof(*map.entries));
+	memset(map.entries, 0xff, info->logical_blocks * sizeof(*map.entries));
+	map.zones = calloc(info->nr_zones, sizeof(*map.zones));
+	ftl.zones = calloc(1, sizeof(*ftl.zones) + info->nr_zones * sizeof(*ftl.zones->all));
+	ftl.zones->count[MTFTL_ZONE_EMPTY] = info->nr_zones;
+	for (i = 0; i < info->nr_zones; i++) {
+		mtftl_zone(&ftl, i)->ftl = &ftl;
+		mtftl_zone(&ftl, i)->index = i;
+	}
+	assert_int_equal(mtftl_checkpoints_alloc(&ftl), 0);
+	assert_int_equal(mtftl_recover(&ftl), 0);
+	mounted = true;
+}
+
+/* What the tool finds first: a mount may write zeroes behind what is torn. */
+static void mount_like_the_tool(void)
+{
+	struct report report = { .quiet = true };
+	struct replay replay = { .flash = &image->flash, .report = &report };
+	struct super super;
+	u64 i;
+
+	assert_int_equal(super_find(&image->flash, &super), 0);
+	replay.sb = &super.info;
+	assert_int_equal(replay_run(&replay), 0);
+	mount();
+	for (i = 0; i < super.info.logical_blocks; i++)
+		assert_int_equal(map.entries[i], replay.map[i]);
+	assert_true(mtftl_seq_last(&ftl) >= replay.max_seq);
+	replay_free(&replay);
+}
+
+static int setup(void **state)
+{
+	image = image_new();
+	image_write_super(image, 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	unmount();
+	image_free(image);
+	return 0;
+}
+
+/* One block in a unit of its own; returns its page. */
+static u32 put(u32 zone, u64 number, u64 lba, u16 content)
+{
+	return flash_page(&image->flash, zone,
+			  image_write_unit(image, zone, MTFTL_UNIT_DATA, number, 1, &lba,
+					   &content)) + 1;
+}
+
+/* A cut left @sectors of block @offset, and nothing behind. */
+static void cut(u32 zone, u32 offset, u8 sectors)
+{
+	struct flash_zone *state = &image->flash.zones[zone];
+	u8 *left = image_block(image, zone, offset) + sectors * 512;
+
+	memset(left, 0, image_block(image, zone, state->wp) - left);
+	*state = (struct flash_zone) {
+		.cond = FLASH_OPEN, .wp = offset, .torn_sectors = sectors,
+	};
+}
+
+/* Sectors of 512 bytes */
+
+static void a_header_in_a_torn_block_claims_its_payload(void **state)
+{
+	const u64 lbas[] = { 5, 6, 7 };
+	const u16 contents[] = { 1, 2, 3 };
+	u32 old = put(FIRST_DATA, 1, 5, 9), new;
+
+	cut(FIRST_DATA, image_write_unit(image, FIRST_DATA, MTFTL_UNIT_DATA, 2, 3, lbas, contents), 1);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[5], old);
+	/* No other unit gets its number, and the next one lies behind what the header claims. */
+	assert_int_equal(mtftl_seq_last(&ftl), 2);
+	assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->wp, 2 + 4);
+	new = put(FIRST_DATA, 3, 8, 4);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[5], old);
+	assert_int_equal(map.entries[8], new);
+}
+
+static void a_torn_block_in_an_empty_zone(void **state)
+{
+	u32 new;
+
+	put(FIRST_DATA, 1, 5, 9);
+	cut(FIRST_DATA, 0, 1);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[5], MTFTL_MAP_UNMAPPED);
+	assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->wp, 2);
+	new = put(FIRST_DATA, 2, 6, 9);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[6], new);
+}
+
+/* A unit of few ranges is whole in its first sector. */
+static void ranges_in_a_torn_block_count(void **state)
+{
+	put(FIRST_DATA, 1, 5, 9);
+	cut(FIRST_DATA, image_write_range(image, FIRST_DATA, 3, 5, 1, 2, MTFTL_RANGE_TRIM), 1);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[5], MTFTL_MAP_UNMAPPED);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[5], MTFTL_MAP_UNMAPPED);
+}
+
+static void what_is_no_header_in_a_torn_block(void **state)
+{
+	const u64 lbas[] = { 5, 6, 7 };
+	const u16 contents[] = { 1, 2, 3 };
+	u32 whole, new;
+
+	/* In a payload. */
+	image->durable_seq = 0;
+	whole = image_write_unit(image, FIRST_DATA, MTFTL_UNIT_DATA, 1, 3, lbas, contents);
+	cut(FIRST_DATA, whole + 2, 3);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[5], flash_page(&image->flash, FIRST_DATA, 1));
+	assert_int_equal(map.entries[6], MTFTL_MAP_UNMAPPED);
+	assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->wp, 4);
+	/* A header of which the last entries are missing. */
+	cut(FIRST_DATA, 4, 0);
+	put(FIRST_DATA, 2, 8, 8);
+	image_block(image, FIRST_DATA, 4)[40] ^= 1;
+	cut(FIRST_DATA, 4, 2);
+	mount_like_the_tool();
+	assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->wp, 5);
+	new = put(FIRST_DATA, 3, 9, 9);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[9], new);
+}
+
+/* Lives of a zone */
+
+/* The first header is torn, and its payload a copy of a header of the zone's life before. */
+static void a_copy_from_an_earlier_life_hides_nothing(void **state)
+{
+	const u64 lba = 5;
+	const u16 content = 1;
+	u8 copy[MTFTL_BLOCK_SIZE];
+	u32 there;
+
+	/* Placed by zone append, so it verifies anywhere in the zone. */
+	image_write_unit(image, FIRST_DATA, MTFTL_UNIT_DATA, 1, 1, &lba, &content);
+	mtftl_unit_seal(image_block(image, FIRST_DATA, 0), image->seed, FIRST_DATA,
+			MTFTL_ANY_OFFSET, image->erase_count[FIRST_DATA], 0);
+	memcpy(copy, image_block(image, FIRST_DATA, 0), sizeof(copy));
+	image_reset_zone(image, FIRST_DATA);
+	put(FIRST_DATA, 2, 6, 2);
+	memcpy(image_block(image, FIRST_DATA, 1), copy, sizeof(copy));
+	there = put(FIRST_DATA, 3, 7, 3);
+	image_block(image, FIRST_DATA, 0)[60] ^= 1;
+	mount_like_the_tool();
+	assert_int_equal(map.entries[7], there);
+	assert_int_equal(map.entries[5], MTFTL_MAP_UNMAPPED);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(a_header_in_a_torn_block_claims_its_payload),
+		TEST(a_torn_block_in_an_empty_zone),
+		TEST(ranges_in_a_torn_block_count),
+		TEST(what_is_no_header_in_a_torn_block),
+		TEST(a_copy_from_an_earlier_life_hides_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
