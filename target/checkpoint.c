@@ -210,12 +210,13 @@ static bool replace_failed(struct mtftl *ftl)
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
 	u32 *set = ckpts->set[!ckpts->durable_set];
 	bool replaced = false;
-	u32 i, zone;
+	u32 i, zone, nr;
 
 	lockdep_assert_held(&ckpts->lock);
-	if (!mtftl_device_answers(ftl, ckpts->buf) || !mtftl_send_begin(ftl))
+	if (!mtftl_send_begin(ftl))
 		return false;
-	for (i = 0; i < ckpts->set_zones; i++) {
+	nr = mtftl_device_answers(ftl, ckpts->buf) ? ckpts->set_zones : 0;
+	for (i = 0; i < nr; i++) {
 		if (!mtftl_zone(ftl, set[i])->broken)
 			continue;
 		zone = mtftl_zone_replace(ftl, set[i]);

@@ -361,6 +361,25 @@ static void a_copy_from_an_earlier_life_hides_nothing(void **state)
 	assert_int_equal(map.entries[5], MTFTL_MAP_UNMAPPED);
 }
 
+/* Pauses */
+
+static void a_checkpoint_that_fails_is_silent_in_a_pause(void **state)
+{
+	u64 before;
+
+	put(FIRST_DATA, 1, 5, 9);
+	mount();
+	drive.fail_write = 1;
+	drive.pause_then = true;
+	assert_int_not_equal(mtftl_checkpoint(&ftl, false), 0);
+	before = drive.commands;
+	assert_true(device.paused);
+	assert_int_not_equal(mtftl_checkpoint(&ftl, false), 0);
+	assert_int_equal(drive.commands, before);
+	device.paused = false;
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -370,6 +389,7 @@ int main(void)
 		TEST(ranges_in_a_torn_block_count),
 		TEST(what_is_no_header_in_a_torn_block),
 		TEST(a_copy_from_an_earlier_life_hides_nothing),
+		TEST(a_checkpoint_that_fails_is_silent_in_a_pause),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
