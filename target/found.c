@@ -20,6 +20,7 @@
 struct mtftl_finds {
 	u64 limit;			/* of bytes */
 	u64 bytes;
+	u64 left;			/* bytes that the first look may still find */
 	u64 after, upto;		/* numbers that are kept: above, not above */
 	bool left_out;			/* some are above upto */
 	u64 nr;
@@ -38,7 +39,7 @@ struct mtftl_numbers {
 	siphash_key_t key;		/* media cannot contain numbers chosen to collide */
 };
 
-struct mtftl_finds *mtftl_finds_alloc(u64 limit, u64 after)
+struct mtftl_finds *mtftl_finds_alloc(u64 limit, u64 most, u64 after)
 {
 	u32 chunks = div_u64(limit, CHUNK * sizeof(struct mtftl_found)) + 1;
 	struct mtftl_finds *finds = kzalloc(sizeof(*finds), GFP_NOIO);
@@ -46,6 +47,7 @@ struct mtftl_finds *mtftl_finds_alloc(u64 limit, u64 after)
 	if (!finds)
 		return NULL;
 	finds->limit = limit;
+	finds->left = max(limit, most);
 	finds->after = after;
 	finds->upto = U64_MAX;
 	finds->chunks = kvcalloc(chunks, sizeof(*finds->chunks), GFP_NOIO);
@@ -186,6 +188,11 @@ static int add(struct mtftl_finds *finds, struct mtftl_found *found, const void 
 	u32 i, crc;
 	int r;
 
+	if (found->seq > finds->after) {
+		if (bytes > finds->left)
+			return -EOVERFLOW;
+		finds->left -= bytes;
+	}
 	while (is_wanted(finds, found->seq) && finds->bytes + bytes > finds->limit) {
 		r = narrow(finds);
 		if (r)
@@ -320,6 +327,7 @@ bool mtftl_finds_go_on(struct mtftl_finds *finds)
 
 	forget(finds, 0);
 	finds->bytes = 0;
+	finds->left = U64_MAX;	/* they find the same again */
 	finds->after = finds->upto;
 	finds->upto = U64_MAX;
 	finds->left_out = false;

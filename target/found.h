@@ -27,11 +27,18 @@ struct mtftl_found {
 
 struct mtftl_finds;
 
-/* Keeps at most @limit bytes, and only records with numbers above @after. */
-struct mtftl_finds *mtftl_finds_alloc(u64 limit, u64 after);
+/*
+ * Keeps at most @limit bytes, and only records with numbers above @after. All of them together may
+ * take @most bytes, whether they are kept or left out: so @most / @limit bounds how often the zones
+ * are read.
+ */
+struct mtftl_finds *mtftl_finds_alloc(u64 limit, u64 most, u64 after);
 void mtftl_finds_free(struct mtftl_finds *finds);
 
-/* A unit with entries or ranges, whose payload begins at @page. */
+/*
+ * A unit with entries or ranges, whose payload begins at @page. -E2BIG: its number is in more places
+ * than any is written to. -EOVERFLOW: there is more than @most.
+ */
 int mtftl_finds_add(struct mtftl_finds *finds, const void *header,
 		    const struct mtftl_unit_info *info, u32 page);
 u64 mtftl_finds_nr(const struct mtftl_finds *finds);

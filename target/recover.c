@@ -22,6 +22,13 @@
 
 #define FILL_BLOCKS	2u	/* that fit into the buffer */
 #define MIN_FINDS	(16u << 20)	/* bytes for what is found, at least */
+/*
+ * Bytes that all finds may take for each block of the device. A discard is logged only if a block
+ * was mapped, so there is one range record for each block that the checkpoint has or that was
+ * written since. Units of one block take two blocks. That makes 68 bytes. Records that GC logs
+ * again may be there twice.
+ */
+#define MOST_FINDS	128u
 
 struct recovery {
 	struct mtftl *ftl;
@@ -179,6 +186,9 @@ static int keep_unit(struct recovery *rec, const struct mtftl_unit_info *info)
 	if (r == -E2BIG)
 		mtftl_err(ftl, "zone %u block %u: a number is in more places than any is written to",
 			  info->zone, info->offset);
+	if (r == -EOVERFLOW)
+		mtftl_err(ftl, "zones hold more units and range records above number %llu than a writer leaves, expected at most %u bytes of them for each block",
+			  ftl->log->info.ckpt_seq, MOST_FINDS);
 	return r;
 }
 
@@ -776,6 +786,7 @@ int mtftl_recover(struct mtftl *ftl)
 	 * step_go_on().
 	 */
 	rec.finds = mtftl_finds_alloc(max_t(u64, 3 * ftl->config.logical_blocks, MIN_FINDS),
+				      (u64)MOST_FINDS * ftl->config.nr_zones * ftl->config.capacity,
 				      ftl->log->info.ckpt_seq);
 	if (!rec.buf || !rec.numbers || !rec.finds)
 		goto out;

@@ -62,7 +62,7 @@ static u64 drain(struct mtftl_finds *finds, u64 last, u64 step)
 
 static void numbers_come_in_order(void **state)
 {
-	struct mtftl_finds *finds = mtftl_finds_alloc(LIMIT, 10);
+	struct mtftl_finds *finds = mtftl_finds_alloc(LIMIT, U64_MAX, 10);
 	struct mtftl_found *found;
 
 	(void)state;
@@ -114,7 +114,7 @@ static void all_is_found_in_bounded_memory(void **state)
 
 	(void)state;
 	for (order = UP; order <= MIXED; order++) {
-		struct mtftl_finds *finds = mtftl_finds_alloc(LIMIT, 0);
+		struct mtftl_finds *finds = mtftl_finds_alloc(LIMIT, U64_MAX, 0);
 
 		kernel_peak = 0;
 		last = 0;
@@ -136,7 +136,7 @@ static void all_is_found_in_bounded_memory(void **state)
 
 static void records_are_bounded_too(void **state)
 {
-	struct mtftl_finds *finds = mtftl_finds_alloc(LIMIT, 0);
+	struct mtftl_finds *finds = mtftl_finds_alloc(LIMIT, U64_MAX, 0);
 	const u64 units = 3000, each = MTFTL_UNIT_MAX_RANGES;
 	u64 i, last = 0;
 
@@ -152,10 +152,37 @@ static void records_are_bounded_too(void **state)
 	mtftl_finds_free(finds);
 }
 
+/* Each look keeps half of the limit at least, so what all finds may take bounds the looks. */
+static void looks_are_bounded_by_what_all_may_take(void **state)
+{
+	const u64 each = MTFTL_UNIT_MAX_RANGES, units = 8ull * LIMIT / (each * sizeof(struct mtftl_found));
+	struct mtftl_finds *finds = mtftl_finds_alloc(LIMIT, 8ull * LIMIT, 0);
+	u64 i, last = 0, looks = 0;
+
+	(void)state;
+	do {
+		for (i = 0; i < units; i++)
+			assert_int_equal(add_ranges(finds, number(MIXED, i, units) * each, each), 0);
+		last = drain(finds, last ?: each - 1, 1);
+		looks++;
+	} while (mtftl_finds_go_on(finds));
+	assert_int_equal(last, (units + 1) * each - 1);
+	assert_in_range(looks, 8, 2 * 8);
+	mtftl_finds_free(finds);
+
+	/* One unit more. */
+	finds = mtftl_finds_alloc(LIMIT, 8ull * LIMIT, 0);
+	for (i = 0; i < units; i++)
+		assert_int_equal(add_ranges(finds, 1 + i * each, each), 0);
+	assert_int_equal(add_ranges(finds, 1 + i * each, each), -EOVERFLOW);
+	mtftl_finds_free(finds);
+	assert_int_equal(kernel_allocated, 0);
+}
+
 /* No writer makes it, and nothing could be left out. */
 static void one_number_everywhere_is_refused(void **state)
 {
-	struct mtftl_finds *finds = mtftl_finds_alloc(LIMIT, 0);
+	struct mtftl_finds *finds = mtftl_finds_alloc(LIMIT, U64_MAX, 0);
 	int r = 0;
 	u32 i;
 
@@ -166,7 +193,7 @@ static void one_number_everywhere_is_refused(void **state)
 	mtftl_finds_free(finds);
 
 	/* With lower ones beside it those come first. */
-	finds = mtftl_finds_alloc(LIMIT, 0);
+	finds = mtftl_finds_alloc(LIMIT, U64_MAX, 0);
 	for (i = 0, r = 0; !r && i < 1000; i++)
 		r = add_unit(finds, 1 + i, 3, i);
 	for (i = 0; !r && i < 200000; i++)
@@ -180,7 +207,7 @@ static void one_number_everywhere_is_refused(void **state)
 
 static void a_fatal_signal_ends_it(void **state)
 {
-	struct mtftl_finds *finds = mtftl_finds_alloc(LIMIT, 0);
+	struct mtftl_finds *finds = mtftl_finds_alloc(LIMIT, U64_MAX, 0);
 	int r = 0;
 	u32 i;
 
@@ -221,6 +248,7 @@ int main(void)
 		cmocka_unit_test(numbers_come_in_order),
 		cmocka_unit_test(all_is_found_in_bounded_memory),
 		cmocka_unit_test(records_are_bounded_too),
+		cmocka_unit_test(looks_are_bounded_by_what_all_may_take),
 		cmocka_unit_test(one_number_everywhere_is_refused),
 		cmocka_unit_test(a_fatal_signal_ends_it),
 		cmocka_unit_test(sets_of_numbers),

@@ -31,7 +31,6 @@ static struct {
 	u64 commands, reads, blocks_read;
 	int fail_write;		/* writes until one fails; 0: none does */
 	bool pause_then;	/* and the device is suspended */
-	int fail_read;		/* the next one, with this error */
 } drive;
 
 /* The module that mounted it last. */
@@ -117,12 +116,6 @@ int mtftl_rw_sectors(struct mtftl *of, blk_opf_t opf, sector_t sector, void *dat
 		return write_sectors(zone, at, data, nr);
 	drive.reads++;
 	drive.blocks_read += DIV_ROUND_UP(nr, MTFTL_BLOCK_SECTORS);
-	if (drive.fail_read) {
-		int r = drive.fail_read;
-
-		drive.fail_read = 0;
-		return r;
-	}
 	/* Drives need not answer for what is not written. */
 	if (state->cond <= FLASH_OPEN &&
 	    at + nr > mtftl_page_sector(state->wp) + state->torn_sectors)
@@ -175,10 +168,11 @@ static void unmount(void)
 	memset(&map, 0, sizeof(map));
 }
 
-static void mount(void)
+static int try_to_mount(void)
 {
 	const struct mtftl_sb_info *info;
 	u32 i;
+	int r;
 
 	unmount();
 	memset(&drive, 0, sizeof(drive));
@@ -209,8 +203,14 @@ static void mount(void)
 		mtftl_zone(&ftl, i)->index = i;
 	}
 	assert_int_equal(mtftl_checkpoints_alloc(&ftl), 0);
-	assert_int_equal(mtftl_recover(&ftl), 0);
-	mounted = true;
+	r = mtftl_recover(&ftl);
+	mounted = !r;
+	return r;
+}
+
+static void mount(void)
+{
+	assert_int_equal(try_to_mount(), 0);
 }
 
 /* What the tool finds first: a mount may write zeroes behind what is torn. */
@@ -361,6 +361,74 @@ static void a_copy_from_an_earlier_life_hides_nothing(void **state)
 	assert_int_equal(map.entries[5], MTFTL_MAP_UNMAPPED);
 }
 
+/* What a mount costs */
+
+/* So many blocks of the data zones, each full of range records. */
+static void fill_with_ranges(u32 blocks)
+{
+	u64 number = 1;
+	u32 zone, i;
+
+	for (zone = FIRST_DATA; blocks; zone++) {
+		struct flash_zone *state = &image->flash.zones[zone];
+
+		for (; blocks && state->wp < image->flash.zone_capacity; blocks--) {
+			struct mtftl_unit_info info = { .type = MTFTL_UNIT_RANGES };
+			u8 *header = image_block(image, zone, state->wp);
+
+			info.seq = number + MTFTL_UNIT_MAX_RANGES;
+			mtftl_unit_init(header, &info);
+			for (i = 0; i < MTFTL_UNIT_MAX_RANGES; i++)
+				mtftl_unit_add_range(header, i, 1, number++, MTFTL_RANGE_TRIM);
+			mtftl_unit_seal(header, image->seed, zone, state->wp++, 0, 0);
+			state->cond = FLASH_OPEN;
+			number++;
+		}
+		if (state->wp == image->flash.zone_capacity)
+			state->cond = FLASH_FULL;
+	}
+}
+
+/* No writer leaves as much, however often the zones would have to be read. */
+static void a_device_full_of_ranges_is_refused(void **state)
+{
+	const u32 zones = 24, capacity = 512;
+
+	image_free(image);
+	image = image_new_of(zones, capacity, capacity, 4096);
+	image_write_super(image, 0);
+	fill_with_ranges(3000);
+	mount();
+	assert_in_range(drive.blocks_read, 3000, 3000 + zones * MTFTL_BUFFER_BLOCKS);
+	image_free(image);
+	image = image_new_of(zones, capacity, capacity, 4096);
+	image_write_super(image, 0);
+	fill_with_ranges((zones - FIRST_DATA) * capacity);
+	assert_int_equal(try_to_mount(), -EOVERFLOW);
+	assert_in_range(drive.blocks_read, 3000, 4000);
+}
+
+/* FUA writes alone make no number durable: so each block is verified, in two reads more. */
+static void reads_of_units_that_no_flush_followed(void **state)
+{
+	const u32 units = 50;
+	u64 flushed;
+	u32 i;
+
+	for (i = 0; i < units; i++) {
+		image->durable_seq = i;
+		put(FIRST_DATA, i + 1, i, i);
+	}
+	mount();
+	flushed = drive.reads;
+	image_reset_zone(image, FIRST_DATA);
+	image->durable_seq = 0;
+	for (i = 0; i < units; i++)
+		put(FIRST_DATA, 100 + i, i, i);
+	mount();
+	assert_int_equal(drive.reads, flushed + 2 * (units - 1));
+}
+
 /* Pauses */
 
 static void a_checkpoint_that_fails_is_silent_in_a_pause(void **state)
@@ -389,6 +457,8 @@ int main(void)
 		TEST(ranges_in_a_torn_block_count),
 		TEST(what_is_no_header_in_a_torn_block),
 		TEST(a_copy_from_an_earlier_life_hides_nothing),
+		TEST(a_device_full_of_ranges_is_refused),
+		TEST(reads_of_units_that_no_flush_followed),
 		TEST(a_checkpoint_that_fails_is_silent_in_a_pause),
 	};
 
