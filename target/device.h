@@ -89,21 +89,6 @@ static inline sector_t mtftl_page_sector(u32 page)
 	return (sector_t)page * MTFTL_BLOCK_SECTORS;
 }
 
-static inline u32 mtftl_page_zone(const struct mtftl *ftl, u32 page)
-{
-	return page >> ftl->config.zone_shift;
-}
-
-static inline u32 mtftl_page_offset(const struct mtftl *ftl, u32 page)
-{
-	return page & ((1u << ftl->config.zone_shift) - 1);
-}
-
-static inline u32 mtftl_zone_page(const struct mtftl *ftl, u32 zone)
-{
-	return zone << ftl->config.zone_shift;
-}
-
 /* BLK_STS_MEDIUM and BLK_STS_PROTECTION: what was there is lost. Any other error may pass. */
 static inline bool mtftl_medium_says(int error)
 {

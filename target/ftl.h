@@ -47,4 +47,20 @@ struct mtftl {
 	struct mtftl_gc *gc;
 };
 
+/* Pages of the device are its blocks, numbered by zone. */
+static inline u32 mtftl_page_zone(const struct mtftl *ftl, u32 page)
+{
+	return page >> ftl->config.zone_shift;
+}
+
+static inline u32 mtftl_page_offset(const struct mtftl *ftl, u32 page)
+{
+	return page & ((1u << ftl->config.zone_shift) - 1);
+}
+
+static inline u32 mtftl_zone_page(const struct mtftl *ftl, u32 zone)
+{
+	return zone << ftl->config.zone_shift;
+}
+
 #endif
