@@ -245,13 +245,6 @@ static void list_work(struct work_struct *work)
 	memalloc_noio_restore(flags);
 }
 
-static void start_listing(struct mtftl_gc *gc, struct victim *victim)
-{
-	victim->listing = true;
-	gc->listed = victim;
-	queue_work(gc->wq, &gc->list_work);
-}
-
 /* Victims under way */
 
 static struct victim *nth_victim(struct mtftl_gc *gc, u32 n)
@@ -460,9 +453,12 @@ static bool choose_victim(struct mtftl_gc *gc)
 	update_active(gc);
 	mtftl_zones_set_no_victim(ftl, !gc->nr && !mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING));
 	see_if_stuck(gc);
-	if (zone)
-		start_listing(gc, victim);
-	return zone;
+	if (!zone)
+		return false;
+	victim->listing = true;
+	gc->listed = victim;
+	queue_work(gc->wq, &gc->list_work);
+	return true;
 }
 
 static void rest(struct mtftl_gc *gc)
