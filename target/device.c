@@ -82,30 +82,37 @@ void mtftl_stats_sum(struct mtftl *ftl, struct mtftl_cpu_stats *sum)
 			out[i] += ((u64 *)per_cpu_ptr(ftl->device->stats, cpu))[i];
 }
 
+/* Of the counter at @offset in struct mtftl_cpu_stats. */
+static u64 sum(const struct mtftl *ftl, size_t offset)
+{
+	unsigned int cpu;
+	u64 all = 0;
+
+	for_each_possible_cpu(cpu)
+		all += READ_ONCE(*(u64 *)((void *)per_cpu_ptr(ftl->device->stats, cpu) + offset));
+	return all;
+}
+
 /* Writes that the device says it has: those before a flush are what that covers. */
 u64 mtftl_taken(struct mtftl *ftl)
 {
-	unsigned int cpu;
-	u64 taken = 0;
+	return sum(ftl, offsetof(struct mtftl_cpu_stats, taken));
+}
 
-	for_each_possible_cpu(cpu)
-		taken += READ_ONCE(per_cpu_ptr(ftl->device->stats, cpu)->taken);
-	return taken;
+bool mtftl_stats_are_even(const struct mtftl *ftl, size_t begun, size_t ended)
+{
+	u64 all = sum(ftl, ended);
+
+	/* Ends first: one that begins and ends meanwhile must not hide one that is under way. */
+	smp_rmb();
+	return sum(ftl, begun) == all;
 }
 
 /* The device executes an erase, a flush, a read of GC or a command that something waits for. */
 bool mtftl_device_is_at_work(const struct mtftl *ftl)
 {
-	u64 asked = 0, answered = 0;
-	unsigned int cpu;
-
-	for_each_possible_cpu(cpu)
-		answered += READ_ONCE(per_cpu_ptr(ftl->device->stats, cpu)->answered);
-	/* Answers first, so that a short command cannot hide one that is still under way. */
-	smp_rmb();
-	for_each_possible_cpu(cpu)
-		asked += READ_ONCE(per_cpu_ptr(ftl->device->stats, cpu)->asked);
-	return asked != answered;
+	return !mtftl_stats_are_even(ftl, offsetof(struct mtftl_cpu_stats, asked),
+				     offsetof(struct mtftl_cpu_stats, answered));
 }
 
 /* What it may be asked for */

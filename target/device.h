@@ -71,6 +71,8 @@ void mtftl_wait_readers(struct mtftl *ftl);
 #define mtftl_count(ftl, field, n)	this_cpu_add((ftl)->device->stats->field, n)
 void mtftl_stats_sum(struct mtftl *ftl, struct mtftl_cpu_stats *sum);
 u64 mtftl_taken(struct mtftl *ftl);
+/* All that has begun has ended, by the two counters at these offsets in struct mtftl_cpu_stats. */
+bool mtftl_stats_are_even(const struct mtftl *ftl, size_t begun, size_t ended);
 bool mtftl_device_is_at_work(const struct mtftl *ftl);
 
 static inline bool mtftl_is_read_only(const struct mtftl *ftl)

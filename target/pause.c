@@ -14,14 +14,6 @@ void mtftl_pause_set(struct mtftl *ftl, bool pause)
 /* Nobody is at it, and as there is a pause, nobody will be. */
 bool mtftl_pause_is_reached(const struct mtftl *ftl)
 {
-	u64 sending = 0, landed = 0;
-	unsigned int cpu;
-
-	for_each_possible_cpu(cpu)
-		landed += READ_ONCE(per_cpu_ptr(ftl->device->stats, cpu)->landed);
-	/* In this order: who comes and goes meanwhile must not stand for one who stays. */
-	smp_rmb();
-	for_each_possible_cpu(cpu)
-		sending += READ_ONCE(per_cpu_ptr(ftl->device->stats, cpu)->sending);
-	return sending == landed;
+	return mtftl_stats_are_even(ftl, offsetof(struct mtftl_cpu_stats, sending),
+				    offsetof(struct mtftl_cpu_stats, landed));
 }
