@@ -7,6 +7,8 @@
 #ifndef MTFTL_EVENT_H
 #define MTFTL_EVENT_H
 
+#include <linux/bug.h>
+
 #include "pure.h"
 
 struct mtftl;
@@ -19,9 +21,11 @@ static inline void mtftl_event_on(struct mtftl_event *event, void (*heard)(struc
 {
 	unsigned int i = 0;
 
-	while (event->heard[i])
+	while (i < ARRAY_SIZE(event->heard) && event->heard[i])
 		i++;
-	event->heard[i] = heard;
+	/* Each mount subscribes the same, so the first one after a change of code tells. */
+	if (!WARN_ON(i == ARRAY_SIZE(event->heard)))
+		event->heard[i] = heard;
 }
 
 static inline void mtftl_event_tell(const struct mtftl_event *event, struct mtftl *ftl)

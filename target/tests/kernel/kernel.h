@@ -105,6 +105,7 @@ static inline unsigned long roundup_pow_of_two(unsigned long n)
 #define spin_unlock_irq(lock)		((void)(lock))
 #define mutex_lock(lock)		((void)(lock))
 #define mutex_unlock(lock)		((void)(lock))
+#define WARN_ON(condition)		(condition)
 #define cond_resched()			((void)0)
 #define memalloc_noio_save()		0u
 #define memalloc_noio_restore(flags)	((void)(flags))
