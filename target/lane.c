@@ -96,7 +96,7 @@ struct mtftl_lanes {
 	struct cpu_choice __percpu *cpus;
 	struct workqueue_struct *wq;
 	struct delayed_work place;	/* moves writers that do not get their CPU, and back */
-	cpumask_var_t elsewhere;	/* place */
+	cpumask_var_t allowed;		/* to threads of ours; place */
 	unsigned int nr;
 	unsigned int first ____cacheline_aligned_in_smp;	/* to hear what comes next; a hint */
 	struct lane all[];
@@ -926,19 +926,15 @@ int mtftl_lanes_start(struct mtftl *ftl)
  */
 static void send_away(struct mtftl_lanes *lanes, struct lane *lane)
 {
-	unsigned int i, nr = mtftl_thread_nr_cpus();
-	int cpu = -1;
+	int cpu = task_cpu(lane->writer);
+	bool allowed = cpumask_test_and_clear_cpu(cpu, lanes->allowed);
 
-	cpumask_clear(lanes->elsewhere);
-	for (i = 0; i < nr; i++) {
-		cpu = mtftl_thread_next_cpu(cpu);
-		cpumask_set_cpu(cpu, lanes->elsewhere);
+	if (!cpumask_empty(lanes->allowed)) {
+		set_cpus_allowed_ptr(lane->writer, lanes->allowed);
+		lane->away = jiffies | 1;
 	}
-	cpumask_clear_cpu(task_cpu(lane->writer), lanes->elsewhere);
-	if (cpumask_empty(lanes->elsewhere))
-		return;
-	set_cpus_allowed_ptr(lane->writer, lanes->elsewhere);
-	lane->away = jiffies | 1;
+	if (allowed)
+		cpumask_set_cpu(cpu, lanes->allowed);
 }
 
 static void place_writers(struct work_struct *work)
@@ -947,6 +943,7 @@ static void place_writers(struct work_struct *work)
 	bool away = false;
 	struct lane *lane;
 
+	mtftl_thread_cpus(lanes->allowed);
 	for (lane = lanes->all; lane < lanes->all + lanes->nr; lane++) {
 		if (READ_ONCE(lane->starved)) {
 			WRITE_ONCE(lane->starved, false);
@@ -1080,7 +1077,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 	ftl->lanes = lanes;
 	INIT_DELAYED_WORK(&lanes->place, place_writers);
 	lanes->cpus = alloc_percpu(struct cpu_choice);
-	if (!lanes->cpus || !zalloc_cpumask_var(&lanes->elsewhere, GFP_KERNEL))
+	if (!lanes->cpus || !zalloc_cpumask_var(&lanes->allowed, GFP_KERNEL))
 		return -ENOMEM;
 	lanes->wq = alloc_workqueue("mtftl-cpus-%s", WQ_MEM_RECLAIM | WQ_UNBOUND, 1,
 				    ftl->device->disk);
@@ -1136,7 +1133,7 @@ void mtftl_lanes_free(struct mtftl *ftl)
 			put_task_struct(lanes->all[i].writer);
 	}
 	free_percpu(lanes->cpus);
-	free_cpumask_var(lanes->elsewhere);
+	free_cpumask_var(lanes->allowed);
 	kvfree(lanes);
 	ftl->lanes = NULL;
 }

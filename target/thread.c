@@ -33,6 +33,18 @@ static bool is_isolated(unsigned int cpu)
 	       !housekeeping_test_cpu(cpu, HK_TYPE_TICK);
 }
 
+void mtftl_thread_cpus(struct cpumask *cpus)
+{
+	unsigned int cpu;
+
+	cpumask_clear(cpus);
+	for_each_online_cpu(cpu)
+		if (!is_isolated(cpu))
+			cpumask_set_cpu(cpu, cpus);
+	if (cpumask_empty(cpus))
+		cpumask_copy(cpus, cpu_online_mask);
+}
+
 static unsigned int count_cpus(void)
 {
 	unsigned int cpu, nr = 0;

@@ -15,7 +15,9 @@
 struct task_struct *mtftl_thread(int (*run)(void *data), void *data, int cpu, const char *name,
 				 ...) __printf(4, 5);
 
-/* How many CPUs our threads may use: those that are online and not isolated, or all if all are. */
+/* CPUs that our threads may use: those that are online and not isolated, or all if all are. */
+void mtftl_thread_cpus(struct cpumask *cpus);
+/* How many of these there are. */
 unsigned int mtftl_thread_nr_cpus(void);
 /* The next of these CPUs behind @cpu, in a circle; -1: the first. */
 unsigned int mtftl_thread_next_cpu(int cpu);
