@@ -38,7 +38,8 @@ WEAR_MARKS = ("least", "5%", "95%", "most")
 
 def build() -> Path:
     """The simulator of these sources, built where it is not."""
-    sources = [SOURCE / "Makefile", *sorted(SOURCE.glob("*.[ch]")), *sorted(SOURCE.glob("simulator/*.[ch]"))]
+    sources = [SOURCE / "Makefile", *sorted(path for folder in ("lib", "format", "policy", "tool", "simulator")
+                                            for path in (SOURCE / folder).glob("*.[ch]"))]
     folder = BUILD / "simulator" / digest(*sources)
     with lock("simulator"):
         if not folder.exists():

@@ -31,6 +31,21 @@ from .kernels import Kernel
 SOURCE = ROOT / "target"
 
 
+def folders() -> list[str]:
+    """The module's, from the top down."""
+    line = re.search(r"^FOLDERS\s*:= (.*)$", (SOURCE / "Makefile").read_text(), re.M)
+    if not line:
+        raise LabError("target/Makefile names no FOLDERS")
+    return line[1].split()
+
+
+def module_sources() -> list[Path]:
+    """All C files of the module, wherever they lie."""
+    return [path for path in sorted(SOURCE.rglob("*.[ch]"))
+            if path.relative_to(SOURCE).parts[0] not in ("tests", "tool", "simulator")
+            and not path.name.endswith((".mod.c", "probed.h"))]
+
+
 def _copy(folder: Path) -> str:
     """Bring the sources' copy up to date, without what is gone; returns a hash of them all."""
     wanted = {str(p.relative_to(SOURCE)): p.read_bytes() for p in sorted(SOURCE.rglob("*"))

@@ -67,14 +67,14 @@ def program() -> Path:
     """The program that runs in the guest, statically linked."""
     sources = sorted(SOURCE.glob("*.c"))
     headers = [*sorted(SOURCE.glob("*.h")), *sorted((SOURCE / "fuawrite").glob("*.h")),
-               ROOT / "target/format.h", ROOT / "target/pure.h"]
+               target.SOURCE / "format/format.h", target.SOURCE / "lib/pure.h"]
     binary = BUILD / f"torture/torture-{digest(*sources, *headers)}"
     with lock("torture"):
         if not binary.exists():
             binary.parent.mkdir(parents=True, exist_ok=True)
             part = binary.with_suffix(".part")
             output(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Wshadow", "-Werror",
-                    "-static", "-pthread", "-o", part, *sources])
+                    "-static", "-pthread", f"-I{target.SOURCE}", "-o", part, *sources])
             part.rename(binary)
     return binary
 
@@ -94,8 +94,10 @@ def patched_source(name: str, folder: Path) -> Path:
     """A copy of the target with one planted bug."""
     place = folder / name
     place.mkdir(parents=True)
-    for source in [*(ROOT / "target").glob("*.[ch]"), ROOT / "target/Kbuild"]:
-        shutil.copy(source, place)
+    for source in [*target.module_sources(), target.SOURCE / "Kbuild"]:
+        copy = place / source.relative_to(target.SOURCE)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, copy)
     output(["patch", "-s", "-F0", "-p2", "-d", place, "-i", BUGS / f"{name}.patch"])
     return place
 

@@ -81,7 +81,7 @@ def test_each_checkout_has_its_own(tmp_path, monkeypatch):
     ours = simulator.build()
     other = tmp_path / "target"
     shutil.copytree(simulator.SOURCE, other)
-    policy = other / "victim.c"
+    policy = other / "policy/victim.c"
     policy.write_text(policy.read_text().replace('{ "greedy",', '{ "other",'))
     os.utime(policy, (0, 0))
     monkeypatch.setattr(simulator, "SOURCE", other)

@@ -6,7 +6,7 @@
 #ifndef MTFTL_DRIVE_H
 #define MTFTL_DRIVE_H
 
-#include "policy.h"
+#include "policy/policy.h"
 
 #define MAX_STREAMS	256u
 

@@ -5,7 +5,7 @@
 #ifndef MTFTL_LIMIT_H
 #define MTFTL_LIMIT_H
 
-#include "pure.h"
+#include "lib/pure.h"
 
 /*
  * How often each block is stored, in all 1, where it is written so often (@shares, NULL: all alike) to a buffer of

@@ -6,7 +6,7 @@
 #ifndef MTFTL_LOAD_H
 #define MTFTL_LOAD_H
 
-#include "pure.h"
+#include "lib/pure.h"
 
 struct load;
 

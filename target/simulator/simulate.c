@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "drive.h"
+#include "format/parse.h"
 #include "limit.h"
 #include "load.h"
-#include "unit.h"
 
 struct parameters {
 	u32 zones, capacity, op_permille, lanes, write_unit, gc_unit, limit;

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "format.h"
+#include "format/format.h"
 
 #define FUZZ_TORN	0xee
 

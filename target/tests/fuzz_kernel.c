@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The drive below the module's own code: see fuzz_kernel.h. */
-#include "device.h"
+#include "device/device.h"
 #include "fuzz.h"
 #include "fuzz_kernel.h"
-#include "zone.h"
+#include "zone/zone.h"
 
 struct sparse_image fuzz_image;
 

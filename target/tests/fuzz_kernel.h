@@ -6,9 +6,9 @@
 #ifndef MTFTL_TESTS_FUZZ_KERNEL_H
 #define MTFTL_TESTS_FUZZ_KERNEL_H
 
-#include "config.h"
+#include "device/config.h"
 #include "sparse.h"
-#include "walk.h"
+#include "zone/walk.h"
 
 extern struct sparse_image fuzz_image;
 

@@ -4,16 +4,16 @@
  * seen that anything verifies. No read may leave its zone or ask for nothing; and where recovery
  * succeeds, no map entry may point where nothing was written.
  */
-#include "checkpoint.h"
-#include "device.h"
+#include "device/device.h"
+#include "device/seq.h"
+#include "durable/checkpoint.h"
+#include "durable/recover.h"
 #include "fuzz_kernel.h"
-#include "log.h"
-#include "map.h"
-#include "recover.h"
-#include "seq.h"
-#include "stream.h"
-#include "walk.h"
-#include "zone.h"
+#include "map/map.h"
+#include "zone/stream.h"
+#include "zone/super.h"
+#include "zone/walk.h"
+#include "zone/zone.h"
 
 /* The device: the rest is in fuzz_kernel.c */
 

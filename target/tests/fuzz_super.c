@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Any block as a superblock record: what parses, composes to the same again. */
+#include "format/parse.h"
 #include "fuzz.h"
-#include "unit.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {

@@ -3,8 +3,8 @@
  * Parses any block as a zone's tail, and what follows it as the footer stream. The three bytes in
  * front of both are the zone's capacity; the next one says whether units have headers.
  */
+#include "format/parse.h"
 #include "fuzz.h"
-#include "unit.h"
 
 #define ZONE		3
 #define STREAM_BLOCKS	4u

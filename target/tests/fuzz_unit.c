@@ -4,8 +4,8 @@
  * keeps to its limits. The first bytes are the place: capacity of the zone, block of the zone,
  * bytes of metadata a block, blocks at hand.
  */
+#include "format/parse.h"
 #include "fuzz.h"
-#include "unit.h"
 
 #define ZONE		3
 #define BLOCKS_MOST	8u

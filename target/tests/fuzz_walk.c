@@ -4,10 +4,10 @@
  * There is no superblock and no recovery, which take most of the time of fuzz_recover, so the walk
  * gets all executions.
  */
-#include "device.h"
+#include "device/device.h"
 #include "fuzz_kernel.h"
-#include "walk.h"
-#include "zone.h"
+#include "zone/walk.h"
+#include "zone/zone.h"
 
 #define READS	1500u	/* else walks of headers would take all the time */
 #define NEAR	64u

@@ -7,7 +7,7 @@
 #define MTFTL_TESTS_IMAGE_H
 
 #include "flash.h"
-#include "unit.h"
+#include "format/parse.h"
 
 #define IMAGE_ZONES		12u
 #define IMAGE_ZONE_BLOCKS	128u

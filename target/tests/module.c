@@ -3,13 +3,13 @@
  * What the rest of the module does for recovery, checkpoints and the log, on the host: for those
  * who bring a drive of their own. One thread.
  */
-#include "checkpoint.h"
-#include "device.h"
-#include "log.h"
-#include "map.h"
-#include "seq.h"
-#include "stream.h"
-#include "zone.h"
+#include "device/device.h"
+#include "device/seq.h"
+#include "durable/checkpoint.h"
+#include "map/map.h"
+#include "zone/stream.h"
+#include "zone/super.h"
+#include "zone/zone.h"
 
 void mtftl_set_read_only(struct mtftl *ftl, const char *why)
 {

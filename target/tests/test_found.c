@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "found.h"
-#include "thread.h"
+#include "device/thread.h"
+#include "durable/found.h"
 
 #define LIMIT	(4u << 20)
 #define SPARE	(1u << 20)	/* a chunk that is not full, and what does not grow */

@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "follow.h"
-#include "policy.h"
+#include "policy/policy.h"
+#include "zone/follow.h"
 
 static int budget(u32 limit, u32 lanes, u32 nr_zones, struct mtftl_budget *b)
 {

@@ -80,7 +80,7 @@ def test_backports(name: str, tmp_path: Path) -> None:
 
 
 def test_versions_are_not_asked() -> None:
-    for path in [*TARGET.glob("*.[ch]"), TARGET / "Kbuild"]:
+    for path in [*target.module_sources(), TARGET / "Kbuild"]:
         assert "KERNEL_VERSION" not in path.read_text() and "LINUX_VERSION" not in path.read_text(), path
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests on the host of the module's mount, checkpoints and log (recover.c, checkpoint.c, log.c) on
+ * Tests on the host of the module's mount, checkpoints and log (recover.c, checkpoint.c, super.c) on
  * a drive in memory that is written to and counts its commands. The tool's recovery, which is
  * another program, must find the same map.
  */
@@ -12,17 +12,17 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "checkpoint.h"
-#include "device.h"
+#include "device/device.h"
+#include "device/pause.h"
+#include "device/seq.h"
+#include "durable/checkpoint.h"
+#include "durable/recover.h"
 #include "image.h"
-#include "log.h"
-#include "map.h"
-#include "pause.h"
-#include "recover.h"
+#include "map/map.h"
 #include "replay.h"
-#include "seq.h"
 #include "super.h"
-#include "zone.h"
+#include "zone/super.h"
+#include "zone/zone.h"
 
 #define FIRST_DATA	4u	/* zone: behind the superblocks and two checkpoints */
 

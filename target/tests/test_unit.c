@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Unit tests of unit.c on the host: what is composed parses back, and every
+ * Unit tests of parse.c on the host: what is composed parses back, and every
  * damage, foreign place and contradiction is refused with its own error.
  */
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "unit.h"
+#include "format/parse.h"
 
 #define KEY		0x1234abcdu
 #define ZONE		7u

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests on the host of GC's walk of one zone (walk.c, reader.c, unit.c of the module): what a zone
+ * Tests on the host of GC's walk of one zone (walk.c, scan.c, parse.c of the module): what a zone
  * holds, by its footer or by its headers, and zones that no writer makes. Every read is checked
  * against the zone. GC's buffers are as large as GC makes them, under ASan.
  */
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "device.h"
-#include "walk.h"
-#include "zone.h"
+#include "device/device.h"
+#include "zone/walk.h"
+#include "zone/zone.h"
 
 #define SEED		42u
 #define ZONE		5u

@@ -4,8 +4,8 @@
 #define MTFTL_TOOL_CHECK_H
 
 #include "flash.h"
+#include "format/parse.h"
 #include "report.h"
-#include "unit.h"
 
 struct check_totals {
 	u64 units;

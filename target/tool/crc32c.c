@@ -5,7 +5,7 @@
  */
 #include <isa-l/crc.h>
 
-#include "pure.h"
+#include "lib/pure.h"
 
 u32 mtftl_crc32c(u32 seed, const void *data, size_t len)
 {

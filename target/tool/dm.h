@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <sys/types.h>
 
-#include "pure.h"
+#include "lib/pure.h"
 
 struct dm_target_info {
 	uint64_t sectors;

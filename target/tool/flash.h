@@ -7,7 +7,7 @@
 #ifndef MTFTL_TOOL_FLASH_H
 #define MTFTL_TOOL_FLASH_H
 
-#include "format.h"
+#include "format/format.h"
 
 enum flash_cond {
 	FLASH_EMPTY,

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "pure.h"
+#include "lib/pure.h"
 
 struct json;
 

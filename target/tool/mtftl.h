@@ -3,7 +3,7 @@
 #ifndef MTFTL_TOOL_H
 #define MTFTL_TOOL_H
 
-#include "pure.h"
+#include "lib/pure.h"
 
 /* As fsck(8) has them. */
 enum mtftl_exit {

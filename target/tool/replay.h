@@ -8,8 +8,8 @@
 #define MTFTL_TOOL_REPLAY_H
 
 #include "flash.h"
+#include "format/parse.h"
 #include "report.h"
-#include "unit.h"
 
 struct replay_zone {
 	u32 erase_count;

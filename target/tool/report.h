@@ -3,7 +3,7 @@
 #ifndef MTFTL_TOOL_REPORT_H
 #define MTFTL_TOOL_REPORT_H
 
-#include "pure.h"
+#include "lib/pure.h"
 
 struct report {
 	u64 errors;

@@ -7,7 +7,7 @@
 #define MTFTL_TOOL_SCAN_H
 
 #include "flash.h"
-#include "unit.h"
+#include "format/parse.h"
 
 /* Blocks of one zone, read ahead in pieces of a given size. */
 struct window {

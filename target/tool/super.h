@@ -4,7 +4,7 @@
 #define MTFTL_TOOL_SUPER_H
 
 #include "flash.h"
-#include "unit.h"
+#include "format/parse.h"
 
 struct super {
 	struct mtftl_sb_info info;

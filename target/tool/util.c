@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "format.h"
+#include "format/format.h"
 #include "mtftl.h"
 #include "vector.h"
 

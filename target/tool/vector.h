@@ -3,7 +3,7 @@
 #ifndef MTFTL_TOOL_VECTOR_H
 #define MTFTL_TOOL_VECTOR_H
 
-#include "pure.h"
+#include "lib/pure.h"
 
 struct vector {
 	void *items;

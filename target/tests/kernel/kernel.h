@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * As much of the kernel as recover.c, checkpoint.c, log.c, reader.c and walk.c need, for a single thread on the host: no locks,
+ * As much of the kernel as recover.c, checkpoint.c, super.c, scan.c and walk.c need, for a single thread on the host: no locks,
  * no waiting, memory from malloc. The device is up to who includes this: see fuzz_recover.c.
  */
 #ifndef MTFTL_TESTS_KERNEL_H
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "pure.h"
+#include "lib/pure.h"
 
 typedef u64 sector_t;
 typedef u8 blk_status_t;

@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../format.h"
+#include "format/format.h"
 #include "fuawrite/fuawrite.h"
 #include "oracle.h"
 

@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../format.h"
 #include "device.h"
+#include "format/format.h"
 #include "oracle.h"
 
 #define CHUNK	64u	/* blocks of one read or write */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What is fixed while a table is in force: what it asked for, as far as the device allows it, and
+ * what follows from both. table.c fills it in before anybody else runs; all may read it.
+ * Only low_water and gc_policy change later, by message: with WRITE_ONCE().
+ */
+#ifndef MTFTL_CONFIG_H
+#define MTFTL_CONFIG_H
+
+#include "format/parse.h"
+#include "policy/policy.h"
+
+#define MTFTL_CHUNK_SHIFT	10	/* map entries that share a lock for certain */
+#define MTFTL_BUFFER_SHIFT	5	/* memory for blocks comes 32 at a time */
+#define MTFTL_BUFFER_BLOCKS	(1u << MTFTL_BUFFER_SHIFT)
+#define MTFTL_BUFFER_ORDER	get_order(MTFTL_BUFFER_BLOCKS << MTFTL_BLOCK_SHIFT)
+
+struct mtftl_config {
+	/* Of the device, in blocks. */
+	u32 nr_zones;
+	u32 zone_shift;
+	u32 capacity;
+	bool ragged;		/* and some sectors, which nobody writes: full zones are finished */
+	u64 logical_blocks;
+	u32 seed;
+	u32 unit_max;		/* payload of the largest unit */
+	u32 meta_size;		/* bytes of metadata of each block that we may use; 0: none */
+	u32 head;		/* blocks of a header of user data: 1, or 0 as that is metadata */
+
+	/* Of the table. */
+	u32 nr_lanes;
+	u32 lane_shift;		/* slots of a lane's array */
+	u32 buffer_entries;	/* of all lanes together */
+	u32 write_unit;
+	const struct mtftl_victim_policy *gc_policy;
+	const struct mtftl_placement *streams;
+	bool append;
+	u32 low_water;		/* zones: GC runs below */
+
+	/* Zones that users cannot take. */
+	u32 reserve;
+	u32 kept;		/* of them: for what is buffered */
+	u32 flush_zones;	/* of them: for flushes, though nothing is buffered */
+	bool apart;		/* classes open zones of their own though zones are short */
+	struct mtftl_budget budget;
+	u32 turn;		/* zones that hold as much as the device: see policy.h */
+	u64 log_limit;		/* numbers drawn between two checkpoints */
+};
+
+/* Blocks at the end of a zone that its footer and tail take at most. */
+static inline u32 mtftl_footer_blocks(const struct mtftl_config *config)
+{
+	return mtftl_footer_reserve(config->capacity, !config->head);
+}
+
+/* Blocks in front of them: what a zone with a footer takes. */
+static inline u32 mtftl_usable_blocks(const struct mtftl_config *config)
+{
+	return config->capacity - mtftl_footer_blocks(config);
+}
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The only way up: who lies above asks to be called when something happens below. Subscriptions
+ * are made while rooms are set up and never end; whoever subscribes is called in the context in
+ * which it happens, which may be an interrupt.
+ */
+#ifndef MTFTL_EVENT_H
+#define MTFTL_EVENT_H
+
+#include <linux/bug.h>
+
+#include "lib/pure.h"
+
+struct mtftl;
+
+struct mtftl_event {
+	void (*heard[3])(struct mtftl *ftl);
+};
+
+static inline void mtftl_event_on(struct mtftl_event *event, void (*heard)(struct mtftl *ftl))
+{
+	unsigned int i = 0;
+
+	while (i < ARRAY_SIZE(event->heard) && event->heard[i])
+		i++;
+	/* Each mount subscribes the same, so the first one after a change of code tells. */
+	if (!WARN_ON(i == ARRAY_SIZE(event->heard)))
+		event->heard[i] = heard;
+}
+
+static inline void mtftl_event_tell(const struct mtftl_event *event, struct mtftl *ftl)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(event->heard) && event->heard[i]; i++)
+		event->heard[i](ftl);
+}
+
+#endif

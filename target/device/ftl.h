@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * One device as its rooms see it: a composition. Each room is a file with a header of its own,
+ * which says what it offers, to whom, and what protects it. Folders are layers: a file includes and
+ * calls what lies in its own folder or in one below. target/Makefile lists the folders from the top
+ * down, and `make lint` checks the sources. Only events go up: see event.h.
+ *
+ * Locks, outermost first; none is held across a wait for I/O but those marked *:
+ *	life*			mount, stop and unmount (target.h)
+ *	checkpoints.lock*	one checkpoint at a time
+ *	log.lock*		the superblock log
+ *	movers.ranges_lock*	ranges that GC logs again
+ *	seq.flushing*		one flush of the device at a time, and what is durable
+ *	stream->lock		who takes place in a stream's zone, process context
+ *	zones.lock		states and lists of zones, process context
+ *	zone->lock		a zone's units in flight and footer, irq
+ *	ring->lock		a ring's positions, what its lane keeps, irq
+ *	shard->lock		a part of the map and the slots that it points to, irq
+ *	movers.lock		GC's queue of victims, process context, taken alone
+ *	pending.lock		lists of bios and records, irq
+ * zone->lock, ring->lock and shard->lock are taken one at a time; of them shard->lock may be taken
+ * inside stream->lock, and the last line inside shard->lock.
+ */
+#ifndef MTFTL_FTL_H
+#define MTFTL_FTL_H
+
+#include "device/config.h"
+
+/* As device-mapper's messages begin. */
+#define DM_MSG_PREFIX "mtftl"
+
+struct mtftl {
+	struct mtftl_config config;
+	struct mtftl_device *device;
+	struct mtftl_seq *seq;
+	struct mtftl_space *space;
+	struct mtftl_pending *pending;
+	struct mtftl_pool *pool;
+	struct mtftl_map *map;
+	struct mtftl_zones *zones;
+	struct mtftl_streams *streams;
+	struct mtftl_units *units;
+	struct mtftl_log *log;
+	struct mtftl_lanes *lanes;
+	struct mtftl_flush *flush;
+	struct mtftl_checkpoints *checkpoints;
+	struct mtftl_gc *gc;
+};
+
+/* Pages of the device are its blocks, numbered by zone. */
+static inline u32 mtftl_page_zone(const struct mtftl *ftl, u32 page)
+{
+	return page >> ftl->config.zone_shift;
+}
+
+static inline u32 mtftl_page_offset(const struct mtftl *ftl, u32 page)
+{
+	return page & ((1u << ftl->config.zone_shift) - 1);
+}
+
+static inline u32 mtftl_zone_page(const struct mtftl *ftl, u32 zone)
+{
+	return zone << ftl->config.zone_shift;
+}
+
+#endif

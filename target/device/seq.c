@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Numbers: see seq.h.
+ *
+ * A device flush that failed leaves open what the drive has dropped of all that it was given since
+ * the one before. So nothing may be called durable any more, and nothing reset or put into a
+ * checkpoint: only recovery, which looks at what is there, can tell. Unless nothing was given.
+ */
+#include "device/seq.h"
+
+#include <linux/slab.h>
+
+#include "device/device.h"
+#include "device/trace.h"
+
+int mtftl_seq_alloc(struct mtftl *ftl)
+{
+	struct mtftl_seq *seq = kzalloc(sizeof(*seq), GFP_KERNEL);
+
+	if (!seq)
+		return -ENOMEM;
+	mutex_init(&seq->flushing);
+	INIT_LIST_HEAD(&seq->apart);
+	ftl->seq = seq;
+	return 0;
+}
+
+void mtftl_seq_free(struct mtftl *ftl)
+{
+	kfree(ftl->seq);
+	ftl->seq = NULL;
+}
+
+void mtftl_seq_go_on(struct mtftl *ftl, u64 last, u64 durable)
+{
+	atomic64_set(&ftl->seq->last, last);
+	ftl->seq->durable = durable;
+	ftl->seq->unsure = false;
+}
+
+void mtftl_seq_set_ckpt(struct mtftl *ftl, u64 number)
+{
+	WRITE_ONCE(ftl->seq->ckpt, number);
+}
+
+void mtftl_seq_add_apart(struct mtftl *ftl, struct mtftl_apart *apart)
+{
+	apart->seq = U64_MAX;
+	list_add(&apart->list, &ftl->seq->apart);
+}
+
+void mtftl_seq_remove_apart(struct mtftl *ftl, struct mtftl_apart *apart)
+{
+	list_del(&apart->list);
+}
+
+u64 mtftl_seq_apart_begin(struct mtftl *ftl, struct mtftl_apart *apart)
+{
+	WRITE_ONCE(apart->seq, mtftl_seq_last(ftl) + 1);
+	/* Pairs with mtftl_seq_before_apart(). */
+	smp_mb();
+	return mtftl_seq_draw(ftl);
+}
+
+void mtftl_seq_apart_end(struct mtftl_apart *apart)
+{
+	/* Pairs with mtftl_seq_before_apart(): who does not see it sees what it has written. */
+	smp_store_release(&apart->seq, U64_MAX);
+}
+
+u64 mtftl_seq_before_apart(struct mtftl *ftl, u64 drawn)
+{
+	struct mtftl_apart *apart;
+
+	/* Pairs with mtftl_seq_apart_begin(): who sees its number drawn sees this too. */
+	smp_rmb();
+	list_for_each_entry(apart, &ftl->seq->apart, list) {
+		/* Pairs with mtftl_seq_apart_end(). */
+		u64 seq = smp_load_acquire(&apart->seq);
+
+		drawn = min(drawn, seq - 1);
+	}
+	return drawn;
+}
+
+bool mtftl_seq_are_apart(struct mtftl *ftl)
+{
+	return mtftl_seq_before_apart(ftl, U64_MAX - 1) != U64_MAX - 1;
+}
+
+/* Whoever asked before it began is served by it. */
+static int flush_now(struct mtftl *ftl)
+{
+	struct mtftl_seq *seq = ftl->seq;
+	u64 taken;
+	int r;
+
+	lockdep_assert_held(&seq->flushing);
+	WRITE_ONCE(seq->flushes, seq->flushes + 1);
+	/* Pairs with mtftl_flush_device(). */
+	smp_mb();
+	taken = mtftl_taken(ftl);
+	mtftl_count(ftl, asked, 1);
+	r = seq->unsure ? -EIO : blkdev_issue_flush(ftl->device->bdev);
+	mtftl_count(ftl, answered, 1);
+	if (!r)
+		seq->flushed = taken;
+	else if (mtftl_taken(ftl) != seq->flushed)
+		seq->unsure = true;
+	if (seq->unsure)
+		mtftl_set_read_only(ftl, "a flush failed: what the device dropped is not known");
+	return r;
+}
+
+/*
+ * The device's part of a flush: without an error all units up to @drawn are durable. One at a time: what
+ * one that fails has dropped, another one that overlaps it would call durable. Sleeps.
+ */
+int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
+{
+	struct mtftl_seq *seq = ftl->seq;
+	unsigned long before;
+	int r;
+
+	/* What has landed by now is of no flush that has begun already. Pairs with flush_now(). */
+	smp_mb();
+	before = READ_ONCE(seq->flushes);
+	mutex_lock(&seq->flushing);
+	if (seq->flushes == before)
+		seq->result = flush_now(ftl);
+	r = seq->result;
+	if (!r && drawn > seq->durable)
+		WRITE_ONCE(seq->durable, drawn);
+	mutex_unlock(&seq->flushing);
+	trace_mtftl_flush(ftl->device->bdev->bd_dev, seq->durable, r);
+	return r;
+}

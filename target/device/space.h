@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Space as those see it who want some: may the buffers take more, may a writer send what is
+ * buffered, and who is told when that changes. What decides it lies above, in zones and in GC.
+ *
+ * All of it are flags and counts that anybody may look at, in any context. Who finds no space
+ * remembers mtftl_space_gen() from before its attempt, and tries again when that has changed.
+ */
+#ifndef MTFTL_SPACE_H
+#define MTFTL_SPACE_H
+
+#include <linux/atomic.h>
+#include <linux/ktime.h>
+#include <linux/wait.h>
+
+#include "device/event.h"
+#include "device/ftl.h"
+
+struct mtftl_space {
+	/* One more whenever place may have appeared. */
+	atomic_t gen ____cacheline_aligned_in_smp;
+	/* Blocks that users may write while paced. */
+	atomic64_t credit ____cacheline_aligned_in_smp;
+	/* Only the reserve is left: buffers take nothing. */
+	bool gated ____cacheline_aligned_in_smp;
+	bool slowed;			/* before that: lanes take what is allowed by time */
+	ktime_t slowed_since;		/* a hint */
+	bool paced;			/* GC is at work: users may write what credit allows */
+	bool unpaced;			/* but it finds no zone itself: users empty their buffers */
+	struct mtftl_event appeared;
+	wait_queue_head_t wait;		/* for whatever moves: space, lanes that drained */
+	wait_queue_head_t gc_wait;	/* GC, for zones that are short */
+};
+
+int mtftl_space_alloc(struct mtftl *ftl);
+void mtftl_space_free(struct mtftl *ftl);
+
+/* A zone, or users' credit: whoever was refused may try again. */
+void mtftl_space_appeared(struct mtftl *ftl);
+/* Begin to send: see pause.h. Waits as long as there is a pause. Sleeps. */
+void mtftl_space_send_begin(struct mtftl *ftl);
+/* Somebody else may have waited for what has just happened. */
+void mtftl_space_wake(struct mtftl *ftl);
+/* GC may have something to do. */
+void mtftl_space_kick_gc(struct mtftl *ftl);
+
+void mtftl_space_set_gate(struct mtftl *ftl, bool gated);
+void mtftl_space_set_slowed(struct mtftl *ftl, bool slowed);
+void mtftl_space_set_paced(struct mtftl *ftl, bool paced);
+void mtftl_space_set_unpaced(struct mtftl *ftl, bool unpaced);
+void mtftl_space_set_credit(struct mtftl *ftl, s64 credit);
+
+static inline u32 mtftl_space_gen(const struct mtftl *ftl)
+{
+	return atomic_read(&ftl->space->gen);
+}
+
+static inline bool mtftl_space_is_gated(const struct mtftl *ftl)
+{
+	return READ_ONCE(ftl->space->gated);
+}
+
+static inline bool mtftl_space_is_slowed(const struct mtftl *ftl)
+{
+	return READ_ONCE(ftl->space->slowed);
+}
+
+/* Then and all the time since. */
+static inline bool mtftl_space_is_slowed_since(const struct mtftl *ftl, ktime_t then)
+{
+	return mtftl_space_is_slowed(ftl) && ktime_after(then, READ_ONCE(ftl->space->slowed_since));
+}
+
+static inline bool mtftl_space_is_paced(const struct mtftl *ftl)
+{
+	return READ_ONCE(ftl->space->paced);
+}
+
+static inline s64 mtftl_space_credit(const struct mtftl *ftl)
+{
+	return atomic64_read(&ftl->space->credit);
+}
+
+/*
+ * Composing has to wait for credit. While GC itself finds no zone, what is buffered goes
+ * first: GC may have more of the zones that are left when the buffers are empty.
+ */
+static inline bool mtftl_space_is_spent(const struct mtftl *ftl)
+{
+	return mtftl_space_is_paced(ftl) && !READ_ONCE(ftl->space->unpaced) &&
+	       mtftl_space_credit(ftl) <= 0;
+}
+
+/* A unit with so many blocks takes place. */
+static inline void mtftl_space_charge(struct mtftl *ftl, u32 blocks)
+{
+	if (mtftl_space_is_paced(ftl))
+		atomic64_sub(1 + blocks, &ftl->space->credit);
+}
+
+#endif

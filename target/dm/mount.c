@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Rooms are set up and torn down: see target.h.
+ *
+ * All that a mount needs is made ahead of it, in the order of the layers: while a device is
+ * suspended, memory may be waiting for it. Of a mount that failed nothing is left; the next one
+ * has to get it then.
+ */
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "device/pause.h"
+#include "device/seq.h"
+#include "device/space.h"
+#include "dm/target.h"
+#include "durable/checkpoint.h"
+#include "durable/flush.h"
+#include "durable/recover.h"
+#include "gc/gc.h"
+#include "io/lane.h"
+#include "map/map.h"
+#include "map/pending.h"
+#include "map/ring.h"
+#include "zone/stream.h"
+#include "zone/super.h"
+#include "zone/write.h"
+#include "zone/zone.h"
+
+#define TIB_SHIFT		28	/* blocks of a TiB */
+
+/* Each is freed whether it was made in full, in part, or not at all. */
+static const struct room {
+	const char *name;
+	int (*alloc)(struct mtftl *ftl);
+	void (*free)(struct mtftl *ftl);
+} rooms[] = {
+	{ "device",		mtftl_device_prepare,	mtftl_device_unprepare },
+	{ "space",		mtftl_space_alloc,	mtftl_space_free },
+	{ "pending",		mtftl_pending_alloc,	mtftl_pending_free },
+	{ "pool",		mtftl_pool_alloc,	mtftl_pool_free },
+	{ "map",		mtftl_map_alloc,	mtftl_map_free },
+	{ "zones",		mtftl_zones_alloc,	mtftl_zones_free },
+	{ "streams",		mtftl_streams_alloc,	mtftl_streams_free },
+	{ "units",		mtftl_units_alloc,	mtftl_units_free },
+	{ "lanes",		mtftl_lanes_alloc,	mtftl_lanes_free },
+	{ "flush",		mtftl_flush_alloc,	mtftl_flush_free },
+	{ "checkpoints",	mtftl_checkpoints_alloc, mtftl_checkpoints_free },
+	{ "gc",			mtftl_gc_alloc,		mtftl_gc_free },
+};
+
+int mtftl_prepare(struct mtftl_target *target)
+{
+	unsigned int i;
+	int r = 0;
+
+	target->prepared = true;
+	for (i = 0; !r && i < ARRAY_SIZE(rooms); i++)
+		r = rooms[i].alloc(&target->ftl);
+	/* A killed process gets no thread, and no memory that takes long to find. */
+	return r && fatal_signal_pending(current) ? -EINTR : r;
+}
+
+/* What a zone's work left behind is done. */
+static void settle_zones(struct mtftl *ftl)
+{
+	if (ftl->zones && ftl->zones->wq)
+		flush_workqueue(ftl->zones->wq);
+}
+
+static int start_flusher(struct mtftl *ftl)
+{
+	mtftl_flush_start(ftl);
+	return 0;
+}
+
+static void stop_flusher(struct mtftl *ftl)
+{
+	mtftl_flush_stop(ftl);
+	/* What landed last may have left a zone to be closed. */
+	settle_zones(ftl);
+}
+
+/* After a crash: so that the next mount does not have to look at the same again. */
+static int first_checkpoint(struct mtftl *ftl)
+{
+	int r = 0;
+
+	if (!mtftl_log_is_clean(ftl) && !mtftl_is_read_only(ftl))
+		r = mtftl_checkpoint_mount(ftl);
+	/* Nothing can be logged any more: what is there can be read. */
+	return mtftl_is_read_only(ftl) ? 0 : r;
+}
+
+static void stop_checkpoints(struct mtftl *ftl)
+{
+	mtftl_checkpoints_stop(ftl);
+	settle_zones(ftl);
+}
+
+static int start_gc(struct mtftl *ftl)
+{
+	mtftl_gc_start(ftl);
+	return 0;
+}
+
+/* Each is stopped whether it was started or not, from the last to the first. */
+static const struct step {
+	const char *name;
+	int (*start)(struct mtftl *ftl);
+	void (*stop)(struct mtftl *ftl);
+} steps[] = {
+	{ "recover",		mtftl_recover },
+	{ "flusher",		start_flusher,		stop_flusher },
+	{ "writers",		mtftl_lanes_start,	mtftl_lanes_stop },
+	{ "first checkpoint",	first_checkpoint,	stop_checkpoints },
+	{ "gc",			start_gc,		mtftl_gc_stop },
+};
+
+void mtftl_unmount(struct mtftl_target *target)
+{
+	struct mtftl *ftl = &target->ftl;
+	unsigned int i;
+
+	for (i = ARRAY_SIZE(steps); i-- > 0; )
+		if (steps[i].stop)
+			steps[i].stop(ftl);
+	mtftl_units_settle(ftl);
+	for (i = ARRAY_SIZE(rooms); i-- > 0; )
+		rooms[i].free(ftl);
+	mtftl_device_begin(ftl, false);
+	target->mounted = false;
+	target->prepared = false;
+}
+
+/* What grows with the device: time to mount, and memory but for the buffers. */
+static void tell_cost(struct mtftl *ftl, u64 us)
+{
+	u64 blocks = ftl->config.logical_blocks;
+	u64 bytes = mtftl_map_bytes(ftl) + mtftl_checkpoint_bytes(ftl) +
+		    ftl->config.nr_zones * sizeof(struct mtftl_zone);
+
+	mtftl_info(ftl, "mount: %llu us in all, %llu us per TiB; map and zones: %llu KiB, %llu KiB per TiB",
+		   us, div64_u64(us << TIB_SHIFT, blocks), bytes >> 10,
+		   div64_u64((bytes >> 10) << TIB_SHIFT, blocks));
+}
+
+int mtftl_mount(struct mtftl_target *target)
+{
+	unsigned int i, flags = memalloc_noio_save();
+	struct mtftl *ftl = &target->ftl;
+	ktime_t start = ktime_get(), begin;
+	bool may_write;
+	int r;
+
+	lockdep_assert_held(&target->life);
+	may_write = mtftl_compat_may_write(target->ti->table) &&
+		    !(ftl->log->info.flags & MTFTL_SB_READONLY);
+	mtftl_device_begin(ftl, !may_write);
+	r = target->prepared ? 0 : mtftl_prepare(target);
+	for (i = 0; !r && i < ARRAY_SIZE(steps); i++) {
+		begin = ktime_get();
+		r = steps[i].start(ftl);
+		mtftl_info(ftl, "mount: %s: %lld us%s", steps[i].name,
+			   ktime_us_delta(ktime_get(), begin), r ? ", failed" : "");
+	}
+	if (r)
+		mtftl_unmount(target);
+	else
+		tell_cost(ftl, ktime_us_delta(ktime_get(), start));
+	target->mounted = !r;
+	memalloc_noio_restore(flags);
+	return r;
+}
+
+void mtftl_pause(struct mtftl_target *target)
+{
+	unsigned long end = jiffies + MTFTL_LAST_HOPE;
+	struct mtftl *ftl = &target->ftl;
+
+	lockdep_assert_held(&target->life);
+	mtftl_pause_set(ftl, true);
+	wake_up_all(&ftl->space->wait);
+	while (!mtftl_pause_is_reached(ftl) && time_before(jiffies, end))
+		schedule_timeout_idle(1);
+}
+
+static void go_on(struct mtftl *ftl)
+{
+	if (!mtftl_is_paused(ftl))
+		return;
+	mtftl_pause_set(ftl, false);
+	mtftl_streams_go_on(ftl);
+	mtftl_space_appeared(ftl);
+	mtftl_gc_go_on(ftl);
+}
+
+void mtftl_go_on(struct mtftl_target *target)
+{
+	lockdep_assert_held(&target->life);
+	/* A suspend and a hibernation end in any order: the device goes on after both. */
+	if (target->suspended || target->frozen)
+		return;
+	go_on(&target->ftl);
+	mtftl_gc_start(&target->ftl);
+}
+
+void mtftl_thaw(struct mtftl_target *target)
+{
+	unsigned int flags = memalloc_noio_save();
+	struct mtftl *ftl = &target->ftl;
+
+	lockdep_assert_held(&target->life);
+	/* Another system may have mounted the device while the machine slept. */
+	if (target->frozen && !mtftl_is_read_only(ftl) && !mtftl_log_is_ours(ftl))
+		mtftl_set_read_only(ftl, "the device was written to while the machine slept");
+	target->frozen = false;
+	memalloc_noio_restore(flags);
+}
+
+int mtftl_quiesce(struct mtftl_target *target, bool clean)
+{
+	struct mtftl *ftl = &target->ftl;
+	unsigned int flags;
+	int r = 0, said = 0;
+
+	lockdep_assert_held(&target->life);
+	if (!target->mounted || target->handed_over)
+		return 0;
+	flags = memalloc_noio_save();
+	mtftl_thaw(target);
+	go_on(ftl);
+	mtftl_gc_stop(ftl);
+	if (!mtftl_is_read_only(ftl))
+		r = mtftl_flush_sync(ftl);
+	flush_workqueue(ftl->zones->wq);
+	/* After the last zone was opened: that asks for a checkpoint. */
+	mtftl_checkpoints_settle(ftl);
+	/* Only now: what was buffered, and not written yet, had not made it dirty. */
+	if (!r && !mtftl_is_read_only(ftl) && !mtftl_log_is_clean(ftl))
+		said = mtftl_checkpoint(ftl, clean);
+	if (r || said)
+		mtftl_err(ftl, "clean stop failed (%d), the next mount recovers", r ?: said);
+	memalloc_noio_restore(flags);
+	return r;
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the target tells on request: see stats.h. Counters are only ever added to: "reset_stats"
+ * moves the origin.
+ */
+#include "dm/stats.h"
+
+#include "device/seq.h"
+#include "device/space.h"
+#include "durable/checkpoint.h"
+#include "gc/gc.h"
+#include "io/lane.h"
+#include "map/ring.h"
+#include "zone/zone.h"
+
+static void stats_since(struct mtftl *ftl, const struct mtftl_cpu_stats *origin,
+			struct mtftl_cpu_stats *s)
+{
+	u64 *out = (u64 *)s;
+	unsigned int i;
+
+	mtftl_stats_sum(ftl, s);
+	for (i = 0; i < sizeof(*s) / sizeof(u64); i++)
+		out[i] -= ((const u64 *)origin)[i];
+}
+
+static const char *gc_state(struct mtftl *ftl)
+{
+	if (mtftl_space_is_gated(ftl))
+		return "short";
+	return mtftl_space_is_paced(ftl) ? "active" : "idle";
+}
+
+void mtftl_status(struct mtftl *ftl, const struct mtftl_cpu_stats *origin, char *result,
+		  unsigned int maxlen)
+{
+	const struct mtftl_config *config = &ftl->config;
+	u32 i, least = U32_MAX, most = 0;
+	u64 flash, waf, total = 0;
+	struct mtftl_cpu_stats s;
+	unsigned int sz = 0;
+
+	stats_since(ftl, origin, &s);
+	s.units *= ftl->config.head;
+	flash = s.data_blocks + s.gc_blocks + s.units + s.meta_blocks;
+	waf = s.user_writes ? div64_u64(flash * 1000, s.user_writes) : 1000;
+	for (i = 0; i < config->nr_zones; i++) {
+		least = min(least, mtftl_zone(ftl, i)->erase_count);
+		most = max(most, mtftl_zone(ftl, i)->erase_count);
+		total += mtftl_zone(ftl, i)->erase_count;
+	}
+	DMEMIT("%s lanes %u fill ", mtftl_is_read_only(ftl) ? "read-only" : "rw",
+	       config->nr_lanes);
+	for (i = 0; i < config->nr_lanes; i++)
+		DMEMIT("%s%u", i ? "," : "", mtftl_ring_used(&ftl->pool->rings[i]));
+	DMEMIT(" entries %u zones %u free %u open %u open_limit %u full %u resetting %u bad %u",
+	       ftl->pool->rings[0].entries, config->nr_zones,
+	       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY), ftl->zones->in_use,
+	       config->budget.data_zones, mtftl_zones_count(ftl, MTFTL_ZONE_FULL),
+	       mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING),
+	       mtftl_zones_count(ftl, MTFTL_ZONE_BAD));
+	DMEMIT(" gc %s low_water %u reserve %u victims %llu credit %lld", gc_state(ftl),
+	       config->low_water, config->reserve, s.victims, mtftl_space_credit(ftl));
+	DMEMIT(" written %llu absorbed %llu trimmed %llu read %llu hits %llu", s.user_writes,
+	       s.user_overwrites, s.user_trims, s.user_reads, s.buffer_reads);
+	DMEMIT(" flash_data %llu flash_gc %llu flash_headers %llu flash_meta %llu waf %llu.%03llu",
+	       s.data_blocks, s.gc_blocks, s.units, s.meta_blocks, waf / 1000, waf % 1000);
+	DMEMIT(" waits %llu flushes %llu checkpoints %llu log %llu seq %llu", s.waits, s.flushes,
+	       s.checkpoints, mtftl_seq_log_length(ftl), mtftl_seq_last(ftl));
+	DMEMIT(" read_errors %llu write_errors %llu lost %llu", s.read_errors, s.write_errors,
+	       s.lost_blocks);
+	DMEMIT(" wear_least %u wear_most %u wear_total %llu", least, most, total);
+}
+
+/* Messages */
+
+static int message_checkpoint(struct mtftl *ftl, const char *value)
+{
+	return mtftl_checkpoint(ftl, false);
+}
+
+static int message_gc(struct mtftl *ftl, const char *value)
+{
+	mtftl_gc_force(ftl);
+	return 0;
+}
+
+static int message_low_water(struct mtftl *ftl, const char *value)
+{
+	u32 zones;
+
+	if (kstrtou32(value, 10, &zones) || zones <= ftl->config.reserve ||
+	    zones > ftl->config.nr_zones / 2) {
+		mtftl_err(ftl, "low_water is %s, expected %u to %u", value, ftl->config.reserve + 1,
+			  ftl->config.nr_zones / 2);
+		return -EINVAL;
+	}
+	WRITE_ONCE(ftl->config.low_water, zones);
+	mtftl_space_kick_gc(ftl);
+	return 0;
+}
+
+static int message_gc_policy(struct mtftl *ftl, const char *value)
+{
+	const struct mtftl_victim_policy *policy = mtftl_victim_policy(value);
+
+	if (!policy) {
+		mtftl_err(ftl, "gc_policy is %s, expected greedy or cost-benefit", value);
+		return -EINVAL;
+	}
+	WRITE_ONCE(ftl->config.gc_policy, policy);
+	return 0;
+}
+
+static const struct message {
+	const char *name;
+	unsigned int argc;
+	int (*run)(struct mtftl *ftl, const char *value);
+	bool sends;		/* commands to the drive */
+} messages[] = {
+	{ "checkpoint",		1,	message_checkpoint,	true },
+	{ "gc",			1,	message_gc,		true },
+	{ "low_water",		2,	message_low_water },
+	{ "gc_policy",		2,	message_gc_policy },
+};
+
+bool mtftl_message_sends(const char *name)
+{
+	const struct message *message;
+
+	for (message = messages; message < messages + ARRAY_SIZE(messages); message++)
+		if (!strcmp(message->name, name))
+			return message->sends;
+	return false;
+}
+
+int mtftl_message(struct mtftl *ftl, struct mtftl_cpu_stats *origin, unsigned int argc,
+		  char **argv, char *result, unsigned int maxlen)
+{
+	const struct message *message;
+
+	if (argc == 1 && !strcmp(argv[0], "latency")) {
+		mtftl_lanes_tell_latency(ftl, result, maxlen);
+		return 1;
+	}
+	if (argc == 1 && !strcmp(argv[0], "reset_stats")) {
+		mtftl_stats_sum(ftl, origin);
+		return 0;
+	}
+	for (message = messages; message < messages + ARRAY_SIZE(messages); message++) {
+		if (strcmp(message->name, argv[0]))
+			continue;
+		if (argc == message->argc)
+			return message->run(ftl, argv[argc - 1]);
+		mtftl_err(ftl, "message %s has %u words, expected %u", argv[0], argc,
+			  message->argc);
+		return -EINVAL;
+	}
+	mtftl_err(ftl, "message %s is not known, expected checkpoint, gc, latency, reset_stats, low_water <zones> or gc_policy <name>",
+		  argv[0]);
+	return -EINVAL;
+}

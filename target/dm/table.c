@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The table line, and what a device allows of it: see target.h. Writes config, for all others to
+ * read.
+ */
+#include <linux/sched.h>
+
+#include "device/meta.h"
+#include "device/thread.h"
+#include "dm/target.h"
+#include "map/ring.h"
+#include "zone/super.h"
+
+#define DEFAULT_BUFFER_ENTRIES	1024
+#define DEFAULT_WRITE_UNIT	32
+#define MIN_LOG			16384u	/* units between two checkpoints at least */
+#define APART_SPARE		16u	/* zones: of fewer, one that is half full is too much */
+
+/* Table line */
+
+static int parse_number(struct mtftl_target *target, const char *name, const char *value,
+			unsigned int least, unsigned int most, unsigned int *out)
+{
+	if (!kstrtouint(value, 10, out) && *out >= least && *out <= most)
+		return 0;
+	mtftl_err(&target->ftl, "%s is %s, expected %u to %u", name, value, least, most);
+	target->ti->error = "Option out of range";
+	return -EINVAL;
+}
+
+static int parse_switch(struct mtftl_target *target, const char *name, const char *value,
+			const char *on, const char *off, bool *out)
+{
+	*out = !strcmp(value, on);
+	if (*out || !strcmp(value, off))
+		return 0;
+	mtftl_err(&target->ftl, "%s is %s, expected %s or %s", name, value, on, off);
+	target->ti->error = "Option has an unknown value";
+	return -EINVAL;
+}
+
+static int parse_option(struct mtftl_target *target, struct mtftl_config *config, const char *name,
+			const char *value)
+{
+	if (!strcmp(name, "lanes")) {
+		config->nr_lanes = 0;
+		if (!strcmp(value, "percpu"))
+			return 0;
+		return parse_number(target, name, value, 1, 1024, &config->nr_lanes);
+	}
+	if (!strcmp(name, "buffer_entries"))
+		return parse_number(target, name, value, 1, MTFTL_MAX_SLOTS / 4,
+				    &config->buffer_entries);
+	if (!strcmp(name, "write_unit"))
+		return parse_number(target, name, value, 1, MTFTL_UNIT_MAX_ENTRIES,
+				    &config->write_unit);
+	if (!strcmp(name, "low_water"))
+		return parse_number(target, name, value, 0, U16_MAX, &config->low_water);
+	if (!strcmp(name, "placement"))
+		return parse_switch(target, name, value, "append", "write", &config->append);
+	if (!strcmp(name, "streams")) {
+		config->streams = mtftl_placement(value);
+		if (config->streams)
+			return 0;
+		mtftl_err(&target->ftl, "streams is %s, expected none, hot-cold, by-age or by-life", value);
+		target->ti->error = "Unknown placement";
+		return -EINVAL;
+	}
+	if (!strcmp(name, "gc_policy")) {
+		config->gc_policy = mtftl_victim_policy(value);
+		if (config->gc_policy)
+			return 0;
+		mtftl_err(&target->ftl, "gc_policy is %s, expected greedy or cost-benefit", value);
+		target->ti->error = "Unknown GC policy";
+		return -EINVAL;
+	}
+	mtftl_err(&target->ftl, "option %s is not known", name);
+	target->ti->error = "Unknown option";
+	return -EINVAL;
+}
+
+int mtftl_table_parse(struct mtftl_target *target, unsigned int argc, char **argv)
+{
+	struct mtftl_config *config = &target->ftl.config;
+	struct dm_target *ti = target->ti;
+	unsigned int nr, i;
+	int r;
+
+	*config = (struct mtftl_config){
+		.buffer_entries = DEFAULT_BUFFER_ENTRIES,
+		.write_unit = DEFAULT_WRITE_UNIT,
+		.gc_policy = mtftl_victim_policy("cost-benefit"),
+		.streams = mtftl_placement("by-life"),
+		.append = true,
+	};
+	if (!argc)
+		return 0;
+	if (kstrtouint(argv[0], 10, &nr) || nr != argc - 1 || nr % 2) {
+		ti->error = "Expected <device> [<number of words> {<option> <value>}]";
+		return -EINVAL;
+	}
+	for (i = 1; i < argc; i += 2) {
+		r = parse_option(target, config, argv[i], argv[i + 1]);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* What the device allows */
+
+static int check_zone(struct blk_zone *zone, unsigned int index, void *data)
+{
+	struct mtftl_target *target = data;
+	struct mtftl_config *config = &target->ftl.config;
+
+	/* Of one that is offline no more may be known. */
+	if (zone->cond == BLK_ZONE_COND_OFFLINE)
+		return 0;
+	if (zone->type != BLK_ZONE_TYPE_SEQWRITE_REQ) {
+		target->ti->error = "Device has conventional zones, expected sequential ones only";
+		return -EINVAL;
+	}
+	if (config->capacity && zone->capacity / MTFTL_BLOCK_SECTORS != config->capacity) {
+		target->ti->error = "Device has zones of different capacities, expected one";
+		return -EINVAL;
+	}
+	config->capacity = zone->capacity / MTFTL_BLOCK_SECTORS;
+	config->ragged |= zone->capacity % MTFTL_BLOCK_SECTORS;
+	return 0;
+}
+
+int mtftl_table_check_device(struct mtftl_target *target)
+{
+	struct mtftl_config *config = &target->ftl.config;
+	struct block_device *bdev = target->ftl.device->bdev;
+	struct request_queue *q = bdev_get_queue(bdev);
+	struct dm_target *ti = target->ti;
+	u32 sectors;
+	int r;
+
+	if (!bdev_is_zoned(bdev)) {
+		ti->error = "Device is not zoned, expected a host-managed zoned device";
+		return -EINVAL;
+	}
+	if (!mtftl_compat_host_managed(bdev)) {
+		ti->error = "Device is host-aware, expected a host-managed zoned device";
+		return -EINVAL;
+	}
+	if (bdev_logical_block_size(bdev) > MTFTL_BLOCK_SIZE) {
+		ti->error = "Device has blocks of more than 4096 bytes";
+		return -EINVAL;
+	}
+	if (bdev_zone_sectors(bdev) % MTFTL_BLOCK_SECTORS ||
+	    !is_power_of_2(bdev_zone_sectors(bdev))) {
+		ti->error = "Zone size is not a power of two of 4096 bytes";
+		return -EINVAL;
+	}
+	r = blkdev_report_zones(bdev, 0, BLK_ALL_ZONES, check_zone, target);
+	if (r < 0) {
+		ti->error = ti->error ?: "Cannot report zones";
+		return r;
+	}
+	config->zone_shift = ilog2(bdev_zone_sectors(bdev) / MTFTL_BLOCK_SECTORS);
+	if (bdev_logical_block_size(bdev) == MTFTL_BLOCK_SIZE)
+		config->meta_size = mtftl_meta_size(bdev);
+	if (!bdev_max_zone_append_sectors(bdev) ||
+	    (!config->meta_size && mtftl_meta_is_there(bdev)))
+		config->append = false;
+	sectors = queue_max_sectors(q);
+	if (config->append)
+		sectors = min(sectors, bdev_max_zone_append_sectors(bdev));
+	/* One segment a block at worst, and one for the header: units are never split. */
+	config->unit_max = min3(sectors / MTFTL_BLOCK_SECTORS, (u32)queue_max_segments(q),
+				(u32)MTFTL_UNIT_MAX_ENTRIES + 1);
+	if (config->meta_size)
+		config->unit_max = min_t(u32, config->unit_max, PAGE_SIZE / config->meta_size);
+	if (config->unit_max < 2) {
+		ti->error = "Device takes less than 8192 bytes in one write";
+		return -EINVAL;
+	}
+	config->unit_max--;
+	config->write_unit = min(config->write_unit, config->unit_max);
+	return 0;
+}
+
+int mtftl_table_check_log(struct mtftl_target *target)
+{
+	struct mtftl *ftl = &target->ftl;
+	const struct mtftl_sb_info *info = &ftl->log->info;
+	struct block_device *bdev = ftl->device->bdev;
+	struct dm_target *ti = target->ti;
+	int r;
+
+	r = mtftl_log_load(ftl);
+	switch (r) {
+	case 0:
+		break;
+	case -ENODATA:
+		ti->error = "No superblock found, expected a device formatted by mtftl format";
+		return -EINVAL;
+	case -EPROTO:
+		ti->error = "Superblock is of a newer version or has unknown features";
+		return -EINVAL;
+	case -EINVAL:
+		ti->error = "Superblock contradicts itself";
+		return r;
+	default:
+		ti->error = "Cannot read the superblock";
+		return r;
+	}
+	if (info->zone_blocks != 1u << ftl->config.zone_shift ||
+	    info->nr_zones != bdev_nr_zones(bdev) || info->zone_capacity != ftl->config.capacity) {
+		mtftl_err(ftl, "has %u zones of %u blocks that hold %u, expected %u (nr_zones) of %u (zone_blocks) that hold %u (zone_capacity)",
+			  bdev_nr_zones(bdev), 1u << ftl->config.zone_shift, ftl->config.capacity,
+			  info->nr_zones, info->zone_blocks, info->zone_capacity);
+		ti->error = "Device has other zones than it was formatted with";
+		return -EINVAL;
+	}
+	if (ti->len != info->logical_blocks * MTFTL_BLOCK_SECTORS) {
+		mtftl_err(ftl, "length is %llu sectors, expected %llu (logical_blocks)", (u64)ti->len,
+			  info->logical_blocks * MTFTL_BLOCK_SECTORS);
+		ti->error = "Table has another length than the device was formatted with";
+		return -EINVAL;
+	}
+	if (info->oob && ftl->config.meta_size < sizeof(struct mtftl_oob)) {
+		mtftl_err(ftl, "has %u bytes of metadata a block, expected %zu: headers are there, says incompat",
+			  ftl->config.meta_size, sizeof(struct mtftl_oob));
+		ti->error = "Device or kernel lacks the metadata that it was formatted with";
+		return -EINVAL;
+	}
+	/* Somebody may have formatted it since the constructor. */
+	ftl->config.head = mtftl_unit_head(info->oob, MTFTL_UNIT_DATA);
+	ftl->config.seed = mtftl_seed(info->uuid, info->key);
+	return 0;
+}
+
+/* Zones that what users have stored takes. */
+static u32 zones_of_users(const struct mtftl_config *config)
+{
+	u64 blocks = config->logical_blocks + (config->head ? config->logical_blocks / 32 : 0);
+
+	return max_t(u32, DIV_ROUND_UP_ULL(blocks, mtftl_usable_blocks(config)), 1);
+}
+
+static u32 spare_zones(const struct mtftl_config *config)
+{
+	u32 ckpt = mtftl_ckpt_zones(config->nr_zones, config->capacity, config->logical_blocks);
+	u32 zones = config->nr_zones - MTFTL_NR_SB_ZONES - 2 * ckpt;
+	u32 needed = zones_of_users(config);
+
+	return zones > needed ? zones - needed : 0;
+}
+
+/*
+ * Zones for what is buffered, were each unit as small as can be, and one for when a write to those
+ * fails. On a device with little to spare, the buffer gets smaller instead.
+ */
+static void set_kept(struct mtftl *ftl)
+{
+	struct mtftl_config *config = &ftl->config;
+	u32 spare = spare_zones(config), most = max(spare / 2, MTFTL_GC_RESERVE_ZONES);
+
+	config->kept = 1 + DIV_ROUND_UP(2 * config->buffer_entries, config->capacity);
+	if (config->kept + 2 > most) {
+		config->kept = most - 2;
+		config->buffer_entries = (config->kept - 1) * config->capacity / 2;
+		mtftl_warn(ftl, "buffer_entries is %u: more would not fit into %u spare zones",
+			   config->buffer_entries, spare);
+	}
+	config->turn = zones_of_users(config);
+	config->flush_zones = most > MTFTL_GC_RESERVE_ZONES ? 2 : 1;
+	config->apart = spare >= APART_SPARE;
+}
+
+/*
+ * Zones that users leave to GC: those that are kept, and one to move into; with a zone that both
+ * write to, one more.
+ */
+static void set_reserve(struct mtftl_config *config)
+{
+	u32 low_water;
+
+	config->reserve = config->kept + 1 + config->budget.gc_shares;
+	low_water = config->reserve + mtftl_rate_ready(spare_zones(config), config->nr_zones);
+	/* GC that begins when users have to wait already would never begin. */
+	config->low_water = config->low_water ? max(config->low_water, config->reserve + 1) :
+						low_water;
+}
+
+int mtftl_table_fit(struct mtftl_target *target)
+{
+	struct mtftl *ftl = &target->ftl;
+	struct mtftl_config *config = &ftl->config;
+	struct block_device *bdev = ftl->device->bdev;
+	struct dm_target *ti = target->ti;
+	u32 limit;
+
+	config->nr_zones = ftl->log->info.nr_zones;
+	config->logical_blocks = ftl->log->info.logical_blocks;
+
+	set_kept(ftl);
+	config->nr_lanes = config->nr_lanes ? config->nr_lanes : mtftl_thread_nr_cpus();
+	/* A lane of less than a unit would never compose a full one. */
+	config->nr_lanes = clamp(config->buffer_entries / config->write_unit, 1u, config->nr_lanes);
+	config->write_unit = min(config->write_unit, config->buffer_entries);
+	config->lane_shift = order_base_2(max(config->buffer_entries / config->nr_lanes, 2u));
+	if ((u64)config->nr_lanes << config->lane_shift > MTFTL_MAX_SLOTS) {
+		ti->error = "buffer_entries is more than slots can be numbered";
+		return -EINVAL;
+	}
+	limit = min_not_zero(bdev_max_open_zones(bdev), bdev_max_active_zones(bdev));
+	if (mtftl_budget(limit, config->nr_lanes, config->nr_zones, config->streams,
+			 &config->budget)) {
+		ti->error = "Device allows too few open zones, expected 4 at least";
+		return -EINVAL;
+	}
+	set_reserve(config);
+	/* A checkpoint costs little beside what is written in between: 1% with full units. */
+	config->log_limit = max(2u * mtftl_ckpt_stream_blocks(config->nr_zones,
+							      config->logical_blocks), MIN_LOG);
+	return 0;
+}
+
+static const char *placement_name(const struct mtftl_config *config)
+{
+	return config->append ? "append" : "write";
+}
+
+void mtftl_table_tell(struct mtftl *ftl, char *result, unsigned int maxlen)
+{
+	const struct mtftl_config *config = &ftl->config;
+	unsigned int sz = 0;
+
+	DMEMIT("%s 14 lanes %u buffer_entries %u write_unit %u gc_policy %s streams %s placement %s low_water %u",
+	       ftl->device->dm->name, config->nr_lanes, config->buffer_entries, config->write_unit,
+	       config->gc_policy->name, config->streams->name, placement_name(config),
+	       config->low_water);
+}
+
+void mtftl_table_measure(struct mtftl_target *target, char *result, unsigned int maxlen)
+{
+	const struct mtftl_config *config = &target->ftl.config;
+	unsigned int sz = 0;
+
+	DMEMIT_TARGET_NAME_VERSION(target->ti->type);
+	DMEMIT(",device_name=%s,lanes=%u,buffer_entries=%u,write_unit=%u,gc_policy=%s,streams=%s,placement=%s,low_water=%u;",
+	       target->ftl.device->dm->name, config->nr_lanes, config->buffer_entries,
+	       config->write_unit, config->gc_policy->name, config->streams->name,
+	       placement_name(config), config->low_water);
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tracepoints: see trace.h.
+ */
+#include "zone/zone.h"
+
+#define CREATE_TRACE_POINTS
+#include "device/trace.h"

@@ -1,0 +1,562 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Checkpoints: see checkpoint.h.
+ *
+ * A checkpoint is fuzzy: users go on. Zone records first, then the number S0, then a
+ * flush, then the map, shard by shard. A unit below a recorded position has drawn its
+ * number before S0, so units above S0 are all behind the recorded positions; what
+ * drew up to S0 is flushed and in the map when that is copied. Zones that were reset
+ * meanwhile are recorded as they are then: what drew up to S0 may be in them.
+ */
+#include "durable/checkpoint.h"
+
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "device/device.h"
+#include "device/pause.h"
+#include "device/seq.h"
+#include "device/space.h"
+#include "device/thread.h"
+#include "durable/flush.h"
+#include "map/map.h"
+#include "zone/scan.h"
+#include "zone/stream.h"
+#include "zone/super.h"
+#include "zone/zone.h"
+
+#define CKPT_PAYLOAD	(MTFTL_BUFFER_BLOCKS - 1)	/* blocks of a unit */
+
+struct mtftl_checkpoints {
+	struct mtftl *ftl;
+	struct mutex lock;		/* what follows, up to records */
+	u32 set[2][MTFTL_SB_MAX_CKPT_ZONES];	/* zones set aside, two checkpoints' worth */
+	u32 set_zones;
+	unsigned int durable_set;
+	void *buf;			/* of MTFTL_BUFFER_ORDER */
+	struct mtftl_reader *reader;	/* of a mount */
+	struct mtftl_zone_record *records;	/* of the checkpoint being loaded or written */
+	struct workqueue_struct *wq;
+	struct work_struct work;
+};
+
+/* A stream of blocks, in CKPT units, over the zones of one set. */
+struct ckpt_stream {
+	struct mtftl *ftl;
+	const u32 *zones;
+	u32 nr_zones;
+	u32 zone;		/* index into zones */
+	u32 wp;
+	u32 index;		/* next block of the stream */
+	u32 fill;		/* payload blocks in the buffer */
+	bool mounting;		/* a fatal signal ends it */
+	void *buf;
+};
+
+static int ckpt_reset_zone(struct mtftl *ftl, u32 index)
+{
+	int r;
+
+	if (!mtftl_send_begin(ftl))
+		return -EAGAIN;
+	mtftl_zone(ftl, index)->erase_count++;
+	r = mtftl_zone_mgmt(ftl, index, REQ_OP_ZONE_RESET);
+	mtftl_send_end(ftl);
+	if (r)
+		mtftl_zone(ftl, index)->broken = true;
+	return r;
+}
+
+static int ckpt_write(struct ckpt_stream *stream)
+{
+	struct mtftl *ftl = stream->ftl;
+	/* First: a flush that runs meanwhile may cover the number drawn here. */
+	u64 durable_seq = mtftl_seq_durable(ftl);
+	struct mtftl_unit_info info = {
+		.type = MTFTL_UNIT_CKPT,
+		.nr_blocks = stream->fill,
+		.lane = U16_MAX,
+		.seq = mtftl_seq_draw(ftl),
+	};
+	u32 zone, i;
+	int r;
+
+	zone = stream->zones[stream->zone];
+	mtftl_unit_init(stream->buf, &info);
+	for (i = 0; i < stream->fill; i++)
+		mtftl_unit_add_entry(stream->buf, stream->index + i,
+				     mtftl_payload_crc(ftl->config.seed, stream->buf +
+						       (1 + i) * MTFTL_BLOCK_SIZE));
+	mtftl_unit_seal(stream->buf, ftl->config.seed, zone, stream->wp,
+			mtftl_zone(ftl, zone)->erase_count, durable_seq);
+	r = mtftl_rw_sync(ftl, REQ_OP_WRITE, mtftl_zone_page(ftl, zone) + stream->wp, stream->buf,
+			  1 + stream->fill);
+	if (r) {
+		mtftl_zone(ftl, zone)->broken = true;
+		return r;
+	}
+	mtftl_count(ftl, meta_blocks, 1 + stream->fill);
+	stream->wp += 1 + stream->fill;
+	stream->index += stream->fill;
+	stream->fill = 0;
+	/* Too little left for a unit of MTFTL_STREAM_UNIT_BLOCKS: the next zone. */
+	if (ftl->config.capacity - stream->wp < 1 + MTFTL_STREAM_UNIT_BLOCKS) {
+		/* Not full, it would stay active, and is not counted. One that refuses is not. */
+		if (stream->wp < ftl->config.capacity || ftl->config.ragged)
+			mtftl_zone_mgmt(ftl, zone, REQ_OP_ZONE_FINISH);
+		stream->zone++;
+		stream->wp = 0;
+	}
+	return 0;
+}
+
+static int ckpt_write_unit(struct ckpt_stream *stream)
+{
+	int r;
+
+	if (stream->mounting && mtftl_interrupted())
+		return -EINTR;
+	if (!mtftl_send_begin(stream->ftl))
+		return -EAGAIN;
+	r = ckpt_write(stream);
+	mtftl_send_end(stream->ftl);
+	return r;
+}
+
+/* Where the next block of the stream goes; it is written when the unit is full. NULL: error. */
+static void *ckpt_next_block(struct ckpt_stream *stream, int *error)
+{
+	struct mtftl *ftl = stream->ftl;
+	u32 room = min(ftl->config.capacity - stream->wp - 1, CKPT_PAYLOAD);
+	void *block;
+
+	*error = 0;
+	if (stream->fill == room)
+		*error = ckpt_write_unit(stream);
+	if (stream->zone >= stream->nr_zones)
+		*error = -ENOSPC;
+	/* The buffer is still full. */
+	if (*error)
+		return NULL;
+	block = stream->buf + (1 + stream->fill++) * MTFTL_BLOCK_SIZE;
+	memset(block, 0, MTFTL_BLOCK_SIZE);
+	return block;
+}
+
+static void capture_zones(struct mtftl *ftl)
+{
+	u32 i;
+
+	for (i = 0; i < ftl->config.nr_zones; i++) {
+		struct mtftl_zone *zone = mtftl_zone(ftl, i);
+		struct mtftl_zone_record *record = &ftl->checkpoints->records[i];
+
+		memset(record, 0, sizeof(*record));
+		spin_lock_irq(&zone->lock);
+		record->erase_count = cpu_to_le32(zone->erase_count);
+		record->wp = cpu_to_le32(zone->quiet_wp);
+		if (zone->quiet_wp)
+			record->first_seq = cpu_to_le64(zone->first_seq);
+		if (zone->state == MTFTL_ZONE_BAD)
+			record->flags = cpu_to_le16(MTFTL_ZONE_RETIRED);
+		spin_unlock_irq(&zone->lock);
+	}
+}
+
+/*
+ * A unit of up to S0 may have come to lie in a zone that was reset since the records were captured:
+ * one whose write failed, and that found no zone before. The map has it, so the record must be of
+ * that life of the zone, or a mount would take the entry for one of the life before.
+ */
+static void capture_resets(struct mtftl *ftl)
+{
+	u32 i;
+
+	for (i = 0; i < ftl->config.nr_zones; i++) {
+		struct mtftl_zone_record *record = &ftl->checkpoints->records[i];
+		u32 erase_count = READ_ONCE(mtftl_zone(ftl, i)->erase_count);
+
+		if (le32_to_cpu(record->erase_count) == erase_count)
+			continue;
+		record->erase_count = cpu_to_le32(erase_count);
+		record->wp = 0;
+		record->first_seq = 0;
+	}
+}
+
+static int write_map(struct ckpt_stream *stream)
+{
+	const u32 per_block = MTFTL_BLOCK_SIZE / sizeof(__le32);
+	struct mtftl *ftl = stream->ftl;
+	u32 lba, n;
+	int r;
+
+	BUILD_BUG_ON(MTFTL_BLOCK_SIZE / sizeof(__le32) != 1 << MTFTL_CHUNK_SHIFT);
+	for (lba = 0; lba < ftl->config.logical_blocks; lba += n) {
+		__le32 *out = ckpt_next_block(stream, &r);
+
+		if (r)
+			return r;
+		n = min_t(u64, per_block, ftl->config.logical_blocks - lba);
+		mtftl_map_durable(ftl, lba, n, out);
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Empty zones for those of the next checkpoint that failed. False: no reason to try again. */
+static bool replace_failed(struct mtftl *ftl)
+{
+	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
+	u32 *set = ckpts->set[!ckpts->durable_set];
+	bool replaced = false;
+	u32 i, zone, nr;
+
+	lockdep_assert_held(&ckpts->lock);
+	if (!mtftl_send_begin(ftl))
+		return false;
+	nr = mtftl_device_answers(ftl, ckpts->buf) ? ckpts->set_zones : 0;
+	for (i = 0; i < nr; i++) {
+		if (!mtftl_zone(ftl, set[i])->broken)
+			continue;
+		zone = mtftl_zone_replace(ftl, set[i]);
+		replaced = zone != U32_MAX;
+		if (!replaced)
+			break;
+		set[i] = zone;
+	}
+	mtftl_send_end(ftl);
+	return replaced;
+}
+
+static int write_checkpoint(struct mtftl *ftl, bool mounting, u64 *number)
+{
+	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
+	u32 record_bytes = ftl->config.nr_zones * sizeof(*ckpts->records), at;
+	struct ckpt_stream stream = {
+		.ftl = ftl,
+		.zones = ckpts->set[!ckpts->durable_set],
+		.nr_zones = ckpts->set_zones,
+		.mounting = mounting,
+		.buf = ckpts->buf,
+	};
+	void *block;
+	u32 i;
+	int r;
+
+	lockdep_assert_held(&ckpts->lock);
+	for (i = 0; i < ckpts->set_zones; i++) {
+		r = ckpt_reset_zone(ftl, stream.zones[i]);
+		if (r)
+			return r;
+	}
+	capture_zones(ftl);
+	*number = mtftl_seq_last(ftl);
+	r = mtftl_flush_sync(ftl);
+	if (r)
+		return r;
+	/* GC's units are not part of a flush. */
+	wait_event(ftl->space->wait, mtftl_seq_before_apart(ftl, *number) == *number);
+	capture_resets(ftl);
+
+	for (at = 0; at < record_bytes; at += MTFTL_BLOCK_SIZE) {
+		block = ckpt_next_block(&stream, &r);
+		if (r)
+			return r;
+		memcpy(block, (void *)ckpts->records + at,
+		       min(record_bytes - at, MTFTL_BLOCK_SIZE));
+	}
+	r = write_map(&stream);
+	if (!r)
+		r = ckpt_write_unit(&stream);
+	return r;
+}
+
+static int make_checkpoint(struct mtftl *ftl, bool clean, bool mounting)
+{
+	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
+	unsigned int tries = 0;
+	u64 number;
+	int r;
+
+	if (mtftl_is_read_only(ftl))
+		return -EROFS;
+	mutex_lock(&ckpts->lock);
+	/* As for units: so many zones in a row are not worn out. */
+	do {
+		r = write_checkpoint(ftl, mounting, &number);
+	} while (r && r != -EAGAIN && ++tries < MTFTL_MAX_FAILURES && replace_failed(ftl));
+	if (!r)
+		r = mtftl_log_checkpoint(ftl, number,
+					 mtftl_ckpt_stream_blocks(ftl->config.nr_zones,
+								  ftl->config.logical_blocks),
+					 ckpts->set[!ckpts->durable_set], ckpts->set_zones, clean);
+	if (!r) {
+		ckpts->durable_set = !ckpts->durable_set;
+		mtftl_count(ftl, checkpoints, 1);
+	}
+	mutex_unlock(&ckpts->lock);
+	return r;
+}
+
+int mtftl_checkpoint(struct mtftl *ftl, bool clean)
+{
+	return make_checkpoint(ftl, clean, false);
+}
+
+int mtftl_checkpoint_mount(struct mtftl *ftl)
+{
+	return make_checkpoint(ftl, false, true);
+}
+
+static bool log_is_long(const struct mtftl *ftl)
+{
+	return mtftl_seq_log_length(ftl) > ftl->config.log_limit;
+}
+
+static void checkpoint_work(struct work_struct *work)
+{
+	struct mtftl *ftl = container_of(work, struct mtftl_checkpoints, work)->ftl;
+	unsigned int flags = memalloc_noio_save();
+
+	if (!mtftl_is_read_only(ftl) && log_is_long(ftl))
+		mtftl_checkpoint(ftl, false);
+	memalloc_noio_restore(flags);
+}
+
+/* Zones are opened seldom enough to look then how long recovery would take. */
+static void zone_opened(struct mtftl *ftl)
+{
+	if (log_is_long(ftl))
+		queue_work(ftl->checkpoints->wq, &ftl->checkpoints->work);
+}
+
+/* Loading */
+
+static int load_records(struct mtftl *ftl, u32 index, const void *block)
+{
+	u32 per_block = MTFTL_BLOCK_SIZE / sizeof(*ftl->checkpoints->records);
+	struct mtftl_zone_record *records = ftl->checkpoints->records + index * per_block;
+	u32 i, n = min(per_block, ftl->config.nr_zones - index * per_block);
+
+	memcpy(records, block, n * sizeof(*records));
+	for (i = 0; i < n; i++) {
+		if (mtftl_zone_record_valid(&records[i], ftl->config.capacity))
+			continue;
+		mtftl_err(ftl, "checkpoint: record of zone %u: wp %u and first_seq %llu, expected at most %u and %u bits",
+			  index * per_block + i, le32_to_cpu(records[i].wp),
+			  le64_to_cpu(records[i].first_seq), ftl->config.capacity,
+			  MTFTL_SEQ_BITS);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int load_block(struct mtftl *ftl, u32 index, const void *block)
+{
+	u32 record_bytes = ftl->config.nr_zones * sizeof(*ftl->checkpoints->records);
+	u32 record_blocks = DIV_ROUND_UP(record_bytes, MTFTL_BLOCK_SIZE);
+	u32 nr_zones = ftl->config.nr_zones, zone_shift = ftl->config.zone_shift;
+	u32 capacity = ftl->config.capacity, *entries = ftl->map->entries;
+	const __le32 *in = block;
+	u32 i, n, at;
+
+	if (index < record_blocks)
+		return load_records(ftl, index, block);
+	at = (index - record_blocks) << MTFTL_CHUNK_SHIFT;
+	n = min_t(u64, 1u << MTFTL_CHUNK_SHIFT, ftl->config.logical_blocks - at);
+	for (i = 0; i < n; i++) {
+		u32 value = le32_to_cpu(in[i]);
+
+		if (!mtftl_map_entry_valid(value, nr_zones, zone_shift, capacity)) {
+			mtftl_err(ftl, "checkpoint: map entry of block %u is %#x, expected a block of a zone",
+				  at + i, value);
+			return -EINVAL;
+		}
+		entries[at + i] = value;
+	}
+	return 0;
+}
+
+/* Log all fields that may be wrong: their values say more than the rule that they break. */
+static void tell_header(struct mtftl *ftl, u32 zone, u32 offset, const void *buf, int error)
+{
+	const struct mtftl_unit *unit = buf;
+
+	if (error == -ENODATA || error == -EBADMSG) {
+		mtftl_err(ftl, "checkpoint: zone %u block %u: no header that verifies by uuid and key", zone, offset);
+		return;
+	}
+	mtftl_err(ftl, "checkpoint: zone %u block %u: version %u, type %u, nr_entries %u, nr_blocks %u, seq %llu, durable_seq %llu, zone %u, offset %u, expected a unit of a checkpoint",
+		  zone, offset, unit->version, unit->type, le16_to_cpu(unit->nr_entries),
+		  le16_to_cpu(unit->nr_blocks), le64_to_cpu(unit->seq),
+		  le64_to_cpu(unit->durable_seq), le32_to_cpu(unit->zone),
+		  le32_to_cpu(unit->offset));
+}
+
+static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void *buf)
+{
+	u32 page = (zone << ftl->config.zone_shift) + *offset, max, crc, i;
+	struct mtftl_unit_info info;
+	u64 lba;
+	int r;
+
+	max = min(ftl->config.capacity - *offset, 1 + CKPT_PAYLOAD);
+	r = mtftl_rw_sync(ftl, REQ_OP_READ, page, buf, max);
+	if (r)
+		return r;
+	r = mtftl_unit_parse(buf, ftl->config.seed, zone, *offset, ftl->config.capacity, &info);
+	if (!r && (info.type != MTFTL_UNIT_CKPT || !info.nr_blocks ||
+		   info.nr_entries != info.nr_blocks || info.nr_blocks >= max))
+		r = -EINVAL;
+	if (r) {
+		tell_header(ftl, zone, *offset, buf, r);
+		return r;
+	}
+	for (i = 0; i < info.nr_entries; i++) {
+		void *block = buf + (1 + i) * MTFTL_BLOCK_SIZE;
+
+		mtftl_unit_entry(buf, i, &lba, &crc);
+		if (lba != *index || *index >= ftl->log->info.ckpt_blocks ||
+		    crc != mtftl_payload_crc(ftl->config.seed, block)) {
+			mtftl_err(ftl, "checkpoint: zone %u block %u: entry %u: lba %llu, expected %u and a block that verifies",
+				  zone, *offset, i, lba, *index);
+			return -EBADMSG;
+		}
+		r = load_block(ftl, (*index)++, block);
+		if (r)
+			return r;
+	}
+	*offset += 1 + info.nr_blocks;
+	if (mtftl_seq_last(ftl) < info.seq)
+		mtftl_seq_go_on(ftl, info.seq, 0);
+	return 0;
+}
+
+int mtftl_checkpoint_load(struct mtftl *ftl)
+{
+	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
+	u32 index = 0, zone = 0, offset = 0;
+	int r = 0;
+
+	mtftl_seq_go_on(ftl, ftl->log->info.ckpt_seq, 0);
+	while (!r && index < ftl->log->info.ckpt_blocks) {
+		if (zone >= ftl->log->info.ckpt_nr_zones)
+			return -EBADMSG;
+		r = load_unit(ftl, ftl->log->info.ckpt_zones[zone], &offset, &index, ckpts->buf);
+		if (ftl->config.capacity - offset < 1 + MTFTL_STREAM_UNIT_BLOCKS) {
+			zone++;
+			offset = 0;
+		}
+		if (mtftl_interrupted())
+			return -EINTR;
+	}
+	return r;
+}
+
+const struct mtftl_zone_record *mtftl_checkpoint_record(const struct mtftl *ftl, u32 zone)
+{
+	return &ftl->checkpoints->records[zone];
+}
+
+u64 mtftl_checkpoint_bytes(const struct mtftl *ftl)
+{
+	return ftl->config.nr_zones * sizeof(*ftl->checkpoints->records);
+}
+
+void *mtftl_checkpoint_buf(const struct mtftl *ftl)
+{
+	return ftl->checkpoints->buf;
+}
+
+struct mtftl_reader *mtftl_checkpoint_reader(const struct mtftl *ftl)
+{
+	return ftl->checkpoints->reader;
+}
+
+int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
+{
+	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
+	struct mtftl_zones *zones = ftl->zones;
+	u32 i, n = ftl->log->info.ckpt_nr_zones, other, first, fixed;
+
+	ckpts->set_zones = mtftl_ckpt_zones(ftl->config.nr_zones, ftl->config.capacity,
+					    ftl->config.logical_blocks);
+	if (n && n != ckpts->set_zones)
+		return -EINVAL;
+	fixed = MTFTL_NR_SB_ZONES + 2 * ckpts->set_zones;
+	*first_data = fixed;
+
+	spin_lock(&zones->lock);
+	ckpts->durable_set = 0;
+	memcpy(ckpts->set[0], ftl->log->info.ckpt_zones, n * sizeof(u32));
+	for (i = 0; i < n; i++)
+		mtftl_zone_set_state(mtftl_zone(ftl, ckpts->set[0][i]), MTFTL_ZONE_CKPT);
+
+	/* Low zones never hold data; where some of them went bad, an empty one serves. */
+	for (i = MTFTL_NR_SB_ZONES, first = n, other = 0; i < ftl->config.nr_zones; i++) {
+		struct mtftl_zone *zone = mtftl_zone(ftl, i);
+
+		if (first == ckpts->set_zones && other == ckpts->set_zones)
+			break;
+		if (zone->state == MTFTL_ZONE_CKPT || zone->state == MTFTL_ZONE_BAD ||
+		    zone->broken || (i >= fixed && zone->state != MTFTL_ZONE_EMPTY))
+			continue;
+		mtftl_zone_set_state(zone, MTFTL_ZONE_CKPT);
+		if (first < ckpts->set_zones)
+			ckpts->set[0][first++] = i;
+		else
+			ckpts->set[1][other++] = i;
+	}
+	spin_unlock(&zones->lock);
+	/* What was acknowledged can be read all the same. */
+	if (first < ckpts->set_zones || other < ckpts->set_zones)
+		mtftl_set_read_only(ftl, "no zones are left for a checkpoint");
+	return 0;
+}
+
+int mtftl_checkpoints_alloc(struct mtftl *ftl)
+{
+	struct mtftl_checkpoints *ckpts = kzalloc(sizeof(*ckpts), GFP_KERNEL);
+
+	if (!ckpts)
+		return -ENOMEM;
+	ftl->checkpoints = ckpts;
+	ckpts->ftl = ftl;
+	mutex_init(&ckpts->lock);
+	INIT_WORK(&ckpts->work, checkpoint_work);
+	mtftl_streams_on_open(ftl, zone_opened);
+	ckpts->wq = alloc_ordered_workqueue("mtftl-ckpt-%s", WQ_MEM_RECLAIM, ftl->device->disk);
+	ckpts->buf = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, MTFTL_BUFFER_ORDER);
+	ckpts->records = kvcalloc(ftl->config.nr_zones, sizeof(*ckpts->records), GFP_KERNEL);
+	ckpts->reader = mtftl_reader_alloc(ftl, GFP_KERNEL);
+	return ckpts->wq && ckpts->buf && ckpts->records && ckpts->reader ? 0 : -ENOMEM;
+}
+
+void mtftl_checkpoints_settle(struct mtftl *ftl)
+{
+	flush_workqueue(ftl->checkpoints->wq);
+}
+
+void mtftl_checkpoints_stop(struct mtftl *ftl)
+{
+	if (!ftl->checkpoints)
+		return;
+	if (ftl->checkpoints->wq)
+		destroy_workqueue(ftl->checkpoints->wq);
+	ftl->checkpoints->wq = NULL;
+}
+
+void mtftl_checkpoints_free(struct mtftl *ftl)
+{
+	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
+
+	if (!ckpts)
+		return;
+	mtftl_checkpoints_stop(ftl);
+	kvfree(ckpts->records);
+	free_pages((unsigned long)ckpts->buf, MTFTL_BUFFER_ORDER);
+	mtftl_reader_free(ckpts->reader);
+	kfree(ckpts);
+	ftl->checkpoints = NULL;
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Flush rounds: see flush.h.
+ *
+ * A round covers all that was acknowledged before it began: it writes the range records, lets every
+ * lane drain up to the head it has now, and flushes the device once. A flush that comes while it
+ * runs shares the next one. A round's number is pending's count of the flushes that were asked for
+ * by then.
+ *
+ * Discards that wait for room do not occupy the flusher: a work item clears the map for them, which
+ * may take long. The flusher writes the records that they have listed. After each write it checks
+ * whether a flush is asked for.
+ */
+#include "durable/flush.h"
+
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "device/device.h"
+#include "device/inflight.h"
+#include "device/pause.h"
+#include "device/seq.h"
+#include "device/space.h"
+#include "device/thread.h"
+#include "io/discard.h"
+#include "io/lane.h"
+#include "map/map.h"
+#include "map/pending.h"
+#include "map/ring.h"
+#include "zone/super.h"
+#include "zone/write.h"
+
+struct mtftl_flush {
+	struct task_struct *flusher;
+	u64 done;			/* rounds completed; flusher */
+	spinlock_t lock;		/* failures and error */
+	u64 failures;			/* rounds that failed */
+	int error;			/* of the last one that did */
+	struct mtftl_unit_io *units[MTFTL_RANGE_UNITS];	/* of ranges; flusher */
+	struct mtftl_inflight ranges;
+	bool failed;			/* one of them */
+
+	struct mtftl *ftl;
+	struct workqueue_struct *wq;
+	struct work_struct trim;	/* discards that waited for room */
+};
+
+int mtftl_flush_sync(struct mtftl *ftl)
+{
+	struct mtftl_flush *flush = ftl->flush;
+	u64 mine, failures;
+	int r = 0;
+
+	spin_lock_irq(&flush->lock);
+	failures = flush->failures;
+	spin_unlock_irq(&flush->lock);
+	mine = mtftl_pending_ask(ftl);
+	wait_event(*mtftl_pending_wait(ftl), READ_ONCE(flush->done) >= mine);
+	spin_lock_irq(&flush->lock);
+	/* A later round may have succeeded before we looked: that one was not ours. */
+	if (flush->failures != failures)
+		r = flush->error;
+	spin_unlock_irq(&flush->lock);
+	return r;
+}
+
+/* Ranges */
+
+bool mtftl_flush_for_range(struct mtftl *ftl)
+{
+	while (!mtftl_range_reserve(ftl, NULL, false))
+		if (mtftl_flush_sync(ftl))
+			return false;
+	return true;
+}
+
+static void ranges_written(struct mtftl_unit_io *unit, u32 page)
+{
+}
+
+static void ranges_done(struct mtftl_unit_io *unit, blk_status_t status)
+{
+	struct mtftl_flush *flush = unit->private;
+
+	if (status)
+		WRITE_ONCE(flush->failed, true);
+	mtftl_inflight_put(&flush->ranges);
+}
+
+static const struct mtftl_unit_owner ranges_owner = {
+	.written = ranges_written,
+	.done = ranges_done,
+};
+
+static bool send_ranges(struct mtftl *ftl, struct mtftl_unit_io *unit)
+{
+	struct mtftl_hope hope = { };
+	struct mtftl_stream *stream;
+	u32 room, gen;
+
+	for (;;) {
+		gen = mtftl_space_gen(ftl);
+		if (mtftl_send_begin(ftl)) {
+			stream = mtftl_stream_find(ftl, 0, 0, 1, MTFTL_RIGHT_URGENT, &room);
+			if (stream)
+				break;
+			mtftl_send_end(ftl);
+		}
+		if (mtftl_is_read_only(ftl) || mtftl_hope_is_lost(ftl, &hope))
+			return false;
+		wait_event_timeout(ftl->space->wait, gen != mtftl_space_gen(ftl) ||
+				   mtftl_is_read_only(ftl), MTFTL_LAST_HOPE);
+	}
+	mtftl_unit_take_place(unit, stream);
+	mutex_unlock(&stream->lock);
+	mtftl_inflight_get(&ftl->flush->ranges);
+	mtftl_unit_submit(unit);
+	mtftl_send_end(ftl);
+	return true;
+}
+
+/*
+ * Write all records that are listed now, in several units at the same time; @full: only full units.
+ * The records stay listed until they are written.
+ */
+static int write_ranges(struct mtftl *ftl, bool full)
+{
+	u32 nr = mtftl_ranges_count(ftl, false), written = 0, i;
+	struct mtftl_flush *flush = ftl->flush;
+	bool ok = true;
+	u64 seq;
+	int r;
+
+	if (full)
+		nr -= nr % MTFTL_UNIT_MAX_RANGES;
+	if (!nr)
+		return 0;
+	do {
+		wait_event(ftl->space->wait, !mtftl_is_paused(ftl));
+		r = mtftl_log_dirty(ftl);
+	} while (r == -EAGAIN);
+	if (r)
+		return -EIO;
+	flush->failed = false;
+	mtftl_inflight_begin(&flush->ranges);
+	for (i = 0; ok && i < MTFTL_RANGE_UNITS && written < nr; i++) {
+		written += mtftl_ranges_compose(ftl, written, flush->units[i]->header, &seq);
+		mtftl_unit_start(flush->units[i], MTFTL_UNIT_RANGES, seq);
+		ok = send_ranges(ftl, flush->units[i]);
+	}
+	mtftl_inflight_wait(&flush->ranges);
+	if (!ok || flush->failed)
+		return -EIO;
+	mtftl_count(ftl, meta_blocks, i);
+
+	mtftl_ranges_written(ftl, written);
+	if (mtftl_ranges_are_waited_for(ftl))
+		queue_work(flush->wq, &flush->trim);
+	return 0;
+}
+
+static void trim_work(struct work_struct *work)
+{
+	struct mtftl_flush *flush = container_of(work, struct mtftl_flush, trim);
+
+	mtftl_trim_waiting(flush->ftl);
+}
+
+/* Rounds */
+
+/* Waits out a pause. The bios that want this flush were given back, or they wait, too. */
+static int flush_device(struct mtftl *ftl, u64 drawn)
+{
+	int r;
+
+	mtftl_space_send_begin(ftl);
+	r = mtftl_flush_device(ftl, drawn);
+	mtftl_send_end(ftl);
+	return r;
+}
+
+static int flush_round(struct mtftl *ftl)
+{
+	unsigned long killed = mtftl_map_killed(ftl);
+	u64 drawn;
+	int r;
+
+	/*
+	 * The number before the heads: every user's unit up to it holds only slots below
+	 * the heads that are read next. GC's units in flight are not waited for.
+	 */
+	drawn = mtftl_seq_last(ftl);
+	/* Pairs with the locks of the rings, and of who draws numbers. */
+	smp_mb();
+	mtftl_pool_mark_drain(ftl);
+	mtftl_lanes_kick(ftl);
+	r = write_ranges(ftl, false);
+	if (r)
+		return r;
+	drawn = mtftl_seq_before_apart(ftl, drawn);
+	wait_event(ftl->space->wait, mtftl_pool_is_drained(ftl) || mtftl_is_read_only(ftl));
+	if (!mtftl_pool_is_drained(ftl))
+		return -EIO;
+	/* A discard may have killed a slot before it was written; then its record is listed. */
+	if (mtftl_map_killed(ftl) != killed)
+		r = write_ranges(ftl, false);
+	mtftl_count(ftl, flushes, 1);
+	return r ?: flush_device(ftl, drawn);
+}
+
+static bool flusher_has_work(struct mtftl *ftl)
+{
+	return mtftl_pending_asked(ftl) != READ_ONCE(ftl->flush->done) ||
+	       (mtftl_is_read_only(ftl) ? mtftl_ranges_are_waited_for(ftl) :
+		mtftl_ranges_fill_unit(ftl)) ||
+	       kthread_should_stop();
+}
+
+static int flusher(void *data)
+{
+	unsigned int flags = memalloc_noio_save();
+	struct mtftl *ftl = data;
+	struct mtftl_flush *flush = ftl->flush;
+	struct bio_list bios;
+	struct bio *bio;
+	u64 round;
+	int r;
+
+	while (!kthread_should_stop()) {
+		wait_event_idle(*mtftl_pending_wait(ftl), flusher_has_work(ftl));
+		/* The device is read-only, so no room will come: each waiting discard fails. */
+		if (mtftl_is_read_only(ftl))
+			mtftl_trim_waiting(ftl);
+		/* Records that fill a unit do not wait for a flush; a flush writes all records. */
+		else if (mtftl_pending_asked(ftl) == flush->done && mtftl_ranges_fill_unit(ftl))
+			write_ranges(ftl, true);
+
+		round = mtftl_pending_begin_round(ftl);
+		if (round == flush->done)
+			continue;
+		r = flush_round(ftl);
+		bios = mtftl_pending_end_round(ftl);
+		while ((bio = bio_list_pop(&bios))) {
+			bio->bi_status = errno_to_blk_status(r);
+			bio_endio(bio);
+		}
+		if (r) {
+			spin_lock_irq(&flush->lock);
+			flush->failures++;
+			flush->error = r;
+			spin_unlock_irq(&flush->lock);
+		}
+		/* Whoever sees the round done sees its error. */
+		smp_store_release(&flush->done, round);
+		mtftl_pending_wake(ftl);
+	}
+	memalloc_noio_restore(flags);
+	return 0;
+}
+
+int mtftl_flush_alloc(struct mtftl *ftl)
+{
+	struct mtftl_flush *flush = kzalloc(sizeof(*flush), GFP_KERNEL);
+	u32 i;
+
+	if (!flush)
+		return -ENOMEM;
+	ftl->flush = flush;
+	flush->ftl = ftl;
+	INIT_WORK(&flush->trim, trim_work);
+	flush->wq = alloc_workqueue("mtftl-trim-%s", WQ_MEM_RECLAIM | WQ_UNBOUND, 1,
+				    ftl->device->disk);
+	spin_lock_init(&flush->lock);
+	init_completion(&flush->ranges.done);
+	for (i = 0; i < MTFTL_RANGE_UNITS; i++) {
+		flush->units[i] = mtftl_unit_alloc(ftl, 1, NUMA_NO_NODE, &ranges_owner, flush);
+		if (!flush->units[i])
+			return -ENOMEM;
+	}
+	flush->flusher = mtftl_thread(flusher, ftl, -1, "mtftl_flush/%s", ftl->device->disk);
+	return flush->flusher && flush->wq ? 0 : -ENOMEM;
+}
+
+void mtftl_flush_start(struct mtftl *ftl)
+{
+	kthread_unpark(ftl->flush->flusher);
+}
+
+void mtftl_flush_stop(struct mtftl *ftl)
+{
+	if (!ftl->flush)
+		return;
+	if (ftl->flush->flusher)
+		kthread_stop(ftl->flush->flusher);
+	ftl->flush->flusher = NULL;
+}
+
+void mtftl_flush_free(struct mtftl *ftl)
+{
+	u32 i;
+
+	if (!ftl->flush)
+		return;
+	mtftl_flush_stop(ftl);
+	if (ftl->flush->wq)
+		destroy_workqueue(ftl->flush->wq);
+	for (i = 0; i < MTFTL_RANGE_UNITS; i++)
+		mtftl_unit_free(ftl->flush->units[i]);
+	kfree(ftl->flush);
+	ftl->flush = NULL;
+}

@@ -1,0 +1,809 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Mounting: a table of steps, each timed. Runs alone, before any user and any thread.
+ * Nothing that was there changes: the caller writes a checkpoint once all steps
+ * succeeded, and the zeroes behind a torn unit say nothing, so a crash in between is
+ * harmless.
+ */
+#include "durable/recover.h"
+
+#include <linux/slab.h>
+
+#include "device/device.h"
+#include "device/seq.h"
+#include "device/thread.h"
+#include "durable/checkpoint.h"
+#include "durable/found.h"
+#include "map/age.h"
+#include "map/map.h"
+#include "zone/scan.h"
+#include "zone/super.h"
+#include "zone/zone.h"
+
+#define FILL_BLOCKS	2u	/* that fit into the buffer */
+#define MIN_FINDS	(16u << 20)	/* bytes for what is found, at least */
+/*
+ * Bytes that all finds may take for each block of the device. A discard is logged only if a block
+ * was mapped, so there is one range record for each block that the checkpoint has or that was
+ * written since. Units of one block take two blocks. That makes 68 bytes. Records that GC logs
+ * again may be there twice.
+ */
+#define MOST_FINDS	128u
+
+struct recovery {
+	struct mtftl *ftl;
+	struct mtftl_reader *reader;
+	struct mtftl_finds *finds;
+	struct mtftl_numbers *numbers;	/* of the zone that is scanned */
+	u64 nr_units;		/* newer than the checkpoint */
+	u64 durable_seq;
+	u64 newest_seq;
+	bool clean;		/* the checkpoint is all that there is */
+	void *buf;
+};
+
+static int report_zone(struct blk_zone *bz, unsigned int index, void *data)
+{
+	struct mtftl *ftl = ((struct recovery *)data)->ftl;
+	struct mtftl_zone *zone = mtftl_zone(ftl, index);
+	enum mtftl_zone_state state = MTFTL_ZONE_PARTIAL;
+
+	if (index >= ftl->config.nr_zones ||
+	    bz->start != mtftl_page_sector(mtftl_zone_start(zone)))
+		return -EIO;
+	zone->wp = 0;
+	zone->torn_sectors = 0;
+	zone->unfinished = false;
+	switch (bz->cond) {
+	case BLK_ZONE_COND_EMPTY:
+		state = MTFTL_ZONE_EMPTY;
+		break;
+	case BLK_ZONE_COND_OFFLINE:
+		state = MTFTL_ZONE_BAD;
+		break;
+	case BLK_ZONE_COND_READONLY:
+		/* What it holds can be read: GC moves it, then retires the zone. */
+		zone->broken = true;
+		zone->failed_lives = MTFTL_ZONE_LIVES;
+		fallthrough;
+	case BLK_ZONE_COND_FULL:
+		state = MTFTL_ZONE_FULL;
+		zone->wp = ftl->config.capacity;
+		break;
+	default:
+		if (bz->wp < bz->start || bz->wp - bz->start > bz->capacity)
+			return -EIO;
+		zone->wp = min_t(u64, (bz->wp - bz->start) / MTFTL_BLOCK_SECTORS,
+				 ftl->config.capacity);
+		zone->torn_sectors = (bz->wp - bz->start) % MTFTL_BLOCK_SECTORS;
+		if (zone->wp == ftl->config.capacity) {
+			state = MTFTL_ZONE_FULL;
+			zone->unfinished = true;
+		}
+		break;
+	}
+	zone->quiet_wp = zone->wp;
+	spin_lock(&ftl->zones->lock);
+	mtftl_zone_set_state(zone, state);
+	spin_unlock(&ftl->zones->lock);
+	return 0;
+}
+
+static int step_report_zones(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	int r = blkdev_report_zones(ftl->device->bdev, 0, ftl->config.nr_zones, report_zone, rec);
+
+	return r < 0 ? r : 0;
+}
+
+static int step_load_checkpoint(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	int r = 0;
+	u32 i;
+
+	if (ftl->log->info.ckpt_blocks)
+		r = mtftl_checkpoint_load(ftl);
+	if (r && r != -EINTR)
+		mtftl_err(ftl, "checkpoint is damaged (%d), expected %llu blocks that verify", r,
+			  ftl->log->info.ckpt_blocks);
+	if (r)
+		return r;
+	rec->newest_seq = mtftl_seq_last(ftl);
+	for (i = 0; i < ftl->config.nr_zones; i++) {
+		const struct mtftl_zone_record *record = mtftl_checkpoint_record(ftl, i);
+		struct mtftl_zone *zone = mtftl_zone(ftl, i);
+
+		zone->erase_count = le32_to_cpu(record->erase_count);
+		zone->first_seq = le64_to_cpu(record->first_seq);
+		if (le16_to_cpu(record->flags) & MTFTL_ZONE_RETIRED) {
+			spin_lock(&ftl->zones->lock);
+			mtftl_zone_set_state(zone, MTFTL_ZONE_BAD);
+			spin_unlock(&ftl->zones->lock);
+		}
+	}
+	return 0;
+}
+
+/*
+ * Is the clean checkpoint not the newest? What came after it began where a zone ended, or in an
+ * empty one. A full zone may have been finished there. From @first on zones hold data.
+ */
+static bool written_since(struct mtftl *ftl, u32 first)
+{
+	u32 i;
+
+	for (i = first; i < ftl->config.nr_zones; i++) {
+		struct mtftl_zone *zone = mtftl_zone(ftl, i);
+		u32 wp = le32_to_cpu(mtftl_checkpoint_record(ftl, i)->wp);
+
+		if ((zone->state == MTFTL_ZONE_PARTIAL && (zone->wp > wp || zone->torn_sectors)) ||
+		    (zone->state == MTFTL_ZONE_FULL && !wp))
+			return true;
+	}
+	return false;
+}
+
+/* Superblock log, the durable checkpoint, and as many zones for the next one. */
+static int step_set_aside(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	u32 i, first;
+	int r;
+
+	spin_lock(&ftl->zones->lock);
+	for (i = 0; i < MTFTL_NR_SB_ZONES; i++)
+		mtftl_zone_set_state(mtftl_zone(ftl, i), MTFTL_ZONE_SUPER);
+	spin_unlock(&ftl->zones->lock);
+	r = mtftl_checkpoint_set_aside(ftl, &first);
+	if (!r && rec->clean && written_since(ftl, first)) {
+		mtftl_err(ftl, "zones hold more than the clean checkpoint says: newer records are missing");
+		mtftl_log_distrust(ftl);
+		rec->clean = false;
+	}
+	return r;
+}
+
+/* Scanning */
+
+/* Blocks in front of its payload. */
+static u32 head(const struct recovery *rec, enum mtftl_unit_type type)
+{
+	return mtftl_unit_head(!rec->ftl->config.head, type);
+}
+
+static int keep_unit(struct recovery *rec, const struct mtftl_unit_info *info)
+{
+	struct mtftl *ftl = rec->ftl;
+	u32 page = mtftl_zone_page(ftl, info->zone) + info->offset + head(rec, info->type);
+	int r = 0;
+
+	rec->nr_units++;
+	if (ftl->config.head)
+		r = mtftl_numbers_add(rec->numbers, info->seq);
+	r = r ?: mtftl_finds_add(rec->finds, rec->buf, info, page);
+	if (r == -E2BIG)
+		mtftl_err(ftl, "zone %u block %u: a number is in more places than any is written to",
+			  info->zone, info->offset);
+	if (r == -EOVERFLOW)
+		mtftl_err(ftl, "zones hold more units and range records above number %llu than a writer leaves, expected at most %u bytes of them for each block",
+			  ftl->log->info.ckpt_seq, MOST_FINDS);
+	return r;
+}
+
+static void saw_unit(struct recovery *rec, struct mtftl_zone *zone,
+		     const struct mtftl_unit_info *info)
+{
+	/* A checkpoint that was not completed may say so of what this recovery finds torn. */
+	if (info->type != MTFTL_UNIT_CKPT)
+		rec->durable_seq = max(rec->durable_seq, info->durable_seq);
+	rec->newest_seq = max(rec->newest_seq, info->seq);
+	zone->erase_count = info->erase_count;
+	if (info->offset == 0)
+		zone->first_seq = info->seq;
+	if (info->type == MTFTL_UNIT_RANGES)
+		zone->ranges_seq = max(zone->ranges_seq, info->seq);
+}
+
+/*
+ * The block at the write pointer is there in part, on a drive of smaller blocks than ours. A short
+ * header may be whole in it. complete_block() writes zeroes behind it: so it reads here.
+ */
+static int read_torn_unit(struct recovery *rec, struct mtftl_zone *zone,
+			  struct mtftl_unit_info *info)
+{
+	const struct mtftl_config *config = &rec->ftl->config;
+	u32 page = mtftl_zone_start(zone) + zone->wp;
+	int r;
+
+	memset(rec->buf, 0, MTFTL_BLOCK_SIZE);
+	r = mtftl_rw_sectors(rec->ftl, REQ_OP_READ, mtftl_page_sector(page), rec->buf,
+			     zone->torn_sectors);
+	if (!r)
+		r = !mtftl_unit_parse(rec->buf, config->seed, zone->index, zone->wp,
+				      config->capacity, info) &&
+		    mtftl_unit_head(!config->head, info->type);
+	return mtftl_medium_says(r) ? 0 : r;
+}
+
+/*
+ * The first header of a zone is behind a torn one. It may be a copy in users' data of a header of
+ * an earlier life of the zone. A user cannot copy what is written later, so the zone's life is the
+ * highest that any header behind it names.
+ */
+static int find_life(struct recovery *rec, struct mtftl_zone *zone, u32 at)
+{
+	void *blocks = mtftl_checkpoint_buf(rec->ftl);	/* no checkpoint is read or written now */
+	const struct mtftl_config *config = &rec->ftl->config;
+	struct mtftl_unit_info info;
+	u32 i, n;
+	int r;
+
+	for (; at < zone->wp; at += n) {
+		if (mtftl_interrupted())
+			return -EINTR;
+		n = min(zone->wp - at, MTFTL_BUFFER_BLOCKS);
+		r = mtftl_rw_sync(rec->ftl, REQ_OP_READ, mtftl_zone_start(zone) + at, blocks, n);
+		if (r && n > 1) {
+			n = 1;
+			r = mtftl_rw_sync(rec->ftl, REQ_OP_READ, mtftl_zone_start(zone) + at,
+					  blocks, n);
+		}
+		if (r && !mtftl_medium_says(r))
+			return r;
+		for (i = 0; !r && i < n; i++)
+			if (!mtftl_unit_parse(blocks + i * MTFTL_BLOCK_SIZE, config->seed,
+					      zone->index, at + i, config->capacity, &info) &&
+			    info.seq > rec->ftl->log->info.ckpt_seq)
+				zone->erase_count = max(zone->erase_count, info.erase_count);
+	}
+	return 0;
+}
+
+/*
+ * Units of one zone from block @at on. A torn one in the middle hides nothing behind it. What is
+ * found behind it may be a copy in users' data of a header of this zone: of another life,
+ * too old to matter, or of one that was found already. Metadata has no copies. @known: the zone's
+ * erase count is that of its first header.
+ */
+static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at, bool known)
+{
+	u32 end = zone->wp + (zone->torn_sectors && zone->wp < rec->ftl->config.capacity);
+	u64 ckpt_seq = rec->ftl->log->info.ckpt_seq;
+	bool in_step = !at, copies = rec->ftl->config.head;
+	struct mtftl_unit_info info;
+	int r;
+
+	mtftl_numbers_clear(rec->numbers);
+	while (at < end) {
+		if (mtftl_interrupted())
+			return -EINTR;
+		r = at < zone->wp ? mtftl_read_unit(rec->reader, zone, at, rec->buf, &info) :
+				    read_torn_unit(rec, zone, &info);
+		if (r < 0)
+			return r;
+		if (r && copies && !known && (in_step || info.seq > ckpt_seq)) {
+			zone->erase_count = info.erase_count;
+			r = in_step ? 1 : find_life(rec, zone, at + 1) ?: 1;
+			if (r < 0)
+				return r;
+			known = true;
+		}
+		if (!r || (copies && info.erase_count != zone->erase_count) ||
+		    (copies && !in_step && (info.seq <= ckpt_seq ||
+					  mtftl_numbers_has(rec->numbers, info.seq)))) {
+			in_step = false;
+			at++;
+			continue;
+		}
+		in_step = true;
+		saw_unit(rec, zone, &info);
+		if (info.seq > ckpt_seq &&
+		    (info.type == MTFTL_UNIT_DATA || info.type == MTFTL_UNIT_GC ||
+		     info.type == MTFTL_UNIT_RANGES)) {
+			r = keep_unit(rec, &info);
+			if (r)
+				return r;
+		}
+		at += head(rec, info.type) + info.nr_blocks;
+	}
+	zone->torn_end = at;
+	return 0;
+}
+
+static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
+{
+	struct mtftl *ftl = rec->ftl;
+	const struct mtftl_zone_record *record = mtftl_checkpoint_record(ftl, zone->index);
+	u32 from = le32_to_cpu(record->wp);
+	struct mtftl_unit_info info;
+	u64 first = 0;
+	int r = 0;
+
+	if (zone->wp)
+		r = mtftl_read_unit(rec->reader, zone, 0, rec->buf, &info);
+	if (r < 0)
+		return r;
+	if (r) {
+		first = info.seq;
+		zone->erase_count = info.erase_count;
+	}
+	/* Reset since, or nothing known of it: all of it is new. */
+	if (from && (from > zone->wp || !first || first != le64_to_cpu(record->first_seq)))
+		from = 0;
+	zone->first_seq = first;
+	return scan_zone(rec, zone, from, r);
+}
+
+/*
+ * A zone that was reset since the checkpoint holds nothing that the checkpoint's map could
+ * still point to: its blocks had newer durable versions, which the replay will find. Where
+ * those cannot be read, the block is lost, and must not read as whatever is there now.
+ */
+static int step_forget_reset(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	u64 lba;
+
+	for (lba = 0; lba < ftl->config.logical_blocks; lba++) {
+		u32 page = mtftl_map_look(ftl, lba);
+		const struct mtftl_zone_record *record;
+		struct mtftl_zone *zone;
+
+		if (!(lba & 0xffff) && mtftl_interrupted())
+			return -EINTR;
+		if (!mtftl_is_page(page))
+			continue;
+		zone = mtftl_zone(ftl, mtftl_page_zone(ftl, page));
+		record = mtftl_checkpoint_record(ftl, zone->index);
+		if (zone->state == MTFTL_ZONE_EMPTY ||
+		    (record->wp && zone->erase_count != le32_to_cpu(record->erase_count)))
+			mtftl_map_set(ftl, lba, MTFTL_MAP_LOST);
+	}
+	return 0;
+}
+
+static int step_scan(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	u32 i;
+	int r;
+
+	for (i = MTFTL_NR_SB_ZONES; i < ftl->config.nr_zones; i++) {
+		struct mtftl_zone *zone = mtftl_zone(ftl, i);
+
+		if (zone->state != MTFTL_ZONE_PARTIAL && zone->state != MTFTL_ZONE_FULL)
+			continue;
+		if (mtftl_interrupted())
+			return -EINTR;
+		r = scan_changed(rec, zone);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int step_sort(struct recovery *rec)
+{
+	return mtftl_finds_sort(rec->finds);
+}
+
+/* Behind a zone's write pointer there may be anything, once somebody writes there. */
+static bool is_written(struct mtftl *ftl, u32 page)
+{
+	const struct mtftl_zone *zone = mtftl_zone(ftl, mtftl_page_zone(ftl, page));
+
+	return (mtftl_page_offset(ftl, page)) < zone->wp;
+}
+
+/* One block, if need be by itself. False: it is not what the header says. An error is no answer. */
+static int verify_block(struct mtftl *ftl, u32 page, void *block, bool read, u32 crc, bool *whole)
+{
+	int r = 0;
+
+	*whole = is_written(ftl, page);
+	if (*whole && !read)
+		r = mtftl_rw_sync(ftl, REQ_OP_READ, page, block, 1);
+	*whole = *whole && !r && crc == mtftl_payload_crc(ftl->config.seed, block);
+	return mtftl_medium_says(r) ? 0 : r;
+}
+
+/*
+ * Entries whose payload did not make it are dropped: the version before is still there. What
+ * cannot be read together is read block by block: only a torn block is dropped.
+ */
+static int verify_unit(struct recovery *rec, struct mtftl_found *unit)
+{
+	struct mtftl *ftl = rec->ftl;
+	void *payload = mtftl_checkpoint_buf(ftl);	/* no checkpoint is read or written now */
+	u32 i, n, k, crc;
+	bool whole;
+	u64 lba;
+	int r = -ENODATA;
+
+	/* Else all of its payload is missing, and maybe a part of its header. */
+	if (is_written(ftl, unit->page))
+		r = mtftl_rw_sync(ftl, REQ_OP_READ, unit->page - 1, rec->buf, 1);
+	if (r && !mtftl_medium_says(r))
+		return r;
+	for (i = 0; r && i < unit->nr; i++)
+		unit->lbas[i] = MTFTL_NO_LBA;
+	for (; i < unit->nr; i += n) {
+		u32 page = unit->page + i;
+		bool together;
+
+		n = min(unit->nr - i, MTFTL_BUFFER_BLOCKS);
+		together = !mtftl_rw_sync(ftl, REQ_OP_READ, page, payload, n);
+		for (k = 0; k < n; k++) {
+			mtftl_unit_entry(rec->buf, i + k, &lba, &crc);
+			r = verify_block(ftl, page + k, payload + k * MTFTL_BLOCK_SIZE, together,
+					 crc, &whole);
+			if (r)
+				return r;
+			if (!whole)
+				unit->lbas[i + k] = MTFTL_NO_LBA;
+		}
+	}
+	return 0;
+}
+
+static bool is_unit(const struct mtftl_found *found)
+{
+	return found->type != MTFTL_UNIT_RANGES;
+}
+
+/* Verify units that may be torn. Without a header each block was verified when it was found. */
+static int step_verify(struct recovery *rec)
+{
+	u64 i, nr = rec->ftl->config.head ? mtftl_finds_nr(rec->finds) : 0;
+	int r = 0;
+
+	for (i = 0; !r && i < nr; i++) {
+		struct mtftl_found *found = mtftl_finds_at(rec->finds, i);
+
+		if (mtftl_interrupted())
+			return -EINTR;
+		if (is_unit(found) && found->seq > rec->durable_seq)
+			r = verify_unit(rec, found);
+	}
+	return r;
+}
+
+static void apply_range(struct mtftl *ftl, const struct mtftl_found *range)
+{
+	u64 end = min((u64)range->lba + range->nr, ftl->config.logical_blocks), lba;
+	u32 value = range->kind == MTFTL_RANGE_LOST ? MTFTL_MAP_LOST : MTFTL_MAP_UNMAPPED;
+
+	for (lba = range->lba; lba < end; lba++)
+		mtftl_map_set(ftl, lba, value);
+}
+
+static void apply_unit(struct mtftl *ftl, const struct mtftl_found *unit)
+{
+	u32 i;
+
+	for (i = 0; i < unit->nr; i++)
+		if (unit->lbas[i] < ftl->config.logical_blocks)
+			mtftl_map_set(ftl, unit->lbas[i], unit->page + i);
+}
+
+/* Until one of its copies turns out whole: older data must not come back. */
+static void lose(struct mtftl *ftl, const struct mtftl_found *unit)
+{
+	u32 i;
+
+	for (i = 0; i < unit->nr; i++)
+		if (unit->lbas[i] < ftl->config.logical_blocks)
+			mtftl_map_set(ftl, unit->lbas[i], MTFTL_MAP_LOST);
+}
+
+/* Apply the units with this number. If a write failed there are two: the valid one counts. */
+static int apply(struct recovery *rec, struct mtftl_found *first)
+{
+	bool twice = first->same && rec->ftl->config.head && first->seq <= rec->durable_seq;
+	struct mtftl *ftl = rec->ftl;
+	struct mtftl_found *found;
+	int r = 0;
+
+	for (found = first; twice && found; found = found->same)
+		if (is_unit(found))
+			lose(ftl, found);
+	for (found = first; !r && found; found = found->same) {
+		if (!is_unit(found)) {
+			apply_range(ftl, found);
+			continue;
+		}
+		if (twice)
+			r = verify_unit(rec, found);
+		if (!r)
+			apply_unit(ftl, found);
+	}
+	return r;
+}
+
+static int step_replay(struct recovery *rec)
+{
+	struct mtftl_found *found;
+	int r = 0;
+
+	while (!r && (found = mtftl_finds_next(rec->finds)))
+		r = mtftl_interrupted() ? -EINTR : apply(rec, found);
+	return r;
+}
+
+/*
+ * More was found than is kept at once: read the zones again for what is newer than the map by now.
+ * They say the same as before, because nothing has been written yet.
+ */
+static int step_go_on(struct recovery *rec)
+{
+	u64 nr = rec->nr_units;
+	u32 looks;
+	int r = 0;
+
+	for (looks = 1; !r && mtftl_finds_go_on(rec->finds); looks++)
+		r = step_scan(rec) ?: step_sort(rec) ?: step_verify(rec) ?: step_replay(rec);
+	if (looks > 1)
+		mtftl_warn(rec->ftl, "zones hold so much that is newer than the checkpoint that they were read %u times",
+			   looks);
+	rec->nr_units = nr;
+	return r;
+}
+
+/* A device of smaller blocks than ours may be left with a part of one: zeroes make it whole. */
+static int complete_block(struct recovery *rec, struct mtftl_zone *zone)
+{
+	struct mtftl *ftl = rec->ftl;
+	sector_t at = mtftl_page_sector(mtftl_zone_start(zone) + zone->wp);
+	int r;
+
+	if (!zone->torn_sectors)
+		return 0;
+	r = mtftl_rw_sectors(ftl, REQ_OP_WRITE, at + zone->torn_sectors, rec->buf,
+			     MTFTL_BLOCK_SECTORS - zone->torn_sectors);
+	if (!r)
+		zone->wp++;
+	return r;
+}
+
+/*
+ * The last unit of a zone may claim blocks that never made it. What is written next must not
+ * lie inside it, for whoever walks the zone by its headers: give it zeroes for payload.
+ */
+static int step_fill(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	u32 i, n;
+
+	if (mtftl_is_read_only(ftl))
+		return 0;
+	memset(rec->buf, 0, FILL_BLOCKS * MTFTL_BLOCK_SIZE);
+	for (i = MTFTL_NR_SB_ZONES; i < ftl->config.nr_zones; i++) {
+		struct mtftl_zone *zone = mtftl_zone(ftl, i);
+
+		if (zone->state != MTFTL_ZONE_PARTIAL || zone->broken)
+			continue;
+		if (mtftl_interrupted())
+			return -EINTR;
+		if (complete_block(rec, zone))
+			zone->broken = true;
+		while (zone->wp < zone->torn_end && !zone->broken) {
+			n = min(zone->torn_end - zone->wp, FILL_BLOCKS);
+			if (mtftl_rw_sync(ftl, REQ_OP_WRITE,
+					  mtftl_zone_start(zone) + zone->wp, rec->buf, n))
+				zone->broken = true;
+			else
+				zone->wp += n;
+		}
+		if (zone->broken)
+			mtftl_zone_finish_broken(zone);
+		zone->quiet_wp = zone->wp;
+		zone->unfinished = zone->wp == ftl->config.capacity;
+		if (zone->broken || zone->wp == ftl->config.capacity) {
+			spin_lock(&ftl->zones->lock);
+			mtftl_zone_set_state(zone, MTFTL_ZONE_FULL);
+			spin_unlock(&ftl->zones->lock);
+		}
+	}
+	return 0;
+}
+
+/*
+ * The device counts zones that are written in part. A checkpoint that a cut ended in a zone
+ * of its own may be one more than there is room for beside the next one; and so may the
+ * zone that the superblock log left when a write to it failed; and those that are written to their
+ * last block, where some sectors are left.
+ */
+static int step_finish_surplus(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	struct mtftl_zone *left = mtftl_zone(ftl, !ftl->log->zone);
+	u32 i;
+
+	if (mtftl_is_read_only(ftl))
+		return 0;
+	if (left->wp && left->wp < ftl->config.capacity)
+		mtftl_zone_mgmt(ftl, left->index, REQ_OP_ZONE_FINISH);
+	for (i = 0; ftl->config.ragged && i < ftl->config.nr_zones; i++)
+		if (mtftl_zone(ftl, i)->unfinished)
+			mtftl_zone_mgmt(ftl, i, REQ_OP_ZONE_FINISH);
+	/* The broken ones last: see step_count_blocks(). */
+	for (i = 0; i < 2 * ftl->config.nr_zones; i++) {
+		struct mtftl_zone *zone = mtftl_zone(ftl, i % ftl->config.nr_zones);
+		bool broken_ones = i >= ftl->config.nr_zones;
+
+		if (mtftl_zones_count(ftl, MTFTL_ZONE_PARTIAL) <= ftl->config.budget.data_zones)
+			break;
+		if (zone->state != MTFTL_ZONE_PARTIAL ||
+		    zone->broken != broken_ones)
+			continue;
+		if (mtftl_interrupted())
+			return -EINTR;
+		if (mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_FINISH))
+			zone->failed_lives = MTFTL_ZONE_LIVES;
+		zone->wp = ftl->config.capacity;
+		zone->quiet_wp = ftl->config.capacity;
+		spin_lock(&ftl->zones->lock);
+		mtftl_zone_set_state(zone, MTFTL_ZONE_FULL);
+		spin_unlock(&ftl->zones->lock);
+	}
+	return 0;
+}
+
+/* Map entries know of nothing there: the drive lost it, or somebody else reset the zone. */
+static bool is_gone(struct mtftl *ftl, u32 page)
+{
+	switch (mtftl_zone(ftl, mtftl_page_zone(ftl, page))->state) {
+	case MTFTL_ZONE_BAD:
+		return false;	/* offline: reads say so */
+	case MTFTL_ZONE_SUPER:
+	case MTFTL_ZONE_CKPT:
+		return true;
+	default:
+		return !is_written(ftl, page);
+	}
+}
+
+/*
+ * Before anything is filled up: what comes where an entry points must not be taken for its block.
+ * So a zone that is shorter than it was gets nothing more before a checkpoint says what is
+ * lost: whoever opens it then finishes it.
+ */
+static int step_count_blocks(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	struct mtftl_zone *zone;
+	u64 lba, lost = 0;
+
+	for (lba = 0; lba < ftl->config.logical_blocks; lba++) {
+		if (!(lba & 0xffff) && mtftl_interrupted())
+			return -EINTR;
+		if (!mtftl_is_page(mtftl_map_look(ftl, lba)))
+			continue;
+		zone = mtftl_zone(ftl, mtftl_page_zone(ftl, mtftl_map_look(ftl, lba)));
+		if (is_gone(ftl, mtftl_map_look(ftl, lba))) {
+			if (zone->state == MTFTL_ZONE_PARTIAL)
+				zone->broken = true;
+			mtftl_map_set(ftl, lba, MTFTL_MAP_LOST);
+			lost++;
+		} else {
+			mtftl_map_count(ftl, zone->index);
+		}
+	}
+	if (lost) {
+		mtftl_err(ftl, "%llu blocks are lost: their zones are shorter than they were",
+			  lost);
+		mtftl_count(ftl, lost_blocks, lost);
+		mtftl_event_tell(&ftl->device->news, ftl);
+		mtftl_log_distrust(ftl);
+	}
+	return 0;
+}
+
+/*
+ * Who wrote how much between two zones is not on flash, but their numbers are: zones are as far
+ * apart as these say, from the oldest to the newest a turn of the map's clock.
+ */
+static void guess_ages(struct recovery *rec)
+{
+	u64 oldest = rec->newest_seq, first, each;
+	struct mtftl *ftl = rec->ftl;
+	u32 i, born;
+
+	for (i = 0; i < ftl->config.nr_zones; i++) {
+		first = mtftl_zone(ftl, i)->first_seq;
+		if (first && first < oldest)
+			oldest = first;
+	}
+	each = div_u64(rec->newest_seq - oldest, ftl->config.turn) + 1;
+	for (i = 0; i < ftl->config.nr_zones; i++) {
+		/* A header that a power cut tore may have a number that nothing else has reached. */
+		first = clamp(mtftl_zone(ftl, i)->first_seq, oldest, rec->newest_seq);
+		born = div64_u64(first - oldest, each);
+		mtftl_map_set_age(ftl, i, born, mtftl_life(ftl->config.turn - born));
+	}
+	ftl->map->clock = ftl->config.turn;
+}
+
+static int step_count_zones(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	struct mtftl_zone *zone;
+	u32 i;
+
+	guess_ages(rec);
+	ftl->zones->in_use = mtftl_zones_count(ftl, MTFTL_ZONE_PARTIAL);
+	for (i = 0; i < ftl->config.nr_zones; i++) {
+		zone = mtftl_zone(ftl, i);
+		zone->full_seq = zone->first_seq;
+		if (zone->state == MTFTL_ZONE_FULL && mtftl_zone_is_worn_out(zone))
+			ftl->zones->worn_out++;
+	}
+	/* Half of the numbers are kept for what this mount will draw. */
+	if (rec->newest_seq >> ((ftl->config.head ? MTFTL_SEQ_BITS : MTFTL_OOB_SEQ_BITS) - 1))
+		mtftl_set_read_only(ftl, "its numbers are used up");
+	mtftl_seq_go_on(ftl, rec->newest_seq, min(rec->durable_seq, rec->newest_seq));
+	return 0;
+}
+
+static const struct step {
+	const char *name;
+	int (*run)(struct recovery *rec);
+	bool crash_only;
+} steps[] = {
+	{ "report zones",	step_report_zones },
+	{ "load checkpoint",	step_load_checkpoint },
+	{ "set zones aside",	step_set_aside },
+	{ "scan",		step_scan,	true },
+	{ "sort",		step_sort,	true },
+	{ "verify payload",	step_verify,	true },
+	{ "forget resets",	step_forget_reset, true },
+	{ "replay",		step_replay,	true },
+	{ "go on",		step_go_on,	true },
+	{ "count",		step_count_blocks },
+	{ "fill",		step_fill,	true },
+	{ "finish surplus",	step_finish_surplus },
+	{ "count zones",	step_count_zones },
+};
+
+int mtftl_recover(struct mtftl *ftl)
+{
+	struct recovery rec = {
+		.ftl = ftl,
+		.reader = mtftl_checkpoint_reader(ftl),
+		.clean = mtftl_log_is_clean(ftl),
+	};
+	int r = -ENOMEM;
+	u32 i;
+
+	rec.buf = (void *)__get_free_pages(GFP_NOIO, 1);
+	rec.numbers = mtftl_numbers_alloc();
+	/*
+	 * Three quarters of what the map takes. A checkpoint is due when there are two numbers for
+	 * each of its blocks, which are 4096 bytes of the map. Of a unit at most 1056 bytes are
+	 * kept. There may be more until the checkpoint is durable, or while none succeeds: see
+	 * step_go_on().
+	 */
+	rec.finds = mtftl_finds_alloc(max_t(u64, 3 * ftl->config.logical_blocks, MIN_FINDS),
+				      (u64)MOST_FINDS * ftl->config.nr_zones * ftl->config.capacity,
+				      ftl->log->info.ckpt_seq);
+	if (!rec.buf || !rec.numbers || !rec.finds)
+		goto out;
+	for (i = 0, r = 0; !r && i < ARRAY_SIZE(steps); i++) {
+		ktime_t start = ktime_get();
+
+		if (steps[i].crash_only && rec.clean)
+			continue;
+		r = steps[i].run(&rec);
+		mtftl_info(ftl, "mount: %s: %lld us%s", steps[i].name,
+			   ktime_us_delta(ktime_get(), start), r ? ", failed" : "");
+	}
+	if (!r && !rec.clean)
+		mtftl_info(ftl, "mount: %llu units newer than the checkpoint", rec.nr_units);
+out:
+	mtftl_finds_free(rec.finds);
+	mtftl_numbers_free(rec.numbers);
+	free_pages((unsigned long)rec.buf, 1);
+	return r;
+}

@@ -1,0 +1,642 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Garbage collection: which zones are victims, and when. One thread, the keeper, decides: it has what
+ * is valid in a victim listed, hands it to the movers (move.c), who are at work on every core, and puts
+ * it away when all has moved. It is reset behind everybody's back (reset.c): no write waits for that.
+ *
+ * Space. A victim may be moved while others are, if all that they may still write fits into what
+ * users cannot take: the reserve but for what is kept for the buffers, and the zone that GC has
+ * open. What victims will free does not count. The oldest one waits for space, the others give up; so
+ * at worst there is one victim moved in part, and the zones kept for GC are enough for that.
+ *
+ * Progress. Users stop at a reserve of zones (space->gated: nothing new enters the buffers), less
+ * what is left in those that they have open; of the reserve, what is buffered by then always fits,
+ * and GC always keeps one zone to move into. Above it, users may write as fast as GC gains space: pace.c.
+ *
+ * Victims and all else here are the keeper's, but for what others may ask: forced, stopping.
+ */
+#include "gc/gc.h"
+
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "device/device.h"
+#include "device/pause.h"
+#include "device/seq.h"
+#include "device/space.h"
+#include "device/thread.h"
+#include "device/trace.h"
+#include "durable/checkpoint.h"
+#include "gc/move.h"
+#include "gc/pace.h"
+#include "gc/reset.h"
+#include "io/lane.h"
+#include "map/map.h"
+#include "zone/scan.h"
+#include "zone/stream.h"
+#include "zone/super.h"
+#include "zone/walk.h"
+
+#define VICTIMS		3u	/* one ends, one is moved, one is listed */
+#define WEAR_INTERVAL	32u	/* every so many victims look at the least worn zone */
+#define WEAR_SPREAD	16u	/* erasures apart that are worth moving cold data for */
+
+struct victim {
+	struct mtftl_victim moved;	/* zone NULL: there is none */
+	bool listing;			/* list_work has it */
+	bool admitted;			/* the movers have it */
+	bool by_map;			/* what its headers do not tell was asked of the map */
+};
+
+struct mtftl_gc {
+	struct mtftl *ftl;
+	struct task_struct *keeper;
+	struct victim victims[VICTIMS];
+	u32 first;			/* the oldest one; the others follow in turn */
+	u32 nr;				/* of them under way */
+	struct mtftl_pace pace;
+	struct mtftl_movers *movers;
+	struct mtftl_resets *resets;
+	struct workqueue_struct *wq;	/* lists the newest victim */
+	struct work_struct list_work;
+	struct victim *listed;		/* list_work's, like the next two */
+	struct mtftl_reader *reader;
+	void *walk_buf;
+	void *stream;			/* of a footer */
+	void *block;			/* for whether the device answers */
+	u32 payload;			/* blocks that fit into a zone that GC writes */
+	u32 turn;			/* victims chosen */
+	unsigned long stuck_since;	/* jiffies, 0: it is not */
+	int forced;			/* by message: collect once even if zones are not short; an int */
+	bool running;			/* by who starts and stops */
+	bool stopping;
+};
+
+void mtftl_gc_force(struct mtftl *ftl)
+{
+	WRITE_ONCE(ftl->gc->forced, true);
+	mtftl_space_kick_gc(ftl);
+}
+
+static bool may_go_on(const struct mtftl_gc *gc)
+{
+	return !mtftl_is_read_only(gc->ftl) && !mtftl_is_paused(gc->ftl) &&
+	       !READ_ONCE(gc->stopping);
+}
+
+static u32 zones_coming(const struct mtftl *ftl)
+{
+	return mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) +
+	       mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING);
+}
+
+static bool zones_are_short(const struct mtftl *ftl)
+{
+	return zones_coming(ftl) < READ_ONCE(ftl->config.low_water);
+}
+
+/* Choosing */
+
+/* The most that a victim may hold. */
+static u32 worth_moving(struct mtftl_gc *gc)
+{
+	struct mtftl *ftl = gc->ftl;
+	u32 used = ftl->config.reserve + mtftl_zones_count(ftl, MTFTL_ZONE_SUPER) +
+		   mtftl_zones_count(ftl, MTFTL_ZONE_CKPT) +
+		   mtftl_zones_count(ftl, MTFTL_ZONE_BAD);
+
+	return mtftl_victim_limit(gc->payload, ftl->config.logical_blocks,
+				  ftl->config.nr_zones > used ? ftl->config.nr_zones - used : 1);
+}
+
+static struct mtftl_zone *pick_victim(struct mtftl_gc *gc, bool forced)
+{
+	struct mtftl *ftl = gc->ftl;
+	struct mtftl_zone *zone, *best = NULL, *least = NULL;
+	u64 score, best_score = 0, now = mtftl_seq_last(ftl);
+	u32 most_worn = 0, limit = worth_moving(gc);
+	bool scarce = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.reserve;
+
+	lockdep_assert_held(&ftl->zones->lock);
+	list_for_each_entry(zone, &ftl->zones->list[MTFTL_ZONE_FULL], list) {
+		struct mtftl_candidate candidate = {
+			.valid = min(mtftl_map_valid(ftl, zone->index), ftl->config.capacity),
+			.capacity = ftl->config.capacity,
+			.age = now - zone->full_seq,
+		};
+
+		if (zone->not_before && !forced && time_before(jiffies, zone->not_before))
+			continue;
+		/* It costs a zone, and gives none back: that can wait. */
+		if (mtftl_zone_is_worn_out(zone) && scarce)
+			continue;
+		if (mtftl_zone_is_worn_out(zone))
+			return zone;
+		most_worn = max(most_worn, zone->erase_count);
+		if (!least || zone->erase_count < least->erase_count)
+			least = zone;
+		/*
+		 * Headers and footer of a full zone are no garbage: moved for them alone, zones
+		 * would go round for ever, with users waiting for what is never gained.
+		 */
+		if (mtftl_map_valid(ftl, zone->index) > limit)
+			continue;
+		score = ftl->config.gc_policy->score(&candidate);
+		if (score > best_score) {
+			best = zone;
+			best_score = score;
+		}
+	}
+	/* What sits on the least worn zone is cold: let others have a turn there. */
+	if (least && ++gc->turn % WEAR_INTERVAL == 0 &&
+	    most_worn - least->erase_count > WEAR_SPREAD)
+		return least;
+	return best;
+}
+
+/* Listing */
+
+/* A mount would need them: no checkpoint has what they say. */
+static bool has_new_ranges(const struct mtftl_zone *zone)
+{
+	return zone->ranges_seq > mtftl_seq_ckpt(zone->ftl);
+}
+
+static void add_item(struct mtftl_victim *victim, u32 lba, u32 page)
+{
+	if (victim->nr_items < victim->zone->ftl->config.capacity)
+		victim->items[victim->nr_items++] = (struct mtftl_item){ .lba = lba, .page = page };
+}
+
+/* Of who lists. */
+struct listing {
+	struct mtftl_victim *victim;
+	u32 header;		/* of the unit under way */
+};
+
+static void keep_item(void *private, enum mtftl_unit_type type, u32 header, u32 index, u64 lba)
+{
+	struct listing *listing = private;
+	struct mtftl_victim *victim = listing->victim;
+	struct mtftl *ftl = victim->zone->ftl;
+	u32 page = header + ftl->config.head + index;
+
+	if (type == MTFTL_UNIT_RANGES) {
+		if (has_new_ranges(victim->zone))
+			add_item(victim, MTFTL_NO_LBA, header);
+		return;
+	}
+	if (lba >= ftl->config.logical_blocks || mtftl_map_look(ftl, lba) != page)
+		return;
+	if (ftl->config.head && listing->header != header)
+		add_item(victim, MTFTL_NO_LBA, header);
+	listing->header = header;
+	add_item(victim, lba, page);
+}
+
+/* Its headers do not tell all: ask the map. Slow, and hardly ever needed. */
+static void find_by_map(struct mtftl_victim *victim)
+{
+	struct mtftl *ftl = victim->zone->ftl;
+	const struct mtftl_config *config = &ftl->config;
+	u32 lba, value;
+
+	victim->nr_items = 0;
+	for (lba = 0; lba < config->logical_blocks && victim->nr_items < config->capacity; lba++) {
+		value = mtftl_map_look(ftl, lba);
+		if (mtftl_is_page(value) && mtftl_page_zone(ftl, value) == victim->zone->index)
+			add_item(victim, lba, value);
+		if (!(lba & 0xffff))
+			cond_resched();
+	}
+}
+
+static void list_victim(struct mtftl_gc *gc, struct mtftl_victim *victim)
+{
+	struct listing listing = { .victim = victim, .header = U32_MAX };
+	struct mtftl_zone *zone = victim->zone;
+
+	victim->nr_items = 0;
+	victim->gave_up = false;
+	victim->ranges_left = false;
+	victim->ended_early = false;
+	atomic_set(&victim->moved, 0);
+	if (mtftl_map_valid(gc->ftl, zone->index) || has_new_ranges(zone))
+		victim->ranges_left = !mtftl_zone_walk(zone, gc->reader, gc->walk_buf, gc->stream,
+						       keep_item, &listing);
+}
+
+/*
+ * Headers that lie all over a zone take long to read, and what has been moved meanwhile is not to
+ * wait for them: it is to be reset.
+ */
+static void list_work(struct work_struct *work)
+{
+	struct mtftl_gc *gc = container_of(work, struct mtftl_gc, list_work);
+	unsigned int flags = memalloc_noio_save();
+	struct victim *victim = gc->listed;
+
+	mtftl_space_send_begin(gc->ftl);
+	list_victim(gc, &victim->moved);
+	mtftl_send_end(gc->ftl);
+	/* Pairs with may_admit(), which must see what was listed. */
+	smp_store_release(&victim->listing, false);
+	mtftl_space_kick_gc(gc->ftl);
+	memalloc_noio_restore(flags);
+}
+
+/* Victims under way */
+
+static struct victim *nth_victim(struct mtftl_gc *gc, u32 n)
+{
+	return &gc->victims[(gc->first + n) % VICTIMS];
+}
+
+/* Blocks that it may still take, were each slice cut by the end of a zone, one by all of GC's. */
+static u32 needs(const struct mtftl_gc *gc, const struct mtftl_victim *victim)
+{
+	u32 done = min_t(u32, max(atomic_read(&victim->moved), 0), victim->nr_items);
+	u32 blocks = victim->nr_items - done;
+
+	return blocks + 2 * (1 + blocks / mtftl_move_unit_blocks(gc->ftl)) +
+	       gc->ftl->config.budget.gc_streams - 1;
+}
+
+/* In zones that nobody but GC takes. */
+static u64 room(const struct mtftl_gc *gc)
+{
+	const struct mtftl_config *config = &gc->ftl->config;
+	u32 empty = min(mtftl_zones_count(gc->ftl, MTFTL_ZONE_EMPTY), config->reserve);
+	u32 kept = 1 + READ_ONCE(gc->ftl->zones->promised);
+
+	return mtftl_streams_gc_room(gc->ftl) +
+	       (empty > kept ? (u64)(empty - kept) * mtftl_usable_blocks(config) : 0);
+}
+
+/* What all of those may still take that are moved. */
+static u32 debt(struct mtftl_gc *gc)
+{
+	u32 i, blocks = 0;
+
+	for (i = 0; i < gc->nr; i++)
+		if (nth_victim(gc, i)->admitted)
+			blocks += needs(gc, &nth_victim(gc, i)->moved);
+	return blocks;
+}
+
+/* The last one, which is listed. */
+static bool may_admit(struct mtftl_gc *gc)
+{
+	struct victim *last = nth_victim(gc, gc->nr - 1);
+
+	/* Pairs with list_work(). */
+	if (!gc->nr || last->admitted || smp_load_acquire(&last->listing))
+		return false;
+	return gc->nr == 1 || (!gc->ftl->config.budget.gc_shares &&
+			       debt(gc) + needs(gc, &last->moved) <= room(gc));
+}
+
+static void admit(struct mtftl_gc *gc, struct victim *victim)
+{
+	victim->admitted = true;
+	mtftl_zones_set_gc_owes(gc->ftl, debt(gc));
+	WRITE_ONCE(victim->moved.oldest, victim == nth_victim(gc, 0));
+	mtftl_pace_begin(&gc->pace, victim->moved.nr_items);
+	mtftl_move(gc->movers, &victim->moved);
+}
+
+/* False also if the device must not be asked. */
+static bool device_answers(struct mtftl_gc *gc)
+{
+	bool answers;
+
+	if (!mtftl_send_begin(gc->ftl))
+		return false;
+	answers = mtftl_device_answers(gc->ftl, gc->block);
+	mtftl_send_end(gc->ftl);
+	return answers;
+}
+
+/* All of it has moved, as far as it could. False: there is more to do for it. */
+static bool has_ended(struct mtftl_gc *gc, struct victim *victim)
+{
+	struct mtftl_victim *moved = &victim->moved;
+	struct mtftl *ftl = gc->ftl;
+
+	mtftl_pace_end(&gc->pace, moved->nr_items, atomic_read(&moved->moved));
+	if (victim->by_map || !mtftl_map_valid(ftl, moved->zone->index) || moved->gave_up ||
+	    moved->ended_early || !device_answers(gc))
+		return true;
+	/* A header could not be read, or a footer was wrong. */
+	find_by_map(moved);
+	atomic_set(&moved->moved, 0);
+	mtftl_warn(ftl, "zone %u: %u blocks found by the map alone", moved->zone->index,
+		   moved->nr_items);
+	victim->by_map = true;
+	admit(gc, victim);
+	return false;
+}
+
+/* The oldest one is over. */
+static void retire(struct mtftl_gc *gc)
+{
+	struct mtftl_victim *victim = &nth_victim(gc, 0)->moved;
+	struct mtftl_zone *zone = victim->zone;
+	struct mtftl *ftl = gc->ftl;
+	bool empty = !mtftl_map_valid(ftl, zone->index) && !victim->ended_early;
+
+	trace_mtftl_gc_victim(ftl->device->bdev->bd_dev, zone->index, victim->nr_items,
+			      zones_coming(ftl), mtftl_space_credit(ftl));
+	spin_lock(&ftl->zones->lock);
+	mtftl_zone_set_state(zone, empty ? MTFTL_ZONE_RESETTING : MTFTL_ZONE_FULL);
+	if (!empty && mtftl_zone_is_worn_out(zone))
+		ftl->zones->worn_out++;
+	if (empty && !victim->ranges_left)
+		zone->ranges_seq = 0;
+	zone->not_before = victim->gave_up ? (jiffies + MTFTL_GIVEN_UP) | 1 : 0;
+	spin_unlock(&ftl->zones->lock);
+	if (victim->gave_up)
+		mtftl_warn(ftl, "zone %u cannot be read now, but later perhaps", zone->index);
+	victim->zone = NULL;
+	gc->first = (gc->first + 1) % VICTIMS;
+	gc->nr--;
+	if (gc->nr)
+		WRITE_ONCE(nth_victim(gc, 0)->moved.oldest, true);
+	mtftl_zones_set_gc_owes(gc->ftl, debt(gc));
+	mtftl_pace_update(&gc->pace);
+	if (empty) {
+		mtftl_count(ftl, victims, 1);
+		mtftl_resets_kick(gc->resets);
+	}
+}
+
+static bool oldest_is_done(struct mtftl_gc *gc)
+{
+	/* What the last slice has left behind is there. */
+	return gc->nr && nth_victim(gc, 0)->admitted &&
+	       !atomic_read_acquire(&nth_victim(gc, 0)->moved.left);
+}
+
+/* The keeper */
+
+static bool wanted(struct mtftl_gc *gc)
+{
+	struct mtftl *ftl = gc->ftl;
+
+	if (READ_ONCE(gc->forced) || READ_ONCE(ftl->zones->worn_out) ||
+	    mtftl_resets_failed(gc->resets))
+		return true;
+	if (!zones_are_short(ftl))
+		return false;
+	/* One at a time will do while users need not wait. */
+	return !gc->nr || mtftl_space_credit(ftl) < ftl->config.capacity / 2;
+}
+
+static bool may_choose(struct mtftl_gc *gc)
+{
+	return gc->nr < VICTIMS && (!gc->nr || nth_victim(gc, gc->nr - 1)->admitted) &&
+	       may_go_on(gc) && wanted(gc);
+}
+
+static void update_active(struct mtftl_gc *gc)
+{
+	bool active = gc->nr && may_go_on(gc) && zones_are_short(gc->ftl);
+
+	mtftl_pace_watch(&gc->pace);
+	if (active == mtftl_space_is_paced(gc->ftl))
+		return;
+	mtftl_space_set_paced(gc->ftl, active);
+	mtftl_pace_update(&gc->pace);
+}
+
+/*
+ * So many zones are worn out that nothing can be gained from those that are left, and all
+ * that is open is full. For a while a discard may still help.
+ */
+static void see_if_stuck(struct mtftl_gc *gc)
+{
+	struct mtftl *ftl = gc->ftl;
+
+	if (!READ_ONCE(ftl->zones->no_victim) || mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING) ||
+	    mtftl_zones_count(ftl, MTFTL_ZONE_CLOSING) || !mtftl_lanes_landed(ftl) ||
+	    !mtftl_lanes_stuck(ftl))
+		gc->stuck_since = 0;
+	else if (!gc->stuck_since)
+		gc->stuck_since = jiffies | 1;
+	else if (time_after(jiffies, gc->stuck_since + MTFTL_LAST_HOPE))
+		mtftl_set_read_only(ftl, "no zone is left from which space could be gained");
+}
+
+/* False: there is none to gain from. */
+static bool choose_victim(struct mtftl_gc *gc)
+{
+	struct victim *victim = nth_victim(gc, gc->nr);
+	bool forced = xchg(&gc->forced, 0);
+	struct mtftl *ftl = gc->ftl;
+	struct mtftl_zone *zone;
+
+	spin_lock(&ftl->zones->lock);
+	zone = pick_victim(gc, forced);
+	if (zone) {
+		zone->taken = ktime_get();
+		mtftl_zone_set_state(zone, MTFTL_ZONE_VICTIM);
+		if (mtftl_zone_is_worn_out(zone))
+			ftl->zones->worn_out--;
+	}
+	spin_unlock(&ftl->zones->lock);
+	if (zone) {
+		victim->moved.zone = zone;
+		victim->admitted = false;
+		victim->by_map = false;
+		gc->nr++;
+	}
+	update_active(gc);
+	mtftl_zones_set_no_victim(ftl, !gc->nr && !mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING));
+	see_if_stuck(gc);
+	if (!zone)
+		return false;
+	victim->listing = true;
+	gc->listed = victim;
+	queue_work(gc->wq, &gc->list_work);
+	return true;
+}
+
+static void rest(struct mtftl_gc *gc)
+{
+	update_active(gc);
+	if (!gc->nr)
+		mtftl_zones_set_no_victim(gc->ftl, false);
+}
+
+/* False: there is nothing to do now. */
+static bool gc_step(struct mtftl_gc *gc)
+{
+	if (oldest_is_done(gc)) {
+		if (has_ended(gc, nth_victim(gc, 0)))
+			retire(gc);
+		return true;
+	}
+	if (may_go_on(gc) && may_admit(gc)) {
+		admit(gc, nth_victim(gc, gc->nr - 1));
+		return true;
+	}
+	if (!may_choose(gc) || mtftl_log_dirty(gc->ftl))
+		return false;
+	if (mtftl_resets_failed(gc->resets)) {
+		mtftl_resets_retry(gc->resets, gc->block);
+		return false;
+	}
+	return choose_victim(gc);
+}
+
+/* Movers are at rest: what they have not taken goes back. */
+static void give_back(struct mtftl_gc *gc)
+{
+	flush_work(&gc->list_work);
+	while (gc->nr) {
+		struct victim *victim = nth_victim(gc, 0);
+
+		if (victim->admitted) {
+			mtftl_move_end(gc->movers, &victim->moved);
+			mtftl_pace_end(&gc->pace, victim->moved.nr_items,
+				       atomic_read(&victim->moved.moved));
+		} else {
+			victim->moved.ended_early = true;
+		}
+		retire(gc);
+	}
+}
+
+static int keeper(void *data)
+{
+	unsigned int flags = memalloc_noio_save();
+	struct mtftl_gc *gc = data;
+	struct mtftl *ftl = gc->ftl;
+	u32 gen;
+
+	while (!kthread_should_stop()) {
+		if (kthread_should_park()) {
+			give_back(gc);
+			kthread_parkme();
+		}
+		gen = mtftl_space_gen(ftl);
+		if (gc_step(gc))
+			continue;
+		if (may_choose(gc)) {
+			/* Nothing to gain now: not before somebody writes or frees. */
+			wait_event_idle_timeout(ftl->space->gc_wait, kthread_should_park() ||
+						oldest_is_done(gc) || may_admit(gc) ||
+						gen != mtftl_space_gen(ftl), HZ / 10);
+			continue;
+		}
+		rest(gc);
+		wait_event_idle(ftl->space->gc_wait, kthread_should_stop() ||
+				kthread_should_park() || oldest_is_done(gc) ||
+				(may_go_on(gc) && may_admit(gc)) || may_choose(gc));
+	}
+	memalloc_noio_restore(flags);
+	return 0;
+}
+
+static void zone_opened(struct mtftl *ftl)
+{
+	if (mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) < READ_ONCE(ftl->config.low_water))
+		mtftl_space_kick_gc(ftl);
+}
+
+int mtftl_gc_alloc(struct mtftl *ftl)
+{
+	u32 i, capacity = ftl->config.capacity, usable = mtftl_usable_blocks(&ftl->config);
+	struct mtftl_gc *gc = kzalloc(sizeof(*gc), GFP_KERNEL);
+
+	if (!gc)
+		return -ENOMEM;
+	ftl->gc = gc;
+	gc->ftl = ftl;
+	mtftl_pace_init(&gc->pace, ftl);
+	INIT_WORK(&gc->list_work, list_work);
+	gc->payload = usable;
+	if (ftl->config.head)
+		gc->payload -= DIV_ROUND_UP(usable, mtftl_move_unit_blocks(ftl) + 1);
+	for (i = 0; i < VICTIMS; i++) {
+		struct mtftl_victim *victim = &gc->victims[i].moved;
+
+		INIT_LIST_HEAD(&victim->list);
+		victim->items = kvmalloc_array(capacity, sizeof(*victim->items), GFP_KERNEL);
+		if (!victim->items)
+			return -ENOMEM;
+	}
+	gc->reader = mtftl_reader_alloc(ftl, GFP_KERNEL);
+	gc->walk_buf = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
+	gc->stream = kvmalloc_array(mtftl_footer_stream_blocks(capacity, !ftl->config.head),
+				    MTFTL_BLOCK_SIZE, GFP_KERNEL);
+	gc->resets = mtftl_resets_alloc(ftl);
+	gc->block = (void *)__get_free_page(GFP_KERNEL);
+	gc->wq = alloc_ordered_workqueue("mtftl-list-%s", WQ_MEM_RECLAIM, ftl->device->disk);
+	if (!gc->reader || !gc->walk_buf || !gc->stream || !gc->resets || !gc->block || !gc->wq)
+		return -ENOMEM;
+	gc->movers = mtftl_movers_alloc(ftl, &gc->pace, gc->resets);
+	gc->keeper = mtftl_thread(keeper, gc, -1, "mtftl_gc/%s", ftl->device->disk);
+	mtftl_streams_on_open(ftl, zone_opened);
+	return gc->movers && gc->keeper ? 0 : -ENOMEM;
+}
+
+void mtftl_gc_free(struct mtftl *ftl)
+{
+	struct mtftl_gc *gc = ftl->gc;
+	u32 i;
+
+	if (!gc)
+		return;
+	if (gc->keeper)
+		kthread_stop(gc->keeper);
+	mtftl_pace_stop(&gc->pace);
+	mtftl_movers_free(gc->movers);
+	mtftl_resets_free(gc->resets);
+	kvfree(gc->stream);
+	if (gc->wq)
+		destroy_workqueue(gc->wq);
+	free_page((unsigned long)gc->block);
+	free_pages((unsigned long)gc->walk_buf, MTFTL_BUFFER_ORDER);
+	mtftl_reader_free(gc->reader);
+	for (i = 0; i < VICTIMS; i++)
+		kvfree(gc->victims[i].moved.items);
+	kfree(gc);
+	ftl->gc = NULL;
+}
+
+void mtftl_gc_start(struct mtftl *ftl)
+{
+	struct mtftl_gc *gc = ftl->gc;
+
+	if (gc->running)
+		return;
+	gc->running = true;
+	WRITE_ONCE(gc->stopping, false);
+	mtftl_resets_hurry(gc->resets, false);
+	mtftl_movers_start(gc->movers);
+	kthread_unpark(gc->keeper);
+}
+
+void mtftl_gc_go_on(struct mtftl *ftl)
+{
+	mtftl_movers_wake(ftl->gc->movers);
+	mtftl_space_kick_gc(ftl);
+}
+
+void mtftl_gc_stop(struct mtftl *ftl)
+{
+	struct mtftl_gc *gc = ftl->gc;
+
+	if (!gc || !gc->running)
+		return;
+	WRITE_ONCE(gc->stopping, true);
+	mtftl_resets_hurry(gc->resets, true);
+	mtftl_movers_stop(gc->movers);
+	kthread_park(gc->keeper);
+	gc->running = false;
+	update_active(gc);
+	mtftl_pace_stop(&gc->pace);
+	mtftl_zones_set_no_victim(ftl, false);
+	mtftl_resets_settle(gc->resets);
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Discards and write-zeroes: see discard.h.
+ */
+#include "io/discard.h"
+
+#include "device/device.h"
+#include "map/map.h"
+#include "map/pending.h"
+
+static_assert(1u << MTFTL_CHUNK_SHIFT <= MTFTL_RANGE_MAX_BLOCKS);
+
+/* Completes the bio, now or later. True: it did not need the room that it kept. */
+static bool trim(struct mtftl *ftl, struct bio *bio, bool waited)
+{
+	bool spared = false;
+
+	while (bio->bi_iter.bi_size) {
+		u32 lba = bio->bi_iter.bi_sector / MTFTL_BLOCK_SECTORS;
+		u32 left = (1u << MTFTL_CHUNK_SHIFT) - (lba & ((1u << MTFTL_CHUNK_SHIFT) - 1));
+		u32 n = min(left, bio->bi_iter.bi_size >> MTFTL_BLOCK_SHIFT);
+		struct mtftl_range_rec rec = {
+			.lba = lba,
+			.nr_blocks = n,
+			.kind = MTFTL_RANGE_TRIM,
+		};
+
+		if (mtftl_is_read_only(ftl)) {
+			bio_io_error(bio);
+			return spared;
+		}
+		if (!mtftl_range_reserve(ftl, bio, waited)) {
+			mtftl_pending_wake(ftl);
+			return spared;
+		}
+		if (mtftl_map_trim(ftl, &rec)) {
+			mtftl_count(ftl, user_trims, n);
+		} else {
+			mtftl_range_add(ftl, NULL);
+			spared = true;
+		}
+		bio->bi_iter.bi_sector += (sector_t)n * MTFTL_BLOCK_SECTORS;
+		bio->bi_iter.bi_size -= n * MTFTL_BLOCK_SIZE;
+	}
+	if (bio->bi_opf & REQ_FUA)
+		mtftl_pending_flush(ftl, bio);
+	else
+		bio_endio(bio);
+	return spared;
+}
+
+void mtftl_trim_waiting(struct mtftl *ftl)
+{
+	struct bio *bio;
+
+	while ((bio = mtftl_ranges_take_waiting(ftl)))
+		trim(ftl, bio, true);
+}
+
+/* Discard or write-zeroes. */
+void mtftl_trim(struct mtftl *ftl, struct bio *bio)
+{
+	/* A bio may wait for the room that was kept: no record will be written that wakes it. */
+	if (trim(ftl, bio, false) && mtftl_ranges_are_waited_for(ftl))
+		mtftl_trim_waiting(ftl);
+}

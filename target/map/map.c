@@ -1,0 +1,586 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The map: see map.h.
+ *
+ * Every change of an entry, of the slot that it points to and of the zones' valid counts is one
+ * step under the lock of the entry's shard.
+ *
+ * Order. A unit's number is drawn before its slots are taken (mtftl_map_take), and a
+ * slot that was taken is never overwritten: a newer write gets a new slot, which is
+ * published before its own unit draws a number. So the higher number is the newer data.
+ */
+#include "map/map.h"
+
+#include <linux/highmem.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "device/device.h"
+#include "device/seq.h"
+#include "map/age.h"
+
+#define NR_SHARDS	512	/* chunks of the map are spread over them */
+
+struct mtftl_map_shard {
+	spinlock_t lock;	/* entries of its chunks, the slots they point to */
+	struct bio_list through;	/* FUA writes that wait for one of these slots; lock */
+} ____cacheline_aligned_in_smp;
+
+int mtftl_map_alloc(struct mtftl *ftl)
+{
+	size_t bytes = array_size(ftl->config.logical_blocks, sizeof(u32));
+	struct mtftl_map *map = kzalloc(sizeof(*map), GFP_KERNEL);
+	unsigned int i;
+
+	if (!map)
+		return -ENOMEM;
+	ftl->map = map;
+	map->entries = vmalloc(bytes);
+	map->shards = kvcalloc(NR_SHARDS, sizeof(*map->shards), GFP_KERNEL);
+	map->zones = kvcalloc(ftl->config.nr_zones, sizeof(*map->zones), GFP_KERNEL);
+	if (!map->entries || !map->shards || !map->zones)
+		return -ENOMEM;
+	memset(map->entries, 0xff, bytes);
+	for (i = 0; i < NR_SHARDS; i++)
+		spin_lock_init(&map->shards[i].lock);
+	mtftl_event_on(&ftl->device->turned_read_only, mtftl_map_through_again);
+	return 0;
+}
+
+void mtftl_map_free(struct mtftl *ftl)
+{
+	struct mtftl_map *map = ftl->map;
+
+	if (!map)
+		return;
+	vfree(map->entries);
+	kvfree(map->shards);
+	kvfree(map->zones);
+	kfree(map);
+	ftl->map = NULL;
+}
+
+u64 mtftl_map_bytes(const struct mtftl *ftl)
+{
+	return ftl->config.logical_blocks * sizeof(*ftl->map->entries) +
+	       ftl->config.nr_zones * sizeof(*ftl->map->zones);
+}
+
+static struct mtftl_map_shard *lba_shard(struct mtftl *ftl, u32 lba)
+{
+	return &ftl->map->shards[(lba >> MTFTL_CHUNK_SHIFT) % NR_SHARDS];
+}
+
+/* One block between a bio, which advances, and memory. */
+static void copy_block(struct bio *bio, void *data, bool to_bio)
+{
+	unsigned int left = MTFTL_BLOCK_SIZE;
+
+	while (left) {
+		struct bio_vec bv = bio_iter_iovec(bio, bio->bi_iter);
+		unsigned int n = min(left, bv.bv_len);
+
+		if (to_bio)
+			memcpy_to_page(bv.bv_page, bv.bv_offset, data, n);
+		else
+			memcpy_from_page(data, bv.bv_page, bv.bv_offset, n);
+		bio_advance_iter_single(bio, &bio->bi_iter, n);
+		data += n;
+		left -= n;
+	}
+}
+
+void mtftl_bio_to_slot(struct bio *bio, void *data)
+{
+	copy_block(bio, data, false);
+}
+
+/* A FUA write waits for the slot, whose data is not composed yet. The lock is held. */
+static void want_through(struct mtftl *ftl, struct mtftl_slot *slot, u32 value)
+{
+	if (slot->through)
+		return;
+	WRITE_ONCE(slot->through, true);
+	atomic_inc(&ftl->pool->rings[mtftl_map_ring(ftl, value)].wanted);
+}
+
+/* Its newest data is buffered and not in flight yet: overwrite it where it is. */
+u32 mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio, bool through)
+{
+	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
+	u32 value, done = MTFTL_MAP_UNMAPPED;
+	struct mtftl_slot *slot;
+	unsigned long flags;
+	void *data;
+
+	if (!mtftl_is_slot(mtftl_map_look(ftl, lba)))
+		return done;
+	spin_lock_irqsave(&shard->lock, flags);
+	value = ftl->map->entries[lba];
+	if (mtftl_is_slot(value)) {
+		slot = mtftl_slot(ftl, value, &data);
+		if (slot->state == MTFTL_SLOT_FILLED) {
+			copy_block(bio, data, false);
+			if (through)
+				want_through(ftl, slot, value);
+			done = value;
+		}
+	}
+	spin_unlock_irqrestore(&shard->lock, flags);
+	return done;
+}
+
+static void add_page(struct mtftl *ftl, u32 page)
+{
+	atomic_inc(&ftl->map->zones[mtftl_page_zone(ftl, page)].blocks);
+}
+
+static void drop_page(struct mtftl *ftl, u32 value)
+{
+	/* Pairs with mtftl_map_want(): who sees that it is gone sees what took its place. */
+	if (mtftl_is_page(value))
+		atomic_sub_return_release(1, &ftl->map->zones[mtftl_page_zone(ftl, value)].blocks);
+}
+
+/* What is replaced tells how long the block lived: its new data may live as long. */
+static void place(const struct mtftl *ftl, struct mtftl_slot *slot, u32 old)
+{
+	const struct mtftl_config *config = &ftl->config;
+	u32 life, zone;
+
+	if (mtftl_is_page(old)) {
+		zone = mtftl_page_zone(ftl, old);
+		life = mtftl_life_written(config->streams, mtftl_map_life(ftl, zone),
+					  mtftl_map_age(ftl, zone));
+	} else if (mtftl_is_slot(old)) {
+		life = mtftl_life_written(config->streams, mtftl_slot(ftl, old, NULL)->life, 0);
+	} else {
+		life = mtftl_life_new(config->turn);
+	}
+	slot->life = life;
+	slot->class = mtftl_class_written(config->streams, life, config->turn,
+					  config->budget.user_classes);
+}
+
+/*
+ * A filled slot becomes the block's newest data. Where an older one is not in flight yet, that one
+ * takes the data and this one is not needed: somebody may wait for the older slot,
+ * in a flush or before a reset, who does not know of this one.
+ */
+u32 mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 value, bool through)
+{
+	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
+	struct mtftl_slot *older = NULL;
+	void *from, *to = NULL;
+	unsigned long flags;
+	u32 old, at = value;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	old = ftl->map->entries[lba];
+	if (mtftl_is_slot(old))
+		older = mtftl_slot(ftl, old, &to);
+	if (older && older->state == MTFTL_SLOT_FILLED) {
+		mtftl_slot(ftl, value, &from);
+		memcpy(to, from, MTFTL_BLOCK_SIZE);
+		WRITE_ONCE(slot->lba, MTFTL_NO_LBA);
+		at = old;
+	} else {
+		WRITE_ONCE(slot->lba, lba);
+		WRITE_ONCE(slot->prev, old);
+		place(ftl, slot, old);
+		drop_page(ftl, old);
+		WRITE_ONCE(ftl->map->entries[lba], value);
+	}
+	if (through)
+		want_through(ftl, mtftl_slot(ftl, at, NULL), at);
+	/* Pairs with the writer's acquire: it composes only what was published. */
+	smp_store_release(&slot->state, MTFTL_SLOT_FILLED);
+	spin_unlock_irqrestore(&shard->lock, flags);
+	return at;
+}
+
+/* It is written, or need not be. */
+static void unwant(struct mtftl *ftl, struct mtftl_slot *slot)
+{
+	if (!slot->wanted)
+		return;
+	WRITE_ONCE(slot->wanted, false);
+	/* Pairs with mtftl_map_wants(): what is written is on the device, and a discard is listed. */
+	atomic_sub_return_release(1, &ftl->map->wanted);
+}
+
+static void want(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slot *slot,
+		 bool (*leaves)(struct mtftl *ftl, u32 page))
+{
+	/* Once: it may be another block's by the second look, and no page. */
+	u32 lba = READ_ONCE(slot->lba), prev = READ_ONCE(slot->prev);
+	struct mtftl_map_shard *shard;
+	unsigned long flags;
+	u8 state;
+
+	/* What changes meanwhile is a page that was written just now, and does not leave. */
+	if (lba == MTFTL_NO_LBA || !mtftl_is_page(prev) || !leaves(ftl, prev))
+		return;
+	shard = lba_shard(ftl, lba);
+	spin_lock_irqsave(&shard->lock, flags);
+	/* Pairs with mtftl_map_publish(), under another lock perhaps: who sees it filled sees for whom. */
+	state = smp_load_acquire(&slot->state);
+	if ((state == MTFTL_SLOT_FILLED || state == MTFTL_SLOT_IN_FLIGHT) &&
+	    READ_ONCE(slot->lba) == lba && !slot->wanted && mtftl_is_page(slot->prev) &&
+	    leaves(ftl, slot->prev)) {
+		WRITE_ONCE(slot->wanted, true);
+		atomic_inc(&ftl->map->wanted);
+		if (state == MTFTL_SLOT_FILLED)
+			atomic_inc(&ring->wanted);
+	}
+	spin_unlock_irqrestore(&shard->lock, flags);
+}
+
+void mtftl_map_want(struct mtftl *ftl, bool (*leaves)(struct mtftl *ftl, u32 page))
+{
+	unsigned int i;
+	u64 pos;
+
+	/* Pairs with drop_page(). */
+	smp_mb();
+	for (i = 0; i < ftl->pool->nr_rings; i++) {
+		struct mtftl_ring *ring = &ftl->pool->rings[i];
+		u64 head;
+
+		pos = READ_ONCE(ring->tail);
+		/* A tail that is read later may be ahead of it. Pairs with the ring's lock. */
+		smp_rmb();
+		for (head = READ_ONCE(ring->head); pos != head; pos++)
+			want(ftl, ring, &ring->slots[(u32)pos & ring->mask], leaves);
+	}
+}
+
+/*
+ * FUA
+ *
+ * A FUA write marks its slots. It marks them under the lock, before their units are composed, and
+ * marked slots are written with FUA. When the unit lands, the mark goes. Until then the slot can be
+ * found from the map's entry: a newer slot of the block points back to it, and is written with FUA
+ * as well. Only a discard loses the mark, and perhaps the slot's data with it. Then the discard's
+ * record has to be on flash, which takes a flush.
+ *
+ * A write waits for its blocks one after the other, in a shard's list. For each block it waits for
+ * one slot: the newest marked one, which is its own or stands for it.
+ */
+
+/* The newest marked slot among the one in the entry and its predecessors. The lock is held. */
+static u32 find_through(struct mtftl *ftl, u32 at)
+{
+	const struct mtftl_slot *slot;
+
+	while (mtftl_is_slot(at)) {
+		slot = mtftl_slot(ftl, at, NULL);
+		if (slot->through)
+			return at;
+		at = slot->prev;
+	}
+	return MTFTL_MAP_UNMAPPED;
+}
+
+static bool is_through(struct mtftl *ftl, u32 at)
+{
+	return find_through(ftl, at) != MTFTL_MAP_UNMAPPED;
+}
+
+/* Take the bios that wait for the slot, whose mark is gone; MTFTL_MAP_UNMAPPED: all bios. */
+static struct bio_list take_through(struct mtftl_map_shard *shard, u32 slot)
+{
+	struct bio_list all = shard->through, bios = BIO_EMPTY_LIST;
+	struct bio *bio;
+
+	lockdep_assert_held(&shard->lock);
+	bio_list_init(&shard->through);
+	while ((bio = bio_list_pop(&all)))
+		bio_list_add(slot == MTFTL_MAP_UNMAPPED || mtftl_bio(bio)->slot == slot ?
+			     &bios : &shard->through, bio);
+	return bios;
+}
+
+/* True: the first block is not on flash yet; the bio waits, or has been answered. */
+static bool through_waits(struct mtftl *ftl, struct bio *bio)
+{
+	struct mtftl_bio *io = mtftl_bio(bio);
+	struct mtftl_map_shard *shard = lba_shard(ftl, io->lba);
+	bool waits, failed, back;
+	unsigned long flags;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	io->slot = find_through(ftl, ftl->map->entries[io->lba]);
+	waits = io->slot != MTFTL_MAP_UNMAPPED;
+	/* The code that sets these flags takes the lock afterwards. */
+	failed = waits && mtftl_is_read_only(ftl);
+	back = waits && READ_ONCE(ftl->device->giving_back);
+	if (waits && !failed && !back)
+		bio_list_add(&shard->through, bio);
+	spin_unlock_irqrestore(&shard->lock, flags);
+	if (failed)
+		bio_io_error(bio);
+	else if (back)
+		mtftl_give_back(bio);
+	return waits;
+}
+
+void mtftl_map_through_begin(struct mtftl *ftl, struct bio *bio)
+{
+	struct block_device *bdev = ftl->device->bdev;
+	struct mtftl_bio *io = mtftl_bio(bio);
+
+	/*
+	 * Without FUA the kernel would flush the device for each unit, and hide which one failed.
+	 */
+	io->through = bdev_fua(bdev) || !bdev_write_cache(bdev);
+	io->lba = bio->bi_iter.bi_sector / MTFTL_BLOCK_SECTORS;
+	io->nr = bio->bi_iter.bi_size >> MTFTL_BLOCK_SHIFT;
+	io->dropped = atomic_long_read(&ftl->map->dropped);
+}
+
+void mtftl_map_through(struct mtftl *ftl, struct bio *bio)
+{
+	struct mtftl_bio *io = mtftl_bio(bio);
+
+	for (; io->through && io->nr; io->nr--, io->lba++)
+		if (through_waits(ftl, bio))
+			return;
+	if (!io->through || atomic_long_read(&ftl->map->dropped) != io->dropped)
+		mtftl_pending_flush(ftl, bio);
+	else
+		bio_endio(bio);
+}
+
+/* The slot that they waited for has landed or is dead: each bio waits for one block less. */
+static void through_next(struct mtftl *ftl, struct bio_list *bios)
+{
+	struct bio *bio;
+
+	while ((bio = bio_list_pop(bios))) {
+		mtftl_bio(bio)->nr--;
+		mtftl_bio(bio)->lba++;
+		mtftl_map_through(ftl, bio);
+	}
+}
+
+void mtftl_map_through_again(struct mtftl *ftl)
+{
+	struct mtftl_map_shard *shard;
+	struct bio_list bios;
+	unsigned long flags;
+	struct bio *bio;
+
+	for (shard = ftl->map->shards; shard < ftl->map->shards + NR_SHARDS; shard++) {
+		spin_lock_irqsave(&shard->lock, flags);
+		bios = take_through(shard, MTFTL_MAP_UNMAPPED);
+		spin_unlock_irqrestore(&shard->lock, flags);
+		while ((bio = bio_list_pop(&bios)))
+			mtftl_map_through(ftl, bio);
+	}
+}
+
+/*
+ * Into a unit whose number is drawn already: from here on nobody overwrites the slot.
+ * False: it is dead, a newer write or a discard came.
+ */
+bool mtftl_map_take(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slot *slot, u32 value)
+{
+	struct bio_list through = BIO_EMPTY_LIST;
+	struct mtftl_map_shard *shard;
+	u32 lba = slot->lba;
+	unsigned long flags;
+	bool live;
+
+	if (lba == MTFTL_NO_LBA) {
+		WRITE_ONCE(slot->state, MTFTL_SLOT_DONE);
+		return false;
+	}
+	shard = lba_shard(ftl, lba);
+	spin_lock_irqsave(&shard->lock, flags);
+	live = ftl->map->entries[lba] == value;
+	if (slot->wanted)
+		atomic_dec(&ring->wanted);
+	if (slot->through)
+		atomic_dec(&ring->wanted);
+	if (!live) {
+		unwant(ftl, slot);
+		if (slot->through)
+			through = take_through(shard, value);
+	}
+	/* The slot may land before the one that it replaces. Then it inherits the mark. */
+	if (!live || mtftl_is_slot(slot->prev))
+		WRITE_ONCE(slot->through, live && is_through(ftl, value));
+	WRITE_ONCE(slot->state, live ? MTFTL_SLOT_IN_FLIGHT : MTFTL_SLOT_DONE);
+	spin_unlock_irqrestore(&shard->lock, flags);
+	if (unlikely(!bio_list_empty(&through)))
+		through_next(ftl, &through);
+	return live;
+}
+
+/*
+ * The slot's data is at @page now. Compare, then store: where the map went on, the page
+ * is dead on arrival, but a slot that replaced this one while it was in flight
+ * must learn what the map would point to without it, for checkpoints.
+ */
+void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page)
+{
+	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
+	struct bio_list through = BIO_EMPTY_LIST;
+	struct mtftl_slot *slot, *newer;
+	unsigned long flags;
+	u32 at;
+
+	slot = mtftl_slot(ftl, value, NULL);
+	spin_lock_irqsave(&shard->lock, flags);
+	at = ftl->map->entries[lba];
+	if (at == value) {
+		WRITE_ONCE(ftl->map->entries[lba], page);
+		add_page(ftl, page);
+	} else {
+		while (mtftl_is_slot(at)) {
+			newer = mtftl_slot(ftl, at, NULL);
+			if (newer->prev == value) {
+				newer->prev = page;
+				break;
+			}
+			at = newer->prev;
+		}
+	}
+	unwant(ftl, slot);
+	if (slot->through) {
+		WRITE_ONCE(slot->through, false);
+		through = take_through(shard, value);
+	}
+	/* Pairs with advance_tail(): whoever reuses the slot sees the map without it. */
+	smp_store_release(&slot->state, MTFTL_SLOT_DONE);
+	spin_unlock_irqrestore(&shard->lock, flags);
+	if (unlikely(!bio_list_empty(&through)))
+		through_next(ftl, &through);
+}
+
+/* Read a block out of the buffer; false: it is not there any more, look again. */
+bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio)
+{
+	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
+	unsigned long flags;
+	bool hit;
+	void *data;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	hit = ftl->map->entries[lba] == value;
+	if (hit) {
+		mtftl_slot(ftl, value, &data);
+		copy_block(bio, data, true);
+	}
+	spin_unlock_irqrestore(&shard->lock, flags);
+	return hit;
+}
+
+/*
+ * Clear entries of one chunk. The number is drawn inside the lock: drawn before, a unit
+ * composed in between would bring the data back at recovery; after, a newer write
+ * would die. The record is listed first: a flush that passes over a slot, dead by this, finds
+ * it, and so does one before the reset of a zone that this empties. False: there was nothing to
+ * clear, so nothing to log.
+ */
+bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec)
+{
+	struct mtftl_map_shard *shard = lba_shard(ftl, rec->lba);
+	u32 i, end = rec->lba + rec->nr_blocks;
+	bool killed = false, dropped = false;
+	unsigned long flags;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	for (i = rec->lba; i < end && ftl->map->entries[i] == MTFTL_MAP_UNMAPPED; i++)
+		;
+	if (i == end) {
+		spin_unlock_irqrestore(&shard->lock, flags);
+		return false;
+	}
+	rec->seq = mtftl_seq_draw(ftl);
+	mtftl_range_add(ftl, rec);
+	for (; i < end; i++) {
+		u32 old = ftl->map->entries[i];
+
+		if (old == MTFTL_MAP_UNMAPPED)
+			continue;
+		killed |= mtftl_is_slot(old);
+		dropped |= is_through(ftl, old);
+		drop_page(ftl, old);
+		WRITE_ONCE(ftl->map->entries[i], MTFTL_MAP_UNMAPPED);
+	}
+	if (killed)
+		atomic_long_inc(&ftl->map->killed);
+	/* The slot is passed over or lands later, so a waiting FUA write sees this count. */
+	if (dropped)
+		atomic_long_inc(&ftl->map->dropped);
+	spin_unlock_irqrestore(&shard->lock, flags);
+	return true;
+}
+
+bool mtftl_map_points_to(struct mtftl *ftl, u32 lba, u32 page)
+{
+	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
+	unsigned long flags;
+	bool live;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	live = ftl->map->entries[lba] == page;
+	spin_unlock_irqrestore(&shard->lock, flags);
+	return live;
+}
+
+/* GC wrote a copy: it counts only if nobody wrote or discarded the block meanwhile. */
+void mtftl_map_move(struct mtftl *ftl, u32 lba, u32 from, u32 to)
+{
+	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
+	unsigned long flags;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	if (ftl->map->entries[lba] == from) {
+		WRITE_ONCE(ftl->map->entries[lba], to);
+		add_page(ftl, to);
+		drop_page(ftl, from);
+	}
+	spin_unlock_irqrestore(&shard->lock, flags);
+}
+
+/* The page cannot be read: its block reads as an error until it is written again. */
+bool mtftl_map_lose(struct mtftl *ftl, u32 lba, u32 page, u64 *seq)
+{
+	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
+	unsigned long flags;
+	bool lost;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	lost = ftl->map->entries[lba] == page;
+	if (lost) {
+		drop_page(ftl, page);
+		WRITE_ONCE(ftl->map->entries[lba], MTFTL_MAP_LOST);
+		*seq = mtftl_seq_draw(ftl);
+	}
+	spin_unlock_irqrestore(&shard->lock, flags);
+	return lost;
+}
+
+/* What one entry would say without the buffers. */
+static u32 durable(struct mtftl *ftl, u32 lba)
+{
+	u32 at = ftl->map->entries[lba];
+
+	while (mtftl_is_slot(at))
+		at = mtftl_slot(ftl, at, NULL)->prev;
+	return at;
+}
+
+void mtftl_map_durable(struct mtftl *ftl, u32 lba, u32 nr, __le32 *out)
+{
+	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
+	u32 i;
+
+	spin_lock_irq(&shard->lock);
+	for (i = 0; i < nr; i++)
+		out[i] = cpu_to_le32(durable(ftl, lba + i));
+	spin_unlock_irq(&shard->lock);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The map: logical block -> page of the device, slot of a buffer, unmapped, lost; how many
+ * blocks of each zone it points to. How old those are: age.h.
+ *
+ * Looking takes no lock, in any context; who follows an entry to a slot asks the map to copy. All
+ * that changes an entry runs under the lock of the entry's shard, with interrupts off, and may be
+ * called in any context. mtftl_map_set() and mtftl_map_count() are for mounting, alone.
+ */
+#ifndef MTFTL_MAP_H
+#define MTFTL_MAP_H
+
+#include <linux/atomic.h>
+#include <linux/bio.h>
+
+#include "device/ftl.h"
+#include "map/pending.h"
+#include "map/ring.h"
+
+struct mtftl_map_zone {
+	atomic_t blocks;		/* that are valid */
+	u32 born;			/* by map->clock: when users wrote what lies there */
+	u32 life;			/* of that, see policy.h */
+} ____cacheline_aligned_in_smp;		/* lanes write to zones of their own */
+
+struct mtftl_map {
+	u32 *entries;
+	struct mtftl_map_shard *shards;
+	struct mtftl_map_zone *zones;
+	u32 clock;			/* zones that users have begun; zones->lock to change */
+	atomic_t wanted;		/* slots that resets wait for */
+	atomic_long_t killed;		/* by discards, before they were written */
+	atomic_long_t dropped;		/* of these, those that FUA writes waited for */
+};
+
+int mtftl_map_alloc(struct mtftl *ftl);
+void mtftl_map_free(struct mtftl *ftl);
+/* Bytes for each block and for each zone. */
+u64 mtftl_map_bytes(const struct mtftl *ftl);
+
+static inline u32 mtftl_map_look(const struct mtftl *ftl, u32 lba)
+{
+	return READ_ONCE(ftl->map->entries[lba]);
+}
+
+static inline u32 mtftl_map_valid(const struct mtftl *ftl, u32 zone)
+{
+	return max(atomic_read(&ftl->map->zones[zone].blocks), 0);
+}
+
+/* The ring of the slot that a value points to. */
+static inline u32 mtftl_map_ring(const struct mtftl *ftl, u32 value)
+{
+	return (value - MTFTL_MAP_SLOTS) >> ftl->pool->shift;
+}
+
+/* Users: into the buffers */
+void mtftl_bio_to_slot(struct bio *bio, void *data);
+/*
+ * Returns the slot that has the data now, which may be in another lane. overwrite returns
+ * MTFTL_MAP_UNMAPPED if there is none. @through: the data goes to flash at once.
+ */
+u32 mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio, bool through);
+u32 mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 value, bool through);
+bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio);
+bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec);
+/* Changes when a discard kills a buffered block; the record is listed by then. */
+static inline unsigned long mtftl_map_killed(const struct mtftl *ftl)
+{
+	return atomic_long_read(&ftl->map->killed);
+}
+
+/*
+ * FUA writes. One is through when each of its blocks is on flash, in its version or a newer one;
+ * other blocks do not count. Call _begin before the first block is buffered. Call
+ * mtftl_map_through() after the last one: it completes the bio, now or later. Call _again when the
+ * device gives back or is read-only: waiting bios are answered, and no bio waits afterwards.
+ */
+void mtftl_map_through_begin(struct mtftl *ftl, struct bio *bio);
+void mtftl_map_through(struct mtftl *ftl, struct bio *bio);
+void mtftl_map_through_again(struct mtftl *ftl);
+
+/* Writers: out of them */
+bool mtftl_map_take(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slot *slot, u32 value);
+void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page);
+
+/*
+ * Resets: what is buffered in place of pages that leave, as @leaves says, goes out ahead of the rest. One
+ * caller at a time.
+ */
+void mtftl_map_want(struct mtftl *ftl, bool (*leaves)(struct mtftl *ftl, u32 page));
+/* Some of that is neither written yet nor dead. */
+static inline bool mtftl_map_wants(const struct mtftl *ftl)
+{
+	/* Pairs with unwant(). */
+	return atomic_read_acquire(&ftl->map->wanted);
+}
+
+/* GC */
+bool mtftl_map_points_to(struct mtftl *ftl, u32 lba, u32 page);
+void mtftl_map_move(struct mtftl *ftl, u32 lba, u32 from, u32 to);
+bool mtftl_map_lose(struct mtftl *ftl, u32 lba, u32 page, u64 *seq);
+
+/* Checkpoints: @nr entries of one chunk as they would be without the buffers. */
+void mtftl_map_durable(struct mtftl *ftl, u32 lba, u32 nr, __le32 *out);
+
+/* Mounting */
+static inline void mtftl_map_set(struct mtftl *ftl, u32 lba, u32 value)
+{
+	ftl->map->entries[lba] = value;
+}
+
+static inline void mtftl_map_count(struct mtftl *ftl, u32 zone)
+{
+	atomic_inc(&ftl->map->zones[zone].blocks);
+}
+
+#endif

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What waits for the next round of flushes: see pending.h.
+ *
+ * One lock for the lists of bios and the count of rounds, one for the records: inside a shard's
+ * lock for those of discards. Both with interrupts off.
+ */
+#include "map/pending.h"
+
+#include <linux/slab.h>
+
+#include "device/device.h"
+#include "device/seq.h"
+
+#define MAX_RANGES	((unsigned int)MTFTL_UNIT_MAX_RANGES * MTFTL_RANGE_UNITS)
+#define KEPT_RANGES	16u	/* of these, for GC, which has no bio that could wait */
+
+struct mtftl_pending {
+	wait_queue_head_t wait;
+	spinlock_t lock;		/* what follows, up to asked */
+	struct bio_list bios;
+	struct bio_list round;		/* of the round under way */
+	u64 asked;			/* rounds asked for */
+
+	spinlock_t ranges_lock;		/* what follows */
+	unsigned int nr;
+	unsigned int reserved;		/* places for records under way */
+	struct bio_list waiting;	/* found no place, in order */
+	struct mtftl_range_rec *recs;
+};
+
+int mtftl_pending_alloc(struct mtftl *ftl)
+{
+	struct mtftl_pending *pending = kzalloc(sizeof(*pending), GFP_KERNEL);
+
+	if (!pending)
+		return -ENOMEM;
+	ftl->pending = pending;
+	init_waitqueue_head(&pending->wait);
+	spin_lock_init(&pending->lock);
+	spin_lock_init(&pending->ranges_lock);
+	pending->recs = kvcalloc(MAX_RANGES, sizeof(*pending->recs), GFP_KERNEL);
+	mtftl_event_on(&ftl->device->turned_read_only, mtftl_pending_wake);
+	return pending->recs ? 0 : -ENOMEM;
+}
+
+void mtftl_pending_free(struct mtftl *ftl)
+{
+	if (!ftl->pending)
+		return;
+	kvfree(ftl->pending->recs);
+	kfree(ftl->pending);
+	ftl->pending = NULL;
+}
+
+struct wait_queue_head *mtftl_pending_wait(struct mtftl *ftl)
+{
+	return &ftl->pending->wait;
+}
+
+void mtftl_pending_wake(struct mtftl *ftl)
+{
+	wake_up_all(&ftl->pending->wait);
+}
+
+/* Flushes */
+
+void mtftl_pending_flush(struct mtftl *ftl, struct bio *bio)
+{
+	struct mtftl_pending *pending = ftl->pending;
+	unsigned long flags;
+	bool back;
+
+	spin_lock_irqsave(&pending->lock, flags);
+	back = READ_ONCE(ftl->device->giving_back);
+	if (!back) {
+		bio_list_add(&pending->bios, bio);
+		pending->asked++;
+	}
+	spin_unlock_irqrestore(&pending->lock, flags);
+	if (back)
+		mtftl_give_back(bio);
+	else
+		mtftl_pending_wake(ftl);
+}
+
+u64 mtftl_pending_ask(struct mtftl *ftl)
+{
+	struct mtftl_pending *pending = ftl->pending;
+	u64 mine;
+
+	spin_lock_irq(&pending->lock);
+	mine = ++pending->asked;
+	spin_unlock_irq(&pending->lock);
+	mtftl_pending_wake(ftl);
+	return mine;
+}
+
+u64 mtftl_pending_asked(struct mtftl *ftl)
+{
+	return READ_ONCE(ftl->pending->asked);
+}
+
+u64 mtftl_pending_begin_round(struct mtftl *ftl)
+{
+	struct mtftl_pending *pending = ftl->pending;
+	u64 round;
+
+	spin_lock_irq(&pending->lock);
+	bio_list_merge(&pending->round, &pending->bios);
+	bio_list_init(&pending->bios);
+	round = pending->asked;
+	spin_unlock_irq(&pending->lock);
+	return round;
+}
+
+static struct bio_list take_bios(struct mtftl_pending *pending, struct bio_list *from)
+{
+	struct bio_list bios;
+
+	spin_lock_irq(&pending->lock);
+	bios = *from;
+	bio_list_init(from);
+	spin_unlock_irq(&pending->lock);
+	return bios;
+}
+
+struct bio_list mtftl_pending_end_round(struct mtftl *ftl)
+{
+	return take_bios(ftl->pending, &ftl->pending->round);
+}
+
+/* Records */
+
+static bool has_room(const struct mtftl_pending *pending, bool kept)
+{
+	return pending->nr + pending->reserved < MAX_RANGES - (kept ? 0 : KEPT_RANGES);
+}
+
+bool mtftl_range_reserve(struct mtftl *ftl, struct bio *bio, bool waited)
+{
+	struct mtftl_pending *pending = ftl->pending;
+	bool room, back;
+	unsigned long flags;
+
+	spin_lock_irqsave(&pending->ranges_lock, flags);
+	back = READ_ONCE(ftl->device->giving_back);
+	room = has_room(pending, !bio) &&
+	       (!bio || waited || bio_list_empty(&pending->waiting));
+	if (room)
+		pending->reserved++;
+	else if (bio && !back && waited)
+		bio_list_add_head(&pending->waiting, bio);
+	else if (bio && !back)
+		bio_list_add(&pending->waiting, bio);
+	spin_unlock_irqrestore(&pending->ranges_lock, flags);
+	if (!room && bio && back)
+		mtftl_give_back(bio);
+	return room;
+}
+
+void mtftl_range_add(struct mtftl *ftl, const struct mtftl_range_rec *rec)
+{
+	struct mtftl_pending *pending = ftl->pending;
+	unsigned long flags;
+	bool full;
+
+	spin_lock_irqsave(&pending->ranges_lock, flags);
+	pending->reserved--;
+	if (rec)
+		pending->recs[pending->nr++] = *rec;
+	full = pending->nr >= MTFTL_UNIT_MAX_RANGES;
+	spin_unlock_irqrestore(&pending->ranges_lock, flags);
+	if (full)
+		mtftl_pending_wake(ftl);
+}
+
+/* A record counts before all of it is there: only the lock tells that it is. */
+u32 mtftl_ranges_count(struct mtftl *ftl, bool reserved)
+{
+	struct mtftl_pending *pending = ftl->pending;
+	u32 nr;
+
+	spin_lock_irq(&pending->ranges_lock);
+	nr = pending->nr + (reserved ? pending->reserved : 0);
+	spin_unlock_irq(&pending->ranges_lock);
+	return nr;
+}
+
+bool mtftl_ranges_fill_unit(struct mtftl *ftl)
+{
+	return READ_ONCE(ftl->pending->nr) >= MTFTL_UNIT_MAX_RANGES;
+}
+
+u32 mtftl_ranges_compose(struct mtftl *ftl, u32 from, void *header, u64 *seq)
+{
+	struct mtftl_unit_info info = { .type = MTFTL_UNIT_RANGES, .lane = U16_MAX };
+	struct mtftl_pending *pending = ftl->pending;
+	const struct mtftl_range_rec *recs = pending->recs + from;
+	u32 i, nr;
+
+	spin_lock_irq(&pending->ranges_lock);
+	nr = min_t(u32, pending->nr - from, MTFTL_UNIT_MAX_RANGES);
+	/* The records are there already, so this number is above all of theirs. */
+	info.seq = mtftl_seq_draw(ftl);
+	mtftl_unit_init(header, &info);
+	for (i = 0; i < nr; i++)
+		mtftl_unit_add_range(header, recs[i].lba, recs[i].nr_blocks, recs[i].seq,
+				     recs[i].kind);
+	spin_unlock_irq(&pending->ranges_lock);
+	*seq = info.seq;
+	return nr;
+}
+
+void mtftl_ranges_written(struct mtftl *ftl, u32 nr)
+{
+	struct mtftl_pending *pending = ftl->pending;
+
+	spin_lock_irq(&pending->ranges_lock);
+	pending->nr -= nr;
+	memmove(pending->recs, pending->recs + nr, pending->nr * sizeof(*pending->recs));
+	spin_unlock_irq(&pending->ranges_lock);
+}
+
+bool mtftl_ranges_are_waited_for(struct mtftl *ftl)
+{
+	return !bio_list_empty(&ftl->pending->waiting);
+}
+
+struct bio *mtftl_ranges_take_waiting(struct mtftl *ftl)
+{
+	struct mtftl_pending *pending = ftl->pending;
+	struct bio *bio = NULL;
+	unsigned long flags;
+
+	spin_lock_irqsave(&pending->ranges_lock, flags);
+	if (has_room(pending, false) || mtftl_is_read_only(ftl))
+		bio = bio_list_pop(&pending->waiting);
+	spin_unlock_irqrestore(&pending->ranges_lock, flags);
+	return bio;
+}
+
+static void give_back(struct bio_list bios)
+{
+	struct bio *bio;
+
+	while ((bio = bio_list_pop(&bios)))
+		mtftl_give_back(bio);
+}
+
+void mtftl_pending_give_back(struct mtftl *ftl)
+{
+	struct mtftl_pending *pending = ftl->pending;
+	struct bio_list waiting;
+
+	give_back(take_bios(pending, &pending->bios));
+	give_back(take_bios(pending, &pending->round));
+	spin_lock_irq(&pending->ranges_lock);
+	waiting = pending->waiting;
+	bio_list_init(&pending->waiting);
+	spin_unlock_irq(&pending->ranges_lock);
+	give_back(waiting);
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which slots go into one unit: see pick.h. Slots become filled beside this, and nothing else: who
+ * fills one releases it with its class, and only the writer sends it.
+ */
+#include "map/pick.h"
+
+static struct mtftl_slot *slot_at(const struct mtftl_ring *ring, u64 pos)
+{
+	return &ring->slots[(u32)pos & ring->mask];
+}
+
+/* What was seen once is not looked at again: the writer asks after every few slots. */
+void mtftl_ring_pick(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick)
+{
+	u64 head = READ_ONCE(ring->head);
+	u32 all = 0, i;
+
+	*pick = (struct mtftl_pick){};
+	for (i = 0; i < MTFTL_MAX_CLASSES; i++) {
+		all += ring->filled[i];
+		if (ring->filled[i] >= max)
+			pick->class = i;
+	}
+	if (all && ring->filled[pick->class] < max)
+		pick->class = slot_at(ring, ring->next)->class;
+	while (ring->looked != head && ring->filled[pick->class] < max) {
+		const struct mtftl_slot *slot = slot_at(ring, ring->looked);
+
+		/* Pairs with mtftl_map_publish(). */
+		if (smp_load_acquire(&slot->state) == MTFTL_SLOT_FREE)
+			break;
+		ring->looked++;
+		ring->filled[slot->class]++;
+		if (!all++ || ring->filled[slot->class] == max)
+			pick->class = slot->class;
+	}
+	pick->end = ring->looked;
+	pick->nr = min(ring->filled[pick->class], max);
+	pick->others = all - pick->nr;
+}
+
+u32 mtftl_ring_fullest(const struct mtftl_ring *ring)
+{
+	u32 most = 0, i;
+
+	for (i = 0; i < MTFTL_MAX_CLASSES; i++)
+		most = max(most, ring->filled[i]);
+	return most;
+}
+
+void mtftl_ring_pick_wanted(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick)
+{
+	u64 pos;
+
+	/* All that is filled is looked at first. */
+	mtftl_ring_pick(ring, U32_MAX, pick);
+	pick->wanted = true;
+	pick->nr = 0;
+	for (pos = ring->next; pos != ring->looked && pick->nr < max; pos++)
+		if (mtftl_ring_is_picked(ring, pick, pos) && !pick->nr++)
+			pick->class = slot_at(ring, pos)->class;
+}
+
+bool mtftl_ring_is_picked(const struct mtftl_ring *ring, const struct mtftl_pick *pick, u64 pos)
+{
+	const struct mtftl_slot *slot = slot_at(ring, pos);
+
+	return READ_ONCE(slot->state) == MTFTL_SLOT_FILLED &&
+	       (pick->wanted ? READ_ONCE(slot->wanted) || READ_ONCE(slot->through) :
+		pick->mixed || slot->class == pick->class);
+}
+
+void mtftl_ring_taken(struct mtftl_ring *ring, u32 nr)
+{
+	u64 next = ring->next;
+	u32 ahead = ring->ahead + nr;
+
+	for (; ahead && READ_ONCE(slot_at(ring, next)->state) != MTFTL_SLOT_FILLED; next++)
+		ahead--;
+	WRITE_ONCE(ring->ahead, ahead);
+	WRITE_ONCE(ring->next, next);
+}

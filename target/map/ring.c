@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The buffers: see ring.h.
+ */
+#include "map/ring.h"
+
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/topology.h>
+
+#include "device/thread.h"
+
+void mtftl_ring_advance(struct mtftl_ring *ring)
+{
+	u64 tail = ring->tail;
+
+	lockdep_assert_held(&ring->lock);
+	while (tail != ring->next) {
+		struct mtftl_slot *slot = &ring->slots[(u32)tail & ring->mask];
+
+		/* Pairs with mtftl_map_complete(). */
+		if (smp_load_acquire(&slot->state) != MTFTL_SLOT_DONE)
+			break;
+		slot->state = MTFTL_SLOT_FREE;
+		tail++;
+	}
+	/* Pairs with mtftl_pool_is_drained(). */
+	smp_store_release(&ring->tail, tail);
+}
+
+bool mtftl_pool_is_empty(const struct mtftl *ftl)
+{
+	unsigned int i;
+
+	for (i = 0; i < ftl->pool->nr_rings; i++)
+		if (mtftl_ring_used(&ftl->pool->rings[i]))
+			return false;
+	return true;
+}
+
+void mtftl_pool_mark_drain(struct mtftl *ftl)
+{
+	unsigned int i;
+
+	for (i = 0; i < ftl->pool->nr_rings; i++) {
+		struct mtftl_ring *ring = &ftl->pool->rings[i];
+
+		spin_lock_irq(&ring->lock);
+		WRITE_ONCE(ring->drain_to, ring->head);
+		spin_unlock_irq(&ring->lock);
+	}
+}
+
+bool mtftl_pool_is_drained(const struct mtftl *ftl)
+{
+	unsigned int i;
+
+	for (i = 0; i < ftl->pool->nr_rings; i++)
+		/* Pairs with mtftl_ring_advance(): who killed a slot has listed the discard. */
+		if (smp_load_acquire(&ftl->pool->rings[i].tail) < ftl->pool->rings[i].drain_to)
+			return false;
+	return true;
+}
+
+static int ring_alloc(struct mtftl_ring *ring, u32 slots)
+{
+	u32 i, chunks = DIV_ROUND_UP(slots, MTFTL_BUFFER_BLOCKS);
+	int node = cpu_to_node(ring->cpu);
+	struct page *pages;
+
+	ring->slots = kvzalloc_node(array_size(slots, sizeof(*ring->slots)), GFP_KERNEL, node);
+	ring->chunks = kvzalloc_node(array_size(chunks, sizeof(*ring->chunks)), GFP_KERNEL, node);
+	if (!ring->slots || !ring->chunks)
+		return -ENOMEM;
+	for (i = 0; i < chunks; i++) {
+		pages = alloc_pages_node(node, GFP_KERNEL, MTFTL_BUFFER_ORDER);
+		if (!pages)
+			return -ENOMEM;
+		ring->chunks[i] = page_address(pages);
+	}
+	return 0;
+}
+
+int mtftl_pool_alloc(struct mtftl *ftl)
+{
+	unsigned int i, nr = ftl->config.nr_lanes;
+	struct mtftl_pool *pool;
+	int r = 0, cpu = -1;
+
+	pool = kvzalloc(struct_size(pool, rings, nr), GFP_KERNEL);
+	if (!pool)
+		return -ENOMEM;
+	ftl->pool = pool;
+	pool->shift = ftl->config.lane_shift;
+	for (; !r && pool->nr_rings < nr; pool->nr_rings++) {
+		struct mtftl_ring *ring = &pool->rings[pool->nr_rings];
+
+		i = pool->nr_rings;
+		cpu = mtftl_thread_next_cpu(cpu);
+		ring->cpu = cpu;
+		ring->entries = max(ftl->config.buffer_entries / nr, 1u);
+		ring->mask = (1u << pool->shift) - 1;
+		ring->first_slot = MTFTL_MAP_SLOTS + (i << pool->shift);
+		spin_lock_init(&ring->lock);
+		r = ring_alloc(ring, 1u << pool->shift);
+	}
+	return r;
+}
+
+void mtftl_pool_free(struct mtftl *ftl)
+{
+	struct mtftl_pool *pool = ftl->pool;
+	u32 i, c;
+
+	if (!pool)
+		return;
+	for (i = 0; i < pool->nr_rings; i++) {
+		struct mtftl_ring *ring = &pool->rings[i];
+
+		for (c = 0; ring->chunks && c <= ring->mask >> MTFTL_BUFFER_SHIFT; c++)
+			free_pages((unsigned long)ring->chunks[c], MTFTL_BUFFER_ORDER);
+		kvfree(ring->slots);
+		kvfree(ring->chunks);
+	}
+	kvfree(pool);
+	ftl->pool = NULL;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Blocks in order stay in order on flash, whoever writes between them: so a drive that stripes its
+ * zones reads them from all dies at once, and nobody has to know how it does that.
+ *
+ * Where several users' writes in order meet in one lane, each soon has a zone of its own: a unit goes
+ * to the stream that goes on where the block before it lies, and when somebody else has written
+ * behind that one, to the next stream. Pure; a lane's writer has one, for itself alone.
+ */
+#ifndef MTFTL_FOLLOW_H
+#define MTFTL_FOLLOW_H
+
+#include "lib/pure.h"
+
+#define MTFTL_FOLLOW_UNITS	8u	/* that are remembered: they may be in flight */
+#define MTFTL_FOLLOW_STREAMS	8u	/* that are looked at, the lane's own first */
+#define MTFTL_FOLLOW_NOWHERE	(~0u)	/* no page */
+
+struct mtftl_follow {
+	struct {
+		u32 lba, page;		/* behind the end of a unit */
+	} ends[MTFTL_FOLLOW_UNITS];
+	u32 at;				/* of them, the oldest */
+	u32 moves;			/* to other streams, since one went on where it should */
+	u32 rest;			/* units that stay at home, since moving does not help */
+};
+
+void mtftl_follow_init(struct mtftl_follow *follow);
+
+/* The page behind the block before @lba, if a unit here ended with that. */
+u32 mtftl_follow_page(const struct mtftl_follow *follow, u32 lba);
+/* A unit ends before @lba, and its place before @page. */
+void mtftl_follow_note(struct mtftl_follow *follow, u32 lba, u32 page);
+
+/*
+ * Which of @nr streams, the lane's own first, takes what should lie at @page. @next: the page that
+ * each of them would write to; zones are 1 << @zone_shift pages apart.
+ */
+u32 mtftl_follow_choose(struct mtftl_follow *follow, u32 page, const u32 *next, u32 nr,
+			u32 zone_shift);
+
+#endif

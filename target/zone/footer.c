@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What closes a zone: see footer.h.
+ */
+#include "zone/footer.h"
+
+#include "device/seq.h"
+
+#define CLOSE_BLOCKS	MTFTL_BUFFER_BLOCKS	/* written at once */
+
+/* One FOOTER unit at the write pointer: @entries blocks of the stream, then padding. */
+static int write_footer_unit(struct mtftl_zone *zone, void *buf, const void *stream,
+			     u32 index, u32 entries, u32 blocks)
+{
+	struct mtftl *ftl = zone->ftl;
+	/* First: a flush that runs meanwhile may cover the number drawn here. */
+	u64 durable_seq = mtftl_seq_durable(ftl);
+	struct mtftl_unit_info info = {
+		.type = MTFTL_UNIT_FOOTER,
+		.nr_blocks = blocks,
+		.lane = U16_MAX,
+		.seq = mtftl_seq_draw(ftl),
+	};
+	u32 i;
+	int r;
+
+	mtftl_unit_init(buf, &info);
+	memset(buf + MTFTL_BLOCK_SIZE, 0, blocks * MTFTL_BLOCK_SIZE);
+	memcpy(buf + MTFTL_BLOCK_SIZE, stream + index * MTFTL_BLOCK_SIZE,
+	       entries * MTFTL_BLOCK_SIZE);
+	for (i = 0; i < entries; i++)
+		mtftl_unit_add_entry(buf, index + i,
+				     mtftl_payload_crc(ftl->config.seed,
+						       buf + (1 + i) * MTFTL_BLOCK_SIZE));
+	mtftl_unit_seal(buf, ftl->config.seed, zone->index, zone->wp, zone->erase_count,
+			durable_seq);
+	r = mtftl_rw_sync(ftl, REQ_OP_WRITE, mtftl_zone_start(zone) + zone->wp, buf,
+			  1 + blocks);
+	if (!r)
+		zone->wp += 1 + blocks;
+	mtftl_count(ftl, meta_blocks, 1 + blocks);
+	return r;
+}
+
+/*
+ * Fill the zone up to its last block, so that it gives its place in the budget
+ * back: finishing it would make the device pad, which may take a second.
+ */
+int mtftl_footer_write(struct mtftl_zone *zone, const struct mtftl_footer *footer, void *buf)
+{
+	struct mtftl *ftl = zone->ftl;
+	bool tail = footer && footer->nr_records;
+	u32 at = zone->wp, left = 0, index = 0, n;
+	int r;
+
+	if (tail)
+		left = DIV_ROUND_UP(footer->used, MTFTL_BLOCK_SIZE);
+	while (zone->wp + tail < ftl->config.capacity) {
+		u32 room = min(ftl->config.capacity - tail - zone->wp, CLOSE_BLOCKS) - 1;
+
+		n = min(left, room);
+		r = write_footer_unit(zone, buf, tail ? footer->stream : buf, index, n, room);
+		if (r)
+			return r;
+		left -= n;
+		index += n;
+	}
+	if (tail) {
+		mtftl_tail_compose(buf, ftl->config.seed, zone->index, zone->erase_count, at,
+				   footer);
+		r = mtftl_rw_sync(ftl, REQ_OP_WRITE, mtftl_zone_start(zone) + zone->wp,
+				  buf, 1);
+		if (r)
+			return r;
+		zone->wp++;
+	}
+	return ftl->config.ragged ? mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_FINISH) : 0;
+}

@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Streams: see stream.h. Closing a zone is work of zones->wq, one at a time.
+ */
+#include "zone/stream.h"
+
+#include <linux/slab.h>
+
+#include "device/pause.h"
+#include "device/seq.h"
+#include "device/space.h"
+#include "map/age.h"
+#include "map/map.h"
+#include "map/ring.h"
+#include "zone/follow.h"
+#include "zone/footer.h"
+
+struct mtftl_footer_buf {
+	struct list_head list;		/* zones->lock */
+	struct mtftl_footer footer;
+	bool complete;			/* lists every unit */
+	void *stream;
+} ____cacheline_aligned_in_smp;		/* of zones that others write to */
+
+struct mtftl_streams {
+	struct mtftl_stream *gc;	/* budget.gc_streams */
+	struct list_head footer_bufs;	/* free ones; zones->lock */
+	void *close_buf;		/* zones->wq */
+	atomic_t failed_zones;		/* since the last write that succeeded */
+	struct mtftl_event opened;
+	struct mtftl_stream all[];	/* budget.user_streams, then GC's */
+};
+
+static bool gc_has_zone(const struct mtftl *ftl)
+{
+	u32 i;
+
+	for (i = 0; i < ftl->config.budget.gc_streams; i++)
+		if (ftl->streams->gc[i].zone)
+			return true;
+	return false;
+}
+
+/* Budget and reserve, in one place. */
+static bool may_open_empty(struct mtftl *ftl, enum mtftl_right right)
+{
+	const struct mtftl_config *config = &ftl->config;
+	struct mtftl_zones *zones = ftl->zones;
+	u32 empty = zones->count[MTFTL_ZONE_EMPTY];
+	u32 for_gc = 0, kept;
+
+	lockdep_assert_held(&zones->lock);
+	/* GC can always open its zone: else nothing would ever become free again. */
+	if (right != MTFTL_RIGHT_GC && !gc_has_zone(ftl) && !config->budget.gc_shares)
+		for_gc = 1;
+	if (zones->in_use + for_gc >= config->budget.data_zones)
+		return false;
+	switch (right) {
+	case MTFTL_RIGHT_USER:
+		if (zones->no_victim)
+			return empty > config->reserve;
+		/* Behind the gate that is their limit. */
+		return mtftl_space_is_gated(ftl) ? empty > 0 : mtftl_zones_spare(ftl) > 0;
+	case MTFTL_RIGHT_URGENT:
+		return empty > 0;
+	case MTFTL_RIGHT_GC:
+		break;
+	}
+	/* One for when a write fails. GC may be who it failed, or find a victim that gives nothing. */
+	kept = zones->promised + (gc_has_zone(ftl) || config->budget.gc_shares);
+	return empty > (mtftl_pool_is_empty(ftl) ? min(kept, config->flush_zones) : kept);
+}
+
+/* So few zones are empty that what is left in open ones counts. */
+static bool zones_are_few(const struct mtftl *ftl)
+{
+	return mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.reserve + 2;
+}
+
+/* A moment's truth for who does not hold the stream's lock. */
+static u32 left_in(const struct mtftl_stream *stream)
+{
+	const struct mtftl_zone *zone = READ_ONCE(stream->zone);
+	u32 wp = zone ? READ_ONCE(zone->wp) : 0;
+
+	return zone && !READ_ONCE(zone->broken) && wp < zone->limit ? zone->limit - wp : 0;
+}
+
+static void look_at_room(struct mtftl *ftl)
+{
+	u32 i, room = 0;
+
+	lockdep_assert_held(&ftl->zones->lock);
+	for (i = 0; i < ftl->config.budget.user_streams; i++)
+		room += left_in(&ftl->streams->all[i]);
+	mtftl_zones_set_room(ftl, room, mtftl_streams_gc_room(ftl));
+}
+
+/* For a stream without one. False: no zone for @right. */
+static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right)
+{
+	struct mtftl *ftl = stream->ftl;
+	struct mtftl_zones *zones = ftl->zones;
+	struct mtftl_zone *zone;
+
+	lockdep_assert_held(&stream->lock);
+	spin_lock(&zones->lock);
+	/* Zones that an earlier mount left behind count against the budget already. */
+	zone = list_first_entry_or_null(&zones->list[MTFTL_ZONE_PARTIAL], struct mtftl_zone, list);
+	if (!zone && may_open_empty(ftl, right)) {
+		zone = mtftl_zones_least_worn(ftl);
+		zone->footer = list_first_entry_or_null(&ftl->streams->footer_bufs,
+							struct mtftl_footer_buf, list);
+		if (zone->footer) {
+			list_del_init(&zone->footer->list);
+			zone->footer->complete = true;
+			mtftl_footer_init(&zone->footer->footer, zone->footer->stream,
+					  zone->footer->footer.size);
+		}
+		zones->in_use++;
+	}
+	if (zone)
+		mtftl_zone_set_state(zone, MTFTL_ZONE_OPEN);
+	if (zone && stream < ftl->streams->all + ftl->config.budget.user_streams)
+		mtftl_map_tick(ftl);
+	/* With its place in the budget: may_open_empty() looks at both. */
+	stream->zone = zone;
+	look_at_room(ftl);
+	spin_unlock(&zones->lock);
+	if (!zone)
+		return false;
+
+	zone->append = ftl->config.append;
+	zone->born_sum = (u64)mtftl_map_born(ftl, zone->index) * zone->wp;
+	zone->life_sum = (u64)mtftl_map_life(ftl, zone->index) * zone->wp;
+	zone->closing = false;
+	/* Without a footer data may go up to the end. */
+	zone->limit = ftl->config.capacity;
+	if (zone->footer)
+		zone->limit -= mtftl_footer_blocks(&ftl->config);
+	mtftl_event_tell(&ftl->streams->opened, ftl);
+	/* Others may share it, with lesser rights than who opened it: they may try again. */
+	mtftl_space_appeared(ftl);
+	return true;
+}
+
+static void queue_close(struct mtftl_zone *zone)
+{
+	queue_work(zone->ftl->zones->wq, &zone->close_work);
+}
+
+static void stream_close_zone(struct mtftl_stream *stream)
+{
+	struct mtftl_zones *zones = stream->ftl->zones;
+	struct mtftl_zone *zone = stream->zone;
+	bool idle;
+
+	lockdep_assert_held(&stream->lock);
+	spin_lock(&zones->lock);
+	mtftl_zone_set_state(zone, MTFTL_ZONE_CLOSING);
+	stream->zone = NULL;
+	spin_unlock(&zones->lock);
+
+	spin_lock_irq(&zone->lock);
+	zone->closing = true;
+	idle = !zone->in_flight;
+	spin_unlock_irq(&zone->lock);
+	if (idle)
+		queue_close(zone);
+}
+
+/* Nothing but the zone append command orders writes to a zone on 6.1. */
+static bool is_busy(struct mtftl_zone *zone)
+{
+	bool busy;
+
+	if (zone->append)
+		return false;
+	spin_lock_irq(&zone->lock);
+	busy = zone->in_flight;
+	spin_unlock_irq(&zone->lock);
+	return busy;
+}
+
+/*
+ * Blocks that a unit may take now, header included; 0: busy, or no zone for @right.
+ * Where fewer than @least are left the zone is closed and another one opened.
+ */
+static u32 stream_room(struct mtftl_stream *stream, u32 least, enum mtftl_right right,
+		       bool may_open)
+{
+	struct mtftl_zone *zone = stream->zone;
+	bool busy, close;
+
+	lockdep_assert_held(&stream->lock);
+	if (zone) {
+		busy = is_busy(zone);
+		close = READ_ONCE(zone->broken) || zone->wp + least > zone->limit;
+		if (!close)
+			return busy ? 0 : zone->limit - zone->wp;
+		stream_close_zone(stream);
+	}
+	if (!may_open || !stream_open_zone(stream, right))
+		return 0;
+	zone = stream->zone;
+	if (zone->broken || zone->wp + least > zone->limit) {
+		stream_close_zone(stream);
+		return 0;
+	}
+	return zone->limit - zone->wp;
+}
+
+static struct mtftl_stream *try_stream(struct mtftl_stream *stream, u32 least,
+				       enum mtftl_right right, bool may_open, u32 *room)
+{
+	mutex_lock(&stream->lock);
+	*room = stream_room(stream, least, right, may_open);
+	if (*room)
+		return stream;
+	mutex_unlock(&stream->lock);
+	return NULL;
+}
+
+/* Users' streams of a class, @first of them first. */
+static struct mtftl_stream *try_class(struct mtftl *ftl, u32 class, unsigned int first, u32 least,
+				      enum mtftl_right right, bool may_open, u32 *room)
+{
+	const struct mtftl_budget *budget = &ftl->config.budget;
+	u32 from = mtftl_budget_first(budget, class), i;
+	u32 nr = mtftl_budget_first(budget, class + 1) - from;
+	struct mtftl_stream *stream = NULL;
+
+	for (i = 0; i < nr && !stream; i++)
+		stream = try_stream(&ftl->streams->all[from + (first + i) % nr], least, right,
+				    may_open, room);
+	return stream;
+}
+
+/* Users' streams, those of @class first. */
+static struct mtftl_stream *try_classes(struct mtftl *ftl, u32 class, unsigned int first,
+					u32 least, enum mtftl_right right, bool may_open,
+					u32 *room)
+{
+	u32 i, nr = ftl->config.budget.user_classes;
+	struct mtftl_stream *stream = NULL;
+
+	for (i = 0; i < nr && !stream; i++)
+		stream = try_class(ftl, (class + i) % nr, first, least, right, may_open, room);
+	return stream;
+}
+
+/* GC's streams, that of @class first. */
+static struct mtftl_stream *try_gc(struct mtftl *ftl, u32 class, u32 least, enum mtftl_right right,
+				   bool may_open, u32 *room)
+{
+	u32 i, nr = ftl->config.budget.gc_streams;
+	struct mtftl_stream *stream = NULL;
+
+	for (i = 0; i < nr && !stream; i++)
+		stream = try_stream(&ftl->streams->gc[(class + i) % nr], least, right, may_open,
+				    room);
+	return stream;
+}
+
+/* GC leaves room in users' zones to what is buffered, unless that fits into empty ones. */
+static bool may_share(struct mtftl *ftl, enum mtftl_right right)
+{
+	return right != MTFTL_RIGHT_GC ||
+	       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) >= ftl->config.kept ||
+	       mtftl_pool_is_empty(ftl);
+}
+
+/*
+ * A stream with room, locked, or NULL. Users try their class's own first, then the others'. While
+ * GC works, what is open is filled before another one is opened: half-filled zones are space
+ * that nobody can use. Where zones are short, or nothing can be gained, other classes' and GC's
+ * too: who lies with whom is a wish, and so is hot and cold apart. But where there is much to spare
+ * users rather open what is kept for the buffers, as long as it lasts.
+ */
+struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, u32 class, unsigned int first, u32 least,
+				       enum mtftl_right right, u32 *room)
+{
+	bool shares = may_share(ftl, right), is_gc = right == MTFTL_RIGHT_GC;
+	bool scarce = READ_ONCE(ftl->zones->no_victim) ||
+		      (!is_gc && mtftl_zones_spare(ftl) <= 0) ||
+		      (mtftl_space_is_gated(ftl) && (is_gc || !ftl->config.apart));
+	bool mixed = shares && (!is_gc || !ftl->config.streams->gc_classes);
+	u32 user_class = is_gc ? ftl->config.budget.user_classes - 1 : class;
+	u32 gc_class = is_gc ? class : 0;
+	struct mtftl_stream *stream = NULL;
+
+	if (!shares && ftl->config.budget.gc_shares)
+		return NULL;
+	if (mixed && (zones_are_few(ftl) || mtftl_space_is_paced(ftl)))
+		stream = try_class(ftl, user_class, first, least, right, false, room);
+	if (!stream && mixed && scarce)
+		stream = try_classes(ftl, user_class, first, least, right, false, room);
+	if (!stream && (is_gc || mixed) && scarce)
+		stream = try_gc(ftl, gc_class, least, right, false, room);
+	if (!stream && mixed)
+		stream = try_classes(ftl, user_class, first, least, right, true, room);
+	if (!stream && (right != MTFTL_RIGHT_USER || mtftl_space_is_gated(ftl)))
+		stream = try_gc(ftl, gc_class, least, right, true, room);
+	/* Without a zone GC would wait for ever. */
+	if (!stream && !mixed && shares && scarce)
+		stream = try_classes(ftl, user_class, first, least, right, false, room);
+	return stream;
+}
+
+u32 mtftl_streams_next(const struct mtftl *ftl, u32 class, unsigned int first, u32 *next, u32 max)
+{
+	u32 from = mtftl_budget_first(&ftl->config.budget, class), i;
+	u32 nr = mtftl_budget_first(&ftl->config.budget, class + 1) - from;
+
+	for (i = 0; i < min(nr, max); i++) {
+		const struct mtftl_stream *stream = &ftl->streams->all[from + (first + i) % nr];
+		const struct mtftl_zone *zone = READ_ONCE(stream->zone);
+
+		next[i] = zone ? mtftl_zone_start(zone) + READ_ONCE(zone->wp) :
+				 MTFTL_FOLLOW_NOWHERE;
+	}
+	return i;
+}
+
+u32 mtftl_stream_moved(const struct mtftl *ftl, u32 life)
+{
+	const struct mtftl_config *config = &ftl->config;
+
+	return mtftl_class_moved(config->streams, life, config->turn, config->budget.gc_streams);
+}
+
+void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_place *place, u32 blocks,
+		       u32 born, u32 life)
+{
+	struct mtftl_zone *zone = stream->zone;
+	struct mtftl *ftl = stream->ftl;
+
+	lockdep_assert_held(&stream->lock);
+	place->zone = zone;
+	place->blocks = blocks;
+	spin_lock_irq(&zone->lock);
+	place->offset = zone->wp;
+	zone->wp += blocks;
+	zone->born_sum += (u64)born * blocks;
+	zone->life_sum += (u64)life * blocks;
+	mtftl_map_set_age(zone->ftl, zone->index, div_u64(zone->born_sum, zone->wp),
+			  div_u64(zone->life_sum, zone->wp));
+	zone->in_flight++;
+	spin_unlock_irq(&zone->lock);
+	if (zones_are_few(ftl)) {
+		spin_lock(&ftl->zones->lock);
+		look_at_room(ftl);
+		spin_unlock(&ftl->zones->lock);
+	}
+}
+
+/* One unit less in flight; its zone's lock is held. True: the last one of a zone to be closed. */
+static bool unit_left(struct mtftl_zone *zone)
+{
+	lockdep_assert_held(&zone->lock);
+	zone->in_flight--;
+	if (!zone->in_flight && !zone->broken)
+		zone->quiet_wp = zone->wp;
+	return zone->closing && !zone->in_flight;
+}
+
+static void after_unit(struct mtftl_zone *zone, bool close, bool append)
+{
+	if (close)
+		queue_close(zone);
+	if (!append)
+		mtftl_space_appeared(zone->ftl);
+}
+
+void mtftl_stream_landed(struct mtftl_place *place, enum mtftl_unit_type type, u64 seq, u32 nr,
+			 const u64 *lbas)
+{
+	struct mtftl_zone *zone = place->zone;
+	struct mtftl_streams *streams = zone->ftl->streams;
+	bool close, append = zone->append;
+	unsigned long flags;
+
+	spin_lock_irqsave(&zone->lock, flags);
+	if (atomic_read(&streams->failed_zones))
+		atomic_set(&streams->failed_zones, 0);
+	if (place->offset == 0)
+		zone->first_seq = seq;
+	if (type == MTFTL_UNIT_RANGES)
+		zone->ranges_seq = max(zone->ranges_seq, seq);
+	if (zone->footer && mtftl_footer_add(&zone->footer->footer, seq, place->offset, type, nr,
+					     lbas))
+		zone->footer->complete = false;
+	close = unit_left(zone);
+	spin_unlock_irqrestore(&zone->lock, flags);
+	after_unit(zone, close, append);
+}
+
+void mtftl_stream_failed(struct mtftl_place *place)
+{
+	struct mtftl_zone *zone = place->zone;
+	bool close, append = zone->append;
+	unsigned long flags;
+
+	spin_lock_irqsave(&zone->lock, flags);
+	/* All in flight may fail at once: that is one failure, until a new try fails. */
+	if (!zone->broken)
+		atomic_cmpxchg(&zone->ftl->streams->failed_zones, place->failures,
+			       place->failures + 1);
+	zone->broken = true;
+	close = unit_left(zone);
+	spin_unlock_irqrestore(&zone->lock, flags);
+	after_unit(zone, close, append);
+}
+
+void mtftl_streams_forgive(struct mtftl *ftl)
+{
+	atomic_set(&ftl->streams->failed_zones, 0);
+}
+
+int mtftl_streams_failures(const struct mtftl *ftl)
+{
+	return atomic_read(&ftl->streams->failed_zones);
+}
+
+static void zone_close_work(struct work_struct *work)
+{
+	struct mtftl_zone *zone = container_of(work, struct mtftl_zone, close_work);
+	const struct mtftl_footer_buf *buf = zone->footer;
+	const struct mtftl_footer *footer = buf && buf->complete ? &buf->footer : NULL;
+	struct mtftl *ftl = zone->ftl;
+
+	/* mtftl_streams_go_on() starts this work again, maybe while it still runs: once is enough. */
+	if (READ_ONCE(zone->state) != MTFTL_ZONE_CLOSING || !mtftl_send_begin(ftl))
+		return;
+	if (!zone->broken && mtftl_footer_write(zone, footer, ftl->streams->close_buf)) {
+		mtftl_count(ftl, write_errors, 1);
+		zone->broken = true;
+	}
+	if (zone->broken)
+		mtftl_zone_finish_broken(zone);
+	else
+		zone->failed_lives = 0;
+	mtftl_send_end(ftl);
+	spin_lock(&ftl->zones->lock);
+	if (zone->footer)
+		list_add(&zone->footer->list, &ftl->streams->footer_bufs);
+	zone->footer = NULL;
+	zone->quiet_wp = zone->wp;
+	zone->full_seq = mtftl_seq_last(ftl);
+	ftl->zones->in_use--;
+	mtftl_zone_set_state(zone, MTFTL_ZONE_FULL);
+	if (mtftl_zone_is_worn_out(zone))
+		ftl->zones->worn_out++;
+	spin_unlock(&ftl->zones->lock);
+	if (mtftl_zone_is_worn_out(zone))
+		mtftl_space_kick_gc(ftl);
+	mtftl_space_appeared(ftl);
+}
+
+/* After a pause: those that were to be closed meanwhile. */
+void mtftl_streams_go_on(struct mtftl *ftl)
+{
+	struct mtftl_zone *zone;
+	bool idle;
+
+	spin_lock(&ftl->zones->lock);
+	list_for_each_entry(zone, &ftl->zones->list[MTFTL_ZONE_CLOSING], list) {
+		spin_lock_irq(&zone->lock);
+		idle = zone->closing && !zone->in_flight;
+		spin_unlock_irq(&zone->lock);
+		if (idle)
+			queue_work(ftl->zones->wq, &zone->close_work);
+	}
+	spin_unlock(&ftl->zones->lock);
+}
+
+static u32 streams_nr(const struct mtftl *ftl)
+{
+	const struct mtftl_budget *budget = &ftl->config.budget;
+
+	return budget->user_streams + (budget->gc_shares ? 0 : budget->gc_streams);
+}
+
+u64 mtftl_streams_room(const struct mtftl *ftl)
+{
+	u64 room = 0;
+	u32 i;
+
+	for (i = 0; i < streams_nr(ftl); i++)
+		room += left_in(&ftl->streams->all[i]);
+	return room;
+}
+
+u32 mtftl_streams_gc_room(const struct mtftl *ftl)
+{
+	u32 room = 0, i;
+
+	/* Of each the last block may be of no use. */
+	for (i = 0; i < ftl->config.budget.gc_streams; i++)
+		room += max(left_in(&ftl->streams->gc[i]), 1u) - 1;
+	return room;
+}
+
+void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))
+{
+	mtftl_event_on(&ftl->streams->opened, heard);
+}
+
+static int footer_bufs_alloc(struct mtftl *ftl)
+{
+	/* Room for the longest stream: as much is kept free for it at the end of each zone. */
+	u32 blocks = mtftl_footer_stream_blocks(ftl->config.capacity, !ftl->config.head);
+	struct mtftl_footer_buf *buf;
+	u32 i;
+
+	for (i = 0; i < ftl->config.budget.data_zones; i++) {
+		buf = kzalloc(sizeof(*buf), GFP_KERNEL);
+		if (!buf)
+			return -ENOMEM;
+		list_add(&buf->list, &ftl->streams->footer_bufs);
+		buf->footer.size = blocks * MTFTL_BLOCK_SIZE;
+		buf->stream = kvcalloc(blocks, MTFTL_BLOCK_SIZE, GFP_KERNEL);
+		if (!buf->stream)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int mtftl_streams_alloc(struct mtftl *ftl)
+{
+	const struct mtftl_budget *budget = &ftl->config.budget;
+	struct mtftl_streams *streams;
+	u32 i;
+
+	streams = kzalloc(struct_size(streams, all, streams_nr(ftl)), GFP_KERNEL);
+	if (!streams)
+		return -ENOMEM;
+	ftl->streams = streams;
+	INIT_LIST_HEAD(&streams->footer_bufs);
+	for (i = 0; i < streams_nr(ftl); i++) {
+		mutex_init(&streams->all[i].lock);
+		streams->all[i].ftl = ftl;
+	}
+	streams->gc = &streams->all[budget->gc_shares ? 0 : budget->user_streams];
+	for (i = 0; i < ftl->config.nr_zones; i++)
+		INIT_WORK(&mtftl_zone(ftl, i)->close_work, zone_close_work);
+	streams->close_buf = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO,
+						      MTFTL_BUFFER_ORDER);
+	return streams->close_buf ? footer_bufs_alloc(ftl) : -ENOMEM;
+}
+
+/* No unit is in flight, and nothing is queued any more. */
+void mtftl_streams_free(struct mtftl *ftl)
+{
+	struct mtftl_streams *streams = ftl->streams;
+	struct mtftl_footer_buf *buf, *next;
+	u32 i;
+
+	if (!streams)
+		return;
+	for (i = 0; i < ftl->config.nr_zones; i++)
+		if (mtftl_zone(ftl, i)->footer)
+			list_add(&mtftl_zone(ftl, i)->footer->list, &streams->footer_bufs);
+	list_for_each_entry_safe(buf, next, &streams->footer_bufs, list) {
+		kvfree(buf->stream);
+		kfree(buf);
+	}
+	free_pages((unsigned long)streams->close_buf, MTFTL_BUFFER_ORDER);
+	kfree(streams);
+	ftl->streams = NULL;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Streams: an open zone each, and the right to place units in it. Users' streams are shared out to
+ * classes of data, GC has one for each of its own. Who may open which zone when few are empty,
+ * what happens when one is full, and when a write to one fails.
+ *
+ * mtftl_stream_find() returns a stream locked; its caller takes place, or does not, and unlocks.
+ * Process context; mtftl_stream_landed() and mtftl_stream_failed() are for completions.
+ */
+#ifndef MTFTL_STREAM_H
+#define MTFTL_STREAM_H
+
+#include <linux/mutex.h>
+
+#include "device/event.h"
+#include "zone/zone.h"
+
+/* Which zones may be taken by whom. */
+enum mtftl_right {
+	MTFTL_RIGHT_USER,	/* what is buffered fits into the reserve: see gc.c */
+	MTFTL_RIGHT_URGENT,	/* a flush or a failed write waits for it: any zone */
+	MTFTL_RIGHT_GC,		/* leaves zones for what is buffered */
+};
+
+struct mtftl_stream {
+	struct mutex lock;		/* who takes place */
+	struct mtftl *ftl;
+	struct mtftl_zone *zone;	/* changes under zones->lock too */
+} ____cacheline_aligned_in_smp;		/* lanes write to streams of their own */
+
+/* Where a unit goes, or went. */
+struct mtftl_place {
+	struct mtftl_zone *zone;
+	u32 offset;
+	u32 blocks;		/* header included */
+	int failures;		/* mtftl_streams_failures() when it was sent */
+};
+
+int mtftl_streams_alloc(struct mtftl *ftl);
+void mtftl_streams_free(struct mtftl *ftl);
+/* Called when a zone was opened, with the stream's lock held. */
+void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl));
+
+/* @class: of users' data, or of GC's; @first: of the streams that users of a class have. */
+struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, u32 class, unsigned int first, u32 least,
+				       enum mtftl_right right, u32 *room);
+/*
+ * The page that each stream of a class would write to, from @first on, @max of them at most; their
+ * number. A moment's truth: others write.
+ */
+u32 mtftl_streams_next(const struct mtftl *ftl, u32 class, unsigned int first, u32 *next, u32 max);
+/* @born, @life: of what goes there, see age.h. */
+void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_place *place, u32 blocks,
+		       u32 born, u32 life);
+/* The class of what GC moves. */
+u32 mtftl_stream_moved(const struct mtftl *ftl, u32 life);
+
+/* Completed; @lbas: what it holds, for the footer. */
+void mtftl_stream_landed(struct mtftl_place *place, enum mtftl_unit_type type, u64 seq, u32 nr,
+			 const u64 *lbas);
+/* Failed, and about to go elsewhere. */
+void mtftl_stream_failed(struct mtftl_place *place);
+/* Zones in a row that failed a write. */
+/* The last failure does not count: the device had finished its zone. */
+void mtftl_streams_forgive(struct mtftl *ftl);
+int mtftl_streams_failures(const struct mtftl *ftl);
+
+/* Left in zones that are open: a moment's truth, as good as pacing needs. */
+u64 mtftl_streams_room(const struct mtftl *ftl);
+/* Left in those that GC has to itself. */
+u32 mtftl_streams_gc_room(const struct mtftl *ftl);
+/* After a pause: zones that were to be closed meanwhile. */
+void mtftl_streams_go_on(struct mtftl *ftl);
+
+#endif

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The superblock log: see super.h.
+ *
+ * Zones 0 and 1. Records go to one of them until it is full, then the other is
+ * reset and takes the next: the zone with the newest record is never the one reset.
+ */
+#include "zone/super.h"
+
+#include <linux/slab.h>
+
+#include "device/device.h"
+#include "device/pause.h"
+#include "device/seq.h"
+#include "device/thread.h"
+#include "zone/zone.h"
+
+struct log_zone {
+	u32 wp;			/* in blocks: what a cut left of one does not count */
+	bool usable;
+	u32 capacity;
+};
+
+static int report_log_zone(struct blk_zone *bz, unsigned int index, void *data)
+{
+	struct log_zone *zone = (struct log_zone *)data + index;
+
+	zone->usable = bz->cond != BLK_ZONE_COND_OFFLINE;
+	zone->capacity = bz->capacity / MTFTL_BLOCK_SECTORS;
+	zone->wp = zone->capacity;
+	if (bz->cond != BLK_ZONE_COND_FULL && bz->cond != BLK_ZONE_COND_READONLY)
+		zone->wp = min_t(u64, (bz->wp - bz->start) / MTFTL_BLOCK_SECTORS, zone->capacity);
+	return 0;
+}
+
+/*
+ * The newest record that verifies; from the write pointers backwards, over torn ones.
+ * -ENODATA: there is none at all; -EPROTO: there is one that we do not know; -EINVAL: one
+ * that contradicts itself.
+ */
+static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone, u32 *wp)
+{
+	u32 zone_blocks = bdev_zone_sectors(ftl->device->bdev) / MTFTL_BLOCK_SECTORS;
+	struct log_zone zones[MTFTL_NR_SB_ZONES] = {};
+	struct mtftl_sb_info *found;
+	int r, result = -ENODATA;
+	bool skipped = false;
+	u32 z, at;
+	void *buf;
+
+	r = blkdev_report_zones(ftl->device->bdev, 0, MTFTL_NR_SB_ZONES, report_log_zone, zones);
+	if (r < 0)
+		return r;
+	buf = (void *)__get_free_page(GFP_NOIO);
+	found = kzalloc(sizeof(*found), GFP_NOIO);
+	if (!buf || !found) {
+		result = -ENOMEM;
+		goto out;
+	}
+	info->generation = 0;
+	for (z = 0; z < MTFTL_NR_SB_ZONES; z++) {
+		for (at = zones[z].usable ? zones[z].wp : 0; at-- > 0; ) {
+			if (mtftl_interrupted()) {
+				result = -EINTR;
+				goto out;
+			}
+			r = mtftl_rw_sync(ftl, REQ_OP_READ, z * zone_blocks + at, buf, 1);
+			/* The next try may read it: an older record is no answer yet. */
+			if (r && !mtftl_medium_says(r)) {
+				result = r == -ENOMEM ? r : -EIO;
+				goto out;
+			}
+			if (!r)
+				r = mtftl_sb_parse(buf, found);
+			if (r == -EPROTO || r == -EINVAL)
+				result = r;
+			if (r == -EPROTO)
+				mtftl_err(ftl, "superblock in zone %u block %u: another version or incompat, expected version %u and no features but %#x",
+					  z, at, MTFTL_VERSION, MTFTL_SB_OOB);
+			if (r == -EINVAL)
+				mtftl_err(ftl, "superblock in zone %u block %u: %s is impossible, expected what fits its other fields",
+					  z, at, mtftl_sb_wrong(found));
+			if (!r)
+				break;
+			skipped = true;
+		}
+		if (zones[z].usable && zones[z].wp && !r && found->generation > info->generation) {
+			*info = *found;
+			*zone = z;
+			*wp = zones[z].wp;
+		}
+	}
+	/* One that cannot be read may be newer, and say that there is more to read. */
+	if (skipped)
+		info->flags &= ~MTFTL_SB_CLEAN;
+	if (info->generation && result == -ENODATA)
+		result = 0;
+out:
+	kfree(found);
+	free_page((unsigned long)buf);
+	return result;
+}
+
+int mtftl_log_load(struct mtftl *ftl)
+{
+	struct mtftl_log *log = ftl->log;
+	int r = read_newest(ftl, &log->info, &log->zone, &log->wp);
+
+	if (r)
+		return r;
+	log->clean = log->info.flags & MTFTL_SB_CLEAN;
+	mtftl_seq_set_ckpt(ftl, log->info.ckpt_seq);
+	return 0;
+}
+
+bool mtftl_log_is_ours(struct mtftl *ftl)
+{
+	struct mtftl_sb_info *info = kzalloc(sizeof(*info), GFP_NOIO);
+	u32 zone, wp;
+	bool ours;
+
+	ours = info && !read_newest(ftl, info, &zone, &wp) &&
+	       info->generation == ftl->log->info.generation;
+	kfree(info);
+	return ours;
+}
+
+void mtftl_log_distrust(struct mtftl *ftl)
+{
+	ftl->log->clean = false;
+}
+
+static int log_write(struct mtftl *ftl, void *buf)
+{
+	struct mtftl_log *log = ftl->log;
+	u32 page = (log->zone << ftl->config.zone_shift) + log->wp;
+	bool fua = bdev_fua(ftl->device->bdev);
+	int r;
+
+	log->wp++;
+	r = mtftl_rw_sync(ftl, REQ_OP_WRITE | (fua ? REQ_FUA : 0), page, buf, 1);
+	/* Else the kernel would send a flush of its own, and nobody could tell if that failed. */
+	return r || fua ? r : mtftl_flush_device(ftl, 0);
+}
+
+/*
+ * After an error. Whoever writes to the drive beside us makes the kernel fail our next write to
+ * that zone, until somebody asks where it is; or the zone is further than we know.
+ */
+static int log_write_again(struct mtftl *ftl, void *buf)
+{
+	struct mtftl_log *log = ftl->log;
+	sector_t start = ((sector_t)log->zone << ftl->config.zone_shift) * MTFTL_BLOCK_SECTORS;
+	struct log_zone zone = {};
+	int r;
+
+	r = blkdev_report_zones(ftl->device->bdev, start, 1, report_log_zone, &zone);
+	if (r < 0)
+		return r;
+	if (zone.wp != log->wp - 1) {
+		mtftl_err(ftl, "superblock log: zone %u is written up to block %u, expected %u: by a write of ours that was not confirmed, or by another program",
+			  log->zone, zone.wp, log->wp - 1);
+		return -EIO;
+	}
+	mtftl_err(ftl, "superblock log: a write to zone %u failed, it is tried once more; does another program write to the device?",
+		  log->zone);
+	log->wp--;
+	return log_write(ftl, buf);
+}
+
+/* In the other zone, from its beginning. */
+static int log_go_round(struct mtftl *ftl, void *buf)
+{
+	struct mtftl_log *log = ftl->log;
+	struct mtftl_zone *other = mtftl_zone(ftl, !log->zone);
+	int r, tries = 2;
+
+	/* The newest record is in the zone that is left: one failed write is not the end. */
+	do {
+		r = mtftl_zone_mgmt(ftl, other->index, REQ_OP_ZONE_RESET);
+		if (r)
+			return r;
+		other->erase_count++;
+		log->zone = other->index;
+		log->wp = 0;
+		r = log_write(ftl, buf);
+	} while (r && --tries);
+	return r;
+}
+
+/* Make @log->info the newest record, with @flags. */
+static int append_record(struct mtftl *ftl, u16 flags)
+{
+	struct mtftl_log *log = ftl->log;
+	void *buf = log->block;
+	int r;
+
+	lockdep_assert_held(&log->lock);
+	/* The other zone may hold the only record that is left. */
+	if (mtftl_is_read_only(ftl))
+		return -EIO;
+	/* First what it stands for; apart, or nobody knows whether it was the flush that failed. */
+	r = mtftl_flush_device(ftl, 0);
+	if (r) {
+		mtftl_set_read_only(ftl, "the superblock log cannot be written");
+		return r;
+	}
+	r = -ENOSPC;
+	log->info.flags = flags;
+	log->info.generation++;
+	mtftl_sb_compose(buf, &log->info);
+	if (log->wp < ftl->config.capacity) {
+		r = log_write(ftl, buf);
+		if (r)
+			r = log_write_again(ftl, buf);
+		/* It must not stay active: the device may have no room for another one then. */
+		if (r)
+			mtftl_zone_mgmt(ftl, log->zone, REQ_OP_ZONE_FINISH);
+	} else if (ftl->config.ragged) {
+		mtftl_zone_mgmt(ftl, log->zone, REQ_OP_ZONE_FINISH);
+	}
+	if (r)
+		r = log_go_round(ftl, buf);
+	if (r)
+		mtftl_set_read_only(ftl, "the superblock log cannot be written");
+	else
+		WRITE_ONCE(log->clean, flags & MTFTL_SB_CLEAN);
+	return r;
+}
+
+int mtftl_log_make_dirty(struct mtftl *ftl)
+{
+	int r = 0;
+
+	if (!mtftl_send_begin(ftl))
+		return -EAGAIN;
+	mutex_lock(&ftl->log->lock);
+	if (ftl->log->clean)
+		r = append_record(ftl, 0);
+	mutex_unlock(&ftl->log->lock);
+	mtftl_send_end(ftl);
+	return r;
+}
+
+int mtftl_log_checkpoint(struct mtftl *ftl, u64 number, u64 blocks, const u32 *zones, u32 nr_zones,
+			 bool clean)
+{
+	struct mtftl_sb_info *info = &ftl->log->info;
+	int r;
+
+	if (!mtftl_send_begin(ftl))
+		return -EAGAIN;
+	mutex_lock(&ftl->log->lock);
+	info->ckpt_seq = number;
+	info->ckpt_blocks = blocks;
+	info->ckpt_nr_zones = nr_zones;
+	memset(info->ckpt_zones, 0, sizeof(info->ckpt_zones));
+	memcpy(info->ckpt_zones, zones, nr_zones * sizeof(*zones));
+	/* The record that points to it flushes before it is written. */
+	r = append_record(ftl, clean ? MTFTL_SB_CLEAN : 0);
+	if (!r)
+		mtftl_seq_set_ckpt(ftl, number);
+	mutex_unlock(&ftl->log->lock);
+	mtftl_send_end(ftl);
+	return r;
+}
+
+int mtftl_log_alloc(struct mtftl *ftl)
+{
+	struct mtftl_log *log = kzalloc(sizeof(*log), GFP_KERNEL);
+
+	if (!log)
+		return -ENOMEM;
+	ftl->log = log;
+	mutex_init(&log->lock);
+	log->block = (void *)__get_free_page(GFP_KERNEL);
+	return log->block ? 0 : -ENOMEM;
+}
+
+void mtftl_log_free(struct mtftl *ftl)
+{
+	if (!ftl->log)
+		return;
+	free_page((unsigned long)ftl->log->block);
+	kfree(ftl->log);
+	ftl->log = NULL;
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A write unit on its way to flash: see write.h. Units whose write failed are listed under
+ * units->lock, and written again by one work item of zones->wq.
+ */
+#include "zone/write.h"
+
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+
+#include "device/pause.h"
+#include "device/seq.h"
+#include "device/space.h"
+#include "device/trace.h"
+#include "map/age.h"
+#include "map/map.h"
+
+struct mtftl_units {
+	struct mtftl *ftl;
+	spinlock_t lock;		/* redo */
+	struct list_head redo;
+	struct delayed_work work;
+	struct mtftl_hope hope;		/* the work's, like block */
+	void *block;
+};
+
+struct mtftl_unit_io *mtftl_unit_alloc(struct mtftl *ftl, unsigned int max, int node,
+				       const struct mtftl_unit_owner *owner, void *private)
+{
+	struct mtftl_unit_io *unit;
+	struct page *header;
+
+	unit = kvzalloc_node(struct_size(unit, entries, max), GFP_KERNEL, node);
+	if (!unit)
+		return NULL;
+	unit->ftl = ftl;
+	unit->max = max;
+	unit->owner = owner;
+	unit->private = private;
+	unit->lane = U16_MAX;
+	INIT_LIST_HEAD(&unit->list);
+	header = alloc_pages_node(node, GFP_KERNEL | __GFP_ZERO, 0);
+	unit->header = header ? page_address(header) : NULL;
+	unit->lbas = kcalloc_node(max, sizeof(*unit->lbas), GFP_KERNEL, node);
+	unit->vecs = kcalloc_node(max + 1, sizeof(*unit->vecs), GFP_KERNEL, node);
+	if (!unit->header || !unit->lbas || !unit->vecs) {
+		mtftl_unit_free(unit);
+		return NULL;
+	}
+	return unit;
+}
+
+void mtftl_unit_free(struct mtftl_unit_io *unit)
+{
+	if (!unit)
+		return;
+	free_page((unsigned long)unit->header);
+	kfree(unit->lbas);
+	kfree(unit->vecs);
+	kvfree(unit);
+}
+
+void mtftl_unit_start(struct mtftl_unit_io *unit, enum mtftl_unit_type type, u64 seq)
+{
+	unit->type = type;
+	unit->seq = seq;
+	unit->nr = 0;
+	unit->through = false;
+	unit->born = mtftl_map_clock(unit->ftl);
+	unit->life = mtftl_life_new(unit->ftl->config.turn);
+	unit->place.zone = NULL;
+}
+
+void mtftl_unit_add(struct mtftl_unit_io *unit, u32 lba, u32 from, void *data)
+{
+	struct mtftl_entry_io *entry = &unit->entries[unit->nr];
+
+	entry->lba = lba;
+	entry->from = from;
+	entry->data = data;
+	unit->lbas[unit->nr++] = lba;
+}
+
+static u32 head(const struct mtftl_unit_io *unit)
+{
+	return mtftl_unit_head(!unit->ftl->config.head, unit->type);
+}
+
+void mtftl_unit_take_place(struct mtftl_unit_io *unit, struct mtftl_stream *stream)
+{
+	mtftl_stream_take(stream, &unit->place, head(unit) + unit->nr, unit->born,
+			  unit->life);
+}
+
+static void redo(struct mtftl_units *units, unsigned long delay)
+{
+	mod_delayed_work(units->ftl->zones->wq, &units->work, delay);
+}
+
+static void unit_written(struct mtftl_unit_io *unit)
+{
+	u32 page = mtftl_zone_start(unit->place.zone) + unit->place.offset + head(unit);
+
+	unit->owner->written(unit, page);
+	mtftl_stream_landed(&unit->place, unit->type, unit->seq, unit->nr, unit->lbas);
+	unit->owner->done(unit, BLK_STS_OK);
+}
+
+/*
+ * Runs in the context in which the device completes; a thread of a driver may be preempted
+ * anywhere. A task that waits for units in flight goes on when the last one is done. Code that
+ * frees memory which is used after that (lanes, movers and this file) also waits for
+ * mtftl_units_settle().
+ */
+static void unit_ended(struct bio *bio)
+{
+	struct mtftl_unit_io *unit = container_of(bio, struct mtftl_unit_io, bio);
+	struct mtftl_place *place = &unit->place;
+	struct mtftl *ftl = unit->ftl;
+	struct mtftl_units *units = ftl->units;
+	blk_status_t status = bio->bi_status;
+	unsigned long flags;
+
+	if (!status)
+		mtftl_count(ftl, taken, 1);
+	/* A place that cannot be true is an error like any other. */
+	if (!status && place->zone->append &&
+	    mtftl_append_offset(bio->bi_iter.bi_sector,
+				mtftl_page_sector(mtftl_zone_start(place->zone)),
+				ftl->config.capacity, place->blocks, &place->offset))
+		status = BLK_STS_IOERR;
+	mtftl_meta_detach(bio);
+	bio_uninit(bio);
+	trace_mtftl_unit_completed(ftl->device->bdev->bd_dev, unit->lane, unit->type, unit->seq,
+				   unit->nr, place->zone->index, place->offset,
+				   blk_status_to_errno(status));
+	mtftl_send_end(ftl);
+	if (likely(!status)) {
+		unit_written(unit);
+		return;
+	}
+	/* At once, also for those that will wait: its zone closes and makes place. */
+	mtftl_count(ftl, write_errors, 1);
+	mtftl_stream_failed(place);
+	spin_lock_irqsave(&units->lock, flags);
+	list_add_tail(&unit->list, &units->redo);
+	spin_unlock_irqrestore(&units->lock, flags);
+	redo(units, 0);
+}
+
+static void unit_endio(struct bio *bio)
+{
+	rcu_read_lock();
+	unit_ended(bio);
+	rcu_read_unlock();
+}
+
+/* No unit is in flight. On return no completion is running either. Sleeps. */
+void mtftl_units_settle(struct mtftl *ftl)
+{
+	synchronize_rcu();
+}
+
+/* What its blocks' metadata says; the place is known. */
+static void compose_oob(struct mtftl_unit_io *unit)
+{
+	const struct mtftl_config *config = &unit->ftl->config;
+	const struct mtftl_zone *zone = unit->place.zone;
+	u32 i;
+
+	for (i = 0; i < unit->nr; i++)
+		mtftl_oob_compose(unit->header + i * config->meta_size, unit->type, unit->seq,
+				  unit->entries[i].lba, unit->entries[i].crc, config->seed,
+				  zone->index, zone->erase_count);
+}
+
+/* Its place is taken: seal the header for it and go. */
+void mtftl_unit_submit(struct mtftl_unit_io *unit)
+{
+	struct mtftl *ftl = unit->ftl;
+	struct mtftl_zone *zone = unit->place.zone;
+	struct bio *bio = &unit->bio;
+	u32 i;
+
+	unit->place.failures = mtftl_streams_failures(ftl);
+	if (head(unit))
+		mtftl_unit_seal(unit->header, ftl->config.seed, zone->index,
+				zone->append ? MTFTL_ANY_OFFSET : unit->place.offset,
+				zone->erase_count, mtftl_seq_durable(ftl));
+	else
+		compose_oob(unit);
+	bio_init(bio, ftl->device->bdev, unit->vecs, unit->max + 1,
+		 (zone->append ? REQ_OP_ZONE_APPEND : REQ_OP_WRITE) |
+		 (unit->through ? REQ_FUA : 0));
+	bio->bi_iter.bi_sector = mtftl_page_sector(mtftl_zone_start(zone) +
+						   (zone->append ? 0 : unit->place.offset));
+	bio->bi_end_io = unit_endio;
+	if (head(unit))
+		__bio_add_page(bio, virt_to_page(unit->header), MTFTL_BLOCK_SIZE, 0);
+	for (i = 0; i < unit->nr; i++) {
+		void *data = unit->entries[i].data;
+
+		/* Merges neighbours: slots are contiguous by the chunk. */
+		if (bio_add_page(bio, virt_to_page(data), MTFTL_BLOCK_SIZE,
+				 offset_in_page(data)) != MTFTL_BLOCK_SIZE)
+			WARN_ON_ONCE(1);
+	}
+	mtftl_meta_attach(&ftl->config, bio, &unit->meta, head(unit) ? NULL : unit->header);
+	trace_mtftl_unit_submitted(ftl->device->bdev->bd_dev, unit->lane, unit->type, unit->seq,
+				   unit->nr, zone->index, unit->place.offset, 0);
+	/* Its sender's own may end before it lands. */
+	mtftl_send_hold(ftl);
+	submit_bio_noacct(bio);
+}
+
+void mtftl_unit_compose(struct mtftl_unit_io *unit)
+{
+	struct mtftl *ftl = unit->ftl;
+	struct mtftl_unit_info info = {
+		.type = unit->type,
+		.nr_blocks = unit->nr,
+		.lane = unit->lane,
+		.seq = unit->seq,
+	};
+	u32 i;
+
+	if (head(unit))
+		mtftl_unit_init(unit->header, &info);
+	for (i = 0; i < unit->nr; i++) {
+		struct mtftl_entry_io *entry = &unit->entries[i];
+
+		/* GC's was verified: whatever happens to the data from here on, it tells. */
+		if (unit->type != MTFTL_UNIT_GC)
+			entry->crc = mtftl_payload_crc(ftl->config.seed, entry->data);
+		if (head(unit))
+			mtftl_unit_add_entry(unit->header, entry->lba, entry->crc);
+	}
+}
+
+/*
+ * Units whose write failed: their zone takes nothing more, they go elsewhere with the
+ * number that they have. Who could make place for them may be waiting for them: a device
+ * that is gone, or has nothing left, must be seen here. False: there is none, or no place.
+ */
+static bool redo_one(struct mtftl_units *units)
+{
+	struct mtftl *ftl = units->ftl;
+	struct mtftl_stream *stream;
+	struct mtftl_unit_io *unit;
+	u32 room, gen;
+
+	spin_lock_irq(&units->lock);
+	unit = list_first_entry_or_null(&units->redo, struct mtftl_unit_io, list);
+	if (unit)
+		list_del_init(&unit->list);
+	spin_unlock_irq(&units->lock);
+	if (!unit)
+		return false;
+
+	if (mtftl_zone_was_finished(unit->place.zone))
+		mtftl_streams_forgive(ftl);
+	/*
+	 * So many zones in a row are not worn out: the device is gone. All units
+	 * together count, or they burn every zone between them.
+	 */
+	if (mtftl_streams_failures(ftl) >= MTFTL_MAX_FAILURES)
+		mtftl_set_read_only(ftl, "writes fail wherever they go");
+	if (mtftl_zones_are_out(ftl))
+		mtftl_set_read_only(ftl, "a write failed and no zone is left for it");
+	gen = mtftl_space_gen(ftl);
+	stream = NULL;
+	if (!mtftl_is_read_only(ftl))
+		stream = mtftl_stream_find(ftl, 0, 0, unit->place.blocks, MTFTL_RIGHT_URGENT,
+					   &room);
+	if (stream) {
+		mtftl_unit_take_place(unit, stream);
+		mutex_unlock(&stream->lock);
+		mtftl_unit_submit(unit);
+		return true;
+	}
+	if (mtftl_is_read_only(ftl) || !mtftl_device_answers(ftl, units->block) ||
+	    mtftl_hope_is_lost(ftl, &units->hope)) {
+		rcu_read_lock();
+		unit->owner->done(unit, BLK_STS_IOERR);
+		rcu_read_unlock();
+		return true;
+	}
+	spin_lock_irq(&units->lock);
+	list_add(&unit->list, &units->redo);
+	spin_unlock_irq(&units->lock);
+	/* It looks at the list: what appeared while it was empty was missed. */
+	smp_mb();
+	if (gen != mtftl_space_gen(ftl))
+		return true;
+	queue_delayed_work(ftl->zones->wq, &units->work, MTFTL_LAST_HOPE);
+	return false;
+}
+
+static void redo_work(struct work_struct *work)
+{
+	struct mtftl_units *units = container_of(work, struct mtftl_units, work.work);
+	bool more = true;
+
+	/* Space that appears starts this work again. */
+	while (more && mtftl_send_begin(units->ftl)) {
+		more = redo_one(units);
+		mtftl_send_end(units->ftl);
+	}
+}
+
+static void space_appeared(struct mtftl *ftl)
+{
+	/* Pairs with redo_work(): it sees the new generation, or its unit is seen here. */
+	if (!list_empty(&ftl->units->redo))
+		redo(ftl->units, 0);
+}
+
+int mtftl_units_alloc(struct mtftl *ftl)
+{
+	struct mtftl_units *units = kzalloc(sizeof(*units), GFP_KERNEL);
+
+	if (!units)
+		return -ENOMEM;
+	ftl->units = units;
+	units->ftl = ftl;
+	spin_lock_init(&units->lock);
+	INIT_LIST_HEAD(&units->redo);
+	INIT_DELAYED_WORK(&units->work, redo_work);
+	mtftl_event_on(&ftl->space->appeared, space_appeared);
+	units->block = (void *)__get_free_page(GFP_KERNEL);
+	return units->block ? 0 : -ENOMEM;
+}
+
+void mtftl_units_free(struct mtftl *ftl)
+{
+	if (!ftl->units)
+		return;
+	cancel_delayed_work_sync(&ftl->units->work);
+	free_page((unsigned long)ftl->units->block);
+	kfree(ftl->units);
+	ftl->units = NULL;
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Zones: see zone.h.
+ */
+#include "zone/zone.h"
+
+#include <linux/slab.h>
+
+#include "device/pause.h"
+#include "device/seq.h"
+#include "device/space.h"
+#include "device/trace.h"
+#include "map/map.h"
+
+/*
+ * Zones that have to stay empty for so many blocks, where they do not fit into what users have open.
+ * What they share with GC it may fill, too.
+ */
+static u32 zones_for(const struct mtftl *ftl, u32 blocks)
+{
+	u32 room = ftl->config.budget.gc_shares ? 0 : ftl->zones->users_room;
+
+	return blocks > room ? DIV_ROUND_UP(blocks - room, mtftl_usable_blocks(&ftl->config)) : 0;
+}
+
+/* What is buffered may take so many blocks, were each unit as small as can be. */
+static u32 buffered(const struct mtftl_config *config)
+{
+	return 2 * config->buffer_entries;
+}
+
+/* Lanes that take place at once see what is left before each other's unit. */
+static u32 slack(const struct mtftl_config *config)
+{
+	return config->nr_lanes * (config->write_unit + config->head);
+}
+
+/* Buffers take nothing more while too few zones are empty for what they hold. */
+static void update_gate(struct mtftl *ftl)
+{
+	const struct mtftl_config *config = &ftl->config;
+	struct mtftl_zones *zones = ftl->zones;
+	u32 promised = min(zones_for(ftl, buffered(config)), config->kept - 1);
+	u32 wanted = min(zones_for(ftl, buffered(config) + slack(config)), config->kept);
+	bool shut;
+
+	lockdep_assert_held(&zones->lock);
+	shut = !zones->no_victim && mtftl_zones_spare(ftl) < (s32)wanted;
+	/* What was promised stays: behind a shut gate the buffers only get emptier. */
+	WRITE_ONCE(zones->promised, shut ? min(zones->promised, promised) : promised);
+	mtftl_space_set_gate(ftl, shut);
+}
+
+void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
+{
+	bool counts = zone->state == MTFTL_ZONE_EMPTY || state == MTFTL_ZONE_EMPTY;
+	struct mtftl_zones *zones = zone->ftl->zones;
+
+	lockdep_assert_held(&zones->lock);
+	trace_mtftl_zone_state(zone->ftl->device->bdev->bd_dev, zone->index, zone->state, state,
+			       zone->wp, mtftl_map_valid(zone->ftl, zone->index));
+	zones->count[zone->state]--;
+	zone->state = state;
+	zones->count[state]++;
+	list_move_tail(&zone->list, &zones->list[state]);
+	if (counts)
+		update_gate(zone->ftl);
+}
+
+/* Blocks left in what users, and GC, have open: so much needs no empty zone. */
+void mtftl_zones_set_room(struct mtftl *ftl, u32 users, u32 gc)
+{
+	lockdep_assert_held(&ftl->zones->lock);
+	WRITE_ONCE(ftl->zones->users_room, users);
+	WRITE_ONCE(ftl->zones->gc_room, gc);
+	update_gate(ftl);
+}
+
+/* Blocks that GC may still write for the victims that it has taken. */
+void mtftl_zones_set_gc_owes(struct mtftl *ftl, u32 blocks)
+{
+	spin_lock(&ftl->zones->lock);
+	ftl->zones->gc_owes = blocks;
+	update_gate(ftl);
+	spin_unlock(&ftl->zones->lock);
+}
+
+/* Nothing that is under way could make a zone writable again. */
+bool mtftl_zones_are_out(struct mtftl *ftl)
+{
+	const u32 *count = ftl->zones->count;
+	bool out;
+
+	spin_lock(&ftl->zones->lock);
+	out = !count[MTFTL_ZONE_EMPTY] && !count[MTFTL_ZONE_PARTIAL] && !count[MTFTL_ZONE_OPEN] &&
+	      !count[MTFTL_ZONE_CLOSING] && !count[MTFTL_ZONE_RESETTING] &&
+	      !count[MTFTL_ZONE_VICTIM];
+	spin_unlock(&ftl->zones->lock);
+	return out;
+}
+
+/*
+ * Does anything go on by itself? Units that are to be written again do not: they need a place.
+ * Resets do not: they need a flush. A command that the device has will end, however long it takes:
+ * the kernel handles commands that do not.
+ */
+static bool something_moves(struct mtftl *ftl)
+{
+	bool any = mtftl_device_is_at_work(ftl);
+	struct mtftl_zone *zone;
+
+	spin_lock(&ftl->zones->lock);
+	any |= mtftl_zones_count(ftl, MTFTL_ZONE_CLOSING);
+	list_for_each_entry(zone, &ftl->zones->list[MTFTL_ZONE_OPEN], list)
+		any |= READ_ONCE(zone->in_flight);
+	spin_unlock(&ftl->zones->lock);
+	return any;
+}
+
+/*
+ * For who must write and finds no place, at each of its looks: if nothing is written
+ * and nothing freed for so long, all wait for each other, and none will appear.
+ */
+bool mtftl_hope_is_lost(struct mtftl *ftl, struct mtftl_hope *hope)
+{
+	u64 moved = mtftl_seq_last(ftl) + mtftl_space_gen(ftl);
+
+	if (moved != hope->moved || something_moves(ftl) || mtftl_is_paused(ftl)) {
+		hope->moved = moved;
+		hope->since = jiffies;
+	} else if (time_after_eq(jiffies, hope->since + MTFTL_LAST_HOPE)) {
+		mtftl_set_read_only(ftl, "no place is left for what has to be written");
+	}
+	return mtftl_is_read_only(ftl);
+}
+
+/* The least worn of the empty ones. */
+struct mtftl_zone *mtftl_zones_least_worn(struct mtftl *ftl)
+{
+	struct mtftl_zone *zone, *best = NULL;
+
+	list_for_each_entry(zone, &ftl->zones->list[MTFTL_ZONE_EMPTY], list)
+		if (!best || zone->erase_count < best->erase_count)
+			best = zone;
+	return best;
+}
+
+/* Of the reserve, what is not there for what is buffered. */
+static s32 fixed_zones(const struct mtftl_config *config)
+{
+	return config->reserve - (config->kept - 1);
+}
+
+/* Empty ones that need not be left to GC and to failed writes. */
+s32 mtftl_zones_spare(const struct mtftl *ftl)
+{
+	const struct mtftl_config *config = &ftl->config;
+	const struct mtftl_zones *zones = ftl->zones;
+	s32 fixed = fixed_zones(config);
+
+	/* GC has its zone already. */
+	if (!config->budget.gc_shares &&
+	    READ_ONCE(zones->gc_room) >= max(mtftl_usable_blocks(config), READ_ONCE(zones->gc_owes)))
+		fixed--;
+	return (s32)mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) - fixed;
+}
+
+/*
+ * Blocks that may be written before the gate shuts, @room of them in open zones. GC's count as well:
+ * what it takes it gives back.
+ */
+s64 mtftl_zones_left(const struct mtftl *ftl, u64 room)
+{
+	const struct mtftl_config *config = &ftl->config;
+	s64 usable = mtftl_usable_blocks(config);
+	s32 zones = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) - fixed_zones(config);
+
+	return zones * usable + (s64)room -
+	       min_t(s64, buffered(config) + slack(config), config->kept * usable);
+}
+
+/*
+ * No full zone is worth collecting: what could be gained lies in the open ones, so users go
+ * on in those until they are full.
+ */
+void mtftl_zones_set_no_victim(struct mtftl *ftl, bool none)
+{
+	if (none == READ_ONCE(ftl->zones->no_victim))
+		return;
+	spin_lock(&ftl->zones->lock);
+	ftl->zones->no_victim = none;
+	update_gate(ftl);
+	spin_unlock(&ftl->zones->lock);
+	mtftl_space_appeared(ftl);
+}
+
+/*
+ * A write failed because the device had finished the zone. Devices may do so with zones that are
+ * open for long, or after an internal error. The zone is as good as before. Asked once a life,
+ * before we finish the zone ourselves. If the zone holds no unit of this life, the write failed for
+ * another reason: a device that ends each zone so would keep us busy for ever.
+ */
+bool mtftl_zone_was_finished(struct mtftl_zone *zone)
+{
+	if (!zone->judged)
+		zone->finished = zone->first_seq &&
+				 mtftl_zone_condition(zone->ftl, zone->index) ==
+				 BLK_ZONE_COND_FULL;
+	zone->judged = true;
+	return zone->finished;
+}
+
+/*
+ * It cannot be filled, but must not stay active: the device counts it. Where that is
+ * refused the zone is read-only or offline: not active either, and of no more use.
+ */
+void mtftl_zone_finish_broken(struct mtftl_zone *zone)
+{
+	struct mtftl *ftl = zone->ftl;
+
+	zone->broken = true;
+	if (mtftl_zone_was_finished(zone))
+		return;
+	zone->failed_lives++;
+	if (mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_FINISH))
+		zone->failed_lives = MTFTL_ZONE_LIVES;
+}
+
+/* How long it takes while users are slowed: else nobody is in a hurry, or all stood still meanwhile. */
+static void note_back(struct mtftl_zone *zone)
+{
+	struct mtftl_zones *zones = zone->ftl->zones;
+	u32 took_us, mean;
+
+	lockdep_assert_held(&zones->lock);
+	if (!mtftl_space_is_slowed_since(zone->ftl, zone->taken))
+		return;
+	took_us = ktime_us_delta(ktime_get(), zone->taken);
+	mean = zones->back_us ?: took_us;
+	WRITE_ONCE(zones->back_us, mean - mean / 8 + took_us / 8);
+}
+
+/*
+ * It was reset: see reset.c. A refusal may pass, as a failed write may: GC comes back to the zone.
+ * One that is refused again, or must not be written any more, retires.
+ */
+void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok)
+{
+	struct mtftl *ftl = zone->ftl;
+
+	if (ok)
+		zone->erase_count++;
+	if (!ok && !mtftl_zone_is_worn_out(zone) && ++zone->failed_lives < MTFTL_ZONE_LIVES) {
+		mtftl_warn(ftl, "zone %u cannot be reset now, but later perhaps", zone->index);
+		spin_lock(&ftl->zones->lock);
+		mtftl_zone_set_state(zone, MTFTL_ZONE_FULL);
+		spin_unlock(&ftl->zones->lock);
+		mtftl_space_appeared(ftl);
+		return;
+	}
+	spin_lock(&ftl->zones->lock);
+	zone->wp = 0;
+	zone->quiet_wp = 0;
+	zone->first_seq = 0;
+	zone->ranges_seq = 0;
+	zone->broken = false;
+	zone->judged = false;
+	if (ok)
+		note_back(zone);
+	mtftl_zone_set_state(zone, ok ? MTFTL_ZONE_EMPTY : MTFTL_ZONE_BAD);
+	spin_unlock(&ftl->zones->lock);
+	if (!ok) {
+		mtftl_warn(ftl, "zone %u retired", zone->index);
+		mtftl_event_tell(&ftl->device->news, ftl);
+	}
+	mtftl_space_appeared(ftl);
+}
+
+/* A zone that was set aside has failed: an empty one for it. U32_MAX: there is none. */
+u32 mtftl_zone_replace(struct mtftl *ftl, u32 index)
+{
+	struct mtftl_zone *bad = mtftl_zone(ftl, index), *zone;
+
+	/* It retires at its first failure: zones set aside are found by where they lie. */
+	mtftl_zone_finish_broken(bad);
+	spin_lock(&ftl->zones->lock);
+	zone = mtftl_zones_least_worn(ftl);
+	if (zone) {
+		mtftl_zone_set_state(bad, MTFTL_ZONE_BAD);
+		mtftl_zone_set_state(zone, MTFTL_ZONE_CKPT);
+	}
+	spin_unlock(&ftl->zones->lock);
+	if (!zone)
+		return U32_MAX;
+	mtftl_warn(ftl, "zone %u retired", index);
+	mtftl_event_tell(&ftl->device->news, ftl);
+	return zone->index;
+}
+
+int mtftl_zones_alloc(struct mtftl *ftl)
+{
+	struct mtftl_zones *zones;
+	u32 i;
+
+	zones = kvzalloc(struct_size(zones, all, ftl->config.nr_zones), GFP_KERNEL);
+	if (!zones)
+		return -ENOMEM;
+	ftl->zones = zones;
+	spin_lock_init(&zones->lock);
+	for (i = 0; i < MTFTL_NR_ZONE_STATES; i++)
+		INIT_LIST_HEAD(&zones->list[i]);
+	for (i = 0; i < ftl->config.nr_zones; i++) {
+		struct mtftl_zone *zone = &zones->all[i];
+
+		spin_lock_init(&zone->lock);
+		zone->ftl = ftl;
+		zone->index = i;
+		zone->limit = ftl->config.capacity;
+		list_add_tail(&zone->list, &zones->list[MTFTL_ZONE_EMPTY]);
+	}
+	zones->count[MTFTL_ZONE_EMPTY] = ftl->config.nr_zones;
+	zones->promised = ftl->config.kept - 1;
+	zones->wq = alloc_ordered_workqueue("mtftl-%s", WQ_MEM_RECLAIM, ftl->device->disk);
+	return zones->wq ? 0 : -ENOMEM;
+}
+
+void mtftl_zones_free(struct mtftl *ftl)
+{
+	if (!ftl->zones)
+		return;
+	if (ftl->zones->wq)
+		destroy_workqueue(ftl->zones->wq);
+	kvfree(ftl->zones);
+	ftl->zones = NULL;
+}
