@@ -222,7 +222,10 @@ static int mtftl_preresume(struct dm_target *ti)
 	WRITE_ONCE(target->suspending, false);
 	mtftl_device_give_back(&target->ftl, false);
 	if (target->mounted) {
-		mtftl_go_on(target);
+		r = mtftl_go_on(target);
+		/* On an error device-mapper leaves it suspended. */
+		target->suspended = r;
+		WRITE_ONCE(target->suspending, r);
 	} else {
 		r = mtftl_claim(target);
 		/* What the constructor read may be older than what the others wrote. */

@@ -195,27 +195,47 @@ static void go_on(struct mtftl *ftl)
 	mtftl_gc_go_on(ftl);
 }
 
-void mtftl_go_on(struct mtftl_target *target)
+/* Another system may have mounted the device while the machine slept. */
+static int look_at_log(struct mtftl_target *target)
 {
+	unsigned int flags = memalloc_noio_save();
+	struct mtftl *ftl = &target->ftl;
+	bool ours = true;
+	int r = 0;
+
+	if (target->slept && !mtftl_is_read_only(ftl))
+		r = mtftl_log_is_ours(ftl, &ours);
+	if (!r && !ours)
+		mtftl_set_read_only(ftl, "the device was written to while the machine slept");
+	target->slept = target->slept && r;
+	memalloc_noio_restore(flags);
+	return r;
+}
+
+int mtftl_go_on(struct mtftl_target *target)
+{
+	int r;
+
 	lockdep_assert_held(&target->life);
 	/* A suspend and a hibernation end in any order: the device goes on after both. */
 	if (target->suspended || target->frozen)
-		return;
+		return 0;
+	r = look_at_log(target);
+	if (r) {
+		mtftl_warn(&target->ftl, "the superblock log cannot be read after a sleep (%d), nothing is written until it can",
+			   r);
+		return r;
+	}
 	go_on(&target->ftl);
 	mtftl_gc_start(&target->ftl);
+	return 0;
 }
 
 void mtftl_thaw(struct mtftl_target *target)
 {
-	unsigned int flags = memalloc_noio_save();
-	struct mtftl *ftl = &target->ftl;
-
 	lockdep_assert_held(&target->life);
-	/* Another system may have mounted the device while the machine slept. */
-	if (target->frozen && !mtftl_is_read_only(ftl) && !mtftl_log_is_ours(ftl))
-		mtftl_set_read_only(ftl, "the device was written to while the machine slept");
+	target->slept |= target->frozen;
 	target->frozen = false;
-	memalloc_noio_restore(flags);
 }
 
 int mtftl_quiesce(struct mtftl_target *target, bool clean)
@@ -229,6 +249,9 @@ int mtftl_quiesce(struct mtftl_target *target, bool clean)
 		return 0;
 	flags = memalloc_noio_save();
 	mtftl_thaw(target);
+	r = look_at_log(target);
+	if (r)
+		goto out;
 	go_on(ftl);
 	mtftl_gc_stop(ftl);
 	if (!mtftl_is_read_only(ftl))
@@ -239,6 +262,7 @@ int mtftl_quiesce(struct mtftl_target *target, bool clean)
 	/* Only now: what was buffered, and not written yet, had not made it dirty. */
 	if (!r && !mtftl_is_read_only(ftl) && !mtftl_log_is_clean(ftl))
 		said = mtftl_checkpoint(ftl, clean);
+out:
 	if (r || said)
 		mtftl_err(ftl, "clean stop failed (%d), the next mount recovers", r ?: said);
 	memalloc_noio_restore(flags);

@@ -17,6 +17,7 @@
 #include "zone/super.h"
 
 #define WORKS_WAIT	(60 * HZ)	/* for devices that hang */
+#define WAKE_AGAIN	HZ		/* until a log can be read */
 
 static LIST_HEAD(mounts);
 static DEFINE_MUTEX(mounts_lock);	/* mounts, and what works do */
@@ -139,6 +140,23 @@ static enum {
 } machine;			/* what works do: one thing at a time */
 static bool hibernating;	/* from before users are frozen to after they are thawed */
 
+static void go_on(struct mtftl_target *target)
+{
+	if (mtftl_go_on(target))
+		queue_delayed_work(wq, &target->wake, WAKE_AGAIN);
+}
+
+static void wake_work(struct work_struct *work)
+{
+	struct mtftl_target *target = container_of(work, struct mtftl_target, wake.work);
+
+	mutex_lock(&target->life);
+	/* A suspended device goes on at its resume. */
+	if (target->mounted && !target->handed_over)
+		go_on(target);
+	mutex_unlock(&target->life);
+}
+
 static void machine_work(struct work_struct *work)
 {
 	struct mtftl_target *target = container_of(work, struct mtftl_target, machine_work);
@@ -162,7 +180,7 @@ static void machine_work(struct work_struct *work)
 		break;
 	case MACHINE_WOKE_UP:
 		mtftl_thaw(target);
-		mtftl_go_on(target);
+		go_on(target);
 		break;
 	}
 out:
@@ -176,6 +194,7 @@ void mtftl_machine_init_target(struct mtftl_target *target)
 	target->md = dm_table_get_md(target->ti->table);
 	INIT_LIST_HEAD(&target->claimed);
 	INIT_WORK(&target->machine_work, machine_work);
+	INIT_DELAYED_WORK(&target->wake, wake_work);
 }
 
 void mtftl_machine_forget(struct mtftl_target *target)
@@ -184,6 +203,7 @@ void mtftl_machine_forget(struct mtftl_target *target)
 	mtftl_disclaim(target);
 	if (cancel_work_sync(&target->machine_work))
 		work_ended();
+	cancel_delayed_work_sync(&target->wake);
 }
 
 bool mtftl_machine_queue(struct work_struct *work)

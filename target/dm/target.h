@@ -23,7 +23,8 @@ struct mtftl_target {
 	bool handed_over;		/* another table has the device: nothing is written */
 	bool noflush;			/* the suspend under way does not wait for the device */
 	bool suspended;			/* by device-mapper, which has waited for all bios */
-	bool frozen;			/* by a hibernation, until the log was looked at */
+	bool frozen;			/* by a hibernation */
+	bool slept;			/* another system may have written; the log tells */
 	bool suspending;		/* from presuspend until the resume; no lock */
 	void *probe;			/* main.c, like what follows: a page that no user has */
 	struct work_struct give_back;
@@ -34,6 +35,7 @@ struct mtftl_target {
 	u8 uuid[16];			/* of the superblock, for as long as it is claimed */
 	struct kref refs;		/* the destructor's, and one of each waiting table */
 	struct work_struct machine_work;
+	struct delayed_work wake;	/* goes on after a sleep, as soon as the log can be read */
 };
 
 /* table.c: the table line, and what the device allows of it. ti->error says why not. */
@@ -56,8 +58,11 @@ void mtftl_unmount(struct mtftl_target *target);
 int mtftl_quiesce(struct mtftl_target *target, bool clean);
 /* Nothing is sent from here on; what is under way may take long, or for ever: 5 seconds it gets. */
 void mtftl_pause(struct mtftl_target *target);
-/* After a pause or a stop, unless it is suspended or frozen. */
-void mtftl_go_on(struct mtftl_target *target);
+/*
+ * After a pause or a stop, unless it is suspended or frozen. An error that may pass: the pause
+ * lasts, and the call may be repeated.
+ */
+int mtftl_go_on(struct mtftl_target *target);
 /* The machine has woken up. */
 void mtftl_thaw(struct mtftl_target *target);
 

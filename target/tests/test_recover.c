@@ -31,6 +31,7 @@ static struct {
 	u64 commands, reads, blocks_read;
 	int fail_write;		/* writes until one fails; 0: none does */
 	bool pause_then;	/* and the device is suspended */
+	int fail_read;		/* the next one, with this error */
 } drive;
 
 /* The module that mounted it last. */
@@ -116,6 +117,12 @@ int mtftl_rw_sectors(struct mtftl *of, blk_opf_t opf, sector_t sector, void *dat
 		return write_sectors(zone, at, data, nr);
 	drive.reads++;
 	drive.blocks_read += DIV_ROUND_UP(nr, MTFTL_BLOCK_SECTORS);
+	if (drive.fail_read) {
+		int r = drive.fail_read;
+
+		drive.fail_read = 0;
+		return r;
+	}
 	/* Drives need not answer for what is not written. */
 	if (state->cond <= FLASH_OPEN &&
 	    at + nr > mtftl_page_sector(state->wp) + state->torn_sectors)
@@ -448,6 +455,36 @@ static void a_checkpoint_that_fails_is_silent_in_a_pause(void **state)
 	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
 }
 
+/* What another system wrote while the machine slept */
+
+static void only_another_writer_is_not_us(void **state)
+{
+	bool ours = false;
+
+	put(FIRST_DATA, 1, 5, 9);
+	mount();
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	mounted = false;
+	assert_int_equal(mtftl_log_is_ours(&ftl, &ours), 0);
+	assert_true(ours);
+	/* Errors that may pass say nothing. */
+	drive.fail_read = -EIO;
+	assert_int_equal(mtftl_log_is_ours(&ftl, &ours), -EIO);
+	drive.fail_read = -ENOMEM;
+	assert_int_equal(mtftl_log_is_ours(&ftl, &ours), -ENOMEM);
+	/* The medium has lost our newest record: that is no writer either. */
+	drive.fail_read = -ENODATA;
+	assert_int_equal(mtftl_log_is_ours(&ftl, &ours), 0);
+	assert_true(ours);
+	image->sb = ftl.log->info;
+	image_write_super(image, 0);
+	assert_int_equal(mtftl_log_is_ours(&ftl, &ours), 0);
+	assert_false(ours);
+	image_reset_zone(image, 0);
+	assert_int_equal(mtftl_log_is_ours(&ftl, &ours), 0);
+	assert_false(ours);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -460,6 +497,7 @@ int main(void)
 		TEST(a_device_full_of_ranges_is_refused),
 		TEST(reads_of_units_that_no_flush_followed),
 		TEST(a_checkpoint_that_fails_is_silent_in_a_pause),
+		TEST(only_another_writer_is_not_us),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,16 +113,21 @@ int mtftl_log_load(struct mtftl *ftl)
 	return 0;
 }
 
-bool mtftl_log_is_ours(struct mtftl *ftl)
+int mtftl_log_is_ours(struct mtftl *ftl, bool *ours)
 {
 	struct mtftl_sb_info *info = kzalloc(sizeof(*info), GFP_NOIO);
+	const struct mtftl_sb_info *known = &ftl->log->info;
 	u32 zone, wp;
-	bool ours;
+	int r;
 
-	ours = info && !read_newest(ftl, info, &zone, &wp) &&
-	       info->generation == ftl->log->info.generation;
+	if (!info)
+		return -ENOMEM;
+	r = read_newest(ftl, info, &zone, &wp);
+	/* Our newest record may be unreadable by now. Another writer adds one, or formats the device. */
+	*ours = !r && info->generation <= known->generation &&
+		!memcmp(info->uuid, known->uuid, sizeof(info->uuid));
 	kfree(info);
-	return ours;
+	return r == -ENODATA || r == -EPROTO || r == -EINVAL ? 0 : r;
 }
 
 void mtftl_log_distrust(struct mtftl *ftl)

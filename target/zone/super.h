@@ -30,8 +30,11 @@ void mtftl_log_free(struct mtftl *ftl);
  * -EPROTO: there is one that we do not know; -EINVAL: one that contradicts itself.
  */
 int mtftl_log_load(struct mtftl *ftl);
-/* Nobody else has written a record since. Takes memory. */
-bool mtftl_log_is_ours(struct mtftl *ftl);
+/*
+ * @ours: no other writer has written a record since. An error says neither: it may pass. Takes
+ * memory.
+ */
+int mtftl_log_is_ours(struct mtftl *ftl, bool *ours);
 /* Recovery found that there is more to say than the record does. */
 void mtftl_log_distrust(struct mtftl *ftl);
 
