@@ -430,7 +430,8 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 def _choose(args: argparse.Namespace) -> int:
     if args.bugs is not None or args.damage or args.crafted:
-        # Bugs are planted in what reads headers, and damage knows nothing of metadata.
+        # Bugs are planted in what reads headers, and damage knows nothing of metadata. Crafted images do: with
+        # --device ms=16 their units have no headers.
         args.device = ",".join(["ms=0", *filter(None, [args.device])])
     if args.bugs is not None:
         return bugs(args)

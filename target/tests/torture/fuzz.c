@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/blkzoned.h>
+#include <linux/nvme_ioctl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,16 +21,25 @@
 #include "oracle.h"
 
 #define CHUNK	64u	/* blocks of one read or write */
+#define META_CHUNK	32u	/* with metadata: any drive takes that */
+
+/* Of NVMe's commands and Identify Namespace, what is needed here. */
+#define NVME_CMD_WRITE		0x01
+#define NVME_CMD_READ		0x02
+#define NVME_ADMIN_IDENTIFY	0x06
+#define NVME_ID_FLBAS		26	/* bits 0-3: format */
+#define NVME_ID_LBAF		128	/* 4 bytes a format, the first two: bytes of metadata */
 
 struct zone_image {
 	uint64_t start;		/* bytes */
 	uint32_t wp;		/* blocks */
 	bool full;		/* with a write pointer it would be one more active zone */
 	unsigned char *data;
+	unsigned char *meta;	/* of its blocks; NULL: they have none */
 };
 
 enum class {
-	SUPERBLOCK, HEADER, TAIL, STREAM, NR_CLASSES,	/* STREAM: of a checkpoint or footer */
+	SUPERBLOCK, HEADER, TAIL, STREAM, OOB, NR_CLASSES,	/* STREAM: of a checkpoint or footer */
 };
 
 struct target_block {
@@ -46,6 +56,7 @@ struct image {
 	struct target_block *targets;
 	unsigned int nr_targets;
 	uint32_t seed;		/* of checksums */
+	uint32_t meta_size;	/* bytes of metadata a block, 0: no use is made of it */
 };
 
 static uint64_t random_state;
@@ -75,10 +86,77 @@ static void *block_at(const struct image *image, uint32_t zone, uint32_t block)
 	return image->zones[zone].data + (size_t)block * MTFTL_BLOCK_SIZE;
 }
 
+static struct mtftl_oob *oob_at(const struct image *image, uint32_t zone, uint32_t block)
+{
+	return (void *)(image->zones[zone].meta + (size_t)block * image->meta_size);
+}
+
+static unsigned int oob_type(const struct mtftl_oob *oob)
+{
+	return le64_to_cpu(oob->tag) & ((1u << MTFTL_OOB_TYPE_BITS) - 1);
+}
+
+/* The bytes of metadata a block, where a target can use them. */
+static uint32_t find_meta_size(int fd)
+{
+	static unsigned char id[4096];
+	struct nvme_admin_cmd command = {
+		.opcode = NVME_ADMIN_IDENTIFY, .addr = (uintptr_t)id, .data_len = sizeof(id),
+	};
+	const unsigned char *format;
+	int nsid = ioctl(fd, NVME_IOCTL_ID);
+	uint32_t size;
+
+	if (nsid <= 0)
+		return 0;
+	command.nsid = (uint32_t)nsid;
+	if (ioctl(fd, NVME_IOCTL_ADMIN_CMD, &command))
+		return 0;
+	format = id + NVME_ID_LBAF + 4 * (id[NVME_ID_FLBAS] & 0xf);
+	size = format[0] | (uint32_t)format[1] << 8;
+	return size >= sizeof(struct mtftl_oob) && size <= MTFTL_META_MAX ? size : 0;
+}
+
+/* Blocks with their metadata, which comes with a command of NVMe's only. */
+static int transfer(const struct image *image, const struct zone_image *zone, uint8_t opcode,
+		    uint32_t at, uint32_t nr)
+{
+	struct nvme_user_io io = {
+		.opcode = opcode,
+		.addr = (uintptr_t)(zone->data + (size_t)at * MTFTL_BLOCK_SIZE),
+		.metadata = (uintptr_t)(zone->meta + (size_t)at * image->meta_size),
+		.slba = zone->start / MTFTL_BLOCK_SIZE + at,
+		.nblocks = (uint16_t)(nr - 1),
+	};
+	int err = ioctl(image->fd, NVME_IOCTL_SUBMIT_IO, &io);
+
+	return err < 0 ? -errno : err ? -EIO : 0;
+}
+
+static void read_zone_with_metadata(const struct image *image, struct zone_image *zone)
+{
+	uint32_t at, n;
+
+	for (at = 0; at < zone->wp; at += n) {
+		n = zone->wp - at < META_CHUNK ? zone->wp - at : META_CHUNK;
+		if (!transfer(image, zone, NVME_CMD_READ, at, n))
+			continue;
+		n = 1;
+		if (!transfer(image, zone, NVME_CMD_READ, at, n))
+			continue;
+		memset(zone->data + (size_t)at * MTFTL_BLOCK_SIZE, 0xa5, MTFTL_BLOCK_SIZE);
+		memset(zone->meta + (size_t)at * image->meta_size, 0, image->meta_size);
+	}
+}
+
 static void read_zone(const struct image *image, struct zone_image *zone)
 {
 	uint32_t at, n;
 
+	if (zone->meta) {
+		read_zone_with_metadata(image, zone);
+		return;
+	}
 	for (at = 0; at < zone->wp; at += n) {
 		unsigned char *to = zone->data + (size_t)at * MTFTL_BLOCK_SIZE;
 		off_t from = (off_t)(zone->start + (uint64_t)at * MTFTL_BLOCK_SIZE);
@@ -111,6 +189,10 @@ static void find_targets(struct image *image)
 			const struct mtftl_sb *sb = (const void *)unit;
 			uint32_t payload = le16_to_cpu(unit->nr_blocks);
 
+			if (image->meta_size && oob_type(oob_at(image, z, b))) {
+				add_target(image, z, b, OOB, b);
+				continue;
+			}
 			if (z < MTFTL_NR_SB_ZONES) {
 				if (le64_to_cpu(sb->magic) == MTFTL_SB_MAGIC) {
 					add_target(image, z, b, SUPERBLOCK, b);
@@ -143,6 +225,7 @@ static int load(struct image *image, const char *path)
 		return -errno;
 	image->nr_zones = report->nr_zones;
 	image->zones = calloc(image->nr_zones, sizeof(*image->zones));
+	image->meta_size = find_meta_size(image->fd);
 	for (i = 0; i < image->nr_zones; i++) {
 		const struct blk_zone *from = &report->zones[i];
 		struct zone_image *zone = &image->zones[i];
@@ -157,7 +240,9 @@ static int load(struct image *image, const char *path)
 			zone->wp = (uint32_t)((from->wp - from->start) / 8);
 		zone->data = aligned_alloc(MTFTL_BLOCK_SIZE,
 					   (zone->wp + 1) * (size_t)MTFTL_BLOCK_SIZE);
-		if (!zone->data)
+		if (image->meta_size)
+			zone->meta = calloc(zone->wp + 1, image->meta_size);
+		if (!zone->data || (image->meta_size && !zone->meta))
 			return -ENOMEM;
 		read_zone(image, zone);
 	}
@@ -166,16 +251,24 @@ static int load(struct image *image, const char *path)
 	return image->nr_targets ? 0 : -ENODATA;
 }
 
-static int store_zone(int fd, const struct zone_image *zone)
+static int store_zone(const struct image *image, const struct zone_image *zone)
 {
 	uint32_t at, n;
+	int err = 0;
+
+	for (at = 0; zone->meta && !err && at < zone->wp; at += n) {
+		n = zone->wp - at < META_CHUNK ? zone->wp - at : META_CHUNK;
+		err = transfer(image, zone, NVME_CMD_WRITE, at, n);
+	}
+	if (zone->meta)
+		return err;
 
 	for (at = 0; at < zone->wp; at += n) {
 		size_t length;
 
 		n = zone->wp - at < CHUNK ? zone->wp - at : CHUNK;
 		length = (size_t)n * MTFTL_BLOCK_SIZE;
-		if (pwrite(fd, zone->data + (size_t)at * MTFTL_BLOCK_SIZE, length,
+		if (pwrite(image->fd, zone->data + (size_t)at * MTFTL_BLOCK_SIZE, length,
 			   (off_t)(zone->start + (uint64_t)at * MTFTL_BLOCK_SIZE)) != (ssize_t)length)
 			return -errno;
 	}
@@ -193,7 +286,7 @@ static int store(const struct image *image)
 		const struct zone_image *zone = &image->zones[i % image->nr_zones];
 
 		if (zone->full == (i < image->nr_zones))
-			err = store_zone(image->fd, zone);
+			err = store_zone(image, zone);
 	}
 	return err;
 }
@@ -209,6 +302,19 @@ static size_t sealed_bytes(const struct target_block *target, const unsigned cha
 	return target->class == HEADER && used < MTFTL_BLOCK_SIZE ? used : MTFTL_BLOCK_SIZE;
 }
 
+/* What the block's metadata says is right again. */
+static void reseal_oob(const struct image *image, const struct target_block *target)
+{
+	struct mtftl_oob *oob = oob_at(image, target->zone, target->block);
+	__le32 zone = cpu_to_le32(target->zone);
+	uint32_t crc = crc32c(image->seed, &oob->lba, sizeof(oob->lba));
+
+	crc = crc32c(crc, &oob->tag, sizeof(oob->tag));
+	crc = crc32c(crc, &zone, sizeof(zone));
+	crc ^= crc32c(image->seed, block_at(image, target->zone, target->block), MTFTL_BLOCK_SIZE);
+	oob->check = cpu_to_le32(crc);
+}
+
 /* Make the checksum of a damaged block right again, so that the parsers see its fields. */
 static void reseal(const struct image *image, const struct target_block *target)
 {
@@ -219,6 +325,10 @@ static void reseal(const struct image *image, const struct target_block *target)
 	struct mtftl_entry *entry;
 	__le32 crc;
 
+	if (target->class == OOB) {
+		reseal_oob(image, target);
+		return;
+	}
 	/* Its checksum is in the header of its unit. */
 	if (target->class == STREAM) {
 		header.class = HEADER;
@@ -320,6 +430,9 @@ static void repair(struct image *image, const struct image *pristine)
 		image->zones[z].wp = pristine->zones[z].wp;
 		memcpy(image->zones[z].data, pristine->zones[z].data,
 		       (size_t)pristine->zones[z].wp * MTFTL_BLOCK_SIZE);
+		if (image->zones[z].meta)
+			memcpy(image->zones[z].meta, pristine->zones[z].meta,
+			       (size_t)pristine->zones[z].wp * image->meta_size);
 	}
 }
 
@@ -383,9 +496,23 @@ static const struct field fields[] = {
 	{ STREAM, MTFTL_UNIT_FOOTER, "record.type", 12, 1, 0 },
 	{ STREAM, MTFTL_UNIT_FOOTER, "record.nr_entries", 14, 2, 0 },
 	{ STREAM, MTFTL_UNIT_FOOTER, "record.lba", 16, 8, 8 },
+	{ OOB, MTFTL_UNIT_DATA, "oob.lba", 0, 4, 0 },
+	{ OOB, MTFTL_UNIT_GC, "oob.lba", 0, 4, 0 },
+	{ OOB, 0, "oob.type", 8, 1, 0 },	/* and bits of the next one, which has 14 */
+	{ OOB, 0, "oob.erase_count", 9, 1, 0 },
+	{ OOB, MTFTL_UNIT_DATA, "oob.seq", 10, 6, 0 },
+	{ OOB, MTFTL_UNIT_GC, "oob.seq", 10, 6, 0 },
 };
 
-#define NR_FIELDS	(sizeof(fields) / sizeof(fields[0]))
+/* Those of metadata are the last ones. */
+static unsigned int nr_fields(const struct image *image)
+{
+	unsigned int nr = sizeof(fields) / sizeof(fields[0]);
+
+	while (!image->meta_size && fields[nr - 1].class == OOB)
+		nr--;
+	return nr;
+}
 
 /* The one that counts of the superblock's; any other block of that kind. -1: there is none. */
 static int target_of(const struct image *image, const struct field *field)
@@ -408,8 +535,10 @@ static int target_of(const struct image *image, const struct field *field)
 	for (tried = 0; tried < image->nr_targets; tried++, i = (i + 1) % image->nr_targets) {
 		const struct target_block *target = &image->targets[i];
 		const struct mtftl_unit *unit = block_at(image, target->zone, target->header);
+		unsigned int type = target->class == OOB ?
+				    oob_type(oob_at(image, target->zone, target->block)) : unit->type;
 
-		if (target->class == field->class && (!field->type || unit->type == field->type))
+		if (target->class == field->class && (!field->type || type == field->type))
 			return (int)i;
 	}
 	return -1;
@@ -429,6 +558,8 @@ static bool craft(struct image *image, const struct field *field, unsigned int n
 	if (index < 0)
 		return false;
 	block = block_at(image, image->targets[index].zone, image->targets[index].block);
+	if (field->class == OOB)
+		block = (void *)oob_at(image, image->targets[index].zone, image->targets[index].block);
 	at = field->at + (field->each && nth % 2 ? field->each * pick(8) : 0);
 	memcpy(&old, block + at, field->size);
 	value = nth % 3 == 2 ? old + 1 - pick(2) * 2 : values[nth % 8];
@@ -539,11 +670,11 @@ int crafted(struct device *dev, struct oracle *oracle, uint64_t seed, unsigned i
 	if (!legal)
 		return 2;
 	for (round = 0; round < rounds; round++) {
-		const struct field *field = &fields[round % NR_FIELDS];
+		const struct field *field = &fields[round % nr_fields(&image)];
 
 		enter("crafting media");
 		repair(&image, &pristine);
-		if (!craft(&image, field, round / NR_FIELDS))
+		if (!craft(&image, field, round / nr_fields(&image)))
 			continue;
 		made++;
 		err = store(&image);
