@@ -24,6 +24,7 @@ LAB	:= $(PYTHON) -B scripts/lab
 help:
 	@echo 'make demo      single- against multi-threaded FTL: a table and a figure'
 	@echo 'make test      all tests; K=name: those whose name contains it; KERNEL=NAME: in guests of 6.1, current, kasan or kcsan'
+	@echo 'make check     lint and the tests that need no guest: two minutes on two cores, once all is built'
 	@echo 'make results   all experiments, into results/ and what shows them, and build/report.html'
 	@echo 'make shell     an interactive guest with a zoned device; KERNEL=6.12, 6.1, current or a path'
 	@echo 'make emulator  build QEMU with our flash device and virtual time'
@@ -41,7 +42,7 @@ torture: $(PYTHON)
 fuzz: $(PYTHON)
 	@$(LAB) fuzz --seconds $(SECONDS)
 
-demo lint install: $(PYTHON)
+demo check lint install: $(PYTHON)
 	@$(LAB) $@
 
 test: $(PYTHON)
@@ -65,4 +66,4 @@ $(PYTHON):
 	@echo 'missing Debian package: python3'
 	@test $$(id -u) = 0 && S= || S=sudo; $$S apt-get -q update && $$S apt-get -q install -y --no-install-recommends python3
 
-.PHONY: help demo test torture fuzz results shell emulator guest target lint install clean
+.PHONY: help demo check test torture fuzz results shell emulator guest target lint install clean

@@ -30,6 +30,7 @@ def test_model(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.usefixtures("emulator_binary")
 @pytest.mark.parametrize("icount, why", [
     ("shift=0,sleep=off,memory=server", "speed, spin, memory and stall need quantum"),
     ("shift=1,sleep=off,quantum=100,memory=server", "memory needs shift=0"),
@@ -40,7 +41,7 @@ def test_bad_options(icount: str, why: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def guest(tmp_path_factory):
+def guest(tmp_path_factory, emulator_binary):
     """Run a program; what it said."""
     folder = tmp_path_factory.mktemp("memory")
     image = functools.partial(build, folder)
@@ -77,6 +78,7 @@ def test_memory_is_where_the_guest_is_told(guest, nodes, takes):
     assert took == NEAR(1.125 + takes, rel=0.01)
 
 
+@pytest.mark.usefixtures("emulator_binary")
 @pytest.mark.parametrize("memory, cpus", [("server", (0, 1)), ("server2", (1, 0))])
 def test_other_nodes_than_the_sockets_are_refused(tmp_path, memory, cpus):
     """The model knows no latencies for them."""
@@ -89,6 +91,7 @@ def test_other_nodes_than_the_sockets_are_refused(tmp_path, memory, cpus):
     assert done.stderr.endswith(f"nodes and their CPUs are not the sockets of memory '{memory}'\n")
 
 
+@pytest.mark.usefixtures("emulator_binary")
 def test_cpus_neither_come_nor_go(tmp_path):
     """The model is made for those that the machine begins with; without it the same CPU is welcome."""
     image = build(tmp_path, "caches")

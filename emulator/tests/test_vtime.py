@@ -24,6 +24,7 @@ QEMU = os.environ.get("MTFTL_QEMU", str(BUILD / "qemu/qemu-system-x86_64"))
 CONTENTION = [(50, 50), (50, 1000), (200, 800), (1000, 5000)]  # instructions with and without the lock
 LOCKSTEP = "shift=0,sleep=off,quantum={}"
 Lines = dict[str, list[int]]
+pytestmark = pytest.mark.usefixtures("emulator_binary")
 
 
 def build(folder: Path, name: str, **defines: int) -> Path:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`lab test` and `lab lint`: everything that says whether the project is well.
+"""`lab test`, `lab check` and `lab lint`: everything that says whether the project is well.
+
+`lab check` is lint and those tests that start no emulator: the first thing to run after a change.
 
 Lint keeps to the project's own files: kernel style (checkpatch, sparse) for target/ and the guest's C,
 QEMU's own checkpatch for emulator/, shellcheck, ruff, mypy. A file that a checker found clean is not
@@ -15,12 +17,31 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import debian, emulator, guest, house, kernels, target
-from .base import BUILD, ROOT, LabError, digest, digest_files, fresh_folder, guests_at_once, output, say, write_file
+from .base import (
+    BUILD,
+    ROOT,
+    LabError,
+    cores,
+    digest,
+    digest_files,
+    fresh_folder,
+    guests_at_once,
+    output,
+    say,
+    write_file,
+)
 
 PYTHON = "/usr/bin/python3"
 # Advice of checkpatch that names helpers which programs do not have.
 KERNEL_ONLY = "STRCPY,ARRAY_SIZE,PREFER_DEFINED_ATTRIBUTE_MACRO,EMBEDDED_FUNCTION_NAME,SPLIT_STRING"
 LINT = BUILD / "lint"
+
+
+def _pytest(jobs: int, *more: str, **env: str) -> int:
+    """Run the project's tests side by side; returns pytest's exit status."""
+    env = os.environ | {"MTFTL_BUILD": str(BUILD), "PYTHONDONTWRITEBYTECODE": "1"} | env
+    command = [PYTHON, "-m", "pytest", f"--numprocesses={jobs}", "--dist=loadgroup", *more]
+    return subprocess.run(command, cwd=ROOT, env=env).returncode
 
 
 def _test(args: argparse.Namespace) -> int:
@@ -29,11 +50,16 @@ def _test(args: argparse.Namespace) -> int:
     guest.tools()
     for series in kernels.SERIES:
         guest.modules(kernels.get(series))
-    env = dict(os.environ, MTFTL_QEMU=str(emulator.build()), MTFTL_BUILD=str(BUILD), PYTHONDONTWRITEBYTECODE="1")
-    command = [PYTHON, "-m", "pytest", f"--kernel={args.kernel}", *(["-k", args.k] if args.k else []),
-               *([] if args.shuffle is None else [f"--shuffle={args.shuffle}"]),
-               f"--numprocesses={args.jobs}", "--dist=loadgroup", *args.paths]
-    return subprocess.run(command, cwd=ROOT, env=env).returncode
+    return _pytest(args.jobs, f"--kernel={args.kernel}", *(["-k", args.k] if args.k else []),
+                   *([] if args.shuffle is None else [f"--shuffle={args.shuffle}"]), *args.paths,
+                   MTFTL_QEMU=str(emulator.build()))
+
+
+def _check(args: argparse.Namespace) -> int:
+    """Lint, and all tests that start no emulator. One that starts it unasked fails: there is none."""
+    debian.ensure("build", "guest", "tool", "figures", "test")
+    linted = _lint(args)
+    return _pytest(cores(), "--no-guest", MTFTL_QEMU="none", **{emulator.FORBIDDEN: "1"}) or linted
 
 
 def _checkpatch() -> Path:
@@ -152,10 +178,8 @@ def _lint(_args: argparse.Namespace) -> int:
     judge("shellcheck", check_files([shellcheck, "-s", "sh", "-e", "SC1091"], Path(shellcheck), _shell_scripts()))
     judge("ruff", run(_ruff(), "check", "-q", "--no-cache", "--output-format", "concise", "."))
     judge("mypy", run("mypy", f"--cache-dir={LINT / 'mypy' / digest(str(ROOT))}"))
-    if failed:
-        raise LabError(f"lint: {', '.join(failed)}")
-    print("lint: clean")
-    return 0
+    print(f"lint: {', '.join(failed) or 'clean'}", flush=True)
+    return int(bool(failed))
 
 
 def _install(_args: argparse.Namespace) -> int:
@@ -170,7 +194,7 @@ def _install(_args: argparse.Namespace) -> int:
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`test`, `lint` and `install` on the command line of scripts/lab."""
+    """`test`, `check`, `lint` and `install` on the command line of scripts/lab."""
     test = commands.add_parser("test", help="run the tests of the project")
     test.add_argument("-k", default="", metavar="NAME", help="only tests whose name contains it")
     test.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH",
@@ -180,6 +204,8 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     test.add_argument("--shuffle", type=int, metavar="SEED", help="in an order of this seed, not the longest first")
     test.add_argument("paths", nargs="*", metavar="PATH")
     test.set_defaults(function=_test)
+    check = commands.add_parser("check", help="lint, and the tests that need no guest")
+    check.set_defaults(function=_check)
     lint = commands.add_parser("lint", help="check style and types")
     lint.set_defaults(function=_lint)
     install = commands.add_parser("install", help="install the module (DKMS) and the tool on this machine")

@@ -40,6 +40,7 @@ COPIED = ("hw", "accel", "configs")
 HOME = BUILD / "emulator"
 KEEP = 8
 SANITIZE = os.environ.get("SANITIZE") == "1"
+FORBIDDEN = "MTFTL_NO_EMULATOR"     # in the environment of `lab check`
 CONFIGURE = """--target-list=x86_64-softmmu --without-default-devices --with-devices-x86_64=mtftl
     --without-default-features --enable-tcg --enable-kvm
     --enable-virtfs --enable-attr --enable-cap-ng --enable-plugins --enable-fdt=system --disable-docs
@@ -163,6 +164,8 @@ def _binary(key: str) -> Path:
 @functools.cache
 def build() -> Path:
     """The emulator's binary for the files as they were when this lab first asked."""
+    if FORBIDDEN in os.environ:
+        raise LabError("`lab check` starts no emulator; a test that needs it asks for the fixture emulator_binary")
     debian.ensure("build", "emulator")
     source = pristine()
     # To apply all patches takes longer than to look up what came out of it the last time.

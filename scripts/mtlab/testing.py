@@ -11,6 +11,9 @@
 With `--kernel NAME` guests run that kernel where they would run 6.12, `make test KERNEL=kasan K=test_target` for one:
 the debug kernels look for what a test alone does not see, and take several times as long.
 
+A test that starts the emulator reaches the fixture `emulator_binary`: through `lab_run`, through `lab` (for the
+command line), or by itself. `make check` runs all others, by that rule alone.
+
 `make test` runs tests side by side, a worker a core: the longest first, by what they took when they ran last. Tests
 that share a guest (a fixture of a module's scope) stay in one worker; no test may depend on another one's order.
 
@@ -29,7 +32,7 @@ from typing import Any
 import pytest
 
 from . import accel, kernels, machine, pool, sourcekernel
-from .base import LabError
+from .base import ROOT, LabError
 from .options import Options
 from .results import Result
 
@@ -43,6 +46,7 @@ LONGEST = 10                # tests that are named at the end
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Our own words on the command line."""
     parser.addoption("--kernel", default=kernels.DEFAULT, help="kernel of the guests that would run the default one")
+    parser.addoption("--no-guest", action="store_true", help="only tests that do not start the emulator")
     parser.addoption("--shuffle", type=int, metavar="SEED", help="in an order of this seed, not the longest first")
 
 
@@ -65,19 +69,30 @@ def run(command: str, *, kernel_instead: str = kernels.DEFAULT, expect: str | No
 
 
 @pytest.fixture(scope="session")
-def lab_run(pytestconfig: pytest.Config) -> LabRun:
-    """Boots a guest and runs a command; see this file's top and docs/lab.md."""
-    return functools.partial(run, kernel_instead=pytestconfig.getoption("--kernel"))
-
-
-@pytest.fixture(scope="session")
 def emulator_binary() -> Path:
-    """Our QEMU, for tests that start it themselves."""
+    """Our QEMU, for tests that start it themselves. Every test that starts it in any way asks for this fixture."""
     from . import emulator
     try:
         return emulator.build()
     except LabError as e:
         pytest.exit(str(e))
+
+
+@pytest.fixture(scope="session")
+def lab_run(pytestconfig: pytest.Config, emulator_binary: Path) -> LabRun:
+    """Boots a guest and runs a command; see this file's top and docs/lab.md."""
+    return functools.partial(run, kernel_instead=pytestconfig.getoption("--kernel"))
+
+
+@pytest.fixture(scope="session")
+def lab(emulator_binary: Path) -> Path:
+    """scripts/lab, for tests that boot guests by the command line."""
+    return ROOT / "scripts/lab"
+
+
+def starts_emulator(item: pytest.Item) -> bool:
+    """Does the test ask for the emulator, itself or through other fixtures?"""
+    return "emulator_binary" in getattr(item, "fixturenames", ())
 
 
 def _guests(item: pytest.Item) -> str:
@@ -101,7 +116,11 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # type: ignore[misc]
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest first; those that share a guest are as long as all of them, and go to one worker."""
+    """Tests that need no guest, if only they are wanted; the longest first. Those that share a guest stay together."""
+    if config.getoption("--no-guest"):
+        left_out = [item for item in items if starts_emulator(item)]
+        items[:] = [item for item in items if not starts_emulator(item)]
+        config.hook.pytest_deselected(items=left_out)
     told = getattr(config, "workerinput", None)
     known: dict[str, float] = _known() if told is None else told["durations"]
     groups: dict[str, list[pytest.Item]] = {}
@@ -112,8 +131,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group(name))
 
     def seconds(item: pytest.Item) -> float:
-        boots = {"lab_run", "emulator_binary"} & set(getattr(item, "fixturenames", ()))
-        return known.get(item.nodeid, UNKNOWN if boots else 0)
+        return known.get(item.nodeid, UNKNOWN if starts_emulator(item) else 0)
 
     seed = config.getoption("--shuffle")
     order = random.Random(seed)

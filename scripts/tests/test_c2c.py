@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 from mtlab import c2c, kernels, machine, target
-from mtlab.base import ROOT, LabError
+from mtlab.base import LabError
 from mtlab.options import Options
 
 HERE = Path(__file__).resolve().parent
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+def report(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Of a module two of whose fields are on one line, each written by a CPU of its own."""
     folder = tmp_path_factory.mktemp("sharing")
     shutil.copytree(HERE / "sharing", folder / "sharing")
     target.build_module(kernels.get(kernels.DEFAULT), folder / "sharing")
     ko = folder / "sharing/sharing.ko"
-    done = subprocess.run([sys.executable, "-B", ROOT / "scripts/lab", "c2c", "--no-module", "--profile", "none",
+    done = subprocess.run([sys.executable, "-B", lab, "c2c", "--no-module", "--profile", "none",
                            "--push", ko, "--names", ko, "--", "count_on; insmod sharing.ko; count_off"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

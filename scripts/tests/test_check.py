@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What lint remembers: only files that a checker found clean, and only as long as nothing changes."""
+"""What lint remembers: only files that a checker found clean, and only as long as nothing changes.
 
+And which tests `lab check` takes.
+"""
+
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from mtlab import check
+from mtlab import check, emulator
+from mtlab.base import ROOT, LabError
 
 CHECKER = """#!/bin/sh
 printf '%s ' "$@" >>"$0.log"
@@ -40,3 +48,34 @@ def test_a_clean_file_is_checked_once(tmp_path: Path, monkeypatch: pytest.Monkey
     assert checked(good) == ("", ["good"])
     good.write_text("bad")
     assert "good" in checked(good, other)[0]
+
+
+def _collected(tests: Path, *options: str) -> set[str]:
+    """Names of the tests in a file that a run would take."""
+    command = [sys.executable, "-B", "-m", "pytest", "--collect-only", "-q", "-p", "mtlab.testing", *options, tests]
+    env = os.environ | {"PYTHONPATH": str(ROOT / "scripts")}
+    done = subprocess.run(command, cwd=tests.parent, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return set(re.findall(r"::(\w+)$", done.stdout, re.M))
+
+
+def test_what_starts_the_emulator_is_left_out(tmp_path: Path) -> None:
+    """By its fixtures, also through others."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")      # its own root
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n"
+        "@pytest.fixture\ndef own(lab_run): pass\n"
+        "def test_run(lab_run): pass\n"
+        "def test_command(lab): pass\n"
+        "def test_own(own): pass\n"
+        "@pytest.mark.usefixtures('emulator_binary')\ndef test_binary(): pass\n"
+        "def test_host(tmp_path): pass\n")
+    assert _collected(tmp_path / "test_it.py", "--no-guest") == {"test_host"}
+    assert len(_collected(tmp_path / "test_it.py")) == 5
+
+
+def test_no_emulator_starts_in_lab_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that starts it without its fixture fails there."""
+    monkeypatch.setenv(emulator.FORBIDDEN, "1")
+    with pytest.raises(LabError, match="asks for the fixture emulator_binary"):
+        emulator.build.__wrapped__()

@@ -37,6 +37,7 @@ def test_wrong_words(word: str, said: str) -> None:
         simulate(*DRIVE, word)
 
 
+@pytest.mark.usefixtures("emulator_binary")      # results name its version
 def test_a_run_without_a_guest(tmp_path: Path) -> None:
     """A drive a line, and as many seeds as are asked for."""
     found = []

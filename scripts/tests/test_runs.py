@@ -11,10 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from mtlab.base import ROOT
 from mtlab.testing import LabRun
 
-LAB = ROOT / "scripts/lab"
 QUICK = ["--no-module", "--profile", "none"]
 
 
@@ -43,16 +41,16 @@ def test_two_runs_at_once_do_not_meet(lab_run: LabRun) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_interrupted_run_leaves_nothing(number: int, tmp_path: Path) -> None:
+def test_an_interrupted_run_leaves_nothing(lab: Path, number: int, tmp_path: Path) -> None:
     env = dict(os.environ, TMPDIR=str(tmp_path))
     signal.signal(signal.SIGINT, signal.default_int_handler)    # not ignored, as below a job in the background
     out = tmp_path / "out"
-    command = [LAB, "run", *QUICK, "--pull", "x", "--out", out, "--", "echo there >x; echo ready; sleep 1000"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=env, text=True) as lab:
-        assert lab.stdout and lab.stdout.readline() == "ready\n"
+    command = [lab, "run", *QUICK, "--pull", "x", "--out", out, "--", "echo there >x; echo ready; sleep 1000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=env, text=True) as running:
+        assert running.stdout and running.stdout.readline() == "ready\n"
         assert _processes(str(tmp_path))
-        lab.send_signal(number)
-        status = lab.wait(timeout=60)
+        running.send_signal(number)
+        status = running.wait(timeout=60)
     deadline = time.monotonic() + 60        # the kernel ends the emulator of a killed lab in its own time
     while _processes(str(tmp_path)) and time.monotonic() < deadline:
         os.sched_yield()

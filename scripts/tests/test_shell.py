@@ -6,9 +6,9 @@ import pty
 import re
 import select
 import time
+from pathlib import Path
 
 import pytest
-from mtlab.base import ROOT
 from mtlab.testing import LabRun
 
 EXAMPLE = ("mtftl format /dev/nvme0n1 && mtftl open /dev/nvme0n1 fast && mkfs.ext4 -q /dev/mapper/fast && "
@@ -42,9 +42,9 @@ def _talk(command: list[str], *steps: tuple[str, str], seconds: float) -> str:
     return shown
 
 
-def test_the_shell_mounts_what_it_made() -> None:
+def test_the_shell_mounts_what_it_made(lab: Path) -> None:
     """As on any machine: nobody names a module."""
-    shown = _talk([str(ROOT / "scripts/lab"), "shell"], (r"# $", EXAMPLE + "; echo $((40 + 2)) is it"),
+    shown = _talk([str(lab), "shell"], (r"# $", EXAMPLE + "; echo $((40 + 2)) is it"),
                   (r"42 is it", "exit"), seconds=300)
     assert re.search(r"^kept\r*$", shown, re.M), shown
 

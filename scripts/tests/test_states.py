@@ -173,6 +173,7 @@ def test_a_state_that_does_not_load_is_thrown_away(lab_run: LabRun, place: Path,
     assert capsys.readouterr().err.count("no saved boot state") == 1
 
 
+@pytest.mark.usefixtures("emulator_binary")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_making_leaves_nothing(number: int, tmp_path: Path) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)    # not ignored, as below a job in the background

@@ -122,6 +122,7 @@ def test_outcomes_are_whole_and_explained(name: str) -> None:
     assert len(failed[ours]) <= len(failed[against]), failed
 
 
+@pytest.mark.usefixtures("emulator_binary")
 def test_zones_on_the_newest_kernel() -> None:
     """fio's first ones end as on the kernel of the results: written in order and at random, by one and by many."""
     wanted = [str(number) for number in range(1, 14)]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from mtlab import kernels, sourcekernel, torture
-from mtlab.base import ROOT
 
 BUGS = ["flush", "fua", "torn", "misplaced", "resurrect", "stale-read", "old-version", "lost-write", "replay"]
 
@@ -42,30 +41,29 @@ def test_unknown_bug_is_refused(program: Path) -> None:
     assert done.returncode == 2 and "nonsense" in done.stderr
 
 
-def _lab(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-B", ROOT / "scripts/lab", "torture", *words]
-    return subprocess.run(command, capture_output=True, text=True)
+def _torture(lab: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-B", lab, "torture", *words], capture_output=True, text=True)
 
 
 @pytest.mark.parametrize(("seed", "kernel"), [(5, kernels.DEFAULT), (26, kernels.DEFAULT), (5, kernels.CURRENT)])
-def test_power_cuts_lose_nothing(seed: int, kernel: str) -> None:
+def test_power_cuts_lose_nothing(lab: Path, seed: int, kernel: str) -> None:
     """The few that are always made, on 4 and on 8 processors; `make torture` makes thousands."""
-    done = _lab("--seed", str(seed), "--cuts", "25", "--check-every", "5", "--kernel", kernel)
+    done = _torture(lab, "--seed", str(seed), "--cuts", "25", "--check-every", "5", "--kernel", kernel)
     assert done.returncode == 0 and " 0 violations" in done.stdout, done.stdout + done.stderr
 
 
-def test_crafted_images_are_read_or_refused(tmp_path: Path) -> None:
+def test_crafted_images_are_read_or_refused(lab: Path, tmp_path: Path) -> None:
     """Each has a field that is wrong, GC runs on it, and what is refused is refused by the field's name."""
     out = tmp_path / "crafted.json"
-    done = _lab("--seed", "3", "--cuts", "4", "--crafted", "98", "--json", str(out))
+    done = _torture(lab, "--seed", "3", "--cuts", "4", "--crafted", "98", "--json", str(out))
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(out.read_text())
     assert found["crafted"] >= 90 and found["mounted"] > 20 and found["named"] == found["refused"] > 20
     assert 0 < found["longest_us"] <= 2 * found["legal_us"]
 
 
-def test_a_planted_bug_is_found() -> None:
-    done = _lab("--seed", "23", "--per-boot", "25", "--bugs", "flush-forgets-a-lane")
+def test_a_planted_bug_is_found(lab: Path) -> None:
+    done = _torture(lab, "--seed", "23", "--per-boot", "25", "--bugs", "flush-forgets-a-lane")
     assert done.returncode == 0 and "1 of 1 planted bugs found" in done.stdout, done.stdout + done.stderr
 
 
