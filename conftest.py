@@ -6,4 +6,4 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "scripts"))
 
-pytest_plugins = ["mtlab.testing"]
+pytest_plugins = ["mtlab.run.testing"]

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from mtlab.firmware import greedy, simulate
+from mtlab.run.firmware import greedy, simulate
 from test_flash import HERE, MODEL, PURE, compile_c
 
 SANITIZED = ["-O2", "-fsanitize=address,undefined"]

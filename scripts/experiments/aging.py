@@ -9,9 +9,9 @@ at a time, 32 KiB and a flush (aged). Then other data are overwritten until the 
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import counters, figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least
-from mtlab.options import Options
+from mtlab.exp import counters, figures, fio
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least
+from mtlab.run.options import Options
 
 MIB = 1 << 20
 FILES, FILE = 16, 8                             # MiB

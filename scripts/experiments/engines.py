@@ -8,9 +8,9 @@ worker threads. dm-linear does nothing but pass requests on, so it says what dev
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least
-from mtlab.options import Options
+from mtlab.exp import figures, fio
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least
+from mtlab.run.options import Options
 
 CPUS = 4
 ENGINES = ("psync", "libaio", "io_uring")

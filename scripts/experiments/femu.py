@@ -12,9 +12,9 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import counters, figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, within
-from mtlab.options import Options
+from mtlab.exp import counters, figures, fio
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, within
+from mtlab.run.options import Options
 
 SCALE, SHARE = 32, 0.2
 SECONDS = SHARE * 300 / SCALE

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from mtlab import figures, guest
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least, within
-from mtlab.options import Options
+from mtlab.build import guest
+from mtlab.exp import figures
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, within
+from mtlab.run.options import Options
 
 FILE, READ, PIECE, COMMAND = 8192, 1024, 32, 256        # KiB
 LAYOUTS = (1, 2, 3)             # seeds of what is random; the first stands for the artifact's own numbers

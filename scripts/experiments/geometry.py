@@ -9,9 +9,9 @@ the cell's read to the end of the transfer; a channel carries one transfer at a 
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least, within
-from mtlab.options import Options
+from mtlab.exp import figures, fio
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, within
+from mtlab.run.options import Options
 
 CHANNEL = 40e6
 BLOCK = 64 << 10

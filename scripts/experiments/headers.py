@@ -8,9 +8,9 @@ Fresh, so without GC.
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import counters, figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, spread
-from mtlab.options import Options
+from mtlab.exp import counters, figures, fio
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, spread
+from mtlab.run.options import Options
 
 CPUS, USERS = 8, 8
 UNITS, QUICK_UNITS = (1, 2, 8, 32), (1, 32)

@@ -9,9 +9,9 @@ written at random.
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import counters, figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, within
-from mtlab.options import Options
+from mtlab.exp import counters, figures, fio
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, at_most, within
+from mtlab.run.options import Options
 
 MIB = 1 << 20
 DIES, BLOCK_PAGES, UNIT = 8, 6, 4 * 16384 * 3   # 4 planes, pages of 16 KiB, 3 of them a program

@@ -9,10 +9,10 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import figures
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, within
-from mtlab.firmware import greedy
-from mtlab.options import MODEL, Options
+from mtlab.exp import figures
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, within
+from mtlab.run.firmware import greedy
+from mtlab.run.options import MODEL, Options
 
 MAPPINGS = ("page", "dftl", "bast", "fast", "last")
 SPARES = (7, 15, 25, 50)                        # percent

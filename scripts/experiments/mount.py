@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_most
-from mtlab.options import Options
+from mtlab.exp import figures, fio
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_most
+from mtlab.run.options import Options
 
 SIZES = (1, 2, 4)                               # GiB of flash
 QUICK_SIZES = (1,)

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from matplotlib.axes import Axes
-from mtlab import counters, figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, spread
-from mtlab.options import Options
+from mtlab.exp import counters, figures, fio
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, spread
+from mtlab.run.options import Options
 
 CPUS, ENTRIES = 8, 1024
 USERS, QUICK_USERS = (1, 2, 4, 8, 16, 32, 64), (1, 8)

@@ -14,9 +14,9 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least, shown, spread
-from mtlab.options import Options
+from mtlab.exp import figures, fio
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, shown, spread
+from mtlab.run.options import Options
 
 MIB = 1 << 20
 JOBS, CPUS = 8, 4

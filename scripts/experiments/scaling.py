@@ -9,9 +9,9 @@ one block a write unit.
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least, shown, spread
-from mtlab.options import Options
+from mtlab.exp import figures, fio
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, shown, spread
+from mtlab.run.options import Options
 
 CPUS = 8
 ENTRIES = 1024

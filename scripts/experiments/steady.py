@@ -9,9 +9,9 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import counters, figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_most, shown, spread
-from mtlab.options import Options
+from mtlab.exp import counters, figures, fio
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_most, shown, spread
+from mtlab.run.options import Options
 
 MIB = 1 << 20
 DEVICE, DIES, BLOCK_PAGES = 128 * MIB, 16, 32

@@ -13,9 +13,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, within
-from mtlab.options import MODEL, Options
+from mtlab.exp import figures, fio
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, at_most, within
+from mtlab.run.options import MODEL, Options
 
 RATE, SWITCH = 4096 / 82e-6, 33e-6              # of a channel
 BUS = f"channel_rate={RATE:.0f} channel_switch_ns={SWITCH * 1e9:.0f}"

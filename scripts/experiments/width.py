@@ -8,9 +8,9 @@ the software. `read` reads 4 KiB blocks of what was written before; `single` is 
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least, shown
-from mtlab.options import Options
+from mtlab.exp import figures, fio
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, shown
+from mtlab.run.options import Options
 
 CPUS = (1, 2, 4, 8, 16, 32, 64)
 QUICK_CPUS = (1, 4)

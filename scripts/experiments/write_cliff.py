@@ -13,9 +13,9 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mtlab import counters, figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, spread, within
-from mtlab.options import Options
+from mtlab.exp import counters, figures, fio
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, spread, within
+from mtlab.run.options import Options
 
 SCALE = 32
 REPEATED, SEEDS = "randwrite", 5                # what the headline is about

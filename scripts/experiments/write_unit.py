@@ -7,9 +7,9 @@ One lane, a buffer of 128 entries, on the device without NAND delay: what is see
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_least, shown
-from mtlab.options import Options
+from mtlab.exp import figures, fio
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, shown
+from mtlab.run.options import Options
 
 CPUS = 8
 ENTRIES = 128

@@ -14,9 +14,9 @@ its time and of FEMU's 4 GiB: on a drive that ends a write when it is programmed
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab import figures, fio
-from mtlab.experiments import Check, Experiment, Run, Sample, at_most, within
-from mtlab.options import Options
+from mtlab.exp import figures, fio
+from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_most, within
+from mtlab.run.options import Options
 
 JOBS, DEPTH, BLOCK = 10, 32, 128 << 10
 MIB = 1 << 20

@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from mtlab import c2c, kernels, machine, target
-from mtlab.base import LabError
-from mtlab.options import Options
+from mtlab.build import kernels, target
+from mtlab.cmd import c2c
+from mtlab.run import machine
+from mtlab.run.options import Options
+from mtlab.util.base import LabError
 
 HERE = Path(__file__).resolve().parent
 

@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from mtlab import check, emulator
-from mtlab.base import ROOT, LabError
+from mtlab.build import emulator
+from mtlab.cmd import check
+from mtlab.util.base import ROOT, LabError
 
 CHECKER = """#!/bin/sh
 printf '%s ' "$@" >>"$0.log"
@@ -52,7 +53,7 @@ def test_a_clean_file_is_checked_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def _collected(tests: Path, *options: str) -> set[str]:
     """Names of the tests in a file that a run would take."""
-    command = [sys.executable, "-B", "-m", "pytest", "--collect-only", "-q", "-p", "mtlab.testing", *options, tests]
+    command = [sys.executable, "-B", "-m", "pytest", "--collect-only", "-q", "-p", "mtlab.run.testing", *options, tests]
     env = os.environ | {"PYTHONPATH": str(ROOT / "scripts")}
     done = subprocess.run(command, cwd=tests.parent, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

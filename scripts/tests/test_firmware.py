@@ -4,11 +4,11 @@
 from pathlib import Path
 
 import pytest
-from mtlab import experiments
-from mtlab.base import LabError
-from mtlab.experiments import Experiment, Run
-from mtlab.firmware import simulate
-from mtlab.options import MODEL, Options
+from mtlab.exp import experiments
+from mtlab.exp.experiments import Experiment, Run
+from mtlab.run.firmware import simulate
+from mtlab.run.options import MODEL, Options
+from mtlab.util.base import LabError
 
 DRIVE = ("channels=4", "dies=2", "blocks=64", "block_pages=64", "read_ns=50000", "program_ns=600000", "gc_begin=95",
          "spare_permille=250")

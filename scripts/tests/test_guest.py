@@ -7,8 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from mtlab import failure, kernels, target
-from mtlab.testing import LabRun
+from mtlab.build import kernels, target
+from mtlab.run import failure
+from mtlab.run.testing import LabRun
 
 HERE = Path(__file__).parent
 

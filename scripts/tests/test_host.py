@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from mtlab import debian, kernels, target
-from mtlab.base import BUILD, ROOT
+from mtlab.build import debian, kernels, target
+from mtlab.util.base import BUILD, ROOT
 
 
 def _checked() -> list[str]:

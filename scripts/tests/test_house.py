@@ -3,7 +3,8 @@
 
 from pathlib import Path
 
-from mtlab import house, target
+from mtlab.build import target
+from mtlab.cmd import house
 
 FOLDERS = ["top", "middle", "low"]
 
@@ -54,12 +55,6 @@ def test_a_circle_of_sources_is_found(tmp_path: Path) -> None:
     arrows = _tree(tmp_path, low_a='#include "low/b.h"\nvoid a(void)\n{\n}\n', low_b_h="",
                    low_b="void a(void);\nvoid b(void)\n{\n\ta();\n}\n")
     assert set(house.circle(arrows)) == {"low/a", "low/b"}
-
-
-def test_a_circle_of_modules_is_found(tmp_path: Path) -> None:
-    for name, imports in (("a", "b"), ("b", "c"), ("c", "a"), ("d", "a")):
-        (tmp_path / f"{name}.py").write_text(f"from .{imports} import x\n")
-    assert set(house.circle(house._python_arrows(tmp_path))) == {"a", "b", "c"}
 
 
 def test_the_folders_are_those_that_hold_the_module() -> None:

@@ -16,28 +16,14 @@ from pathlib import Path
 import matplotlib.colors
 import matplotlib.image
 import pytest
-from mtlab import (
-    accel,
-    base,
-    cpio,
-    debian,
-    emulator,
-    experiments,
-    failure,
-    figures,
-    fio,
-    guest,
-    kernels,
-    machine,
-    pool,
-    qemu,
-    report,
-    results,
-    target,
-)
-from mtlab.base import ROOT, LabError, fresh_folder, update_file
-from mtlab.options import Options
-from mtlab.results import Result
+from mtlab.build import debian, emulator, guest, kernels, target
+from mtlab.cmd import report
+from mtlab.exp import experiments, figures, fio
+from mtlab.run import accel, failure, machine, qemu, results
+from mtlab.run.options import Options
+from mtlab.run.results import Result
+from mtlab.util import base, cpio, pool
+from mtlab.util.base import ROOT, LabError, fresh_folder, update_file
 
 LAB = ROOT / "scripts/lab"
 
@@ -53,7 +39,7 @@ def test_an_interrupted_build_leaves_nobody_at_work(number: int, tmp_path: Path)
     (tmp_path / "outer").write_text(f"all:\n\t$(MAKE) -f {tmp_path}/inner\n")
     (tmp_path / "inner").write_text("all:\n\techo begun\n\tsleep 1000\n")
     log = tmp_path / "log"
-    program = ("from pathlib import Path; from mtlab import base, process; process.end_cleanly_on_signals()\n"
+    program = ("from pathlib import Path; from mtlab.util import base, stop; stop.end_cleanly_on_signals()\n"
                f"base.logged(['make', '-f', '{tmp_path}/outer'], Path('{log}'))")
     with subprocess.Popen([sys.executable, "-Bc", program], cwd=ROOT / "scripts", stderr=subprocess.DEVNULL) as lab:
         while not subprocess.run(["pgrep", "-f", f"{tmp_path}/inner"], capture_output=True).stdout:
@@ -142,8 +128,9 @@ def test_archive_entries_of_both_formats(tmp_path: Path) -> None:
 
 def test_a_runs_archive_is_the_same_in_every_process() -> None:
     """Sets of names have another order in each process of Python."""
-    program = ("from pathlib import Path; from mtlab import base, guest; print(base.digest(guest.run_archive('true', "
-               "pushed=[], pulled=[], insmod=None, programs=[Path('/usr/bin/fio')], wait_for='')))")
+    program = ("from pathlib import Path; from mtlab.build import guest; from mtlab.util import base; "
+               "print(base.digest(guest.run_archive('true', pushed=[], pulled=[], insmod=None, "
+               "programs=[Path('/usr/bin/fio')], wait_for='')))")
     found = {subprocess.run([sys.executable, "-Bc", program], cwd=ROOT / "scripts", capture_output=True, text=True,
                             env=dict(os.environ, PYTHONHASHSEED=str(seed)), check=True).stdout for seed in range(4)}
     assert len(found) == 1

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from mtlab import guest, sourcekernel
-from mtlab.base import ROOT
-from mtlab.results import Result
-from mtlab.testing import LabRun
+from mtlab.build import guest, sourcekernel
+from mtlab.run.results import Result
+from mtlab.run.testing import LabRun
+from mtlab.util.base import ROOT
 
 pytestmark = pytest.mark.skipif(not sourcekernel.built("pblk"), reason="scripts/lab run --kernel pblk builds it first")
 

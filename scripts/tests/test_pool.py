@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
-from mtlab import base, pool, process
+from mtlab.util import base, pool, stop
 
 
 @pytest.fixture(autouse=True)
@@ -57,12 +57,12 @@ def test_an_error_is_told_and_the_others_go_on() -> None:
 
 def test_who_is_interrupted_stops_the_guests(monkeypatch: pytest.MonkeyPatch) -> None:
     """What has not begun never begins; what runs is told to stop, or nobody would wait for it for so long."""
-    stop, runs, begun = threading.Event(), threading.Event(), []
-    monkeypatch.setattr(process, "stop_all", stop.set)
+    told, runs, begun = threading.Event(), threading.Event(), []
+    monkeypatch.setattr(stop, "stop_all", told.set)
 
     def guest() -> None:
         runs.set()
-        begun.append(stop.wait(60))
+        begun.append(told.wait(60))
 
     def done(_job: pool.Job[None], _future: "Future[None]", _left: str) -> None:
         raise KeyboardInterrupt

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from mtlab.testing import LabRun
+from mtlab.run.testing import LabRun
 
 QUICK = ["--no-module", "--profile", "none"]
 

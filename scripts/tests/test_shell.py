@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from mtlab.testing import LabRun
+from mtlab.run.testing import LabRun
 
 EXAMPLE = ("mtftl format /dev/nvme0n1 && mtftl open /dev/nvme0n1 fast && mkfs.ext4 -q /dev/mapper/fast && "
            "mount /dev/mapper/fast /mnt && echo kept >/mnt/file && umount /mnt && mtftl close fast && "

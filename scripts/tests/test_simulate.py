@@ -7,9 +7,9 @@ import re
 import shutil
 
 import pytest
-from mtlab import simulate as simulator
-from mtlab.base import LabError, output
-from mtlab.simulate import LEVELLING, simulate
+from mtlab.cmd import simulate as simulator
+from mtlab.cmd.simulate import LEVELLING, simulate
+from mtlab.util.base import LabError, output
 
 # Of many small zones: an open one holds little back.
 DRIVE = ("zones=512", "capacity=256", "lanes=4", "buffer_entries=0", "age=5", "writes=3")

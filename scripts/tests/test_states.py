@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mtlab import base, machine, states
-from mtlab.base import BUILD, ROOT, LabError, digest
-from mtlab.options import Options
-from mtlab.results import Result
-from mtlab.testing import LabRun
+from mtlab.run import machine, states
+from mtlab.run.options import Options
+from mtlab.run.results import Result
+from mtlab.run.testing import LabRun
+from mtlab.util import base
+from mtlab.util.base import BUILD, ROOT, LabError, digest
 
 MEMORY = [64 << 20]
 
@@ -146,7 +147,7 @@ def test_an_emulator_that_finds_no_space_is_understood(place: Path) -> None:
 
 
 def test_a_full_disk_is_said_before_anything_is_booted(tmp_path: Path) -> None:
-    program = (f"from mtlab import states; from pathlib import Path; states.FOLDER = Path(r'{tmp_path}')\n"
+    program = (f"from mtlab.run import states; from pathlib import Path; states.FOLDER = Path(r'{tmp_path}')\n"
                "with states.get('a0', list, [64 << 20], 60, list): pass")
     small = f'mount -t tmpfs -o size=64M none {tmp_path} && exec "$@"'
     done = subprocess.run(["unshare", "-rm", "sh", "-c", small, "sh", sys.executable, "-Bc", program],
@@ -177,7 +178,8 @@ def test_a_state_that_does_not_load_is_thrown_away(lab_run: LabRun, place: Path,
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_making_leaves_nothing(number: int, tmp_path: Path) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)    # not ignored, as below a job in the background
-    program = ("import sys; from pathlib import Path; from mtlab import base, cli, states\n"
+    program = ("import sys; from pathlib import Path; from mtlab.cmd import cli; "
+               "from mtlab.run import states; from mtlab.util import base\n"
                f"base.BUILD = Path(r'{tmp_path}'); states.FOLDER = base.BUILD / 'boot'; sys.exit(cli.main())")
     command = [sys.executable, "-Bc", program, "run", "--clock", "virtual", "--no-module", "--profile", "none", "true"]
     with subprocess.Popen(command, cwd=ROOT / "scripts") as lab:

@@ -5,12 +5,14 @@ import json
 from pathlib import Path
 
 import pytest
-from mtlab import debian, failure, kernels, machine, suites
-from mtlab.base import ROOT, LabError
-from mtlab.options import Options
-from mtlab.results import Result
-from mtlab.suites import SUITES, Outcome
-from mtlab.testing import LabRun
+from mtlab.build import debian, kernels
+from mtlab.cmd import suites
+from mtlab.cmd.suites import SUITES, Outcome
+from mtlab.run import failure, machine
+from mtlab.run.options import Options
+from mtlab.run.results import Result
+from mtlab.run.testing import LabRun
+from mtlab.util.base import ROOT, LabError
 
 FIO = """Running test 01 ... PASS
 Running test 02 ... FAIL

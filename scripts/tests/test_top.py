@@ -4,8 +4,8 @@
 import json
 from pathlib import Path
 
-from mtlab import top
-from mtlab.testing import LabRun
+from mtlab.cmd import top
+from mtlab.run.testing import LabRun
 
 RECORDED = Path(__file__).parent / "top"
 

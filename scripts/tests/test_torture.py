@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from mtlab import kernels, sourcekernel, torture
+from mtlab.build import kernels, sourcekernel
+from mtlab.cmd import torture
 
 BUGS = ["flush", "fua", "torn", "misplaced", "resurrect", "stale-read", "old-version", "lost-write", "replay"]
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mtlab import guest
+from mtlab.build import guest
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from mtlab import kernels, sourcekernel, target
+from mtlab.build import kernels, sourcekernel, target
 from test_target import FLAKY, FRESH, QUICK, SMALL, START, WAIT
 
 # copy FROM TO [ZONE BLOCKS]: each zone as far as it is written, of ZONE so many blocks less: as a cut leaves it.

@@ -5,7 +5,8 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from mtlab import fio, guest, kernels, target
+from mtlab.build import guest, kernels, target
+from mtlab.exp import fio
 from test_target import FRESH, QUICK, SMALL, START
 
 HERE = Path(__file__).parent

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the fuzzers have found worth keeping, under the sanitizers and without libFuzzer; see mtlab/fuzz.py."""
+"""What the fuzzers have found worth keeping, under the sanitizers and without libFuzzer; see mtlab/cmd/fuzz.py."""
 
 import re
 
 import pytest
-from mtlab import fuzz
+from mtlab.cmd import fuzz
 
 KEPT_MOST = 1 << 20         # bytes of all that is kept
 

@@ -2,7 +2,7 @@
 """Headers in metadata: which devices and kernels take them, and that they say all that headers say."""
 
 import pytest
-from mtlab import kernels
+from mtlab.build import kernels
 from test_faults import COPY
 
 DRIVE = {"flash.size": "64M", "zoned.zone_size": "1M", "zoned.zone_capacity": "1M", "flash.channels": "2",

@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from mtlab import kernels, target
-from mtlab.base import ROOT
+from mtlab.build import kernels, target
+from mtlab.util.base import ROOT
 
 TARGET = ROOT / "target"
 SHAPES = TARGET / "tests/shapes"

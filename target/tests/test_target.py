@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from media import BLOCK, CKPT, CLEAN, Media
-from mtlab import kernels
+from mtlab.build import kernels
 
 # The least that most of these tests need. In virtual time they begin from a saved state, and sleep at no cost;
 # what is about work side by side runs on the wall clock, where CPUs are threads.

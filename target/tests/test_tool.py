@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from media import BLOCK, CLEAN, Media
-from mtlab import target
-from mtlab.testing import LabRun
+from mtlab.build import target
+from mtlab.run.testing import LabRun
 
 ZONE_BLOCKS, CAPACITY, ZONES = 1024, 768, 32
 SETUP = """

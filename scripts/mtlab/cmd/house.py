@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The layers: which folder may know of which. `lab lint` checks the sources; `lab house` draws the map of the target.
+
+The folders of the module are its layers, and target/Makefile names them from the top down. A file includes
+and calls what lies in its own folder or in one below. No files of a folder form a circle. What knows of what
+is read from the sources. In the emulator it is enough that there is no circle. imports.py has the lab's rule.
+"""
+
+import argparse
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ..build import target
+from ..util.base import ROOT
+
+DRAWN = "docs/target.md"
+MOST_FOLDERS = 10
+MOST_PAIRS = 38             # of folders, one of which knows of the other
+MOST_LINES = 120            # of a header; what describes the format, tracepoints or kernels is as long as they are
+LONG = {"compat.h", "format.h", "trace.h", "parse.h"}
+
+Arrows = dict[str, dict[str, str]]      # from file to file, with what makes it
+
+
+def _c_arrows(root: Path, files: Iterable[Path]) -> Arrows:
+    """What C files below a folder include and call of each other. Includes name a file from there, or beside."""
+    texts = {str(path.relative_to(root)): re.sub(r"/\*.*?\*/|//[^\n]*", "", path.read_text(), flags=re.S)
+             for path in sorted(files)}
+    defined = {name: file for file, text in texts.items() if file.endswith(".c")
+               for name in re.findall(r"^(?!static|\s)[^\n;={}#]*?\b(\w+)\([^;{}]*\)\n\{", text, re.M)}
+    arrows: Arrows = {}
+    for file, text in texts.items():
+        to = arrows.setdefault(file, {})
+        for name in re.findall(r'^#include "([^"]+)"', text, re.M):
+            other = name if name in texts else str(Path(file).parent / name)
+            if other in texts and _part(other) != _part(file):
+                to.setdefault(other, f"includes {name}")
+        for name in re.findall(r"\b(\w+)\(", text) if file.endswith(".c") else ():
+            if defined.get(name, file) != file:
+                to.setdefault(defined[name], f"calls {name}()")
+    return arrows
+
+
+def _flat_c_arrows(folder: Path) -> Arrows:
+    return _c_arrows(folder, folder.glob("*.[ch]"))
+
+
+def _part(file: str) -> str:
+    """A source and its header are one."""
+    return file.rpartition(".")[0]
+
+
+def _folder(file: str) -> str:
+    return file.rpartition("/")[0]
+
+
+def upward(arrows: Arrows, folders: list[str]) -> Iterator[str]:
+    """Arrows between folders that do not go down, and files whose folder is not one of these."""
+    for file, to in arrows.items():
+        if _folder(file) not in folders:
+            yield f"{file} lies in none of the folders that target/Makefile names"
+            continue
+        for other, why in to.items():
+            if _folder(other) in folders and folders.index(_folder(other)) < folders.index(_folder(file)):
+                yield f"{file} {why}, which lies above it in {_folder(other)}/"
+
+
+def pairs(arrows: Arrows) -> dict[str, set[str]]:
+    """Which folders know of which others."""
+    found: dict[str, set[str]] = {}
+    for file, to in arrows.items():
+        found.setdefault(_folder(file), set()).update(_folder(other) for other in to)
+    return {folder: others - {folder} for folder, others in found.items()}
+
+
+def circle(arrows: Arrows) -> list[str]:
+    """A circle of files that know each other, or nothing."""
+    graph: dict[str, set[str]] = {}
+    for file, to in arrows.items():
+        graph.setdefault(_part(file), set()).update(_part(other) for other in to)
+    done: set[str] = set()
+
+    def search(at: str, path: list[str]) -> list[str]:
+        if at in path:
+            return [*path[path.index(at):], at]
+        if at in done:
+            return []
+        for other in sorted(graph.get(at, set()) - {at}):
+            found = search(other, [*path, at])
+            if found:
+                return found
+        done.add(at)
+        return []
+
+    for file in graph:
+        found = search(file, [])
+        if found:
+            return found
+    return []
+
+
+def _target_arrows() -> Arrows:
+    return _c_arrows(target.SOURCE, target.module_sources())
+
+
+def _described(part: str) -> str:
+    """What a file's header, or the file, says it is."""
+    path = target.SOURCE / f"{part}.h"
+    text = (path if path.exists() else path.with_suffix(".c")).read_text()
+    comment = re.search(r"/\*\n((?: \*.*\n)+)", text)
+    said = " ".join(re.findall(r" \* ?(.*)", comment[1])) if comment else ""
+    return re.split(r"[.:;] |[.]$", said)[0].strip()
+
+
+def picture() -> str:
+    """The target's folders, from the top down, with those that each knows of; and what their files are."""
+    arrows = _target_arrows()
+    below = pairs(arrows)
+    folders = target.folders()
+    lines = []
+    for folder in folders:
+        known = " ".join(other for other in folders if other in below.get(folder, ()))
+        lines.append(f"{folder}/" + (f" -> {known}" if known else ""))
+        for part in sorted({_part(file) for file in arrows if _folder(file) == folder}):
+            lines.append(f"    {part.rpartition('/')[2]:<11} {_described(part)}")
+    return "\n".join(lines)
+
+
+def _target_complaints() -> Iterator[str]:
+    arrows, folders = _target_arrows(), target.folders()
+    yield from (f"target: {line}" for line in upward(arrows, folders))
+    if len(folders) > MOST_FOLDERS:
+        yield f"target has {len(folders)} folders, expected {MOST_FOLDERS} at most"
+    known = sum(map(len, pairs(arrows).values()))
+    if known > MOST_PAIRS:
+        yield f"target has {known} pairs of folders that know of each other, expected {MOST_PAIRS} at most"
+    for path in target.module_sources():
+        lines = len(path.read_text().splitlines())
+        if path.suffix == ".h" and lines > MOST_LINES and path.name not in LONG:
+            yield f"{path.relative_to(ROOT)} has {lines} lines, expected {MOST_LINES} at most"
+    members = re.search(r"^struct mtftl \{\n(.*?)^\}", (target.SOURCE / "device/ftl.h").read_text(), re.M | re.S)
+    if not members or members[1].count(";") > 15:
+        yield "target/device/ftl.h: struct mtftl has more than 15 members"
+    if picture() not in (ROOT / DRAWN).read_text():
+        yield f"{DRAWN} does not show the folders as they are, expected what `scripts/lab house` prints"
+
+
+def complaints() -> str:
+    """All that is wrong with the layers, a line each."""
+    said = list(_target_complaints())
+    for name in ("emulator/hw/nvme", "emulator/accel/tcg"):
+        found = circle(_flat_c_arrows(ROOT / name))
+        if found:
+            said.append(f"{name}: a circle: {' -> '.join(found)}")
+    return "\n".join(said)
+
+
+def _house(_args: argparse.Namespace) -> int:
+    print(picture())
+    return 0
+
+
+def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`house` on the command line of scripts/lab."""
+    house = commands.add_parser("house", help="the target's folders and files, and which may use which")
+    house.set_defaults(function=_house)

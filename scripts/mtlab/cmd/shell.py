@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`lab shell`: an interactive guest over the host's own root folder.
+
+The host's root is mounted read-only over 9p, with an overlay in the guest's memory on top: every tool
+of the host is there, and nothing that is done there reaches the host.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from ..build import emulator, guest, kernels, target
+from ..run import accel, machine, qemu
+from ..run.options import NAMESPACE, Options, profiles
+from ..util.base import BUILD, LabError
+
+
+def _shell(args: argparse.Namespace) -> int:
+    if not sys.stdin.isatty():
+        raise LabError("the shell needs a terminal; `lab run` runs commands without one")
+    options = Options(kernel=args.kernel, cpus=args.cpus, memory=args.memory, profile=args.profile,
+                              media=args.media, watch=args.watch)
+    machine.check(options)
+    kernel = kernels.get(args.kernel)
+    binary = emulator.build()
+    kind = accel.choose()
+    module = target.module(kernel)
+    with machine.folder() as folder:
+        device = qemu.device_arguments(options, folder)
+        parts = [guest.base(), *filter(None, [guest.modules(kernel)])]
+        own = guest.run_archive("", pushed=[], pulled=[], insmod=module, programs=[target.tool()],
+                                wait_for=NAMESPACE if device else "",
+                                shell={"LAB_SHELL": "1", "LAB_TERM": os.environ.get("TERM", "vt100"),
+                                       "LAB_SIZE": " ".join(map(str, shutil.get_terminal_size())),
+                                       "LAB_MODULE_TREE": str(kernel.modules or ""),
+                                       **qemu.watch_settings(options, 1)})
+        machine.write_initrd(folder / "initrd", parts, own)
+        command = [
+            *qemu.machine_arguments(binary, options, qemu.clock_arguments(options, kind)),
+            *qemu.boot_arguments(kernel, folder / "initrd",
+                                    qemu.BOOT.replace("loglevel=5", "loglevel=3") + qemu.CLOCK_BOOT["wall"]),
+            "-chardev", "stdio,id=console,mux=on,signal=off", "-serial", "chardev:console", "-mon", "chardev=console",
+            *qemu.root_arguments(), *device, *qemu.watch_arguments(options)]
+        print(f"{kind}, {kernel.release}, {BUILD}; the device is {NAMESPACE}. Leave with exit or Ctrl-A X.")
+        saved = subprocess.run(["stty", "-g"], stdout=subprocess.PIPE, text=True).stdout.strip()
+        try:
+            return subprocess.run(command).returncode
+        finally:
+            if saved:
+                subprocess.run(["stty", saved])
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`shell` on the command line of scripts/lab."""
+    parser = commands.add_parser("shell", help="an interactive guest over the host's root, with the device ready")
+    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH",
+                        help="default %(default)s")
+    parser.add_argument("--cpus", type=int, default=2, metavar="N", help="default %(default)s")
+    parser.add_argument("--memory", default="2G", metavar="SIZE", help="default %(default)s")
+    parser.add_argument("--profile", default="", metavar="NAME", help=", ".join(profiles()))
+    parser.add_argument("--media", type=Path, metavar="FILE", help="keep the flash's content in this file")
+    parser.add_argument("--watch", type=Path, metavar="DIR", help="let `lab top DIR` show what flash and target do")
+    parser.set_defaults(function=_shell)

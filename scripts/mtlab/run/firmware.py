@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A drive with its FTL inside, without a guest: the black box's own FTL and model of flash, and a load.
+
+`lab firmware NAME=VALUE ...` runs it once. Experiments run it too: a Run whose clock is MODEL has a line for each
+drive in place of a script, a name and words. What it computes follows from its sources and words.
+"""
+
+import argparse
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+from ..util.base import BUILD, ROOT, digest, fresh_folder, lock, logged, output
+from . import results
+from .options import MODEL
+from .results import Result
+
+SOURCE = ROOT / "emulator/simulator/firmware.c"
+ROOMS = ROOT / "emulator/hw/nvme"
+
+
+def _sources() -> list[Path]:
+    """The program, and what of the flash device knows nothing of QEMU."""
+    return [SOURCE, *(path for path in sorted(ROOMS.glob("flash*.c")) if "qemu/osdep.h" not in path.read_text())]
+
+
+def build() -> Path:
+    """The program, built where it is not."""
+    folder = BUILD / "firmware" / digest(*_sources(), *sorted(ROOMS.glob("flash*.h")))
+    with lock("firmware"):
+        if folder.exists():
+            return folder / "firmware"
+        with fresh_folder(folder) as part:
+            logged(["cc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", f"-I{ROOMS}", "-o",
+                    part / "firmware", *_sources()], BUILD / "log/firmware.log")
+    return folder / "firmware"
+
+
+def simulate(*words: str) -> dict[str, Any]:
+    """One drive."""
+    found: dict[str, Any] = json.loads(output([build(), *words]))
+    return found
+
+
+def run(lines: str, seed: int, fresh: bool) -> Result:
+    """A drive a line, NAME WORDS: what it told is in NAME.json."""
+    program = build()
+    inputs = digest(program.parent.name, lines, str(seed))
+    if not fresh and (before := results.recall(inputs)):
+        return before
+    started = time.monotonic()
+    files = {f"{name}.json": output([program, *words, f"seed={seed + 1}"]).encode()
+             for name, *words in (line.split() for line in lines.splitlines())}
+    result = Result(0, None, "", "", files, time.monotonic() - started, inputs, MODEL, MODEL)
+    results.keep(result)
+    return result
+
+
+def greedy(ratio: float, pages: int) -> float:
+    """Write amplification of greedy GC under uniform random writes; ratio: flash with data over what the host sees.
+
+    Each write makes a page stale, in a block of n valid pages with a chance of n: so the number of blocks that have n
+    is as 1/n, down to the m of the victims, and ratio = pages (H(pages) - H(m)) / (pages - m). With large
+    blocks that is Xiang and Kurkoski's a / (a + W(-a exp(-a))) of 2011.
+    """
+    def harmonic(n: float) -> float:
+        return math.log(n) + 0.5772156649015329 + 1 / (2 * n) - 1 / (12 * n * n)
+
+    least, most = 1e-3, pages - 1e-3
+    for _ in range(100):
+        m = (least + most) / 2
+        if pages * (harmonic(pages) - harmonic(m)) / (pages - m) > ratio:
+            least = m
+        else:
+            most = m
+    return pages / (pages - m)
+
+
+def _firmware(args: argparse.Namespace) -> int:
+    print(output([build(), *args.words]), end="")
+    return 0
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`firmware` on the command line of scripts/lab."""
+    parser = commands.add_parser("firmware", help="a drive with its FTL inside, under a load, in seconds")
+    parser.add_argument("words", nargs="*", metavar="NAME=VALUE", help="see emulator/simulator/firmware.c")
+    parser.set_defaults(function=_firmware)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0
+"""QEMU's life in one run: started, watched, asked what is wrong when its time is up, ended in any case."""
+
+import contextlib
+import json
+import os
+import select
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ..util import stop
+from . import failure, states
+from .options import Options
+
+STARTED = "lab: run"        # init says so on the console when the command begins
+
+
+class Tail:
+    """Follows a growing file; before is what was said before it."""
+
+    def __init__(self, path: Path, sink: Callable[[str], None] | None, before: str = "") -> None:
+        self.path, self.sink, self.text, self._at = path, sink, before, 0
+        if before and sink:
+            sink(before)
+
+    def poll(self) -> bool:
+        """Read what is new; true if there was something."""
+        with open(self.path, "rb") as f:
+            f.seek(self._at)
+            data = f.read()
+        self._at += len(data)
+        new = data.decode(errors="replace")
+        self.text += new
+        if new and self.sink:
+            self.sink(new)
+        return bool(new)
+
+
+class _Qmp:
+    """QEMU's control socket: just enough to press keys and inject an NMI."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._sock.settimeout(5)
+        self.command("qmp_capabilities")
+
+    def command(self, name: str, **arguments: object) -> None:
+        self._sock.sendall(json.dumps({"execute": name, "arguments": arguments}).encode() + b"\n")
+        with contextlib.suppress(TimeoutError):
+            self._sock.recv(65536)
+
+    def sysrq(self, key: str) -> None:
+        keys = [{"type": "qcode", "data": k} for k in ("alt", "sysrq", key)]
+        self.command("send-key", keys=keys)
+
+
+def _hang_or_timeout(qmp_socket: socket.socket, child: subprocess.Popen[bytes], console: Tail,
+                     seconds: float, what: str) -> failure.Failure:
+    """The time is up: ask the kernel where it is, and tell a slow command from a dead guest."""
+    before = len(console.text)
+
+    def wait(limit: float, quiet: float) -> None:
+        """Until the guest ends, or has said nothing for so long, or the limit."""
+        end = time.monotonic() + limit
+        silent = time.monotonic() + quiet
+        while time.monotonic() < min(silent, end) and child.poll() is None:
+            if console.poll():
+                silent = time.monotonic() + quiet
+            time.sleep(0.05)
+
+    detail = f"{what} had {seconds:.0f} s"
+    alive = False
+    # The kernel's own watchdog may end the guest meanwhile; then it has said why.
+    with contextlib.suppress(OSError):
+        qmp = _Qmp(qmp_socket)
+        # At the level that guests boot with, the console would name no task.
+        for key in ("7", "w", "l"):
+            qmp.sysrq(key)
+            wait(3, 1)
+        alive = "sysrq: " in console.text[before:]
+        if not alive:
+            qmp.command("inject-nmi")
+            wait(30, 30)    # the kernel panics, which ends the guest once each CPU is shown
+    console.poll()      # what a panic in an NMI printed comes out right before the end
+    lines = tuple(console.text[before:].splitlines()[:200])
+    return failure.Failure("timeout" if alive else "hang", lines,
+                           detail if alive else f"{detail}; it answers no key, what the kernel said last follows")
+
+
+def emulate(args: Sequence[str], says: Path, state: states.State | None, console: Tail, output: Tail,
+             options: Options) -> tuple[failure.Failure | None, int]:
+    """Run QEMU until it ends: what was wrong with its guest, as far as seen from outside, and its exit status."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        if state:
+            ours.sendall(state.commands)
+        with theirs, open(says, "wb") as said:
+            child = subprocess.Popen(
+                [*args, "-chardev", f"socket,id=qmp,fd={theirs.fileno()}", "-mon", "chardev=qmp,mode=control"],
+                stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
+                pass_fds=[theirs.fileno(), *(state.files if state else [])])
+        try:
+            wrong = _watch(child, ours, console, output, options)
+        finally:
+            if child.poll() is None:
+                child.kill()
+            ended = child.wait()
+    console.poll()
+    output.poll()
+    return wrong, ended
+
+
+def _watch(child: subprocess.Popen[bytes], control: socket.socket, console: Tail, output: Tail,
+           options: Options) -> failure.Failure | None:
+    """Pass on what the guest says until it ends, or until its time is up: first to boot, then to run."""
+    running = False
+    limit = options.boot_timeout
+    end = time.monotonic() + limit
+    silent = time.monotonic() + options.silence
+    with open(os.pidfd_open(child.pid), "rb", buffering=0) as ended:
+        while child.poll() is None:
+            busy = [console.poll(), output.poll()]
+            stop.pulse()
+            if not running and STARTED in console.text:
+                running, limit = True, options.timeout
+                end = time.monotonic() + limit
+            if not console.text and time.monotonic() > silent:
+                return failure.Failure("hang", detail=f"not a word from it in {options.silence:.0f} s")
+            if time.monotonic() > end:
+                return _hang_or_timeout(control, child, console, limit, "the command" if running else "the boot")
+            select.select([ended], [], [], 0.005 if any(busy) else 0.02)
+    return None

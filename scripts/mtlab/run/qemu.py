@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The command line of QEMU: machine, clock, boot, flash device, and what goes beside them.
+
+In virtual time the guest is a function of its inputs: no network, no shared folder, fixed seeds and clocks.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..build import emulator, kernels
+from . import states
+from .options import NONE, PROFILES, STOCK, Options, nodes_of, profile_of
+
+BOOT = ("console=ttyS0 loglevel=5 panic=-1 oops=panic kasan.fault=panic panic_on_rcu_stall=1"
+        " softlockup_panic=1 softlockup_all_cpu_backtrace=1 hung_task_panic=1"
+        " sysctl.kernel.hung_task_timeout_secs=120 sysctl.kernel.hung_task_all_cpu_backtrace=1"
+        " sysctl.kernel.panic_on_rcu_stall=1 unknown_nmi_panic panic_print=0x40 sysrq_always_enabled"
+        " nokaslr mitigations=off tsc=reliable no_timer_check audit=0 apparmor=0 selinux=0 edd=off"
+        " init_on_alloc=0 8250.nr_uarts=3 mce=off nvme_core.multipath=N random.trust_cpu=off"
+        # These cost a second of boot and serve nothing here.
+        " cryptomgr.notests=1 initcall_blacklist=crypto_kdf108_init,jent_mod_init,init_encrypted,"
+        "load_system_certificate_list,selinux_nf_ip_init,bpf_tcp_ca_kfunc_init,bpf_dummy_struct_ops_init,"
+        "init_kprobe_trace ipv6.disable=1 cpu_init_udelay=0 rdinit=/init")
+# No source of randomness; no byte-wise string instructions, which the clock counts byte by byte.
+VIRTUAL_CPU = "max,-rdrand,-rdseed,-erms,-fsrm"
+# In virtual time the TSC runs at 1 GHz: the kernel need not measure that on each CPU (at HZ=250).
+# Where vCPUs are threads of a busy host a CPU lost its timer, twice, about when all CPUs leave the periodic tick: RCU
+# stalls. The cause is not known. Who keeps that tick has no such moment, and the emulated timer repeats by itself.
+CLOCK_BOOT = {"virtual": " lpj=4000000", "wall": " nohz=off highres=off"}
+# Boots faster than "max" and still has the instructions that checksums use.
+WALL_CPU = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+pclmulqdq,+aes,+rdrand,+rdseed"
+STOCK_DEVICE = {"logical_block_size": "4096", "physical_block_size": "4096", "zoned": "on",
+                "zoned.zone_size": "16M", "zoned.zone_capacity": "16M", "zoned.max_open": "16",
+                "zoned.max_active": "16"}
+STOCK_SIZE = 2 << 30
+WATCH_MS = 500              # between two lines of the flash of a watched guest, on its clock
+
+
+def _join(settings: Mapping[str, str]) -> str:
+    return ",".join(f"{k}={v}" for k, v in settings.items())
+
+
+def _namespace(options: Options) -> dict[str, str]:
+    """What the user sets of the drive's namespace."""
+    return {k.removeprefix("ns0."): v for k, v in options.device.items() if not k.startswith("nvme0.")}
+
+
+def device_arguments(options: Options, folder: Path) -> list[str]:
+    """QEMU's arguments for the flash device."""
+    name = profile_of(options)
+    if name == NONE:
+        return []
+    media = options.media.resolve() if options.media else folder / "media"
+    controller = {k.removeprefix("nvme0."): v for k, v in options.device.items() if k.startswith("nvme0.")}
+    namespace = _namespace(options)
+    args = ["-device", _join({"driver": "nvme", "id": "nvme0", "serial": "mtftl"} | controller)]
+    if name == STOCK:
+        if not media.exists() or not media.stat().st_size:
+            with open(media, "wb") as f:
+                f.truncate(STOCK_SIZE)
+        settings = STOCK_DEVICE | namespace
+        return [*args, "-drive", f"file={media},id=media,format=raw,if=none,cache=unsafe,discard=unmap",
+                "-device", _join({"driver": "nvme-ns", "bus": "nvme0", "nsid": "1", "drive": "media"} | settings)]
+    args += ["-readconfig", str(PROFILES / f"{name}.cfg")]
+    for key, value in ({"flash.media": str(media)} | namespace).items():
+        args += ["-set", f"device.ns0.{key}={value}"]
+    return args
+
+
+def flash_size(options: Options) -> int:
+    """Bytes that the drive may come to hold."""
+    given = _namespace(options).get("flash.size")
+    text = f'flash.size = "{given}"' if given else "".join(p.read_text() for p in profile_files(options))
+    found = re.search(r'^ *flash\.size = "(\d+)([KMGT]?)"', text, re.M)
+    return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[found[2]] if found else STOCK_SIZE
+
+
+def profile_files(options: Options) -> list[Path]:
+    """Files of this project that the device's arguments name."""
+    path = PROFILES / f"{profile_of(options)}.cfg"
+    return [path] if path.exists() else []
+
+
+def watch_arguments(options: Options) -> list[str]:
+    """QEMU's arguments for the files that `lab top` follows; their serial port is the guest's next.
+
+    It is there unwatched as well: a saved state fits both.
+    """
+    if not options.watch:
+        return ["-serial", "null"]
+    options.watch.mkdir(parents=True, exist_ok=True)
+    for name in ("flash", "ftl"):
+        (options.watch / name).write_bytes(b"")
+    stream = [] if profile_of(options) in (STOCK, NONE) else [
+        "-chardev", f"file,id=flash,path={options.watch.resolve()}/flash",
+        "-set", "device.ns0.flash.stream=flash", "-set", f"device.ns0.flash.stream_ms={WATCH_MS}"]
+    return [*stream, "-chardev", f"file,id=ftl,path={options.watch.resolve()}/ftl", "-serial", "chardev:ftl"]
+
+
+def sharing_arguments(options: Options) -> list[str]:
+    """QEMU's arguments for the port by which the guest says when to count what is shared."""
+    return ["-device", "isa-debug-sharing"] if options.sharing else []
+
+
+def root_arguments() -> list[str]:
+    """QEMU's arguments for the host's root folder, read-only."""
+    return ["-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
+            "-device", "virtio-9p-pci,fsdev=root,mount_tag=hostroot"]
+
+
+def watch_settings(options: Options, port: int) -> dict[str, str]:
+    """What init has to know to let the target's status out by that serial port."""
+    return {"LAB_WATCH": f"/dev/ttyS{port}"} if options.watch else {}
+
+
+def clock_arguments(options: Options, accel: str) -> list[str]:
+    """QEMU's arguments for the processors and their clock."""
+    if options.clock == "virtual":
+        return ["-accel", "tcg,thread=single", "-cpu", VIRTUAL_CPU, "-seed", str(options.seed),
+                "-rtc", "base=2026-01-01,clock=vm", "-icount",
+                f"shift=0,sleep=off,quantum={options.quantum},speed={options.speed}"
+                + (f",memory={options.memory_model}" if options.memory_model else "")
+                + (f",sharing={options.sharing.resolve()}" if options.sharing else "")
+                + (f",stall={options.stall},stall-every={options.stall_every}" if options.stall else "")]
+    if accel == "kvm":
+        return ["-accel", "kvm", "-cpu", "qemu64"]
+    return ["-accel", "tcg,thread=multi", "-cpu", WALL_CPU]
+
+
+def node_arguments(options: Options) -> list[str]:
+    """QEMU's arguments for a guest with several nodes, which share its processors; their memory is others'."""
+    names = states.memory_names(nodes_of(options))
+    each = options.cpus // len(names)
+    return ["-smp", f"{options.cpus},sockets={len(names)}", *(x for i, name in enumerate(names) for x in (
+        "-numa", f"node,nodeid={i},cpus={i * each}-{(i + 1) * each - 1},memdev={name}"))] if len(names) > 1 else []
+
+
+def memory_arguments(options: Options) -> list[str]:
+    """QEMU's arguments for the memory of nodes that is not in a file; of one node it has by itself."""
+    sizes = nodes_of(options)
+    return [x for name, size in zip(states.memory_names(sizes), sizes) if len(sizes) > 1
+            for x in ("-object", f"memory-backend-ram,id={name},size={size}")]
+
+
+def machine_arguments(binary: Path, options: Options, clock: Sequence[str]) -> list[str]:
+    """QEMU's arguments that every guest has, for a clock of clock_arguments()."""
+    # The kernel ends the emulator when the lab dies, however that happens.
+    return ["setpriv", "--pdeathsig", "KILL", str(binary), *(x for f in emulator.FIRMWARE for x in ("-L", f)),
+            "-nodefaults", "-no-user-config", "-display", "none", "-name", "mtftl-lab",
+            "-machine", "q35,hpet=off,sata=off,usb=off,smbus=off,vmport=off,smm=off", *clock,
+            *(node_arguments(options) or ["-smp", str(options.cpus)]), "-m", options.memory,
+            "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-action", "reboot=shutdown,panic=none"]
+
+
+def boot_arguments(kernel: kernels.Kernel, initrd: Path, append: str) -> list[str]:
+    """QEMU's arguments for a guest that boots."""
+    return ["-kernel", str(kernel.image), "-initrd", str(initrd), "-append", append]
