@@ -222,7 +222,7 @@ def test_stalls_begin_with_the_run(lab_run: LabRun) -> None:
     none, one, same, other = (run.output for run in runs)
     assert one == same != other and none not in (one, other)
     assert int(none.split()[-1]) + 1000 < int(one.split()[-1])
-    with pytest.raises(LabError, match="--stall: only in virtual time"):
+    with pytest.raises(LabError, match="--stall 1000: only virtual time has it"):
         machine.check(Options(stall=1000))
 
 

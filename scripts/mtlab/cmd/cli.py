@@ -10,62 +10,11 @@ from pathlib import Path
 from ..build import debian, emulator, guest, kernels, target
 from ..exp import experiments
 from ..run import accel, failure, firmware, machine
-from ..run.options import Options, default_profile, profiles
+from ..run.options import Options, add_options, options_from
 from ..run.results import write_pulled
 from ..util import stop
 from ..util.base import LabError, say
 from . import c2c, check, fuzz, house, report, shell, simulate, suites, top, torture
-
-
-def _guest_options(parser: argparse.ArgumentParser) -> None:
-    """Options of every command that boots a guest."""
-    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|pblk|PATH",
-                        help="Debian's kernel of that series, one that the lab builds, a folder of one, or an image; "
-                        "default %(default)s")
-    parser.add_argument("--clock", choices=("wall", "virtual"), default="wall",
-                        help="wall (the default): as fast as the host can; virtual: lockstep, the same to the bit on "
-                        "every run")
-    parser.add_argument("--cpus", type=int, default=2, metavar="N", help="of the guest; default %(default)s")
-    parser.add_argument("--memory", default="2G", metavar="SIZE", help="of the guest; default %(default)s")
-    parser.add_argument("--quantum", type=int, default=1000, metavar="Q",
-                        help="virtual time: instructions a CPU runs before the next one's turn; default %(default)s")
-    parser.add_argument("--speed", type=int, default=1, metavar="N",
-                        help="virtual time: instructions a nanosecond and core")
-    parser.add_argument("--memory-model", default="", metavar="NAME",
-                        help="virtual time: accesses to memory cost what they do on server, server2 or desktop")
-    parser.add_argument("--stall", type=int, default=0, metavar="NS",
-                        help="virtual time: each CPU stands still now and then, for so long at most, as on a host that "
-                        "takes processors away")
-    parser.add_argument("--stall-every", type=int, default=Options.stall_every, metavar="NS",
-                        help="and runs for so long between two, in the mean; default %(default)s")
-    parser.add_argument("--seed", type=int, default=Options.seed, metavar="N",
-                        help="virtual time: of the emulator's random numbers, stalls among them; default %(default)s")
-    parser.add_argument("--profile", default="", metavar="NAME",
-                        help=f"the flash device: {', '.join(profiles())}; default {default_profile()}")
-    parser.add_argument("--device", default="", metavar="KEY=VALUE,...",
-                        help="properties of the namespace (nvme0.KEY: of the controller) over the profile's")
-    parser.add_argument("--media", type=Path, metavar="FILE", help="keep the flash's content in this file")
-    parser.add_argument("--timeout", type=float, default=300, metavar="S",
-                        help="of the host's clock, from the command's start; default %(default)s")
-    parser.add_argument("--no-module", dest="module", action="store_false", help="without the target and its tool")
-    parser.add_argument("--watch", type=Path, metavar="DIR", help="let `lab top DIR` show what flash and target do")
-    parser.add_argument("--boot", action="store_true", help="from scratch, not from a saved boot state")
-    parser.add_argument("--append", default="", metavar="WORDS", help="more of the kernel's command line")
-    parser.add_argument("--qemu", action="append", default=[], metavar="ARGS", help="more of QEMU's command line")
-
-
-def _options(args: argparse.Namespace) -> Options:
-    device = {}
-    for item in [x for x in args.device.split(",") if x]:
-        key, equals, value = item.partition("=")
-        if not equals:
-            raise LabError(f"--device {item}: expected KEY=VALUE")
-        device[key] = value
-    return Options(kernel=args.kernel, clock=args.clock, cpus=args.cpus, memory=args.memory,
-                           quantum=args.quantum, speed=args.speed, memory_model=args.memory_model,
-                           stall=args.stall, stall_every=args.stall_every, seed=args.seed,
-                           profile=args.profile, device=device, media=args.media, timeout=args.timeout,
-                           module=args.module, append=args.append, watch=args.watch, boot=args.boot, qemu=args.qemu)
 
 
 def _accel(options: Options) -> str:
@@ -73,8 +22,7 @@ def _accel(options: Options) -> str:
 
 
 def _run(args: argparse.Namespace) -> int:
-    options = _options(args)
-    options.push, options.pull, options.host_root = args.push, args.pull, args.host_root
+    options = options_from(args)
     machine.check(options)
     chosen = _accel(options)
 
@@ -103,8 +51,8 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _c2c(args: argparse.Namespace) -> int:
-    options = _options(args)
-    options.clock, options.push, options.pull = "virtual", args.push, [c2c.KALLSYMS]
+    options = options_from(args)
+    options.clock, options.pull = "virtual", [c2c.KALLSYMS]
     options.memory_model = options.memory_model or "server"
     machine.check(options)
     command = c2c.wrapped(" ".join(args.command))
@@ -153,12 +101,8 @@ def _parser() -> argparse.ArgumentParser:
                               "Failures of the guest have exit statuses of their own: "
                               + ", ".join(f"{s} {k}" for k, (s, _) in failure.KINDS.items()) + ".",
                               usage="lab run [options] -- COMMAND")
-    _guest_options(run)
-    run.add_argument("--push", type=Path, nargs="+", default=[], metavar="FILE", help="files to put into /root")
-    run.add_argument("--pull", nargs="+", default=[], metavar="FILE", help="files (patterns) to bring out")
+    add_options(run)
     run.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="where pulled files go")
-    run.add_argument("--host-root", action="store_true",
-                     help="the command sees all of the host's files and programs, and writes over them in memory")
     run.add_argument("--console", type=Path, metavar="FILE", help="keep the kernel's messages")
     run.add_argument("--json", type=Path, metavar="FILE", help="how the run ended, for programs")
     run.add_argument("-v", "--verbose", action="store_true", help="show the kernel's messages too")
@@ -170,8 +114,7 @@ def _parser() -> argparse.ArgumentParser:
                                  "moved from CPU to CPU. The command may bound what counts by count_on and count_off; "
                                  "where it prints a line `operations N` all is divided by N.",
                                  usage="lab c2c [options] -- COMMAND")
-    _guest_options(shared)
-    shared.add_argument("--push", type=Path, nargs="+", default=[], metavar="FILE", help="files to put into /root")
+    add_options(shared, without=("clock", "pull", "host_root"))
     shared.add_argument("--names", type=Path, nargs="+", default=[], metavar="KO",
                         help="more modules whose structures to name, beside their sources")
     shared.add_argument("--keep", type=Path, metavar="FILE", help="what the emulator wrote down")
@@ -200,9 +143,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    args = _parser().parse_args()
     stop.end_cleanly_on_signals()
     try:
+        args = _parser().parse_args()
         return int(args.function(args))
     except LabError as e:
         print(f"lab: {e}", file=sys.stderr)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..exp.experiments import LEAST, RESULTS, bound, measured, spread
+from ..run import options
 from ..util.base import BUILD, ROOT, LabError, say, write_file
 from . import suites
 
@@ -181,6 +182,8 @@ def _report(args: argparse.Namespace) -> int:
         for path, update in ((ROOT / "README.md", update_readme), (ROOT / "docs/experiments.md", update_experiments),
                              (ROOT / "docs/testing.md", suites.update_testing)):
             path.write_text(update(path.read_text(), args.results))
+        lab = ROOT / "docs/lab.md"
+        lab.write_text(options.update_docs(lab.read_text()))
     write_file(args.out, page(args.results))
     say(f"the report is {args.out}")
     return 0
@@ -192,5 +195,5 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
     parser.add_argument("--out", type=Path, default=BUILD / "report.html", metavar="FILE")
     parser.add_argument("--readme", action="store_true",
-                        help="write the numbers into README.md and docs too")
+                        help="write the numbers into README.md and docs, and the options of `lab run` into docs/lab.md")
     parser.set_defaults(function=_report)

@@ -10,25 +10,24 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 from ..build import emulator, guest, kernels, target
 from ..run import accel, machine, qemu
-from ..run.options import NAMESPACE, Options, profiles
+from ..run.options import NAMESPACE, add_options, options_from
 from ..util.base import BUILD, LabError
 
 
 def _shell(args: argparse.Namespace) -> int:
     if not sys.stdin.isatty():
         raise LabError("the shell needs a terminal; `lab run` runs commands without one")
-    options = Options(kernel=args.kernel, cpus=args.cpus, memory=args.memory, profile=args.profile,
-                              media=args.media, watch=args.watch)
+    options = options_from(args)
     machine.check(options)
     kernel = kernels.get(args.kernel)
     binary = emulator.build()
     kind = accel.choose()
     module = target.module(kernel)
     with machine.folder() as folder:
+        qemu.make_media(options, folder)
         device = qemu.device_arguments(options, folder)
         parts = [guest.base(), *filter(None, [guest.modules(kernel)])]
         own = guest.run_archive("", pushed=[], pulled=[], insmod=module, programs=[target.tool()],
@@ -56,11 +55,5 @@ def _shell(args: argparse.Namespace) -> int:
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """`shell` on the command line of scripts/lab."""
     parser = commands.add_parser("shell", help="an interactive guest over the host's root, with the device ready")
-    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH",
-                        help="default %(default)s")
-    parser.add_argument("--cpus", type=int, default=2, metavar="N", help="default %(default)s")
-    parser.add_argument("--memory", default="2G", metavar="SIZE", help="default %(default)s")
-    parser.add_argument("--profile", default="", metavar="NAME", help=", ".join(profiles()))
-    parser.add_argument("--media", type=Path, metavar="FILE", help="keep the flash's content in this file")
-    parser.add_argument("--watch", type=Path, metavar="DIR", help="let `lab top DIR` show what flash and target do")
+    add_options(parser, only=("kernel", "cpus", "memory", "profile", "media", "watch"))
     parser.set_defaults(function=_shell)

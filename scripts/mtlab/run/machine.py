@@ -6,20 +6,21 @@ the guest wait.
 """
 
 import contextlib
+import functools
 import os
-import shlex
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..build import emulator, guest, kernels, sourcekernel, target
 from ..util import stop
 from ..util.base import BUILD, LabError, digest, free_memory, memory_at_once, need_space, say
-from . import process, qemu, results, states
-from .options import NAMESPACE, PROFILES, SOCKETS, Options, bytes_of, nodes_of, profiles
+from . import failure, process, qemu, results, states
+from .options import NAMESPACE, NONE, PROFILES, Options, bytes_of, nodes_of, profile_of
+from .options import check as check_options
 from .results import Result
 
 
@@ -54,22 +55,7 @@ def _flash_in_memory(options: Options, folder: Path) -> Iterator[None]:
 
 def check(options: Options) -> None:
     """Refuse what cannot work before anything is built."""
-    if options.clock not in ("wall", "virtual"):
-        raise LabError(f"no clock '{options.clock}': there are wall, virtual")
-    if options.host_root and options.clock == "virtual":
-        raise LabError("the host's root folder is no input that virtual time could repeat: take --clock wall")
-    if options.memory_model and options.clock != "virtual":
-        raise LabError("--memory-model: the wall clock needs no model of memory: take --clock virtual")
-    if options.stall and options.clock != "virtual":
-        raise LabError("--stall: only in virtual time can a CPU be made to stand still: take --clock virtual")
-    if options.cpus % SOCKETS.get(options.memory_model, 1):
-        raise LabError(f"--memory-model {options.memory_model}: {options.cpus} CPUs are not to be halved")
-    if options.profile and options.profile not in profiles():
-        raise LabError(f"no profile '{options.profile}': there are {', '.join(profiles())}")
-    kernels.check(options.kernel)
-    for path in options.push:
-        if not path.exists():
-            raise LabError(f"--push {path}: there is no such file")
+    check_options(options)
     need_memory(options.memory)
     need_space(BUILD, 1, "a run")
 
@@ -91,92 +77,157 @@ def write_initrd(path: Path, parts: Sequence[Path], own: bytes) -> None:
         f.write(own)
 
 
-def _may_be_saved(options: Options, own: bytes) -> bool:
-    """Can this run begin from a saved state? A user's arguments for QEMU may ask for another machine."""
-    return not (options.boot or options.host_root or options.qemu or options.clock == "wall"
-                or len(own) > results.AREA - results.PAYLOAD)
+@dataclass(frozen=True)
+class RunPlan:
+    """What a run in a guest is a function of. Where its files are does not count, nor where the lab is."""
+
+    boot: tuple[str, ...]           # how the guest boots; names of emulator, kernel and archives hold their hashes
+    firmware: tuple[Path, ...]      # files that it may execute
+    own: bytes                      # this run's archive: its command, its files, the target
+    clock: tuple[str, ...]          # QEMU's arguments for processors and clock
+    making: tuple[str, ...]         # the same of the guest whose saved state fits
+    device: tuple[str, ...]         # QEMU's arguments for the flash device, in a folder of no name
+    described: tuple[Path, ...]     # files of this project that these arguments name
+    may_be_saved: bool              # can it begin from a saved state?
+
+    @functools.cached_property
+    def key(self) -> str:
+        """A digest of all that its saved boot state is a function of; "": it boots from scratch."""
+        return digest(*self.boot, *self.making, *self.firmware) if self.may_be_saved else ""
+
+    @functools.cached_property
+    def inputs(self) -> str:
+        """A digest of all that the guest sees."""
+        return digest(self.key, *self.boot, self.own, *self.clock, *self.device, *self.described)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What is built for a run, and how the guest's kernel is called."""
+
+    binary: Path
+    kernel: kernels.Kernel
+    archives: tuple[Path, ...]
+    append: str
+
+
+def _build(options: Options) -> _Parts:
+    """Build what is missing."""
+    kernel = kernels.get(options.kernel)
+    archives = (guest.base(), guest.tools(), *filter(None, [guest.modules(kernel)]))
+    append = f"{qemu.BOOT}{qemu.CLOCK_BOOT[options.clock]} {options.append}".strip()
+    return _Parts(emulator.build(), kernel, archives, append)
+
+
+def _archive(command: str, options: Options, parts: _Parts) -> bytes:
+    """What this run adds to the guest."""
+    programs = [target.tool()] if options.module else []
+    if options.kernel == sourcekernel.PBLK:
+        programs.append(guest.program("guest-pblk"))
+    if options.host_root:
+        command = guest.in_host_root(command, parts.kernel)
+    return guest.run_archive(command, pushed=options.push, pulled=options.pull,
+                             insmod=target.module(parts.kernel) if options.module else None, programs=programs,
+                             wait_for="" if profile_of(options) == NONE else NAMESPACE,
+                             shell=qemu.watch_settings(options, 2), below=guest.tools())
+
+
+def plan(command: str, options: Options, accel: str, parts: _Parts) -> RunPlan:
+    """What a run will be, before it is."""
+    own = _archive(command, options, parts)
+    # A saved guest has no mark of how long a CPU's turns were, nor of what accesses to memory cost; and stalls
+    # begin with the run.
+    making = replace(options, quantum=Options.quantum, memory_model="", sharing=None, stall=0, seed=Options.seed)
+    nowhere = Path("/nowhere")
+    device = [x.replace(str(nowhere), "").replace(str(PROFILES), "") for x in qemu.device_arguments(options, nowhere)]
+    # A user's arguments for QEMU may ask for another machine.
+    may_be_saved = not (options.boot or options.host_root or options.qemu or options.clock == "wall"
+                        or len(own) > results.AREA - results.PAYLOAD)
+    return RunPlan(boot=(parts.binary.parent.name, parts.kernel.key, *(p.name for p in parts.archives), parts.append,
+                         str(options.cpus), options.memory, *qemu.node_arguments(options)),
+                   firmware=tuple(emulator.firmware()), own=own,
+                   clock=tuple(qemu.clock_arguments(options, accel)),
+                   making=tuple(qemu.clock_arguments(making, accel)), device=tuple(device),
+                   described=tuple(qemu.profile_files(options)), may_be_saved=may_be_saved)
 
 
 def run(command: str, options: Options, *, accel: str, on_output: Callable[[str], None] | None = None,
         on_console: Callable[[str], None] | None = None) -> Result:
     """Start a guest, run a command in it, end it. Builds what is missing first."""
     check(options)
+    parts = _build(options)
+    planned = plan(command, options, accel, parts)
     try:
-        return _run(command, options, accel, on_output, on_console)
+        return _start(planned, parts, options, accel, on_output, on_console)
     except states.BootError as e:
         say(f"no saved boot state: {e}; booting from scratch")
-        return _run(command, replace(options, boot=True), accel, on_output, on_console)
+        scratch = replace(planned, may_be_saved=False)
+        return _start(scratch, parts, replace(options, boot=True), accel, on_output, on_console)
 
 
-def _run(command: str, options: Options, accel: str, on_output: Callable[[str], None] | None,
-         on_console: Callable[[str], None] | None) -> Result:
-    kernel = kernels.get(options.kernel)
-    binary = emulator.build()
-    tools = guest.tools()
-    parts = [guest.base(), tools, *filter(None, [guest.modules(kernel)])]
-    insmod = target.module(kernel) if options.module else None
-    programs = [target.tool()] if options.module else []
-    if options.kernel == sourcekernel.PBLK:
-        programs.append(guest.program("guest-pblk"))
+def _start(planned: RunPlan, parts: _Parts, options: Options, accel: str, on_output: Callable[[str], None] | None,
+           on_console: Callable[[str], None] | None) -> Result:
+    """Carry out a plan, in a folder of its own, if nothing is known of a run of the same inputs."""
+    if options.recall and (before := results.recall(planned.inputs)):
+        return before
     with folder() as place, _flash_in_memory(options, place):
-        device = qemu.device_arguments(options, place)
-        if options.host_root:
-            command = guest.in_host_root(command, kernel)
-        own = guest.run_archive(command, pushed=options.push, pulled=options.pull, insmod=insmod,
-                                programs=programs, wait_for=NAMESPACE if device else "",
-                                shell=qemu.watch_settings(options, 2), below=tools)
-        append = f"{qemu.BOOT}{qemu.CLOCK_BOOT[options.clock]} {options.append}".strip()
-        # The names of binary, kernel and archives hold the hashes of their contents; folders do not count.
-        boot = (binary.parent.name, kernel.key, *(p.name for p in parts), append, str(options.cpus), options.memory,
-                *qemu.node_arguments(options))
-        clock = qemu.clock_arguments(options, accel)
-        # A saved guest has no mark of how long a CPU's turns were, nor of what accesses to memory cost; and stalls
-        # begin with the run.
-        making = qemu.clock_arguments(replace(options, quantum=Options.quantum, memory_model="", sharing=None, stall=0,
-                                              seed=Options.seed), accel)
-        key = digest(*boot, *making, *emulator.firmware()) if _may_be_saved(options, own) else ""
-        told = [x.replace(str(place), "").replace(str(PROFILES), "")
-                for x in (*clock, *device)]
-        inputs = digest(key, *boot, own, *told, *qemu.profile_files(options))
-        if options.recall and (before := results.recall(inputs)):
-            return before
+        result = _judged(planned, options, accel, _emulate(planned, parts, options, place, on_output, on_console))
+    if options.recall and result.ok:
+        results.keep(result)
+    return result
 
-        def booting(own: bytes) -> list[str]:
-            write_initrd(place / "initrd", parts, own)
-            return qemu.boot_arguments(kernel, place / "initrd", append)
 
-        def make() -> list[str]:
-            return [*qemu.machine_arguments(binary, options, making), *booting(b""),
-                    "-serial", "chardev:console", "-serial", "null", "-serial", "null"]
+@dataclass(frozen=True)
+class _Ended:
+    """What a guest left when its emulator ended."""
 
-        with (states.get(key, make, nodes_of(options), options.boot_timeout, stop.pulse) if key
-              else contextlib.nullcontext()) as state:
-            results.write_area(place / "area", own if state else b"")
-            for name in ("console", "output"):
-                (place / name).touch()
-            console = process.Tail(place / "console", on_console, state.console if state else "")
-            output = process.Tail(place / "output", on_output)
-            args = [*qemu.machine_arguments(binary, options, clock),
-                    *(state.arguments if state else [*qemu.memory_arguments(options), *booting(own)]),
-                    "-chardev", f"file,id=console,path={place}/console", "-serial", "chardev:console",
-                    "-chardev", f"file,id=output,path={place}/output", "-serial", "chardev:output",
-                    "-object", f"memory-backend-file,id=area,size={results.AREA},share=on,mem-path={place}/area",
-                    "-device", "ivshmem-plain,memdev=area,addr=0x10", *device, *qemu.watch_arguments(options),
-                    *qemu.sharing_arguments(options),
-                    *(qemu.root_arguments() if options.host_root else []),
-                    *(x for given in options.qemu for x in shlex.split(given))]
-            started = time.monotonic()
-            wrong, ended = process.emulate(args, place / "qemu", state, console, output, options)
-        seconds = time.monotonic() - started
-        left = results.parse_area(place / "area")
-        said = (place / "qemu").read_text(errors="replace").strip()
-        if state and states.LOAD_FAILED in said:
-            states.throw_away(key)
-            raise states.BootError(said)
-        wrong = results.judge(wrong, left, console.text, said or console.text, ended, options.pull)
-        status, files = left or (0, {})
-        result = Result(wrong.status if wrong else status, wrong, output.text, console.text, files, seconds, inputs,
-                        "virtual time" if options.clock == "virtual" else accel, key or results.BOOTED)
-        if options.recall and result.ok:
-            results.keep(result)
-        return result
+    wrong: failure.Failure | None       # as far as seen from outside
+    status: int                         # the emulator's
+    said: str                           # by the emulator
+    output: str
+    console: str
+    left: tuple[int, dict[str, bytes]] | None
+    seconds: float
+
+
+def _emulate(planned: RunPlan, parts: _Parts, options: Options, place: Path,
+             on_output: Callable[[str], None] | None, on_console: Callable[[str], None] | None) -> _Ended:
+    """A run from its start to its end; from its saved state, which is made if it is missing."""
+    def booting(own: bytes) -> list[str]:
+        write_initrd(place / "initrd", parts.archives, own)
+        return qemu.boot_arguments(parts.kernel, place / "initrd", parts.append)
+
+    def make() -> list[str]:
+        return [*qemu.machine_arguments(parts.binary, options, planned.making), *booting(b""),
+                "-serial", "chardev:console", "-serial", "null", "-serial", "null"]
+
+    key = planned.key
+    qemu.make_media(options, place)
+    with (states.get(key, make, nodes_of(options), options.boot_timeout, stop.pulse) if key
+          else contextlib.nullcontext()) as state:
+        results.write_area(place / "area", planned.own if state else b"")
+        for name in ("console", "output"):
+            (place / name).touch()
+        console = process.Tail(place / "console", on_console, state.console if state else "")
+        output = process.Tail(place / "output", on_output)
+        begin = state.arguments if state else [*qemu.memory_arguments(options), *booting(planned.own)]
+        args = [*qemu.machine_arguments(parts.binary, options, planned.clock), *begin,
+                *qemu.run_arguments(options, place)]
+        started = time.monotonic()
+        wrong, status = process.emulate(args, place / "qemu", state, console, output, options)
+    seconds = time.monotonic() - started
+    said = (place / "qemu").read_text(errors="replace").strip()
+    if state and states.LOAD_FAILED in said:
+        states.throw_away(key)
+        raise states.BootError(said)
+    return _Ended(wrong, status, said, output.text, console.text, results.parse_area(place / "area"), seconds)
+
+
+def _judged(planned: RunPlan, options: Options, accel: str, ended: _Ended) -> Result:
+    """What a run came to."""
+    wrong = results.judge(ended.wrong, ended.left, ended.console, ended.said or ended.console, ended.status,
+                          options.pull)
+    status, files = ended.left or (0, {})
+    return Result(wrong.status if wrong else status, wrong, ended.output, ended.console, files, ended.seconds,
+                  planned.inputs, "virtual time" if options.clock == "virtual" else accel,
+                  planned.key or results.BOOTED)

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a run in a guest is told besides its command, and which flash devices there are."""
+"""What a run in a guest is told besides its command, and which flash devices there are.
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+Each option is declared once, as a field of Options: its default, its words for --help and docs/lab.md, its place on
+the command line, and what makes a value wrong.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from ..build import kernels
 from ..util.base import ROOT, LabError
@@ -15,38 +21,182 @@ NAMESPACE = "/dev/nvme0n1"
 SOCKETS = {"server2": 2}    # of the models of memory that have more than one
 SEED = 42
 MODEL = "model"             # a clock: no guest, the model of flash by itself (firmware.py)
+CLOCKS = ("wall", "virtual")
+_DECLARED = "declared"
+_TABLE, _TABLE_END = "<!-- options: scripts/lab report --readme -->", "<!-- end of options -->"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """An option as users see it."""
+
+    help: str
+    metavar: str = ""
+    flag: str = ""                                      # where it is not the field's name
+    more: dict[str, Any] = field(default_factory=dict)  # for argparse
+    wrong: Callable[[Any, "Options"], str] | None = None    # why a value that is not the default cannot be, or ""
+
+
+def _option(default: Any, help: str, metavar: str = "", *, flag: str = "",
+            wrong: Callable[[Any, "Options"], str] | None = None, **more: Any) -> Any:
+    declared = {_DECLARED: Declared(help, metavar, flag, more, wrong)}
+    if isinstance(default, dict | list):
+        return field(default_factory=type(default), metadata=declared)
+    return field(default=default, metadata=declared)
+
+
+def _properties(text: str) -> dict[str, str]:
+    found = {}
+    for item in filter(None, text.split(",")):
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise LabError(f"--device {item}: expected KEY=VALUE")
+        found[key] = value
+    return found
+
+
+def profiles() -> list[str]:
+    """Names that --profile takes."""
+    return sorted(p.stem for p in PROFILES.glob("*.cfg")) + [STOCK, NONE]
+
+
+def default_profile() -> str:
+    return "tlc" if (PROFILES / "tlc.cfg").exists() else STOCK
+
+
+def _virtual_only(_value: Any, options: "Options") -> str:
+    return "" if options.clock == "virtual" else "only virtual time has it, expected --clock virtual"
+
+
+def _wrong_cpus(cpus: int, options: "Options") -> str:
+    sockets = SOCKETS.get(options.memory_model, 1)
+    return f"{options.memory_model} needs a multiple of {sockets}" if cpus % sockets else ""
+
+
+def _wrong_clock(clock: str, _options: "Options") -> str:
+    return "" if clock in CLOCKS else f"expected {' or '.join(CLOCKS)}"
+
+
+def _wrong_kernel(kernel: str, _options: "Options") -> str:
+    kernels.check(kernel)
+    return ""
+
+
+def _wrong_profile(profile: str, _options: "Options") -> str:
+    return "" if not profile or profile in profiles() else f"no profile '{profile}': there are {', '.join(profiles())}"
+
+
+def _wrong_push(paths: Sequence[Path], _options: "Options") -> str:
+    return next((f"there is no file {path}" for path in paths if not path.exists()), "")
+
+
+def _wrong_root(_host_root: bool, options: "Options") -> str:
+    return "" if options.clock == "wall" else "virtual time could not repeat it, expected --clock wall"
 
 
 @dataclass
 class Options:
     """What a run needs to know besides its command; the defaults are those of scripts/lab run."""
 
-    kernel: str = kernels.DEFAULT
-    clock: str = "wall"
-    cpus: int = 2
-    memory: str = "2G"
-    quantum: int = 1000
-    speed: int = 1
-    memory_model: str = ""                  # virtual time: what accesses cost, "": nothing
-    sharing: Path | None = None             # and this file gets what its CPUs share
-    stall: int = 0                          # virtual time: ns that a CPU stands still now and then, at most; 0: never
-    stall_every: int = 100_000              # and ns that it runs between two, in the mean
-    seed: int = SEED                        # virtual time: of the emulator's random numbers
-    profile: str = ""                       # "": tlc when it exists, else stock
-    device: dict[str, str] = field(default_factory=dict)
-    media: Path | None = None
-    timeout: float = 300                    # seconds of the host's clock for the command
+    kernel: str = _option(kernels.DEFAULT, "Debian's kernel of that series, one that the lab builds, a folder in which "
+                          "a kernel was built, or an image", "6.12|6.1|current|kasan|kcsan|pblk|PATH",
+                          wrong=_wrong_kernel)
+    clock: str = _option("wall", "wall: as fast as the host can; virtual: lockstep, the same to the bit on every run",
+                         choices=CLOCKS, wrong=_wrong_clock)
+    cpus: int = _option(2, "processors of the guest", "N", wrong=_wrong_cpus)
+    memory: str = _option("2G", "memory of the guest", "SIZE")
+    quantum: int = _option(1000, "virtual time: instructions that a CPU runs before the next one's turn", "Q")
+    speed: int = _option(1, "virtual time: instructions a nanosecond and core", "N")
+    memory_model: str = _option("", "virtual time: what accesses to memory cost: server, server2 or desktop; without "
+                                "it nothing", "NAME", wrong=_virtual_only)
+    sharing: Path | None = None             # with a model of memory: this file gets what the CPUs share
+    stall: int = _option(0, "virtual time: each CPU stands still now and then, for up to so many ns, as on a busy "
+                         "host; 0: never", "NS", wrong=_virtual_only)
+    stall_every: int = _option(100_000, "virtual time: mean ns that a CPU runs between two stalls", "NS")
+    seed: int = _option(SEED, "virtual time: seed of the emulator's random numbers, stalls included", "N")
+    profile: str = _option("", f"flash device: {', '.join(profiles())}; without it {default_profile()}", "NAME",
+                           wrong=_wrong_profile)
+    device: dict[str, str] = _option({}, "properties of the namespace (nvme0.KEY: of the controller) that replace the "
+                                     "profile's", "KEY=VALUE,...", type=_properties)
+    media: Path | None = _option(None, "keep the flash's content in this file", "FILE", type=Path)
+    timeout: float = _option(300, "seconds of the host's clock that the command may take", "S")
     boot_timeout: float = 600               # and for what comes before it
     silence: float = 600                    # of that, before the console says its first word
-    push: Sequence[Path] = ()
-    pull: Sequence[str] = ()
-    module: bool = True
-    append: str = ""
-    qemu: Sequence[str] = ()
-    host_root: bool = False                 # the command sees the host's root folder, under an overlay in memory
-    watch: Path | None = None               # a folder where `lab top` finds what flash and target tell
-    boot: bool = False                      # from scratch, where a saved state could be the start
+    push: Sequence[Path] = _option([], "files to put into /root", "FILE", nargs="+", type=Path, wrong=_wrong_push)
+    pull: Sequence[str] = _option([], "files (patterns) to bring out", "FILE", nargs="+")
+    module: bool = _option(True, "leave out the target and its tool", flag="no-module", action="store_false")
+    append: str = _option("", "more of the kernel's command line", "WORDS")
+    qemu: Sequence[str] = _option([], "more of QEMU's command line", "ARGS", action="append")
+    host_root: bool = _option(False, "the command sees all of the host's files and programs; what it writes stays in "
+                              "the guest's memory", action="store_true", wrong=_wrong_root)
+    watch: Path | None = _option(None, "let `lab top DIR` show what flash and target do", "DIR", type=Path)
+    boot: bool = _option(False, "boot from scratch, not from a saved state", action="store_true")
     recall: bool = False                    # virtual time: the same inputs may give what they gave before
+
+
+def _declared() -> Iterator[tuple["Field[Any]", Declared]]:
+    """Options that the command line has."""
+    for one in fields(Options):
+        if _DECLARED in one.metadata:
+            yield one, one.metadata[_DECLARED]
+
+
+def _flag(one: "Field[Any]", declared: Declared) -> str:
+    return f"--{declared.flag or one.name.replace('_', '-')}"
+
+
+def _default(one: "Field[Any]") -> Any:
+    return one.default if one.default is not MISSING else one.default_factory()  # type: ignore[misc]
+
+
+def _shown_default(one: "Field[Any]") -> str:
+    """A default that a user may want to know."""
+    value = _default(one)
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+
+
+def add_options(parser: argparse.ArgumentParser, only: Sequence[str] = (), without: Sequence[str] = ()) -> None:
+    """The options on a command line: all, or only some."""
+    for one, declared in _declared():
+        if one.name in without or (only and one.name not in only):
+            continue
+        more = dict(declared.more)
+        if "action" not in more and "type" not in more:
+            more["type"] = one.type
+        if declared.metavar:
+            more["metavar"] = declared.metavar
+        shown = _shown_default(one)
+        parser.add_argument(_flag(one, declared), dest=one.name, default=_default(one),
+                            help=declared.help + (f"; default {shown}" if shown else ""), **more)
+
+
+def options_from(args: argparse.Namespace) -> Options:
+    """The options that a command line gave; the others have their defaults."""
+    return Options(**{one.name: getattr(args, one.name) for one, _ in _declared() if hasattr(args, one.name)})
+
+
+def check(options: Options) -> None:
+    """Refuse values that cannot be, by the option's name."""
+    for one, declared in _declared():
+        value = getattr(options, one.name)
+        if declared.wrong and value != _default(one) and (why := declared.wrong(value, options)):
+            raise LabError(f"{_flag(one, declared)}{'' if isinstance(value, bool | list) else f' {value}'}: {why}")
+
+
+def table() -> str:
+    """The options as docs/lab.md shows them."""
+    rows = ["| option | default | what it does |", "|---|---|---|"]
+    for one, declared in _declared():
+        name = " ".join(filter(None, (_flag(one, declared), declared.metavar.replace("|", "\\|")
+                                      or "\\|".join(declared.more.get("choices", ())))))
+        rows.append(f"| `{name}` | {_shown_default(one)} | {declared.help} |")
+    return "\n".join(rows)
+
+
+def update_docs(text: str) -> str:
+    """A page with the table as the options are declared."""
+    before, rest = text.split(_TABLE)
+    return f"{before}{_TABLE}\n\n{table()}\n\n{rest[rest.index(_TABLE_END):]}"
 
 
 def bytes_of(size: str) -> int:
@@ -61,15 +211,6 @@ def nodes_of(options: Options) -> list[int]:
     """Bytes of the nodes that the guest's memory is in: one for each socket of the model of memory."""
     sockets = SOCKETS.get(options.memory_model, 1)
     return [bytes_of(options.memory) // sockets] * sockets
-
-
-def profiles() -> list[str]:
-    """Names that --profile takes."""
-    return sorted(p.stem for p in PROFILES.glob("*.cfg")) + [STOCK, NONE]
-
-
-def default_profile() -> str:
-    return "tlc" if (PROFILES / "tlc.cfg").exists() else STOCK
 
 
 def profile_of(options: Options) -> str:

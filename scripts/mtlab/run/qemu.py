@@ -5,12 +5,14 @@ In virtual time the guest is a function of its inputs: no network, no shared fol
 """
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..build import emulator, kernels
 from . import states
 from .options import NONE, PROFILES, STOCK, Options, nodes_of, profile_of
+from .results import AREA
 
 BOOT = ("console=ttyS0 loglevel=5 panic=-1 oops=panic kasan.fault=panic panic_on_rcu_stall=1"
         " softlockup_panic=1 softlockup_all_cpu_backtrace=1 hung_task_panic=1"
@@ -46,19 +48,29 @@ def _namespace(options: Options) -> dict[str, str]:
     return {k.removeprefix("ns0."): v for k, v in options.device.items() if not k.startswith("nvme0.")}
 
 
+def media_of(options: Options, folder: Path) -> Path:
+    """The file of the flash's content: the user's, or one in the run's folder."""
+    return options.media.resolve() if options.media else folder / "media"
+
+
+def make_media(options: Options, folder: Path) -> None:
+    """QEMU's own drive needs its file before it starts; the flash device makes its own."""
+    media = media_of(options, folder)
+    if profile_of(options) == STOCK and not (media.exists() and media.stat().st_size):
+        with open(media, "wb") as f:
+            f.truncate(STOCK_SIZE)
+
+
 def device_arguments(options: Options, folder: Path) -> list[str]:
     """QEMU's arguments for the flash device."""
     name = profile_of(options)
     if name == NONE:
         return []
-    media = options.media.resolve() if options.media else folder / "media"
+    media = media_of(options, folder)
     controller = {k.removeprefix("nvme0."): v for k, v in options.device.items() if k.startswith("nvme0.")}
     namespace = _namespace(options)
     args = ["-device", _join({"driver": "nvme", "id": "nvme0", "serial": "mtftl"} | controller)]
     if name == STOCK:
-        if not media.exists() or not media.stat().st_size:
-            with open(media, "wb") as f:
-                f.truncate(STOCK_SIZE)
         settings = STOCK_DEVICE | namespace
         return [*args, "-drive", f"file={media},id=media,format=raw,if=none,cache=unsafe,discard=unmap",
                 "-device", _join({"driver": "nvme-ns", "bus": "nvme0", "nsid": "1", "drive": "media"} | settings)]
@@ -151,6 +163,17 @@ def machine_arguments(binary: Path, options: Options, clock: Sequence[str]) -> l
             "-machine", "q35,hpet=off,sata=off,usb=off,smbus=off,vmport=off,smm=off", *clock,
             *(node_arguments(options) or ["-smp", str(options.cpus)]), "-m", options.memory,
             "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-action", "reboot=shutdown,panic=none"]
+
+
+def run_arguments(options: Options, folder: Path) -> list[str]:
+    """QEMU's arguments for what a run has besides its machine: consoles, results, the flash device, a user's own."""
+    return ["-chardev", f"file,id=console,path={folder}/console", "-serial", "chardev:console",
+            "-chardev", f"file,id=output,path={folder}/output", "-serial", "chardev:output",
+            "-object", f"memory-backend-file,id=area,size={AREA},share=on,mem-path={folder}/area",
+            "-device", "ivshmem-plain,memdev=area,addr=0x10", *device_arguments(options, folder),
+            *watch_arguments(options), *sharing_arguments(options),
+            *(root_arguments() if options.host_root else []),
+            *(x for given in options.qemu for x in shlex.split(given))]
 
 
 def boot_arguments(kernel: kernels.Kernel, initrd: Path, append: str) -> list[str]:
