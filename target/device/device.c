@@ -22,6 +22,7 @@ int mtftl_device_open(struct mtftl *ftl, struct dm_target *ti, const char *path)
 		ti->error = "Out of memory";
 		return -ENOMEM;
 	}
+	device->ti = ti;
 	device->disk = dm_disk(dm_table_get_md(ti->table))->disk_name;
 	r = dm_get_device(ti, path, dm_table_get_mode(ti->table), &device->dm);
 	if (r) {
@@ -142,6 +143,15 @@ void mtftl_device_give_up(struct mtftl *ftl)
 void mtftl_device_give_back(struct mtftl *ftl, bool give_back)
 {
 	WRITE_ONCE(ftl->device->giving_back, give_back);
+}
+
+/*
+ * A signal ends a suspend before we hear of it. Device-mapper sends the bios again by then, and
+ * would fail those that are given back once more.
+ */
+bool mtftl_device_gives_back(const struct mtftl *ftl)
+{
+	return READ_ONCE(ftl->device->giving_back) && dm_noflush_suspending(ftl->device->ti);
 }
 
 /* With noflush device-mapper sends it again after the resume. */

@@ -34,6 +34,7 @@ struct mtftl_cpu_stats {
 };
 
 struct mtftl_device {
+	struct dm_target *ti;
 	struct dm_dev *dm;
 	const char *disk;		/* the device that users see, by its kernel name: dm-0 */
 	struct block_device *bdev;
@@ -42,7 +43,7 @@ struct mtftl_device {
 	bool readers_counted;
 	int read_only;			/* nothing can be written any more; exchanged: an int */
 	bool paused;			/* see pause.h */
-	bool giving_back;		/* bios that would wait go back to device-mapper */
+	bool giving_back;		/* see mtftl_device_gives_back() */
 	struct mtftl_event turned_read_only, news;	/* more is broken or lost than before */
 };
 
@@ -84,6 +85,8 @@ void mtftl_set_read_only(struct mtftl *ftl, const char *why);
 void mtftl_device_begin(struct mtftl *ftl, bool read_only);
 void mtftl_device_give_up(struct mtftl *ftl);
 void mtftl_device_give_back(struct mtftl *ftl, bool give_back);
+/* Bios that would wait go back to device-mapper. */
+bool mtftl_device_gives_back(const struct mtftl *ftl);
 void mtftl_give_back(struct bio *bio);
 
 static inline sector_t mtftl_page_sector(u32 page)

@@ -574,7 +574,7 @@ static u32 reserve_slots(struct lane *lane, struct bio *bio, bool waited, u64 *p
 		atomic_sub(n, &lane->allowance);
 	if (n)
 		WRITE_ONCE(lane->ring->head, lane->ring->head + n);
-	else if (READ_ONCE(lane->ftl->device->giving_back))
+	else if (mtftl_device_gives_back(lane->ftl))
 		back = true;
 	else if (waited)
 		bio_list_add_head(&lane->waiting, bio);

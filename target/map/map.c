@@ -314,7 +314,7 @@ static bool through_waits(struct mtftl *ftl, struct bio *bio)
 	waits = io->slot != MTFTL_MAP_UNMAPPED;
 	/* The code that sets these flags takes the lock afterwards. */
 	failed = waits && mtftl_is_read_only(ftl);
-	back = waits && READ_ONCE(ftl->device->giving_back);
+	back = waits && mtftl_device_gives_back(ftl);
 	if (waits && !failed && !back)
 		bio_list_add(&shard->through, bio);
 	spin_unlock_irqrestore(&shard->lock, flags);

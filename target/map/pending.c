@@ -72,7 +72,7 @@ void mtftl_pending_flush(struct mtftl *ftl, struct bio *bio)
 	bool back;
 
 	spin_lock_irqsave(&pending->lock, flags);
-	back = READ_ONCE(ftl->device->giving_back);
+	back = mtftl_device_gives_back(ftl);
 	if (!back) {
 		bio_list_add(&pending->bios, bio);
 		pending->asked++;
@@ -144,7 +144,7 @@ bool mtftl_range_reserve(struct mtftl *ftl, struct bio *bio, bool waited)
 	unsigned long flags;
 
 	spin_lock_irqsave(&pending->ranges_lock, flags);
-	back = READ_ONCE(ftl->device->giving_back);
+	back = mtftl_device_gives_back(ftl);
 	room = has_room(pending, !bio) &&
 	       (!bio || waited || bio_list_empty(&pending->waiting));
 	if (room)

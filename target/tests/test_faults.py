@@ -1386,6 +1386,41 @@ mtftl check /dev/nvme0n1
     assert result.ok, result.output
 
 
+def test_a_suspend_that_a_signal_ends_fails_no_write(lab_run, helpers, pytestconfig):
+    """Device-mapper sends bios again before the target hears that the suspend has ended: they are not given back."""
+    result = lab_run(START + HOLDS + """
+null nullb0 size=32 zone_size=1
+dmsetup create layer --table "0 $(cat /sys/class/block/nullb0/size) linear /dev/nullb0 0"
+mtftl format --op 30% /dev/mapper/layer > /dev/null
+dmsetup create t --table "$(table /dev/mapper/layer lanes 1 buffer_entries 128)"
+dd if=/dev/zero of=/dev/mapper/t bs=4k count=1 oflag=direct conv=fsync status=none
+dmsetup suspend --nolockfs --noflush layer
+waits() { until grep -q '^State:.*D' /proc/$1/status; do usleep 1000; done; }
+# The drive has this one, so the suspend waits for it.
+dd if=/dev/mapper/t of=/dev/null bs=4k count=1 iflag=direct status=none &
+reader=$!
+waits $reader
+dd if=/dev/zero of=/dev/mapper/t bs=64k count=100 oflag=direct conv=fsync status=none &
+writer=$!
+waits $writer
+holds undo
+dmsetup suspend --nolockfs --noflush t &
+suspend=$!
+usleep 100000
+kill $suspend
+until_true 10 is_held undo
+usleep 20000
+go undo
+fails wait $suspend
+dmsetup resume layer
+wait $reader
+wait $writer
+dmsetup remove t
+mtftl check /dev/mapper/layer
+""", **QUICK, push=[*helpers, _hold(pytestconfig)])
+    assert result.ok, result.output
+
+
 def test_gc_goes_on_after_a_suspend_without_flush(lab_run, helpers):
     """A victim was moved in part, and all that moves waited for programs: nothing else is there to wake them."""
     result = lab_run(START + """

@@ -17,7 +17,7 @@
 
 enum {
 	GC, FLUSH, REDO, SUBMIT, READ_PART, PLACE, DISCARD, STARVE, RESET, LOAD, SCAN, SORT, FIRST,
-	LATE, LANDED, ERASE, NOWHERE, PRESUSPEND, THREADS, WAKE, NR_PLACES
+	LATE, LANDED, ERASE, NOWHERE, PRESUSPEND, UNDO, THREADS, WAKE, NR_PLACES
 };
 
 struct place {
@@ -171,6 +171,14 @@ static void presuspend_slowly(void *ti)
 	hold(PRESUSPEND);
 }
 
+static void undo_later(void *ti)
+{
+	void (*undo)(void *ti) = original(UNDO);
+
+	hold(UNDO);
+	undo(ti);
+}
+
 static int alloc_later(void *ftl)
 {
 	int (*alloc)(void *ftl) = original(THREADS);
@@ -240,6 +248,8 @@ static struct place places[] = {
 	[NOWHERE] = { "nowhere", "mtftl_stream_find", "kworker/", NULL, find_none, true },
 	/* The process that suspends sleeps before device-mapper holds bios. */
 	[PRESUSPEND] = { "presuspend", "mtftl_presuspend", "dmsetup", NULL, presuspend_slowly },
+	/* A signal ended a suspend; the target does not know it yet. */
+	[UNDO] = { "undo", "mtftl_presuspend_undo", "dmsetup", NULL, undo_later },
 	/* The machine woke up after a sleep; the target does not know it yet. */
 	[WAKE] = { "wake", "machine_work", "kworker/", NULL, work_later, .passed = 1 },
 	/* The process that loads a table waits before its lanes are made. */
