@@ -23,6 +23,7 @@ int mtftl_device_open(struct mtftl *ftl, struct dm_target *ti, const char *path)
 		return -ENOMEM;
 	}
 	device->ti = ti;
+	init_waitqueue_head(&device->unsilenced);
 	device->disk = dm_disk(dm_table_get_md(ti->table))->disk_name;
 	r = dm_get_device(ti, path, dm_table_get_mode(ti->table), &device->dm);
 	if (r) {
@@ -163,6 +164,11 @@ void mtftl_give_back(struct bio *bio)
 
 /* I/O */
 
+void mtftl_device_heed_pause(struct mtftl *ftl)
+{
+	wait_event_idle(ftl->device->unsilenced, !READ_ONCE(ftl->device->silent));
+}
+
 static int rw(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr, void *oob)
 {
 	struct mtftl_meta meta;
@@ -175,6 +181,9 @@ static int rw(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32
 	__bio_add_page(&bio, virt_to_page(data), nr << SECTOR_SHIFT, offset_in_page(data));
 	if (op_is_write(opf) || oob)
 		mtftl_meta_attach(&ftl->config, &bio, &meta, oob);
+	/* The end of a pause may depend on what is read. */
+	if (op_is_write(opf))
+		mtftl_device_heed_pause(ftl);
 	mtftl_count(ftl, asked, 1);
 	r = submit_bio_wait(&bio);
 	mtftl_count(ftl, answered, 1);
@@ -210,6 +219,7 @@ int mtftl_zone_mgmt(struct mtftl *ftl, u32 zone, enum req_op op)
 	sector_t sectors = mtftl_page_sector(mtftl_zone_page(ftl, 1));
 	int r;
 
+	mtftl_device_heed_pause(ftl);
 	mtftl_count(ftl, asked, 1);
 	r = mtftl_compat_zone_mgmt(ftl->device->bdev, op, zone * sectors, sectors);
 	mtftl_count(ftl, answered, 1);

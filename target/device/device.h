@@ -42,7 +42,8 @@ struct mtftl_device {
 	struct srcu_struct readers;	/* from the look at the map on: see read.c */
 	bool readers_counted;
 	int read_only;			/* nothing can be written any more; exchanged: an int */
-	bool paused;			/* see pause.h */
+	bool paused, silent;		/* see pause.h */
+	wait_queue_head_t unsilenced;
 	bool giving_back;		/* see mtftl_device_gives_back() */
 	struct mtftl_event turned_read_only, news;	/* more is broken or lost than before */
 };
@@ -100,6 +101,11 @@ static inline bool mtftl_medium_says(int error)
 	return error == -ENODATA || error == -EILSEQ;
 }
 
+/*
+ * Call it before each command that may change something. A pause does not wait for ever for
+ * senders that the drive keeps: what they send next waits for the pause's end. Sleeps.
+ */
+void mtftl_device_heed_pause(struct mtftl *ftl);
 int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr);
 int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr_blocks);
 int mtftl_read_oob(struct mtftl *ftl, u32 page, void *data, u32 nr_blocks, void *oob);

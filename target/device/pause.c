@@ -9,6 +9,15 @@ void mtftl_pause_set(struct mtftl *ftl, bool pause)
 	WRITE_ONCE(ftl->device->paused, pause);
 	/* Pairs with mtftl_send_begin(). */
 	smp_mb();
+	if (pause)
+		return;
+	WRITE_ONCE(ftl->device->silent, false);
+	wake_up_all(&ftl->device->unsilenced);
+}
+
+void mtftl_pause_silence(struct mtftl *ftl)
+{
+	WRITE_ONCE(ftl->device->silent, true);
 }
 
 /* Nobody is at it, and as there is a pause, nobody will be. */

@@ -43,6 +43,8 @@ static inline bool mtftl_send_begin(struct mtftl *ftl)
 }
 
 void mtftl_pause_set(struct mtftl *ftl, bool pause);
+/* Those who began before the pause and have not ended send nothing more until it ends. */
+void mtftl_pause_silence(struct mtftl *ftl);
 bool mtftl_pause_is_reached(const struct mtftl *ftl);
 
 #endif

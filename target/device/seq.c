@@ -96,6 +96,7 @@ static int flush_now(struct mtftl *ftl)
 	int r;
 
 	lockdep_assert_held(&seq->flushing);
+	mtftl_device_heed_pause(ftl);
 	WRITE_ONCE(seq->flushes, seq->flushes + 1);
 	/* Pairs with mtftl_flush_device(). */
 	smp_mb();

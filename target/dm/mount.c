@@ -183,6 +183,7 @@ void mtftl_pause(struct mtftl_target *target)
 	wake_up_all(&ftl->space->wait);
 	while (!mtftl_pause_is_reached(ftl) && time_before(jiffies, end))
 		schedule_timeout_idle(1);
+	mtftl_pause_silence(ftl);
 }
 
 static void go_on(struct mtftl *ftl)

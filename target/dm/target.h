@@ -56,7 +56,9 @@ void mtftl_unmount(struct mtftl_target *target);
  * without a checkpoint the next mount takes longer, no more.
  */
 int mtftl_quiesce(struct mtftl_target *target, bool clean);
-/* Nothing is sent from here on; what is under way may take long, or for ever: 5 seconds it gets. */
+/*
+ * Nothing is sent from here on. What the drive has may take long, or for ever: it gets 5 seconds.
+ */
 void mtftl_pause(struct mtftl_target *target);
 /*
  * After a pause or a stop, unless it is suspended or frozen. An error that may pass: the pause

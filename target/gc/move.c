@@ -303,6 +303,7 @@ static void submit_part(struct slice *slice, struct part *part)
 		mtftl_meta_attach(&movers->ftl->config, bio, part->meta,
 				  oob_at(slice, part->pos));
 	mtftl_inflight_get(part->inflight);
+	mtftl_device_heed_pause(movers->ftl);
 	mtftl_count(movers->ftl, asked, 1);
 	submit_bio_noacct(bio);
 }

@@ -1513,6 +1513,35 @@ mtftl check /dev/nullb0
     assert result.ok, result.output
 
 
+def test_a_drive_that_comes_back_during_a_suspend_gets_nothing(lab_run, helpers):
+    """It hung for longer than the suspend waits, with a record of the log half done: the rest waits for the resume."""
+    result = lab_run(START + """
+null nullb0 size=32 zone_size=1
+dmsetup create layer --table "0 $(cat /sys/class/block/nullb0/size) linear /dev/nullb0 0"
+mtftl format --op 30% /dev/mapper/layer > /dev/null
+dmsetup create t --table "$(table /dev/mapper/layer lanes 1)"
+dmsetup suspend --nolockfs --noflush layer
+# The log has to say first that the device is in use: a flush, then a record.
+dd if=/dev/zero of=/dev/mapper/t bs=64k count=4 oflag=direct conv=fsync status=none &
+job=$!
+usleep 100000
+dmsetup suspend --nolockfs --noflush t
+events=/sys/kernel/tracing/events/block/block_bio_queue
+IFS=: read -r major minor < /sys/block/dm-0/dev
+echo "dev == $((major << 20 | minor))" > $events/filter
+echo 1 > $events/enable
+dmsetup resume layer
+usleep 500000
+echo 0 > $events/enable
+fails grep block_bio_queue: /sys/kernel/tracing/trace
+dmsetup resume t
+wait $job
+dmsetup remove t
+mtftl check /dev/mapper/layer
+""", **QUICK, push=helpers)
+    assert result.ok, result.output
+
+
 def test_a_pause_ends_what_would_go_on(lab_run, helpers):
     """Zones that are erased one after another, and are long about it: at most the one under way comes to its end."""
     result = lab_run(START + QUIET + """

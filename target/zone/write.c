@@ -208,6 +208,7 @@ void mtftl_unit_submit(struct mtftl_unit_io *unit)
 	mtftl_meta_attach(&ftl->config, bio, &unit->meta, head(unit) ? NULL : unit->header);
 	trace_mtftl_unit_submitted(ftl->device->bdev->bd_dev, unit->lane, unit->type, unit->seq,
 				   unit->nr, zone->index, unit->place.offset, 0);
+	mtftl_device_heed_pause(ftl);
 	/* Its sender's own may end before it lands. */
 	mtftl_send_hold(ftl);
 	submit_bio_noacct(bio);
