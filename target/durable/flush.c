@@ -154,8 +154,6 @@ static int write_ranges(struct mtftl *ftl, bool full)
 	mtftl_count(ftl, meta_blocks, i);
 
 	mtftl_ranges_written(ftl, written);
-	if (mtftl_ranges_are_waited_for(ftl))
-		queue_work(flush->wq, &flush->trim);
 	return 0;
 }
 
@@ -164,6 +162,11 @@ static void trim_work(struct work_struct *work)
 	struct mtftl_flush *flush = container_of(work, struct mtftl_flush, trim);
 
 	mtftl_trim_waiting(flush->ftl);
+}
+
+static void room_appeared(struct mtftl *ftl)
+{
+	queue_work(ftl->flush->wq, &ftl->flush->trim);
 }
 
 /* Rounds */
@@ -277,6 +280,7 @@ int mtftl_flush_alloc(struct mtftl *ftl)
 		if (!flush->units[i])
 			return -ENOMEM;
 	}
+	mtftl_ranges_on_room(ftl, room_appeared);
 	flush->flusher = mtftl_thread(flusher, ftl, -1, "mtftl_flush/%s", ftl->device->disk);
 	return flush->flusher && flush->wq ? 0 : -ENOMEM;
 }

@@ -10,11 +10,9 @@
 
 static_assert(1u << MTFTL_CHUNK_SHIFT <= MTFTL_RANGE_MAX_BLOCKS);
 
-/* Completes the bio, now or later. True: it did not need the room that it kept. */
-static bool trim(struct mtftl *ftl, struct bio *bio, bool waited)
+/* Completes the bio, now or later. */
+static void trim(struct mtftl *ftl, struct bio *bio, bool waited)
 {
-	bool spared = false;
-
 	while (bio->bi_iter.bi_size) {
 		u32 lba = bio->bi_iter.bi_sector / MTFTL_BLOCK_SECTORS;
 		u32 left = (1u << MTFTL_CHUNK_SHIFT) - (lba & ((1u << MTFTL_CHUNK_SHIFT) - 1));
@@ -27,18 +25,16 @@ static bool trim(struct mtftl *ftl, struct bio *bio, bool waited)
 
 		if (mtftl_is_read_only(ftl)) {
 			bio_io_error(bio);
-			return spared;
+			return;
 		}
 		if (!mtftl_range_reserve(ftl, bio, waited)) {
 			mtftl_pending_wake(ftl);
-			return spared;
+			return;
 		}
-		if (mtftl_map_trim(ftl, &rec)) {
+		if (mtftl_map_trim(ftl, &rec))
 			mtftl_count(ftl, user_trims, n);
-		} else {
+		else
 			mtftl_range_add(ftl, NULL);
-			spared = true;
-		}
 		bio->bi_iter.bi_sector += (sector_t)n * MTFTL_BLOCK_SECTORS;
 		bio->bi_iter.bi_size -= n * MTFTL_BLOCK_SIZE;
 	}
@@ -46,21 +42,20 @@ static bool trim(struct mtftl *ftl, struct bio *bio, bool waited)
 		mtftl_pending_flush(ftl, bio);
 	else
 		bio_endio(bio);
-	return spared;
 }
 
 void mtftl_trim_waiting(struct mtftl *ftl)
 {
 	struct bio *bio;
 
-	while ((bio = mtftl_ranges_take_waiting(ftl)))
+	while ((bio = mtftl_ranges_take_waiting(ftl))) {
 		trim(ftl, bio, true);
+		cond_resched();
+	}
 }
 
 /* Discard or write-zeroes. */
 void mtftl_trim(struct mtftl *ftl, struct bio *bio)
 {
-	/* A bio may wait for the room that was kept: no record will be written that wakes it. */
-	if (trim(ftl, bio, false) && mtftl_ranges_are_waited_for(ftl))
-		mtftl_trim_waiting(ftl);
+	trim(ftl, bio, false);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Discards and write-zeroes: they clear the map at once, and leave records that go to flash with
- * the next flush. Never sleeps.
+ * the next flush. mtftl_trim() never sleeps.
  */
 #ifndef MTFTL_TRIM_H
 #define MTFTL_TRIM_H

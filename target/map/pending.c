@@ -27,6 +27,7 @@ struct mtftl_pending {
 	unsigned int reserved;		/* places for records under way */
 	struct bio_list waiting;	/* found no place, in order */
 	struct mtftl_range_rec *recs;
+	struct mtftl_event room;
 };
 
 int mtftl_pending_alloc(struct mtftl *ftl)
@@ -159,6 +160,17 @@ bool mtftl_range_reserve(struct mtftl *ftl, struct bio *bio, bool waited)
 	return room;
 }
 
+void mtftl_ranges_on_room(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))
+{
+	mtftl_event_on(&ftl->pending->room, heard);
+}
+
+static void tell_room(struct mtftl *ftl)
+{
+	if (mtftl_ranges_are_waited_for(ftl))
+		mtftl_event_tell(&ftl->pending->room, ftl);
+}
+
 void mtftl_range_add(struct mtftl *ftl, const struct mtftl_range_rec *rec)
 {
 	struct mtftl_pending *pending = ftl->pending;
@@ -173,6 +185,8 @@ void mtftl_range_add(struct mtftl *ftl, const struct mtftl_range_rec *rec)
 	spin_unlock_irqrestore(&pending->ranges_lock, flags);
 	if (full)
 		mtftl_pending_wake(ftl);
+	if (!rec)
+		tell_room(ftl);
 }
 
 /* A record counts before all of it is there: only the lock tells that it is. */
@@ -220,6 +234,7 @@ void mtftl_ranges_written(struct mtftl *ftl, u32 nr)
 	pending->nr -= nr;
 	memmove(pending->recs, pending->recs + nr, pending->nr * sizeof(*pending->recs));
 	spin_unlock_irq(&pending->ranges_lock);
+	tell_room(ftl);
 }
 
 bool mtftl_ranges_are_waited_for(struct mtftl *ftl)

@@ -54,6 +54,8 @@ u32 mtftl_ranges_compose(struct mtftl *ftl, u32 from, void *header, u64 *seq);
 void mtftl_ranges_written(struct mtftl *ftl, u32 nr);
 /* Bios that found no room. */
 bool mtftl_ranges_are_waited_for(struct mtftl *ftl);
+/* Call @heard when bios wait and there may be room. Any context. */
+void mtftl_ranges_on_room(struct mtftl *ftl, void (*heard)(struct mtftl *ftl));
 /* The first of these bios, if there is room now or will never be; else NULL. */
 struct bio *mtftl_ranges_take_waiting(struct mtftl *ftl);
 
