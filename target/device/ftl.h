@@ -17,9 +17,10 @@
  *	ring->lock		a ring's positions, what its lane keeps, irq
  *	shard->lock		a part of the map and the slots that it points to, irq
  *	movers.lock		GC's queue of victims, process context, taken alone
+ *	shard->through_lock	a list of FUA writes that wait, irq
  *	pending.lock		lists of bios and records, irq
  * zone->lock, ring->lock and shard->lock are taken one at a time; of them shard->lock may be taken
- * inside stream->lock, and the last line inside shard->lock.
+ * inside stream->lock, and the last two lines inside shard->lock.
  */
 #ifndef MTFTL_FTL_H
 #define MTFTL_FTL_H

@@ -23,7 +23,9 @@
 
 struct mtftl_map_shard {
 	spinlock_t lock;	/* entries of its chunks, the slots they point to */
-	struct bio_list through;	/* FUA writes that wait for one of these slots; lock */
+	/* Of slots by their number: a slot that lands looks at few bios besides its own. */
+	spinlock_t through_lock;	/* inside any shard's lock */
+	struct bio_list through;	/* FUA writes that wait for one of these slots */
 } ____cacheline_aligned_in_smp;
 
 int mtftl_map_alloc(struct mtftl *ftl)
@@ -41,8 +43,10 @@ int mtftl_map_alloc(struct mtftl *ftl)
 	if (!map->entries || !map->shards || !map->zones)
 		return -ENOMEM;
 	memset(map->entries, 0xff, bytes);
-	for (i = 0; i < NR_SHARDS; i++)
+	for (i = 0; i < NR_SHARDS; i++) {
 		spin_lock_init(&map->shards[i].lock);
+		spin_lock_init(&map->shards[i].through_lock);
+	}
 	mtftl_event_on(&ftl->device->turned_read_only, mtftl_map_through_again);
 	return 0;
 }
@@ -264,7 +268,7 @@ void mtftl_map_want(struct mtftl *ftl, bool (*leaves)(struct mtftl *ftl, u32 pag
  * as well. Only a discard loses the mark, and perhaps the slot's data with it. Then the discard's
  * record has to be on flash, which takes a flush.
  *
- * A write waits for its blocks one after the other, in a shard's list. For each block it waits for
+ * A write waits for its blocks one after the other, in a list. For each block it waits for
  * one slot: the newest marked one, which is its own or stands for it.
  */
 
@@ -287,17 +291,25 @@ static bool is_through(struct mtftl *ftl, u32 at)
 	return find_through(ftl, at) != MTFTL_MAP_UNMAPPED;
 }
 
+static struct mtftl_map_shard *slot_shard(struct mtftl *ftl, u32 slot)
+{
+	return &ftl->map->shards[slot % NR_SHARDS];
+}
+
 /* Take the bios that wait for the slot, whose mark is gone; MTFTL_MAP_UNMAPPED: all bios. */
 static struct bio_list take_through(struct mtftl_map_shard *shard, u32 slot)
 {
-	struct bio_list all = shard->through, bios = BIO_EMPTY_LIST;
+	struct bio_list all, bios = BIO_EMPTY_LIST;
+	unsigned long flags;
 	struct bio *bio;
 
-	lockdep_assert_held(&shard->lock);
+	spin_lock_irqsave(&shard->through_lock, flags);
+	all = shard->through;
 	bio_list_init(&shard->through);
 	while ((bio = bio_list_pop(&all)))
 		bio_list_add(slot == MTFTL_MAP_UNMAPPED || mtftl_bio(bio)->slot == slot ?
 			     &bios : &shard->through, bio);
+	spin_unlock_irqrestore(&shard->through_lock, flags);
 	return bios;
 }
 
@@ -305,18 +317,21 @@ static struct bio_list take_through(struct mtftl_map_shard *shard, u32 slot)
 static bool through_waits(struct mtftl *ftl, struct bio *bio)
 {
 	struct mtftl_bio *io = mtftl_bio(bio);
-	struct mtftl_map_shard *shard = lba_shard(ftl, io->lba);
+	struct mtftl_map_shard *shard = lba_shard(ftl, io->lba), *slots;
 	bool waits, failed, back;
 	unsigned long flags;
 
 	spin_lock_irqsave(&shard->lock, flags);
 	io->slot = find_through(ftl, ftl->map->entries[io->lba]);
 	waits = io->slot != MTFTL_MAP_UNMAPPED;
+	slots = slot_shard(ftl, io->slot);
+	spin_lock(&slots->through_lock);
 	/* The code that sets these flags takes the lock afterwards. */
 	failed = waits && mtftl_is_read_only(ftl);
 	back = waits && mtftl_device_gives_back(ftl);
 	if (waits && !failed && !back)
-		bio_list_add(&shard->through, bio);
+		bio_list_add(&slots->through, bio);
+	spin_unlock(&slots->through_lock);
 	spin_unlock_irqrestore(&shard->lock, flags);
 	if (failed)
 		bio_io_error(bio);
@@ -368,13 +383,10 @@ void mtftl_map_through_again(struct mtftl *ftl)
 {
 	struct mtftl_map_shard *shard;
 	struct bio_list bios;
-	unsigned long flags;
 	struct bio *bio;
 
 	for (shard = ftl->map->shards; shard < ftl->map->shards + NR_SHARDS; shard++) {
-		spin_lock_irqsave(&shard->lock, flags);
 		bios = take_through(shard, MTFTL_MAP_UNMAPPED);
-		spin_unlock_irqrestore(&shard->lock, flags);
 		while ((bio = bio_list_pop(&bios)))
 			mtftl_map_through(ftl, bio);
 	}
@@ -406,7 +418,7 @@ bool mtftl_map_take(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slo
 	if (!live) {
 		unwant(ftl, slot);
 		if (slot->through)
-			through = take_through(shard, value);
+			through = take_through(slot_shard(ftl, value), value);
 	}
 	/* The slot may land before the one that it replaces. Then it inherits the mark. */
 	if (!live || mtftl_is_slot(slot->prev))
@@ -450,7 +462,7 @@ void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page)
 	unwant(ftl, slot);
 	if (slot->through) {
 		WRITE_ONCE(slot->through, false);
-		through = take_through(shard, value);
+		through = take_through(slot_shard(ftl, value), value);
 	}
 	/* Pairs with advance_tail(): whoever reuses the slot sees the map without it. */
 	smp_store_release(&slot->state, MTFTL_SLOT_DONE);
