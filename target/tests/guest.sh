@@ -84,3 +84,34 @@ gained() {
 fails() {
 	! "$@"
 }
+
+# hangs PROCESS: wait until it waits for a device
+hangs() {
+	until grep -q '^State:.*D' "/proc/$1/status"; do usleep 1000; done
+}
+
+# hundredths: of a second, since the boot
+hundredths() {
+	local now rest
+	read -r now rest < /proc/uptime
+	echo $((10#${now/./}))
+}
+
+# take_cpu: a real-time task has CPU 1 for itself until return_cpu, or for 20 s; what ends it then is on CPU 0
+take_cpu() {
+	rm -f returned
+	echo -1 > /proc/sys/kernel/sched_rt_runtime_us
+	taskset 1 chrt -f 60 bash -c '
+		taskset 2 chrt -f 50 bash -c "while :; do :; done" &
+		hog=$!
+		for i in $(seq 200); do [ ! -e returned ] || break; usleep 100000; done
+		kill -9 $hog' &
+	guard=$!
+	usleep 100000
+}
+
+return_cpu() {
+	touch returned
+	wait $guard
+	echo 950000 > /proc/sys/kernel/sched_rt_runtime_us
+}

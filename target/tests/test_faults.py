@@ -950,7 +950,7 @@ dd if=/dev/zero of=/dev/mapper/t bs=64k count=4 oflag=direct status=none
 dmsetup suspend --nolockfs --noflush layer
 dmsetup remove t &
 job=$!
-until grep -q '^State:.*D' /proc/$job/status; do usleep 1000; done
+hangs $job
 timeout 20 dmsetup create u --table "$(table /dev/nullb1 lanes 1)"
 dd if=/dev/zero of=/dev/mapper/u bs=64k count=4 oflag=direct status=none
 timeout 20 dmsetup suspend u
@@ -1395,14 +1395,13 @@ mtftl format --op 30% /dev/mapper/layer > /dev/null
 dmsetup create t --table "$(table /dev/mapper/layer lanes 1 buffer_entries 128)"
 dd if=/dev/zero of=/dev/mapper/t bs=4k count=1 oflag=direct conv=fsync status=none
 dmsetup suspend --nolockfs --noflush layer
-waits() { until grep -q '^State:.*D' /proc/$1/status; do usleep 1000; done; }
 # The drive has this one, so the suspend waits for it.
 dd if=/dev/mapper/t of=/dev/null bs=4k count=1 iflag=direct status=none &
 reader=$!
-waits $reader
+hangs $reader
 dd if=/dev/zero of=/dev/mapper/t bs=64k count=100 oflag=direct conv=fsync status=none &
 writer=$!
-waits $writer
+hangs $writer
 holds undo
 dmsetup suspend --nolockfs --noflush t &
 suspend=$!
@@ -1625,29 +1624,18 @@ for cpu in 1 2; do taskset $cpu dd if=/dev/zero of=/dev/mapper/t bs=4k count=300
 sync /dev/mapper/t
 # ten NAME: flushes that lane 1 has its part in, and the hundredths of a second that they took
 ten() {
-	local before after rest
-	read -r before rest < /proc/uptime
+	local before=$(hundredths)
 	for i in 1 2 3 4 5 6 7 8 9 10; do
 		taskset 1 dd if=/dev/zero of=/dev/mapper/t bs=4k seek=$((i * 300)) count=200 oflag=direct conv=fsync status=none
 	done
-	read -r after rest < /proc/uptime
-	took=$((10#${after/./} - 10#${before/./}))
+	took=$(($(hundredths) - before))
 	echo "ten flushes, $1: $took hundredths"
 }
 ten undisturbed
 allowed=$((2 * took + 10))
-echo -1 > /proc/sys/kernel/sched_rt_runtime_us
-taskset 1 chrt -f 60 bash -c '
-	taskset 2 chrt -f 50 bash -c "while :; do :; done" &
-	hog=$!
-	for i in $(seq 200); do [ ! -e ended ] || break; usleep 100000; done
-	kill -9 $hog' &
-guard=$!
-usleep 100000
+take_cpu
 ten "a CPU is taken"
-touch ended
-wait $guard
-echo 950000 > /proc/sys/kernel/sched_rt_runtime_us
+return_cpu
 test $took -le $allowed
 dmsetup remove t
 """, clock="virtual", profile="tlc", cpus=2, push=helpers, timeout=200, device=SMALL)

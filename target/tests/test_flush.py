@@ -84,7 +84,7 @@ put x 8 48 conv=notrunc
 usleep 50000
 ./fua /dev/mapper/t 0 1 1 1 &
 job=$!
-until grep -q '^State:.*D' /proc/$job/status; do usleep 1000; done
+hangs $job
 blkdiscard -f -l 4k /dev/mapper/t
 dmsetup resume layer
 wait $job
@@ -186,19 +186,10 @@ def test_a_cpu_that_is_taken_stops_no_write(lab_run, helpers):
     result = lab_run(START + """
 mtftl format --op 30% /dev/nvme0n1 > /dev/null
 dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
-echo -1 > /proc/sys/kernel/sched_rt_runtime_us
-taskset 1 chrt -f 60 bash -c '
-	taskset 2 chrt -f 50 bash -c "while :; do :; done" &
-	hog=$!
-	for i in $(seq 200); do [ ! -e ended ] || break; usleep 100000; done
-	kill -9 $hog' &
-guard=$!
-usleep 100000
+take_cpu
 fio --name=job --filename=/dev/mapper/t --rw=write --bs=512k --direct=1 --ioengine=psync --size=64M --cpus_allowed=0 \\
 	--thinktime=25000 --output-format=json --output=job.json
-touch ended
-wait $guard
-echo 950000 > /proc/sys/kernel/sched_rt_runtime_us
+return_cpu
 dmsetup status t
 test "$(field flushes t)" = 0
 dmsetup remove t
