@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import counters, figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least
 from mtlab.run.options import Options
 
 MIB = 1 << 20
@@ -140,9 +140,10 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="aging", title="Aged files", question="How fast is a file read that has aged, and after garbage collection?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("line", "files", "state"),
+ABOUT = About(
+    title="Aged files",
+    question="How fast is a file read that has aged, and after garbage collection?",
+    by=("line", "files", "state"),
     caption=f"Direct reads of 1 MiB of files of {FILE} MiB, in order. The drive of `fragmentation` that reads the next "
             f"cell during a transfer, zoned, {ZONE * ZONES} MiB. Aged: half of all data overwritten at random by "
             "16 KiB, every second file deleted and written again, four at a time, 32 KiB and a flush. Collected: then "

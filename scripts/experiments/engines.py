@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least
 from mtlab.run.options import Options
 
 CPUS = 4
@@ -105,9 +105,8 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="engines", title="pwrite, libaio, io_uring",
+ABOUT = About(
+    title="pwrite, libaio, io_uring",
     question="Is a program that uses io_uring served as well as one that uses libaio?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("device", "direction", "jobs", "depth",
-                                                                           "engine"),
+    by=("device", "direction", "jobs", "depth", "engine"),
     caption=f"4 KiB, jobs x queue depth, {CPUS} CPUs, a fresh drive without flash delays; reads of what is on flash.")

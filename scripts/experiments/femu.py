@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import counters, figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, within
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, shown, within
 from mtlab.run.options import Options
 
 SCALE, SHARE = 32, 0.2
@@ -198,11 +198,11 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="femu", title="FEMU's black box",
+ABOUT = About(
+    title="FEMU's black box",
     question="Five workloads on a drive with its FTL inside: where is the cliff, how deep is it, and what does the way "
              "in which FEMU charges collection change?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("workload", "mode", "part", "step"),
+    by=("workload", "mode", "part", "step"),
     caption=f"The report's drive (2 channels x 8 dies, 40/200/2000 us, 3 of 4 GiB visible, GC from 75% of the lines "
             f"on) and jobs at 1/{SCALE} of capacity, files and time, the first fifth of its 300 s, on ext4; the time "
             "axis is scaled back. 16 KiB requests, four jobs; sysbench fileio rndrw with an fsync after each write. "

@@ -17,7 +17,7 @@ from statistics import median
 
 from mtlab.build import guest
 from mtlab.exp import figures
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, within
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, within
 from mtlab.run.options import Options
 
 FILE, READ, PIECE, COMMAND = 8192, 1024, 32, 256        # KiB
@@ -504,10 +504,10 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="fragmentation", title="Fragmentation inside the drive",
+ABOUT = About(
+    title="Fragmentation inside the drive",
     question="A file that is written in pieces, between others': how fast is it read, and who can help?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("drive", "what"),
+    by=("drive", "what"),
     caption="Direct reads of 1 MiB of a file of 8 MiB, MiB/s; in brackets the share of a contiguous file. The file was "
             "appended to, or overwritten, by 32 KiB at a time; between two pieces others write so much that all fall "
             "on one die (worst), or 1 to 32 pieces (random; median of three). fileserver: ten users append to 80 files "

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mtlab.exp import counters, figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, shown
 from mtlab.run.options import Options
 
 MIB = 1 << 20
@@ -196,9 +196,10 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="gc", title="A full drive", question="How near does GC come to what flash, buses and CPUs allow?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("zones", "line", "load"),
+ABOUT = About(
+    title="A full drive",
+    question="How near does GC come to what flash, buses and CPUs allow?",
+    by=("zones", "line", "load"),
     caption="4 KiB random writes on TLC flash of 2 GiB, 25% over-provisioning, as many jobs as CPUs, 8 in flight each. "
             "Limits: the rate over how busy dies, buses or CPUs were for it. Virtual time; 'caches': each access "
             "costs what it would with the caches of a server.")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, within
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, within
 from mtlab.run.options import Options
 
 CHANNEL = 40e6
@@ -98,10 +98,10 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="geometry", title="Channels against ways",
+ABOUT = About(
+    title="Channels against ways",
     question="What does it cost to put the same dies on half the channels?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("drive", "way"),
+    by=("drive", "way"),
     caption="VSSIM's drives on the raw zoned device, 64 KiB requests. A to C: eight dies, 2 KiB pages, "
             "60/800/1500 us; D and E: four dies, 4 KiB pages, 50/900/2000 us. The source does not say how fast its "
             "channels are: here 40 MB/s.")

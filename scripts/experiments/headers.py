@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import counters, figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, spread
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, shown, spread
 from mtlab.run.options import Options
 
 CPUS, USERS = 8, 8
@@ -89,9 +89,9 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="headers", title="Headers in blocks, and in metadata",
+ABOUT = About(
+    title="Headers in blocks, and in metadata",
     question="What do the headers of write units cost where flash is the limit, and what if they are in metadata?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("headers", "unit"),
+    by=("headers", "unit"),
     caption=f"4 KiB random writes of {USERS} users at queue depth 1 on {CPUS} modelled CPUs; four dies of TLC, "
             "16 bytes of metadata a block; fresh drives: no GC.")

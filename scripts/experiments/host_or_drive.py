@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import counters, figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, at_most, within
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, within
 from mtlab.run.options import Options
 
 MIB = 1 << 20
@@ -159,10 +159,10 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="host-or-drive", title="Host against firmware",
+ABOUT = About(
+    title="Host against firmware",
     question="The same flash, its FTL in the drive or in the host: where does which win?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("ftl", "state", "users"),
+    by=("ftl", "state", "users"),
     caption="4 KiB random writes by psync users on 8 CPUs. TLC flash, 8 dies, 128 erase blocks of 3 MiB over all dies "
             "(a 128th of the profile's pages each, and of its erase time); a quarter of the flash is spare, in "
             "both. The drive's FTL maps pages, on one core of its controller, which takes 1 to 8 us for each "

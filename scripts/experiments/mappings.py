@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, within
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, shown, within
 from mtlab.run.firmware import greedy
 from mtlab.run.options import MODEL, Options
 
@@ -131,11 +131,11 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="mappings", title="Mappings of an FTL inside a drive",
+ABOUT = About(
+    title="Mappings of an FTL inside a drive",
     question="What does each way to map logical blocks cost, and does greedy collection write what its closed form "
              "says?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("mapping", "load", "spare"),
+    by=("mapping", "load", "spare"),
     caption="The black box's FTL on its flash model, without a guest. Left: page mapping without delays, 512 erase "
             "blocks of 256 pages, uniform writes of four times the drive before what counts. Others: 8 dies on 4 "
             "channels, 768 erase blocks of 64 pages of 4 KiB, 50/600/3000 us, 20% spare, 80 log blocks, 16 writes in "

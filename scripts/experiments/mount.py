@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_most
+from mtlab.exp.experiments import About, Check, Run, Sample, at_most
 from mtlab.run.options import Options
 
 SIZES = (1, 2, 4)                               # GiB of flash
@@ -132,9 +132,9 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="mount", title="How long a mount takes",
+ABOUT = About(
+    title="How long a mount takes",
     question="How long does a full device take to mount, after a stop and after a power cut at a bad moment?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("flash GiB", "mount"),
+    by=("flash GiB", "mount"),
     caption="TLC flash of three sizes, all of it written, then written at random, a block a unit, until a checkpoint "
             "is nearly due; 2 modelled CPUs. Units that no flush covers are read and checked, block by block.")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, at_most
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most
 from mtlab.run.options import Options
 
 CPUS = 8
@@ -169,11 +169,10 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="occupancy", title="The write buffers from within",
+ABOUT = About(
+    title="The write buffers from within",
     question="How full are the buffers, and which CPU fills and which empties them, when one writer serves all "
              "users and when each CPU has its own?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw,
     by=("lanes", "write unit", "users", "lane", "at_us", "cpu"),
     caption=f"4 KiB random writes on {CPUS} modelled CPUs, {ENTRIES} entries a lane, device without NAND delay; mean "
             f"of each {STEP_US} us. Produced: blocks that went into a buffer on that CPU; consumed: blocks that a "

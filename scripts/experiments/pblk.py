@@ -15,7 +15,7 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from mtlab.exp import counters, figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, spread
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, shown, spread
 from mtlab.run.options import Options
 
 CPUS, ENTRIES = 8, 1024
@@ -287,11 +287,11 @@ def _panel(panel: Axes, found: list[Sample], wanted: list[tuple[str, str, str, i
                   log2_x=True, ticks=lines[0].x)
 
 
-EXPERIMENT = Experiment(
-    name="pblk", title="Beside pblk",
+ABOUT = About(
+    title="Beside pblk",
     question="How many random writes does the same flash take under dm-mtftl, and how many under pblk, the FTL that "
              "the kernel had for drives of the Open-Channel kind?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("state", "profile", "unit", "line", "users"),
+    by=("state", "profile", "unit", "line", "users"),
     caption=f"4 KiB random writes at queue depth 1 on {CPUS} modelled CPUs; {ENTRIES} buffer entries and the same "
             "write unit for all. pblk: Open-Channel drive, Linux 5.10; dm-mtftl: zoned drive, Linux 6.12; the same "
             "dies, channels and times. Fresh drives, where nothing is collected; in the table also steady ones, and "

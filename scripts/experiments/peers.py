@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, shown, spread
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, shown, spread
 from mtlab.run.options import Options
 
 MIB = 1 << 20
@@ -146,10 +146,10 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="peers", title="Beside dm-zoned, F2FS and btrfs",
+ABOUT = About(
+    title="Beside dm-zoned, F2FS and btrfs",
     question="How many random writes does the same zoned flash take under dm-mtftl, and how many under what Linux has?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("line",),
+    by=("line",),
     caption=f"{JOBS} jobs write 4 KiB at random at queue depth 1 over 75% of a TLC device with 64 MiB zones, after GC "
             f"or reclaim has begun; {CPUS} modelled CPUs. dm-zoned and F2FS have 512 MiB of memory besides for their "
             "conventional zones. F2FS keeps more than half of so small a device in reserve: its files have a fifth, "

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, shown, spread
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, shown, spread
 from mtlab.run.options import Options
 
 CPUS = 8
@@ -127,11 +127,11 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="scaling", title="Single- against multi-threaded FTL",
+ABOUT = About(
+    title="Single- against multi-threaded FTL",
     question="Does one lane a CPU let write throughput grow with the number of users, "
              "where one buffer and one writer do not?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("profile", "line", "users"),
+    by=("profile", "line", "users"),
     caption=f"4 KiB random writes, {CPUS} modelled CPUs of one instruction a nanosecond, {ENTRIES} buffer entries "
             "in all, one block a write unit. Virtual time: the transfer of cache lines between CPUs costs nothing. "
             f"{REPEATED[0]} users: the median of {SEEDS} seeds, bars from the least to the most.")

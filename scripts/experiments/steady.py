@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import counters, figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_most, shown, spread
+from mtlab.exp.experiments import About, Check, Run, Sample, at_most, shown, spread
 from mtlab.run.options import Options
 
 MIB = 1 << 20
@@ -174,11 +174,11 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="steady", title="The steady state",
+ABOUT = About(
+    title="The steady state",
     question="How smooth are writes when every zone has been through GC, what does it cost to keep hot and cold data "
              "apart, and what do reads notice?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("load", "streams", "second", "gc"),
+    by=("load", "streams", "second", "gc"),
     caption="Writes: 4 KiB, four jobs with 8 each in flight, 128 MiB of flash (16 dies, 40/200 us), a quarter of it "
             f"spare, after several overwrites; {SECONDS} seconds. Reads: two in flight, TLC flash of 1 GiB. "
             f"By life: medians of {SEEDS['uniform-life']} seeds, by zipf {SEEDS['zipf-life']}, bars from the least to "

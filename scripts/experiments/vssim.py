@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, at_most, within
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, within
 from mtlab.run.options import MODEL, Options
 
 RATE, SWITCH = 4096 / 82e-6, 33e-6              # of a channel
@@ -390,11 +390,11 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="vssim", title="VSSIM's talk: a drive's shape and its FTL",
+ABOUT = About(
+    title="VSSIM's talk: a drive's shape and its FTL",
     question="What do channels, ways, page size, log blocks, interleaving and spare flash do to a drive, and does hot "
              "and cold apart save five sixths of the spare?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("part", "mapping", "point"),
+    by=("part", "mapping", "point"),
     caption="From the top left: drives A to D; 4 KiB random writes by page size; FAST and LAST by dies, random writes "
             "and copying; write amplification by share of random requests, logs written one after the other or four in "
             "turn; rate by log blocks or spare; sizes of write requests of fio jobs on ext4; latencies of 512 "

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, shown
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, shown
 from mtlab.run.options import Options
 
 CPUS = (1, 2, 4, 8, 16, 32, 64)
@@ -112,11 +112,11 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="width", title="From 1 to 64 CPUs",
+ABOUT = About(
+    title="From 1 to 64 CPUs",
     question="Does the throughput of writes and reads grow with the CPUs, also where a line of memory that moves "
              "between them costs what it costs?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("clock", "line", "cpus"),
+    by=("clock", "line", "cpus"),
     caption="4 KiB, random, by pwrite and pread, as many users as CPUs; a fresh drive without flash delays, of 2,560 "
             f"zones of 2 MiB. {WINDOW_MS} ms each, one lane {SINGLE_MS}. Left: each instruction costs a nanosecond. "
             "Right: with the caches of a server of 32 cores.")

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mtlab.exp import counters, figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, at_most, shown, spread, within
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, shown, spread, within
 from mtlab.run.options import Options
 
 SCALE = 32
@@ -278,11 +278,11 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="write-cliff", title="The write cliff",
+ABOUT = About(
+    title="The write cliff",
     question="What happens when a drive fills up and garbage collection begins: how deep is the fall, how smooth the "
              "plateau?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("workload", "part", "step"),
+    by=("workload", "part", "step"),
     caption=f"The report's drive (2 channels x 8 dies, 40/200/2000 us) and jobs at 1/{SCALE} of capacity, files and "
             "time, under dm-mtftl with ext4; the time axis is scaled back. 16 KiB requests, four jobs on files of "
             "9/16 of the drive; sysbench fileio rndrw with an fsync after each write. "

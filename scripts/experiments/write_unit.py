@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_least, shown
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, shown
 from mtlab.run.options import Options
 
 CPUS = 8
@@ -84,8 +84,8 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="write-unit", title="Write units and users of the single-threaded FTL",
+ABOUT = About(
+    title="Write units and users of the single-threaded FTL",
     question="How does the bandwidth of one buffer and one writer depend on the size of a write unit and on the users?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("write unit", "users"),
+    by=("write unit", "users"),
     caption=f"4 KiB random writes, {CPUS} modelled CPUs, one lane of {ENTRIES} entries, device without NAND delay.")

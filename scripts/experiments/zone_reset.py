@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures, fio
-from mtlab.exp.experiments import Check, Experiment, Run, Sample, at_most, within
+from mtlab.exp.experiments import About, Check, Run, Sample, at_most, within
 from mtlab.run.options import Options
 
 JOBS, DEPTH, BLOCK = 10, 32, 128 << 10
@@ -187,11 +187,11 @@ def draw(found: list[Sample], path: Path) -> None:
     figures.save(figure, path)
 
 
-EXPERIMENT = Experiment(
-    name="zone-reset", title="What the delay of a zone reset costs",
+ABOUT = About(
+    title="What the delay of a zone reset costs",
     question="How much bandwidth and latency does an erase of 3 ms cost ten sequential writers, "
              "on the raw device and behind an FTL that resets in the background?",
-    runs=runs, samples=samples, checks=checks, table=table, draw=draw, by=("target", "erase delay"),
+    by=("target", "erase delay"),
     caption="fio, 10 jobs of 128 KiB sequential writes at depth 32 on QLC flash: 16 planes, 64 KiB a plane and "
             "program of 12.196 ms, zones of 64 MiB, erase 3 ms. A bandwidth of 82 MiB/s with 320 requests in "
             "flight means a mean latency of 488 ms, whatever the erase costs. Behind the FTL p99 at full load depends "

@@ -4,8 +4,8 @@
 from pathlib import Path
 
 import pytest
-from mtlab.exp import experiments
-from mtlab.exp.experiments import Experiment, Run
+from mtlab.exp.campaign import Campaign
+from mtlab.exp.experiments import About, Experiment, Run
 from mtlab.run.firmware import simulate
 from mtlab.run.options import MODEL, Options
 from mtlab.util.base import LabError
@@ -43,11 +43,11 @@ def test_a_run_without_a_guest(tmp_path: Path) -> None:
     found = []
     run = Run("drives", "".join(f"{name} {' '.join(DRIVE)} requests=500 depth=4 age=20\n" for name in "ab"),
               Options(clock=MODEL), seeds=2)
-    experiment = Experiment("toy", "t", "q", lambda _quick: [run],
+    experiment = Experiment("toy", About("t", "q", by=["file"]), lambda _quick: [run],
                             lambda files: [{"file": name, "size": len(data), "data": data.decode()}
                                            for name, data in sorted(files["drives"].items())],
-                            lambda _found, _quick: [], lambda _found: [[]], lambda _found, _path: None, by=["file"])
-    assert not experiments.run([experiment], True, lambda _one, results: found.append(results), fresh=True)
+                            lambda _found, _quick: [], lambda _found: [[]], lambda _found, _path: None)
+    assert not Campaign([experiment], True, lambda _one, results: found.append(results), fresh=True).run()
     assert [s["file"] for s in found[0].samples] == ["a.json", "b.json"]
     assert sorted(found[0].provenance["inputs"]) == ["drives", "drives@1"]
     assert set(found[0].provenance["starts"].values()) == {MODEL}

@@ -12,16 +12,20 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import matplotlib.colors
 import matplotlib.image
 import pytest
 from mtlab.build import debian, emulator, guest, kernels, target
+from mtlab.cmd import experiments as commands
 from mtlab.cmd import report
-from mtlab.exp import experiments, figures, fio
-from mtlab.run import accel, failure, machine, qemu, results
+from mtlab.exp import campaign, compare, experiments, figures, fio
+from mtlab.exp.campaign import Campaign
+from mtlab.exp.results import RESULTS, Results, again, format_checks, judge, keep
+from mtlab.run import accel, failure, machine, outcome, qemu
 from mtlab.run.options import Options
-from mtlab.run.results import Result
+from mtlab.run.outcome import Result
 from mtlab.util import base, cpio, pool
 from mtlab.util.base import ROOT, LabError, fresh_folder, update_file
 
@@ -255,7 +259,7 @@ def test_a_straggler_does_not_slow_the_others() -> None:
 def test_a_miss_shows_what_is_known_about_it() -> None:
     held, missed = (experiments.at_least("n", measured, 2, "predicted so", "found so") for measured in (3, 1))
     assert held.passed and not missed.passed
-    shown = experiments.format_checks([{"name": c.name, "measured": c.measured, "bound": c.bound, "pass": c.passed,
+    shown = format_checks([{"name": c.name, "measured": c.measured, "bound": c.bound, "pass": c.passed,
                                         "why": c.why, "analysis": c.analysis} for c in (held, missed)])
     assert shown.splitlines()[0] == "ok   n: 3, bound >= 2"
     assert "predicted so; found so" in shown.splitlines()[1]
@@ -274,23 +278,23 @@ def test_experiment_judges_its_samples() -> None:
 def test_the_demo_ends_in_plain_words() -> None:
     """For somebody who never saw this: what was compared and what came out; a miss is said, and is no alarm."""
     experiment, samples = _scaling()
-    words = " ".join(experiments.told(experiments.judge(experiment, True, [samples], {})).split())
+    words = " ".join(commands.told(judge(experiment, True, [samples], {})).split())
     assert "with 8 users dm-mtftl takes 780,000 writes a second, 15.6 times as many as one buffer and one thread, " \
         "and 195% of what the bare drive takes" in words
     assert words.endswith("5 predictions were made: 5 hold.")
     next(s for s in samples if s["line"] == "multi" and s["users"] == 8)["iops"] = 250_000
-    words = " ".join(experiments.told(experiments.judge(experiment, True, [samples], {})).split())
+    words = " ".join(commands.told(judge(experiment, True, [samples], {})).split())
     assert "2 hold, 3 do not; docs/experiments.md says which, and why." in words
     assert "MISS" not in words
 
 
 def test_results_are_judged_again_without_a_guest(tmp_path: Path) -> None:
     experiment, samples = _scaling()
-    first = experiments.judge(experiment, True, [samples], {"inputs": {"tlc-raw": "not kept"}})
-    experiments.keep(experiment, first, tmp_path)
-    assert experiments._again(experiment, tmp_path) == first
+    first = judge(experiment, True, [samples], {"inputs": {"tlc-raw": "not kept"}})
+    keep(experiment, first, tmp_path)
+    assert again(experiment, tmp_path) == first
     with pytest.raises(LabError, match="no results"):
-        experiments._again(experiment, tmp_path / "none")
+        again(experiment, tmp_path / "none")
 
 
 def test_every_experiment_is_well_formed() -> None:
@@ -326,12 +330,16 @@ def test_figures_show_the_spread() -> None:
     assert band.get_paths()[0].get_extents().bounds == (1, 1, 1, 3)
 
 
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    return [str(found) for found in compare.differences(old, new)]
+
+
 def test_differences_name_what_moved() -> None:
     old = {"samples": [{"line": "a", "iops": 100.0}], "checks": [{"name": "c", "pass": True}]}
     new = {"samples": [{"line": "a", "iops": 110.0}], "checks": [{"name": "c", "pass": False}]}
-    assert experiments.differences(old, old) == []
-    assert experiments.differences(old, new) == ["line=a: iops 100.0 -> 110.0 (+10.00%)", "check c: pass -> miss"]
-    assert experiments.differences(old, {**new, "by": ["line"]}) == experiments.differences(old, new)
+    assert _differences(old, old) == []
+    assert _differences(old, new) == ["line=a: iops 100.0 -> 110.0 (+10.00%)", "check c: pass -> miss"]
+    assert _differences(old, {**new, "by": ["line"]}) == _differences(old, new)
 
 
 def test_a_change_that_a_seed_makes_too_is_said() -> None:
@@ -339,11 +347,11 @@ def test_a_change_that_a_seed_makes_too_is_said() -> None:
            "samples": [{"line": "a", "iops": 100, "iops_least": 95, "iops_most": 108}, {"line": "b", "iops": 5}]}
     new = {"by": ["line"], "checks": [{"name": "c", "pass": False, "measured": 5.9}],
            "samples": [{"line": "c", "iops": 1}, {"line": "a", "iops": 107, "iops_least": 106, "iops_most": 109}]}
-    assert experiments.differences(old, new) == [
-        "samples: 1 gone, 1 new", "line=a: iops 100 -> 107 (+7.00%, within the spread)",
+    assert _differences(old, new) == [
+        "samples: gone 0 -> 1", "samples: new 0 -> 1", "line=a: iops 100 -> 107 (+7.00%, within the spread)",
         "check c: pass -> miss (within the spread)"]
     new["samples"][1]["iops"], new["checks"][0]["measured"] = 109, 5.4
-    assert experiments.differences(old, new)[1:] == ["line=a: iops 100 -> 109 (+9.00%)", "check c: pass -> miss"]
+    assert _differences(old, new)[2:] == ["line=a: iops 100 -> 109 (+9.00%)", "check c: pass -> miss"]
 
 
 def _toy(seeds: int = 3) -> experiments.Experiment:
@@ -357,14 +365,15 @@ def _toy(seeds: int = 3) -> experiments.Experiment:
                 experiments.at_most("once", once, 10, "so")]
 
     return experiments.Experiment(
-        "toy", "t", "q", lambda _quick: [experiments.Run("once", "echo 10 >out", Options(clock="virtual")),
-                                         experiments.Run("often", "echo $((19 + seed * seed)) >out",
-                                                         Options(clock="virtual"), seeds=seeds)],
+        "toy", experiments.About("t", "q", ("line",)),
+        lambda _quick: [experiments.Run("once", "echo 10 >out", Options(clock="virtual")),
+                        experiments.Run("often", "echo $((19 + seed * seed)) >out", Options(clock="virtual"),
+                                        seeds=seeds)],
         samples, checks, lambda found: [["line", "iops"], *([s["line"], experiments.shown(s, "iops", ".0f")]
-                                                            for s in found)], lambda _found, _path: None, ("line",))
+                                                            for s in found)], lambda _found, _path: None)
 
 
-BUILD_FIRST = experiments._build_first
+BUILD_FIRST = campaign._build_first
 
 
 @pytest.fixture
@@ -381,16 +390,16 @@ def guests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return Result(done.returncode, None, done.stderr, "", files, 1, base.digest(script), "")
 
     monkeypatch.setattr(machine, "run", boot)
-    monkeypatch.setattr(experiments, "_build_first", lambda _runs: {})
-    monkeypatch.setattr(experiments, "_provenance", lambda _runs, booted: {"inputs": {
+    monkeypatch.setattr(campaign, "_build_first", lambda _runs: {})
+    monkeypatch.setattr(campaign, "_provenance", lambda _runs, booted: {"inputs": {
         key: result.inputs for key, result in booted.items()}})
     monkeypatch.setattr(pool, "DURATIONS", tmp_path / "durations")
     return ran
 
 
-def _take(*chosen: experiments.Experiment, at_once: int = 1) -> tuple[list[experiments.Results], list[str]]:
-    found: list[experiments.Results] = []
-    failed = experiments.run(chosen, False, lambda _experiment, results: found.append(results), at_once)
+def _take(*chosen: experiments.Experiment, at_once: int = 1) -> tuple[list[Results], list[str]]:
+    found: list[Results] = []
+    failed = Campaign(chosen, False, lambda _experiment, results: found.append(results), at_once=at_once).run()
     return found, failed
 
 
@@ -403,7 +412,7 @@ def test_results_hold_the_median_and_the_spread(guests: list[str]) -> None:
     ratio, once = results.checks
     assert (ratio["measured"], ratio["least"], ratio["most"], ratio["pass"]) == (2, 1.9, 2.3, True)
     assert ratio["bound_within_spread"] and "least" not in once
-    shown = experiments.format_checks(results.checks).splitlines()
+    shown = format_checks(results.checks).splitlines()
     assert shown == ["ok   often over once: 2 (1.9 to 2.3), bound >= 2, which lies within the spread",
                      "ok   once: 10, bound <= 10"]
     assert results.table[2] == ["often", "20 (19 to 23)"]
@@ -427,10 +436,10 @@ def test_the_same_seed_gives_the_same_bytes(guests: list[str]) -> None:
 def test_all_experiments_share_one_queue(guests: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     """The longest run first, whosever it is; an experiment is told when its last guest ends, not when all have."""
     long, short = (replace(_toy(2), name=name) for name in ("long", "short"))
-    pool.remember(experiments.DURATIONS, {"long once": 9, "long often": 7, "long often@1": 5, "short once": 1,
+    pool.remember(campaign.DURATIONS, {"long once": 9, "long often": 7, "long often@1": 5, "short once": 1,
                                           "short often": 8, "short often@1": 6})
     order = []
-    experiments.run([short, long], False, lambda experiment, _: order.append((experiment.name, len(guests))), 1)
+    Campaign([short, long], False, lambda experiment, _: order.append((experiment.name, len(guests))), at_once=1).run()
     said = [line.partition("] ")[2] for line in capfd.readouterr().err.splitlines()]
     assert [line.partition(" (")[0] for line in said[1:]] == [
         "long once", "short often", "long often", "short often@1", "long often@1", "short once"]
@@ -441,9 +450,9 @@ def test_all_experiments_share_one_queue(guests: list[str], capfd: pytest.Captur
 @pytest.mark.parametrize("name", experiments.names())
 def test_samples_are_told_apart(name: str) -> None:
     """By what they are of: else those of several seeds would be taken for one, and lab diff would miss some."""
-    results = json.loads((experiments.RESULTS / name / "results.json").read_text())
-    assert len(experiments._by_identity(results, results.get("by", ()))) == len(results["samples"])
-    assert experiments.load(name).by
+    results = json.loads((RESULTS / name / "results.json").read_text())
+    assert len(compare.by_identity(results, results.get("by", ()))) == len(results["samples"])
+    assert experiments.load(name).about.by
 
 
 def test_a_failed_run_costs_its_experiment_alone(guests: list[str]) -> None:
@@ -466,7 +475,7 @@ def test_a_kernel_that_cannot_be_had_costs_its_experiment_alone(guests: list[str
         return name
 
     monkeypatch.setattr(kernels, "get", get)
-    monkeypatch.setattr(experiments, "_build_first", BUILD_FIRST)
+    monkeypatch.setattr(campaign, "_build_first", BUILD_FIRST)
     old = replace(_toy(), name="old", runs=lambda _: [experiments.Run("a", "true", Options(clock="virtual",
                                                                                          kernel="pblk"))])
     found, failed = _take(old, _toy())
@@ -479,18 +488,18 @@ def test_a_spread_outlives_the_runs_it_came_from(guests: list[str], tmp_path: Pa
     """Judged again, with the guests' files and without."""
     experiment = _toy()
     (first,), _ = _take(experiment)
-    experiments.keep(experiment, first, tmp_path)
-    monkeypatch.setattr(results, "recall", lambda _inputs: None)
-    assert experiments._again(experiment, tmp_path) == first
+    keep(experiment, first, tmp_path)
+    monkeypatch.setattr(outcome, "recall", lambda _inputs: None)
+    assert again(experiment, tmp_path) == first
 
 
 def test_report_stands_alone(tmp_path: Path) -> None:
     experiment, samples = _scaling()
     checks = [{"name": c.name, "measured": c.measured, "bound": c.bound, "pass": c.passed, "why": c.why}
               for c in experiment.checks(samples, True)]
-    results = experiments.Results("scaling", experiment.title, experiment.question, experiment.caption, True, {},
+    results = Results("scaling", experiment.about.title, experiment.about.question, "", True, {},
                                   samples, checks, experiment.table(samples))
-    experiments.keep(experiment, results, tmp_path / "scaling")
+    keep(experiment, results, tmp_path / "scaling")
     done = _lab("report", "--results", str(tmp_path), "--out", str(tmp_path / "r.html"))
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "r.html").read_text()
@@ -515,10 +524,10 @@ def test_report_in_a_browser(tmp_path: Path) -> None:
     """A real browser draws the page: the figure's colours are on the screen, and nothing came from elsewhere."""
     experiment, samples = _scaling()
     checks = [experiments.at_least("a missed one", 1, 2, "predicted <so>", "found so")]
-    results = experiments.Results("scaling", "t", "q", "c", True, {}, samples, [
+    results = Results("scaling", "t", "q", "c", True, {}, samples, [
         {"name": c.name, "measured": c.measured, "bound": c.bound, "pass": c.passed, "why": c.why,
          "analysis": c.analysis} for c in checks], experiment.table(samples))
-    experiments.keep(experiment, results, tmp_path / "scaling")
+    keep(experiment, results, tmp_path / "scaling")
     page = tmp_path / "report.html"
     page.write_text(report.page(tmp_path))
     assert not re.search(r"""(src|href)=["']?(https?:|//|file:)""", page.read_text())
@@ -535,8 +544,8 @@ def test_report_in_a_browser(tmp_path: Path) -> None:
 
 def test_readme_shows_the_numbers_of_the_results(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text()
-    assert report.update_readme(text, experiments.RESULTS) == text, "scripts/lab report --readme brings it up to date"
-    mounts = json.loads((experiments.RESULTS / "mount/results.json").read_text())["samples"]
+    assert report.update_readme(text, RESULTS) == text, "scripts/lab report --readme brings it up to date"
+    mounts = json.loads((RESULTS / "mount/results.json").read_text())["samples"]
     slowest = max(s["us per TiB"] for s in mounts if s["mount"] == "clean")
     assert f"mounts in {slowest / 1e6:.0f} s a TiB" in text
     samples = [{"profile": p, "line": line, "users": 8, "iops": iops}
@@ -545,18 +554,18 @@ def test_readme_shows_the_numbers_of_the_results(tmp_path: Path) -> None:
     (tmp_path / "scaling/results.json").write_text(json.dumps({"samples": samples}))
     shown = report.update_readme(text, tmp_path)
     assert all(number in shown for number in ("**480k**", "**6.0x**", "**96%**")) and "least" not in shown
-    assert report.update_readme(shown, experiments.RESULTS) == text
+    assert report.update_readme(shown, RESULTS) == text
     for sample in samples:
         sample |= {"iops_least": sample["iops"] - 5000, "iops_most": sample["iops"]}
     (tmp_path / "scaling/results.json").write_text(json.dumps({"samples": samples}))
     shown = report.update_readme(text, tmp_path)
     assert "| 480 | 475 to 480 |" in shown and "| 80 | 75 to 80 |" in shown
-    assert report.update_readme(shown, experiments.RESULTS) == text
+    assert report.update_readme(shown, RESULTS) == text
 
 
 def test_the_page_of_experiments_is_whole_and_fresh() -> None:
     text = (ROOT / "docs/experiments.md").read_text()
-    assert report.update_experiments(text, experiments.RESULTS) == text, "scripts/lab report --readme updates it"
+    assert report.update_experiments(text, RESULTS) == text, "scripts/lab report --readme updates it"
     assert set(re.findall("^## ([a-z-]+)$", text, re.M)) == set(re.findall("<!-- found: (.*) -->", text)) \
         == set(experiments.names())
     missed = {"name": "m", "measured": 1.0, "bound": ">= 2", "pass": False, "why": "w", "analysis": "because"}
@@ -581,8 +590,8 @@ def test_a_kvm_that_runs_nothing_costs_seconds_once(tmp_path: Path, monkeypatch:
 
 
 def test_a_run_in_virtual_time_is_recalled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "KEPT", tmp_path)
+    monkeypatch.setattr(outcome, "KEPT", tmp_path)
     result = Result(0, None, "said", "console", {"a.json": b"\0\xff"}, 1.5, "digest", "virtual time", "state")
-    results.keep(result)
-    assert results.recall("digest") == result
-    assert results.recall("other") is None
+    outcome.keep(result)
+    assert outcome.recall("digest") == result
+    assert outcome.recall("other") is None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from mtlab.build import guest, sourcekernel
-from mtlab.run.results import Result
+from mtlab.run.outcome import Result
 from mtlab.run.testing import LabRun
 from mtlab.util.base import ROOT
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from mtlab.run import machine, states
 from mtlab.run.options import Options
-from mtlab.run.results import Result
+from mtlab.run.outcome import Result
 from mtlab.run.testing import LabRun
 from mtlab.util import base
 from mtlab.util.base import BUILD, ROOT, LabError, digest

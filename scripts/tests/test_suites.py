@@ -10,7 +10,7 @@ from mtlab.cmd import suites
 from mtlab.cmd.suites import SUITES, Outcome
 from mtlab.run import failure, machine
 from mtlab.run.options import Options
-from mtlab.run.results import Result
+from mtlab.run.outcome import Result
 from mtlab.run.testing import LabRun
 from mtlab.util.base import ROOT, LabError
 

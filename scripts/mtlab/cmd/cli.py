@@ -8,13 +8,12 @@ import sys
 from pathlib import Path
 
 from ..build import debian, emulator, guest, kernels, target
-from ..exp import experiments
 from ..run import accel, failure, firmware, machine
 from ..run.options import Options, add_options, options_from
-from ..run.results import write_pulled
+from ..run.outcome import write_pulled
 from ..util import stop
 from ..util.base import LabError, say
-from . import c2c, check, fuzz, house, report, shell, simulate, suites, top, torture
+from . import c2c, check, experiments, fuzz, house, report, shell, simulate, suites, top, torture
 
 
 def _accel(options: Options) -> str:

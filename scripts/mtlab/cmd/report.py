@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..exp.experiments import LEAST, RESULTS, bound, measured, spread
+from ..exp.experiments import LEAST, spread
+from ..exp.results import RESULTS, bound, measured
 from ..run import options
 from ..util.base import BUILD, ROOT, LabError, say, write_file
 from . import suites

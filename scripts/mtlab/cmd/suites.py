@@ -22,7 +22,7 @@ from typing import Any
 from ..build import debian, emulator, kernels
 from ..run import accel, failure, machine
 from ..run.options import NAMESPACE, STOCK, Options
-from ..run.results import Result, write_pulled
+from ..run.outcome import Result, write_pulled
 from ..util.base import BUILD, ROOT, LabError, fresh_folder, lock, logged, output, say, write_file
 
 RESULTS = ROOT / "results/suites"

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ..util.base import BUILD, ROOT, digest, fresh_folder, lock, logged, output
-from . import results
+from . import outcome
 from .options import MODEL
-from .results import Result
+from .outcome import Result
 
 SOURCE = ROOT / "emulator/simulator/firmware.c"
 ROOMS = ROOT / "emulator/hw/nvme"
@@ -48,13 +48,13 @@ def run(lines: str, seed: int, fresh: bool) -> Result:
     """A drive a line, NAME WORDS: what it told is in NAME.json."""
     program = build()
     inputs = digest(program.parent.name, lines, str(seed))
-    if not fresh and (before := results.recall(inputs)):
+    if not fresh and (before := outcome.recall(inputs)):
         return before
     started = time.monotonic()
     files = {f"{name}.json": output([program, *words, f"seed={seed + 1}"]).encode()
              for name, *words in (line.split() for line in lines.splitlines())}
     result = Result(0, None, "", "", files, time.monotonic() - started, inputs, MODEL, MODEL)
-    results.keep(result)
+    outcome.keep(result)
     return result
 
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from ..build import emulator, guest, kernels, sourcekernel, target
 from ..util import stop
 from ..util.base import BUILD, LabError, digest, free_memory, memory_at_once, need_space, say
-from . import failure, process, qemu, results, states
+from . import failure, outcome, process, qemu, states
 from .options import NAMESPACE, NONE, PROFILES, Options, bytes_of, nodes_of, profile_of
 from .options import check as check_options
-from .results import Result
+from .outcome import Result
 
 
 @contextlib.contextmanager
@@ -142,7 +142,7 @@ def plan(command: str, options: Options, accel: str, parts: _Parts) -> RunPlan:
     device = [x.replace(str(nowhere), "").replace(str(PROFILES), "") for x in qemu.device_arguments(options, nowhere)]
     # A user's arguments for QEMU may ask for another machine.
     may_be_saved = not (options.boot or options.host_root or options.qemu or options.clock == "wall"
-                        or len(own) > results.AREA - results.PAYLOAD)
+                        or len(own) > outcome.AREA - outcome.PAYLOAD)
     return RunPlan(boot=(parts.binary.parent.name, parts.kernel.key, *(p.name for p in parts.archives), parts.append,
                          str(options.cpus), options.memory, *qemu.node_arguments(options)),
                    firmware=tuple(emulator.firmware()), own=own,
@@ -168,12 +168,12 @@ def run(command: str, options: Options, *, accel: str, on_output: Callable[[str]
 def _start(planned: RunPlan, parts: _Parts, options: Options, accel: str, on_output: Callable[[str], None] | None,
            on_console: Callable[[str], None] | None) -> Result:
     """Carry out a plan, in a folder of its own, if nothing is known of a run of the same inputs."""
-    if options.recall and (before := results.recall(planned.inputs)):
+    if options.recall and (before := outcome.recall(planned.inputs)):
         return before
     with folder() as place, _flash_in_memory(options, place):
         result = _judged(planned, options, accel, _emulate(planned, parts, options, place, on_output, on_console))
     if options.recall and result.ok:
-        results.keep(result)
+        outcome.keep(result)
     return result
 
 
@@ -205,7 +205,7 @@ def _emulate(planned: RunPlan, parts: _Parts, options: Options, place: Path,
     qemu.make_media(options, place)
     with (states.get(key, make, nodes_of(options), options.boot_timeout, stop.pulse) if key
           else contextlib.nullcontext()) as state:
-        results.write_area(place / "area", planned.own if state else b"")
+        outcome.write_area(place / "area", planned.own if state else b"")
         for name in ("console", "output"):
             (place / name).touch()
         console = process.Tail(place / "console", on_console, state.console if state else "")
@@ -220,14 +220,14 @@ def _emulate(planned: RunPlan, parts: _Parts, options: Options, place: Path,
     if state and states.LOAD_FAILED in said:
         states.throw_away(key)
         raise states.BootError(said)
-    return _Ended(wrong, status, said, output.text, console.text, results.parse_area(place / "area"), seconds)
+    return _Ended(wrong, status, said, output.text, console.text, outcome.parse_area(place / "area"), seconds)
 
 
 def _judged(planned: RunPlan, options: Options, accel: str, ended: _Ended) -> Result:
     """What a run came to."""
-    wrong = results.judge(ended.wrong, ended.left, ended.console, ended.said or ended.console, ended.status,
+    wrong = outcome.judge(ended.wrong, ended.left, ended.console, ended.said or ended.console, ended.status,
                           options.pull)
     status, files = ended.left or (0, {})
     return Result(wrong.status if wrong else status, wrong, ended.output, ended.console, files, ended.seconds,
                   planned.inputs, "virtual time" if options.clock == "virtual" else accel,
-                  planned.key or results.BOOTED)
+                  planned.key or outcome.BOOTED)

@@ -2,7 +2,6 @@
 """QEMU's life in one run: started, watched, asked what is wrong when its time is up, ended in any case."""
 
 import contextlib
-import json
 import os
 import select
 import socket
@@ -14,6 +13,7 @@ from pathlib import Path
 from ..util import stop
 from . import failure, states
 from .options import Options
+from .qmp import Qmp
 
 STARTED = "lab: run"        # init says so on the console when the command begins
 
@@ -39,25 +39,12 @@ class Tail:
         return bool(new)
 
 
-class _Qmp:
-    """QEMU's control socket: just enough to press keys and inject an NMI."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        self._sock.settimeout(5)
-        self.command("qmp_capabilities")
-
-    def command(self, name: str, **arguments: object) -> None:
-        self._sock.sendall(json.dumps({"execute": name, "arguments": arguments}).encode() + b"\n")
-        with contextlib.suppress(TimeoutError):
-            self._sock.recv(65536)
-
-    def sysrq(self, key: str) -> None:
-        keys = [{"type": "qcode", "data": k} for k in ("alt", "sysrq", key)]
-        self.command("send-key", keys=keys)
+def _press(qmp: Qmp, key: str) -> None:
+    """Alt, SysRq and a key, as on a keyboard."""
+    qmp.send("send-key", keys=[{"type": "qcode", "data": k} for k in ("alt", "sysrq", key)])
 
 
-def _hang_or_timeout(qmp_socket: socket.socket, child: subprocess.Popen[bytes], console: Tail,
+def _hang_or_timeout(qmp: Qmp, child: subprocess.Popen[bytes], console: Tail,
                      seconds: float, what: str) -> failure.Failure:
     """The time is up: ask the kernel where it is, and tell a slow command from a dead guest."""
     before = len(console.text)
@@ -75,14 +62,14 @@ def _hang_or_timeout(qmp_socket: socket.socket, child: subprocess.Popen[bytes], 
     alive = False
     # The kernel's own watchdog may end the guest meanwhile; then it has said why.
     with contextlib.suppress(OSError):
-        qmp = _Qmp(qmp_socket)
+        qmp.send("qmp_capabilities")        # a second time does no harm
         # At the level that guests boot with, the console would name no task.
         for key in ("7", "w", "l"):
-            qmp.sysrq(key)
+            _press(qmp, key)
             wait(3, 1)
         alive = "sysrq: " in console.text[before:]
         if not alive:
-            qmp.command("inject-nmi")
+            qmp.send("inject-nmi")
             wait(30, 30)    # the kernel panics, which ends the guest once each CPU is shown
     console.poll()      # what a panic in an NMI printed comes out right before the end
     lines = tuple(console.text[before:].splitlines()[:200])
@@ -95,15 +82,16 @@ def emulate(args: Sequence[str], says: Path, state: states.State | None, console
     """Run QEMU until it ends: what was wrong with its guest, as far as seen from outside, and its exit status."""
     ours, theirs = socket.socketpair()
     with ours:
+        control = Qmp(ours)
         if state:
-            ours.sendall(state.commands)
+            state.begin(control)
         with theirs, open(says, "wb") as said:
             child = subprocess.Popen(
-                [*args, "-chardev", f"socket,id=qmp,fd={theirs.fileno()}", "-mon", "chardev=qmp,mode=control"],
+                [*args, *Qmp.arguments(theirs)],
                 stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
                 pass_fds=[theirs.fileno(), *(state.files if state else [])])
         try:
-            wrong = _watch(child, ours, console, output, options)
+            wrong = _watch(child, control, console, output, options)
         finally:
             if child.poll() is None:
                 child.kill()
@@ -113,7 +101,7 @@ def emulate(args: Sequence[str], says: Path, state: states.State | None, console
     return wrong, ended
 
 
-def _watch(child: subprocess.Popen[bytes], control: socket.socket, console: Tail, output: Tail,
+def _watch(child: subprocess.Popen[bytes], control: Qmp, console: Tail, output: Tail,
            options: Options) -> failure.Failure | None:
     """Pass on what the guest says until it ends, or until its time is up: first to boot, then to run."""
     running = False

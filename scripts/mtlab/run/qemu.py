@@ -12,7 +12,7 @@ from pathlib import Path
 from ..build import emulator, kernels
 from . import states
 from .options import NONE, PROFILES, STOCK, Options, nodes_of, profile_of
-from .results import AREA
+from .outcome import AREA
 
 BOOT = ("console=ttyS0 loglevel=5 panic=-1 oops=panic kasan.fault=panic panic_on_rcu_stall=1"
         " softlockup_panic=1 softlockup_all_cpu_backtrace=1 hung_task_panic=1"

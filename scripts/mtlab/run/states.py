@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..util.base import BUILD, LabError, digest, lock, need_space, say
+from .qmp import Qmp
 
 FOLDER = BUILD / "kept/boot"
 VERSION = 1
@@ -57,10 +58,10 @@ class State:
         # A private mapping copies a page when it is written to.
         return [*_memory(f"/proc/self/fd/{self.ram},share=off,readonly=on,rom=off", self.memory), "-incoming", "defer"]
 
-    @property
-    def commands(self) -> bytes:
-        """What QEMU must find in its control socket when it starts."""
-        return _greeting() + _command("migrate-incoming", uri=f"file:/proc/self/fd/{self.state}")
+    def begin(self, control: Qmp) -> None:
+        """Tell QEMU to load it, before it starts."""
+        _greet(control)
+        control.send("migrate-incoming", uri=f"file:/proc/self/fd/{self.state}")
 
 
 class BootError(Exception):
@@ -84,15 +85,11 @@ def _memory(path: str, nodes: Sequence[int]) -> list[str]:
         *(["-machine", f"memory-backend={names[0]}"] if len(names) == 1 else [])]
 
 
-def _command(name: str, **arguments: object) -> bytes:
-    """A line for QEMU's control socket."""
-    return json.dumps({"execute": name, "arguments": arguments}).encode() + b"\n"
-
-
-def _greeting() -> bytes:
-    """What that socket begins with: tell how it goes, and leave memory that is in a file out of what migrates."""
+def _greet(control: Qmp) -> None:
+    """Ask to be told how a migration goes, and leave memory that is in a file out of it."""
     wanted = [{"capability": name, "state": True} for name in ("x-ignore-shared", "events")]
-    return _command("qmp_capabilities") + _command("migrate-set-capabilities", capabilities=wanted)
+    control.send("qmp_capabilities")
+    control.send("migrate-set-capabilities", capabilities=wanted)
 
 
 def _host() -> str:
@@ -204,14 +201,15 @@ def _save(part: Path, command: Sequence[str], memory: Sequence[int], end: float,
         ram.truncate(sum(memory))           # QEMU makes a file no longer than its first node
     arguments = [*command, *MAKER, *_memory(f"{part}/ram,share=on", memory),
                  "-chardev", f"file,id=console,path={part}/console",
-                 "-chardev", f"socket,id=qmp,fd={theirs.fileno()}", "-mon", "chardev=qmp,mode=control"]
+                 *Qmp.arguments(theirs)]
     with ours, open(part / "qemu", "wb") as said:
-        ours.sendall(_greeting())
+        control = Qmp(ours)
+        _greet(control)
         with theirs:
             child = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
                                      pass_fds=[theirs.fileno()], start_new_session=True)
         try:
-            wrong = _steer(ours, part, end, pulse)
+            wrong = _steer(control, part, end, pulse)
         finally:
             child.kill()
             ended = child.wait()
@@ -222,29 +220,21 @@ def _save(part: Path, command: Sequence[str], memory: Sequence[int], end: float,
     (part / "qemu").unlink()
 
 
-def _steer(control: socket.socket, part: Path, end: float, pulse: Callable[[], None]) -> str:
+def _steer(control: Qmp, part: Path, end: float, pulse: Callable[[], None]) -> str:
     """Save the guest when it has paused; says why that cannot be."""
-    control.settimeout(0.05)
-    text = b""
     while time.monotonic() < end:
         pulse()
         try:
-            new = control.recv(65536)
-        except TimeoutError:
-            continue
-        except ConnectionError:
-            new = b""
-        if not new:
+            for message in control.messages(0.05):
+                status = message.get("data", {}).get("status")
+                if message.get("event") == "STOP":
+                    control.send("migrate", uri=f"file:{part}/state")
+                elif message.get("event") == "MIGRATION" and status == "completed":
+                    return ""
+                elif "error" in message or status == "failed":
+                    return f"QEMU does not save it: {message}"
+        except EOFError:
             return "its guest ended before"
-        *lines, text = (text + new).split(b"\n")
-        for message in map(json.loads, lines):
-            status = message.get("data", {}).get("status")
-            if message.get("event") == "STOP":
-                control.sendall(_command("migrate", uri=f"file:{part}/state"))
-            elif message.get("event") == "MIGRATION" and status == "completed":
-                return ""
-            elif "error" in message or status == "failed":
-                return f"QEMU does not save it: {message}"
     return "its guest had not come that far in time"
 
 

@@ -36,7 +36,7 @@ from ..util import pool
 from ..util.base import ROOT, LabError
 from . import accel, machine
 from .options import Options
-from .results import Result
+from .outcome import Result
 
 LabRun = Callable[..., Result]
 SLOWNESS = 8                # of a debug kernel's guest, for time-outs

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`lab exp`, `lab demo` and `lab diff`: run experiments, show the first one, compare results."""
+
+import argparse
+import json
+from pathlib import Path
+
+from ..build import debian
+from ..exp.campaign import Campaign
+from ..exp.compare import differences
+from ..exp.experiments import Experiment, load, names
+from ..exp.results import RESULTS, Results, again, format_checks, format_table, keep
+from ..util.base import BUILD, ROOT, LabError, guests_at_once, output, say, write_file
+
+
+def _exp(args: argparse.Namespace) -> int:
+    debian.ensure("build", "emulator", "guest", "tool", "figures")
+    chosen = [load(name) for name in (names() if args.all else args.names)]
+    misses, failed = 0, []
+
+    def folder(experiment: Experiment) -> Path:
+        return Path(args.out or (BUILD / "quick" if args.quick else RESULTS)) / experiment.name
+
+    def done(experiment: Experiment, results: Results) -> None:
+        nonlocal misses
+        keep(experiment, results, folder(experiment))
+        say(f"{experiment.name}: {len(results.checks) - len(results.misses)} of {len(results.checks)} checks hold, "
+            f"in {folder(experiment)}")
+        print(f"{results.title}\n\n{format_table(results.table)}\n\n{format_checks(results.checks)}\n", flush=True)
+        misses += len(results.misses)
+
+    if args.again:
+        for experiment in chosen:
+            try:
+                done(experiment, again(experiment, folder(experiment)))
+            except LabError as e:
+                say(f"{experiment.name} failed: {e}")
+                failed.append(experiment.name)
+    else:
+        failed = Campaign(chosen, args.quick, done, at_once=args.jobs, fresh=args.fresh).run()
+    if failed:
+        raise LabError(f"failed: {', '.join(failed)}")
+    return 1 if misses and args.strict else 0
+
+
+def _demo(args: argparse.Namespace) -> int:
+    debian.ensure("build", "emulator", "guest", "tool", "figures")
+    say("fio on the emulated zoned device, in virtual time: single- against multi-threaded FTL")
+
+    def done(experiment: Experiment, results: Results) -> None:
+        folder = BUILD / "demo"
+        write_file(folder / "scaling.json", results.text())
+        experiment.draw(results.samples, folder / "scaling")
+        print(f"\n{results.title}\n\n{format_table(results.table)}\n\n{told(results)}\n"
+              f"The figure: {folder}/scaling.svg and .png")
+
+    return 1 if Campaign([load("scaling")], True, done).run() else 0
+
+
+def told(results: Results) -> str:
+    """What the demo found, for somebody who sees this for the first time."""
+    iops = {s["line"]: s["iops"] for s in results.samples if s["users"] == 8}
+    held, missed = len(results.checks) - len(results.misses), len(results.misses)
+    return (
+        "What was compared: programs (users) that write 4 KiB blocks at random to one flash drive, on a machine\n"
+        "with 8 processors. `single` puts all their writes through one buffer and one thread, as flash translation\n"
+        "layers used to. `multi` is dm-mtftl, with a buffer and a thread for each processor. `raw` is the bare\n"
+        "drive, on which each user may only write in order.\n\n"
+        f"The result: with 8 users dm-mtftl takes {iops['multi'] / 1000:.0f},000 writes a second, "
+        f"{iops['multi'] / iops['single']:.1f} times as many as one\n"
+        f"buffer and one thread, and {100 * iops['multi'] / iops['raw']:.0f}% of what the bare drive takes.\n\n"
+        f"Before it was measured, {held + missed} predictions were made: {held} hold"
+        + (f", {missed} do not; docs/experiments.md says which, and why.\n" if missed else ".\n"))
+
+
+def _diff(args: argparse.Namespace) -> int:
+    """Compare results with those of a commit; exit status 1 if a number changed."""
+    changed = False
+    for name in args.names or [p.parent.name for p in sorted(RESULTS.glob("*/results.json"))]:
+        new = RESULTS / name / "results.json"
+        if not new.exists():
+            raise LabError(f"no results of '{name}'; scripts/lab exp {name} makes them")
+        old = output(["git", "-C", ROOT, "show", f"{args.against}:{new.relative_to(ROOT)}"])
+        for line in differences(json.loads(old), json.loads(new.read_text())):
+            changed = True
+            print(f"{name}: {line}")
+    return int(changed)
+
+
+def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`exp`, `demo` and `diff` on the command line of scripts/lab."""
+    exp = commands.add_parser("exp", help="run experiments", description="Runs experiments and keeps their results and "
+                              f"figures below results/. There are: {', '.join(names())}.")
+    exp.add_argument("names", nargs="*", metavar="NAME")
+    exp.add_argument("--all", action="store_true", help="all of them")
+    exp.add_argument("--quick", action="store_true", help="a small form, below build/quick")
+    exp.add_argument("--strict", action="store_true", help="exit status 1 when a check misses")
+    exp.add_argument("--fresh", action="store_true",
+                     help="boot all guests, also those whose inputs are those of an earlier run in virtual time")
+    exp.add_argument("--again", action="store_true", help="judge and draw the results that are there, without guests")
+    exp.add_argument("--jobs", type=int, default=guests_at_once(), metavar="N",
+                     help="guests side by side; default: the host's cores, as far as its memory goes")
+    exp.add_argument("--out", type=Path, metavar="DIR", help="keep the results below this folder instead")
+    exp.set_defaults(function=_exp)
+    demo = commands.add_parser("demo", help="single- against multi-threaded FTL, in a few minutes")
+    demo.set_defaults(function=_demo)
+    diff = commands.add_parser("diff", help="which of the experiments' numbers differ from another commit's")
+    diff.add_argument("names", nargs="*", metavar="NAME")
+    diff.add_argument("--against", default="HEAD", metavar="COMMIT", help="default %(default)s")
+    diff.set_defaults(function=_diff)

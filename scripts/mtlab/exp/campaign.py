@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The guests of one or more experiments, taken from one queue: the longest first, results as each experiment ends."""
+
+import functools
+import re
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from ..build import emulator, guest, kernels, target
+from ..run import accel, firmware, machine
+from ..run.options import MODEL, SEED
+from ..run.outcome import Result
+from ..util import pool
+from ..util.base import ROOT, LabError, guests_at_once, output, say, terminal
+from .experiments import Experiment, Run
+from .results import Results, by_seed, judge, keys
+
+DURATIONS = "experiments"               # where pool keeps them
+
+Job = pool.Job["Result | None"]         # nothing: its experiment had failed already
+
+
+def _commit() -> str:
+    """The last commit that changed what results depend on, marked when the work tree differs from it."""
+    parts = ["target", "emulator", "scripts"]
+    if not (ROOT / ".git").exists():
+        return "none"
+    commit = output(["git", "-C", ROOT, "log", "-1", "--format=%h", "--abbrev=12", "--", *parts]).strip()
+    changed = output(["git", "-C", ROOT, "status", "--porcelain", "--", *parts]).strip()
+    return commit + ("+changes" if changed else "")
+
+
+def _provenance(runs: Sequence[Run], booted: Mapping[str, Result]) -> dict[str, Any]:
+    release = {r.options.kernel: kernels.get(r.options.kernel).release for r in runs if r.options.clock != MODEL}
+    fio = subprocess.run(["fio", "--version"], capture_output=True, text=True).stdout.strip()
+    qemu = output([emulator.build(), "--version"]).splitlines()[0]
+    settings = {r.name: {k: v for k, v in asdict(r.options).items() if k in
+                         ("clock", "cpus", "memory", "quantum", "speed", "profile", "device") or
+                         (k == "memory_model" and v)} | {"seeds": r.seeds}
+                for r in runs}
+    scripts = {r.name: r.script for r in runs}
+    return {"commit": _commit(), "emulator": re.sub(r" \(.*", "", qemu), "kernels": release, "fio": fio,
+            "seed": SEED, "settings": settings, "scripts": scripts,
+            "inputs": {key: result.inputs for key, result in booted.items()},
+            "starts": {key: result.start for key, result in booted.items()}}
+
+
+def _boot(run: Run, seed: int, fresh: bool) -> Result:
+    """One seed of a run. In virtual time it is a function of its inputs: one that ran before is not run again."""
+    if run.options.clock == MODEL:
+        return firmware.run(run.script, seed, fresh)
+    virtual = run.options.clock == "virtual"
+    options = replace(run.options, pull=run.pull, recall=virtual and not fresh)
+    result = machine.run(run.seeded(seed), options, accel="tcg" if virtual else accel.choose())
+    if result.failure or result.status:
+        tail = "\n".join(result.output.splitlines()[-15:])
+        raise LabError(f"run {run.key(seed)}: {result.failure or f'exit status {result.status}'}\n{tail}")
+    return result
+
+
+def _build_first(runs: Iterable[Run]) -> dict[str, str]:
+    """Everything that is to be built is built once, before guests start side by side: the emulator beside the rest.
+
+    Returns which kernels cannot be had, and why: it is their experiments' loss alone.
+    """
+    names = sorted({r.options.kernel for r in runs if r.options.clock != MODEL})
+    missing = {}
+    with ThreadPoolExecutor(1) as beside:
+        building = beside.submit(emulator.build)
+        guest.base()
+        guest.tools()
+        for name in names:
+            try:
+                guest.modules(kernels.get(name))
+                target.module(kernels.get(name))
+            except LabError as e:
+                missing[name] = str(e)
+        target.tool()
+        building.result()
+    return missing
+
+
+@dataclass
+class _Taking:
+    """An experiment whose guests are on their way. Only the thread that waits for them changes it."""
+
+    experiment: Experiment
+    quick: bool
+    runs: list[Run]
+    booted: dict[str, Result] = field(default_factory=dict)
+    failed: bool = False
+
+    def job_name(self, run: Run, seed: int) -> str:
+        return f"{self.experiment.name}{' (quick)' if self.quick else ''} {run.key(seed)}"
+
+    @property
+    def complete(self) -> bool:
+        return len(self.booted) == sum(run.seeds for run in self.runs)
+
+    def results(self) -> Results:
+        files = {key: result.files for key, result in self.booted.items()}
+        booted = {key: self.booted[key] for key in keys(self.runs)}
+        return judge(self.experiment, self.quick, by_seed(self.experiment, self.runs, files),
+                     _provenance(self.runs, booted))
+
+    def fail(self, why: object) -> None:
+        say(f"{self.experiment.name} failed: {why}")
+        self.failed = True
+
+
+class Campaign:
+    """Experiments that are taken together; `done` gets the results of each as its last guest ends.
+
+    One that fails costs the others nothing. In virtual time guests do not disturb each other and run side by side;
+    those of the wall clock come last, one by one.
+    """
+
+    def __init__(self, experiments: Iterable[Experiment], quick: bool, done: Callable[[Experiment, Results], None], *,
+                 at_once: int | None = None, fresh: bool = False) -> None:
+        self._taking = [_Taking(experiment, quick, experiment.runs(quick)) for experiment in experiments]
+        self._quick, self._done, self._fresh = quick, done, fresh
+        self._at_once = at_once or guests_at_once()
+        self._of: dict[str, tuple[_Taking, str]] = {}       # of a job: its experiment, and what results call the run
+
+    def run(self) -> list[str]:
+        """Boot all guests; returns the names of the experiments that failed."""
+        missing = _build_first(run for one in self._taking for run in one.runs)
+        for one in self._taking:
+            for name in sorted({r.options.kernel for r in one.runs} & missing.keys()):
+                one.fail(f"no kernel {name}: {missing[name]}")
+        virtual = self._jobs(lambda run: run.options.clock != "wall")
+        wall = self._jobs(lambda run: run.options.clock == "wall")
+        say(f"{', '.join(one.experiment.name for one in self._taking)}{' (quick)' if self._quick else ''}: "
+            f"{len(self._of)} guests")
+        pool.side_by_side(virtual, self._at_once, self._ended)
+        pool.side_by_side(wall, 1, self._ended)
+        return [one.experiment.name for one in self._taking if one.failed]
+
+    def _jobs(self, wanted: Callable[[Run], bool]) -> list[Job]:
+        known = pool.known(DURATIONS)
+        jobs = []
+        for one in self._taking:
+            for run in filter(wanted, one.runs):
+                for seed in range(run.seeds):
+                    name = one.job_name(run, seed)
+                    self._of[name] = one, run.key(seed)
+                    jobs.append(pool.Job(name, functools.partial(self._take, one, run, seed),
+                                         known.get(name, run.seconds)))
+        return jobs
+
+    def _take(self, one: _Taking, run: Run, seed: int) -> Result | None:
+        return None if one.failed else _boot(run, seed, self._fresh)
+
+    def _ended(self, job: Job, future: "Future[Result | None]", left: str) -> None:
+        one, key = self._of[job.name]
+        try:
+            result = future.result()
+            if result is None:
+                return
+            one.booted[key] = result
+            pool.remember(DURATIONS, {job.name: result.seconds})
+            if not terminal():
+                say(f"{job.name} ({result.seconds:.0f} s); {left}")
+            if one.complete:
+                self._done(one.experiment, one.results())
+        except (LabError, ValueError) as e:         # of the guest, or of what it brought out
+            one.fail(e)
