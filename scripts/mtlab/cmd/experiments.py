@@ -52,7 +52,7 @@ def _demo(args: argparse.Namespace) -> int:
         write_file(folder / "scaling.json", results.text())
         experiment.draw(results.samples, folder / "scaling")
         print(f"\n{results.title}\n\n{format_table(results.table)}\n\n{told(results)}\n"
-              f"The figure: {folder}/scaling.svg and .png")
+              f"The figure: {folder}/scaling.svg")
 
     return 1 if Campaign([load("scaling")], True, done).run() else 0
 

@@ -73,7 +73,7 @@ def _checks(checks: Sequence[Mapping[str, Any]]) -> str:
 
 def _section(results: Mapping[str, Any], figure: str) -> str:
     name = results["experiment"]
-    provenance = html.escape(json.dumps({k: v for k, v in results["provenance"].items() if k != "scripts"}, indent=1))
+    provenance = html.escape(json.dumps(results["provenance"], indent=1))
     return (f"<section id={name}><h2>{html.escape(results['title'])}</h2><p>{html.escape(results['question'])}</p>"
             f"{figure}<p class=caption>{html.escape(results['caption'])}</p>{_table(results['table'])}"
             f"{_checks(results['checks'])}<p>Repeat it: <code>scripts/lab exp {name}</code></p>"

@@ -14,7 +14,7 @@ from ..run import accel, firmware, machine
 from ..run.options import MODEL, SEED
 from ..run.outcome import Result
 from ..util import pool
-from ..util.base import ROOT, LabError, guests_at_once, output, say, terminal
+from ..util.base import ROOT, LabError, digest, guests_at_once, output, say, terminal
 from .experiments import Experiment, Run
 from .results import Results, by_seed, judge, keys
 
@@ -41,7 +41,7 @@ def _provenance(runs: Sequence[Run], booted: Mapping[str, Result]) -> dict[str, 
                          ("clock", "cpus", "memory", "quantum", "speed", "profile", "device") or
                          (k == "memory_model" and v)} | {"seeds": r.seeds}
                 for r in runs}
-    scripts = {r.name: r.script for r in runs}
+    scripts = {r.name: digest(r.script) for r in runs}
     return {"commit": _commit(), "emulator": re.sub(r" \(.*", "", qemu), "kernels": release, "fio": fio,
             "seed": SEED, "settings": settings, "scripts": scripts,
             "inputs": {key: result.inputs for key, result in booted.items()},

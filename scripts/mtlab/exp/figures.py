@@ -152,9 +152,8 @@ def heat(axes: Axes, columns: Sequence[float], rows: Sequence[float], values: Se
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write PATH.svg and PATH.png."""
+    """Write PATH.svg."""
     path.parent.mkdir(parents=True, exist_ok=True)
     nothing: dict[str, Any] = {"Date": None, "Creator": None}
     figure.savefig(path.with_suffix(".svg"), metadata=nothing)
-    figure.savefig(path.with_suffix(".png"), dpi=160, metadata={"Software": None})
     plt.close(figure)

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from ..run import outcome
-from ..util.base import ROOT, LabError, write_file
+from ..util.base import ROOT, LabError, digest, write_file
 from .experiments import LEAST, MOST, Experiment, Run, Sample
 
 RESULTS = ROOT / "results"
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass
@@ -111,9 +111,18 @@ def again(experiment: Experiment, folder: Path) -> Results:
     kept = {name: outcome.recall(inputs) for name, inputs in old["provenance"]["inputs"].items()}
     files = {name: result.files for name, result in kept.items() if result}
     runs = experiment.runs(old["quick"])
+    provenance = _upgraded(old)
     if {*keys(runs)} <= {*files}:
-        return judge(experiment, old["quick"], by_seed(experiment, runs, files), old["provenance"])
-    return judge(experiment, old["quick"], [old["samples"]], old["provenance"], old["checks"])
+        return judge(experiment, old["quick"], by_seed(experiment, runs, files), provenance)
+    return judge(experiment, old["quick"], [old["samples"]], provenance, old["checks"])
+
+
+def _upgraded(old: Mapping[str, Any]) -> dict[str, Any]:
+    """The provenance of results of any schema: before 3, scripts were there in full."""
+    provenance: dict[str, Any] = dict(old["provenance"])
+    if old["schema"] < 3:
+        provenance["scripts"] = {name: digest(script) for name, script in provenance["scripts"].items()}
+    return provenance
 
 
 def keep(experiment: Experiment, results: Results, folder: Path) -> None:
