@@ -25,6 +25,7 @@ PACKAGES = {
     "tool": "libzbd-dev libdevmapper-dev libisal-dev libblkid-dev uuid-dev",
     "install": "dkms",
     "figures": "python3-matplotlib",
+    "report": "python3-jinja2",
     "test": "python3-pytest python3-pytest-xdist libcmocka-dev git chromium",
     "suites": "gawk gcc g++ make git udev bc pciutils",
     "xfstests": "acl attr automake libtool libtool-bin autoconf libacl1-dev libattr1-dev libaio-dev libcap-dev"

@@ -47,7 +47,7 @@ def _pytest(jobs: int, *more: str, **env: str) -> int:
 
 def _test(args: argparse.Namespace) -> int:
     kernels.check(args.kernel)
-    debian.ensure("build", "emulator", "guest", "tool", "figures", "test")
+    debian.ensure("build", "emulator", "guest", "tool", "figures", "report", "test")
     guest.tools()
     for series in kernels.SERIES:
         guest.modules(kernels.get(series))
@@ -58,7 +58,7 @@ def _test(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> int:
     """Lint, and all tests that start no emulator. One that starts it unasked fails: there is none."""
-    debian.ensure("build", "guest", "tool", "figures", "test")
+    debian.ensure("build", "guest", "tool", "figures", "report", "test")
     linted = _lint(args)
     return _pytest(cores(), "--no-guest", MTFTL_QEMU="none", **{emulator.FORBIDDEN: "1"}) or linted
 

@@ -2,19 +2,20 @@
 """One self-contained HTML page of all results: figures, tables, checks, and how to repeat them."""
 
 import argparse
-import html
 import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..build import debian
 from ..exp.experiments import LEAST, spread
 from ..exp.results import RESULTS, bound, measured
 from ..run import options
 from ..util.base import BUILD, ROOT, LabError, say, write_file
 from . import suites
 
+TEMPLATE = Path(__file__).with_name("report.html.j2")
 _NUMBERS, _END = "<!-- numbers: scripts/lab report --readme -->", "<!-- end of numbers -->"
 # What the README shows with its spread: its words, which experiment's sample, which field, how it is written.
 HEADLINES: tuple[tuple[str, str, dict[str, Any], str, str, float], ...] = (
@@ -36,48 +37,6 @@ HEADLINES: tuple[tuple[str, str, dict[str, Any], str, str, float], ...] = (
      {"line": "mtftl"}, "iops", ".1f", 1000),
     ("the same on dm-zoned (1000/s)", "peers", {"line": "dm-zoned"}, "iops", ".3f", 1000),
 )
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 62rem; margin: 2rem auto;
-       padding: 0 1rem; }
-h2 { border-top: 1px solid #ccc; padding-top: 1.2rem; margin-top: 2.4rem; }
-svg { max-width: 100%; height: auto; }
-table { border-collapse: collapse; margin: .8rem 0; font-variant-numeric: tabular-nums; }
-th, td { border-bottom: 1px solid #ddd; padding: .15rem .7rem; text-align: right; }
-td.text, th.text { text-align: left; }
-.miss { background: #fbe3d6; } .caption { color: #555; font-size: 14px; }
-pre { background: #f5f5f5; padding: .6rem; overflow-x: auto; font-size: 13px; }
-"""
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{html.escape(c)}</th>" for c in rows[0])
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in rows[1:])
-    return f"<table><tr>{head}</tr>{body}</table>"
-
-
-def _analysis(check: Mapping[str, Any]) -> str:
-    """What is known about a miss."""
-    if check["pass"]:
-        return ""
-    return f"<p><b>Missed:</b> {html.escape(check.get('analysis', 'no cause is known'))}</p>"
-
-
-def _checks(checks: Sequence[Mapping[str, Any]]) -> str:
-    rows = "".join(
-        f"<tr{'' if c['pass'] else ' class=miss'}><td class=text>{'holds' if c['pass'] else 'misses'}</td>"
-        f"<td class=text>{html.escape(c['name'])}</td><td>{measured(c)}</td><td>{html.escape(bound(c))}</td>"
-        f"<td class=text>{html.escape(c['why'])}{_analysis(c)}</td></tr>" for c in checks)
-    return ("<table><tr><th class=text></th><th class=text>check</th><th>measured</th><th>bound</th>"
-            f"<th class=text>because</th></tr>{rows}</table>")
-
-
-def _section(results: Mapping[str, Any], figure: str) -> str:
-    name = results["experiment"]
-    provenance = html.escape(json.dumps(results["provenance"], indent=1))
-    return (f"<section id={name}><h2>{html.escape(results['title'])}</h2><p>{html.escape(results['question'])}</p>"
-            f"{figure}<p class=caption>{html.escape(results['caption'])}</p>{_table(results['table'])}"
-            f"{_checks(results['checks'])}<p>Repeat it: <code>scripts/lab exp {name}</code></p>"
-            f"<details><summary>Where it comes from</summary><pre>{provenance}</pre></details></section>")
 
 
 def _svg(path: Path, name: str) -> str:
@@ -91,20 +50,23 @@ def _svg(path: Path, name: str) -> str:
 
 def page(folder: Path) -> str:
     """The whole report as one page that needs nothing else."""
+    import jinja2  # other commands do without it
+
     found = sorted(folder.glob("*/results.json"))
     if not found:
         raise LabError(f"no results in {folder}; scripts/lab exp NAME makes them")
     results = [json.loads(path.read_text()) for path in found]
-    held = sum(c["pass"] for r in results for c in r["checks"])
-    total = sum(len(r["checks"]) for r in results)
-    links = "".join(f"<li><a href='#{r['experiment']}'>{html.escape(r['title'])}</a>: "
-                    f"{sum(c['pass'] for c in r['checks'])} of {len(r['checks'])} checks hold</li>" for r in results)
-    sections = "".join(_section(r, _svg(path.with_name("figure.svg"), r["experiment"]))
-                       for r, path in zip(results, found, strict=True))
-    return (f"<!doctype html><html lang=en><meta charset=utf-8><title>dm-mtftl: results</title><style>{_STYLE}</style>"
-            f"<h1>dm-mtftl: results</h1><p>{held} of {total} checks hold. Every number comes from a run in "
-            "virtual time unless its section says otherwise, and is the same on every machine.</p>"
-            f"<ul>{links}</ul>{sections}</html>\n")
+    figures = {r["experiment"]: _svg(path.with_name("figure.svg"), r["experiment"])
+               for r, path in zip(results, found, strict=True)}
+    template = jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined).from_string(
+        TEMPLATE.read_text())
+    return str(template.render(experiments=results, figures=figures, held=_held, measured=measured, bound=bound))
+
+
+def _held(results: Sequence[Mapping[str, Any]]) -> str:
+    """How many of the checks of these experiments hold."""
+    checks = [check for one in results for check in one["checks"]]
+    return f"{sum(check['pass'] for check in checks)} of {len(checks)}"
 
 
 def _samples(results: Path, experiment: str) -> list[dict[str, Any]]:
@@ -185,6 +147,7 @@ def _report(args: argparse.Namespace) -> int:
             path.write_text(update(path.read_text(), args.results))
         lab = ROOT / "docs/lab.md"
         lab.write_text(options.update_docs(lab.read_text()))
+    debian.ensure("report")
     write_file(args.out, page(args.results))
     say(f"the report is {args.out}")
     return 0
