@@ -20,12 +20,12 @@ struct mtftl_config {
 	u32 nr_zones;
 	u32 zone_shift;
 	u32 capacity;
-	bool ragged;		/* and some sectors, which nobody writes: full zones are finished */
+	bool capacity_unaligned; /* and some sectors, not written: full zones are finished */
 	u64 logical_blocks;
 	u32 seed;
 	u32 unit_max;		/* payload of the largest unit */
 	u32 meta_size;		/* bytes of metadata of each block that we may use; 0: none */
-	u32 head;		/* blocks of a header of user data: 1, or 0 as that is metadata */
+	u32 header_blocks;	/* blocks of a header of user data: 1, or 0 as that is metadata */
 
 	/* Of the table. */
 	u32 nr_lanes;
@@ -39,18 +39,18 @@ struct mtftl_config {
 
 	/* Zones that users cannot take. */
 	u32 reserve;
-	u32 kept;		/* of them: for what is buffered */
+	u32 buffer_zones;	/* of them: for what is buffered */
 	u32 flush_zones;	/* of them: for flushes, though nothing is buffered */
-	bool apart;		/* classes open zones of their own though zones are short */
+	bool classes_own_zones;	/* classes open zones of their own though zones are short */
 	struct mtftl_budget budget;
-	u32 turn;		/* zones that hold as much as the device: see policy.h */
-	u64 log_limit;		/* numbers drawn between two checkpoints */
+	u32 device_in_zones;	/* zones that hold as much as the device: see policy.h */
+	u64 checkpoint_after;	/* numbers drawn between two checkpoints */
 };
 
 /* Blocks at the end of a zone that its footer and tail take at most. */
 static inline u32 mtftl_footer_blocks(const struct mtftl_config *config)
 {
-	return mtftl_footer_reserve(config->capacity, !config->head);
+	return mtftl_footer_reserve(config->capacity, !config->header_blocks);
 }
 
 /* Blocks in front of them: what a zone with a footer takes. */

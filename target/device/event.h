@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The only way up: who lies above asks to be called when something happens below. Subscriptions
- * are made while rooms are set up and never end; whoever subscribes is called in the context in
- * which it happens, which may be an interrupt.
+ * The only way up: a file above asks to be called when something happens below. Subscriptions are
+ * made while components are set up and never end. A subscriber is called in the context in which it
+ * happens, which may be an interrupt.
  */
 #ifndef MTFTL_EVENT_H
 #define MTFTL_EVENT_H

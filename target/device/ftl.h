@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * One device as its rooms see it: a composition. Each room is a file with a header of its own,
+ * One device as its components see it. Each component is a file with a header of its own,
  * which says what it offers, to whom, and what protects it. Folders are layers: a file includes and
  * calls what lies in its own folder or in one below. target/Makefile lists the folders from the top
  * down, and `make lint` checks the sources. Only events go up: see event.h.
@@ -8,7 +8,7 @@
  * Locks, outermost first; none is held across a wait for I/O but those marked *:
  *	life*			mount, stop and unmount (target.h)
  *	checkpoints.lock*	one checkpoint at a time
- *	log.lock*		the superblock log
+ *	super.lock*		the superblock log
  *	movers.ranges_lock*	ranges that GC logs again
  *	seq.flushing*		one flush of the device at a time, and what is durable
  *	stream->lock		who takes place in a stream's zone, process context
@@ -36,12 +36,12 @@ struct mtftl {
 	struct mtftl_seq *seq;
 	struct mtftl_space *space;
 	struct mtftl_pending *pending;
-	struct mtftl_pool *pool;
+	struct mtftl_rings *rings;
 	struct mtftl_map *map;
 	struct mtftl_zones *zones;
 	struct mtftl_streams *streams;
-	struct mtftl_units *units;
-	struct mtftl_log *log;
+	struct mtftl_writes *writes;
+	struct mtftl_super *super;
 	struct mtftl_lanes *lanes;
 	struct mtftl_flush *flush;
 	struct mtftl_checkpoints *checkpoints;

@@ -20,7 +20,7 @@ int mtftl_seq_alloc(struct mtftl *ftl)
 	if (!seq)
 		return -ENOMEM;
 	mutex_init(&seq->flushing);
-	INIT_LIST_HEAD(&seq->apart);
+	INIT_LIST_HEAD(&seq->unordered);
 	ftl->seq = seq;
 	return 0;
 }
@@ -43,49 +43,49 @@ void mtftl_seq_set_ckpt(struct mtftl *ftl, u64 number)
 	WRITE_ONCE(ftl->seq->ckpt, number);
 }
 
-void mtftl_seq_add_apart(struct mtftl *ftl, struct mtftl_apart *apart)
+void mtftl_seq_add_unordered(struct mtftl *ftl, struct mtftl_unordered *unordered)
 {
-	apart->seq = U64_MAX;
-	list_add(&apart->list, &ftl->seq->apart);
+	unordered->seq = U64_MAX;
+	list_add(&unordered->list, &ftl->seq->unordered);
 }
 
-void mtftl_seq_remove_apart(struct mtftl *ftl, struct mtftl_apart *apart)
+void mtftl_seq_remove_unordered(struct mtftl *ftl, struct mtftl_unordered *unordered)
 {
-	list_del(&apart->list);
+	list_del(&unordered->list);
 }
 
-u64 mtftl_seq_apart_begin(struct mtftl *ftl, struct mtftl_apart *apart)
+u64 mtftl_seq_begin_unordered(struct mtftl *ftl, struct mtftl_unordered *unordered)
 {
-	WRITE_ONCE(apart->seq, mtftl_seq_last(ftl) + 1);
-	/* Pairs with mtftl_seq_before_apart(). */
+	WRITE_ONCE(unordered->seq, mtftl_seq_last(ftl) + 1);
+	/* Pairs with mtftl_seq_before_unordered(). */
 	smp_mb();
 	return mtftl_seq_draw(ftl);
 }
 
-void mtftl_seq_apart_end(struct mtftl_apart *apart)
+void mtftl_seq_end_unordered(struct mtftl_unordered *unordered)
 {
-	/* Pairs with mtftl_seq_before_apart(): who does not see it sees what it has written. */
-	smp_store_release(&apart->seq, U64_MAX);
+	/* Pairs with mtftl_seq_before_unordered(): who does not see it sees what it has written. */
+	smp_store_release(&unordered->seq, U64_MAX);
 }
 
-u64 mtftl_seq_before_apart(struct mtftl *ftl, u64 drawn)
+u64 mtftl_seq_before_unordered(struct mtftl *ftl, u64 drawn)
 {
-	struct mtftl_apart *apart;
+	struct mtftl_unordered *unordered;
 
-	/* Pairs with mtftl_seq_apart_begin(): who sees its number drawn sees this too. */
+	/* Pairs with mtftl_seq_begin_unordered(): who sees its number drawn sees this too. */
 	smp_rmb();
-	list_for_each_entry(apart, &ftl->seq->apart, list) {
-		/* Pairs with mtftl_seq_apart_end(). */
-		u64 seq = smp_load_acquire(&apart->seq);
+	list_for_each_entry(unordered, &ftl->seq->unordered, list) {
+		/* Pairs with mtftl_seq_end_unordered(). */
+		u64 seq = smp_load_acquire(&unordered->seq);
 
 		drawn = min(drawn, seq - 1);
 	}
 	return drawn;
 }
 
-bool mtftl_seq_are_apart(struct mtftl *ftl)
+bool mtftl_seq_has_unordered(struct mtftl *ftl)
 {
-	return mtftl_seq_before_apart(ftl, U64_MAX - 1) != U64_MAX - 1;
+	return mtftl_seq_before_unordered(ftl, U64_MAX - 1) != U64_MAX - 1;
 }
 
 /* Whoever asked before it began is served by it. */

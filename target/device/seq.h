@@ -24,7 +24,7 @@ struct mtftl_seq {
 	int result;		/* of the last one */
 	u64 flushed;		/* of mtftl_taken() */
 	bool unsure;		/* the device may have dropped what it was given */
-	struct list_head apart;	/* units that flushes do not wait for; only set up and torn down */
+	struct list_head unordered;	/* units that flushes do not wait for; fixed in a mount */
 };
 
 int mtftl_seq_alloc(struct mtftl *ftl);
@@ -51,7 +51,7 @@ static inline u64 mtftl_seq_ckpt(const struct mtftl *ftl)
 }
 
 /* Numbers that recovery would have to look at, and with it the time that it takes. */
-static inline u64 mtftl_seq_log_length(const struct mtftl *ftl)
+static inline u64 mtftl_seq_since_checkpoint(const struct mtftl *ftl)
 {
 	return mtftl_seq_last(ftl) - mtftl_seq_ckpt(ftl);
 }
@@ -61,23 +61,23 @@ void mtftl_seq_go_on(struct mtftl *ftl, u64 last, u64 durable);
 void mtftl_seq_set_ckpt(struct mtftl *ftl, u64 number);
 
 /*
- * Units apart. Who sends them is listed, with a lower bound of the number that it has in flight: from
- * before that is drawn to after the unit has landed.
+ * Unordered units: flushes do not wait for them. Each sender is listed, with a lower bound of the
+ * number that it has in flight: from before that is drawn to after the unit has landed.
  */
-struct mtftl_apart {
+struct mtftl_unordered {
 	struct list_head list;
 	u64 seq ____cacheline_aligned_in_smp;	/* U64_MAX: there is none */
 };
 
-void mtftl_seq_add_apart(struct mtftl *ftl, struct mtftl_apart *apart);
-void mtftl_seq_remove_apart(struct mtftl *ftl, struct mtftl_apart *apart);
+void mtftl_seq_add_unordered(struct mtftl *ftl, struct mtftl_unordered *unordered);
+void mtftl_seq_remove_unordered(struct mtftl *ftl, struct mtftl_unordered *unordered);
 /* A number for a unit. */
-u64 mtftl_seq_apart_begin(struct mtftl *ftl, struct mtftl_apart *apart);
+u64 mtftl_seq_begin_unordered(struct mtftl *ftl, struct mtftl_unordered *unordered);
 /* It has landed. Any context. */
-void mtftl_seq_apart_end(struct mtftl_apart *apart);
-/* Of the numbers up to @drawn: those below all units apart that are in flight. */
-u64 mtftl_seq_before_apart(struct mtftl *ftl, u64 drawn);
-bool mtftl_seq_are_apart(struct mtftl *ftl);
+void mtftl_seq_end_unordered(struct mtftl_unordered *unordered);
+/* Of the numbers up to @drawn: those below all unordered units that are in flight. */
+u64 mtftl_seq_before_unordered(struct mtftl *ftl, u64 drawn);
+bool mtftl_seq_has_unordered(struct mtftl *ftl);
 
 int mtftl_flush_device(struct mtftl *ftl, u64 drawn);
 

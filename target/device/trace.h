@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tracepoints, for any room. Names of devices are left out: the dev_t tells them apart.
+ * Tracepoints, for any component. Names of devices are left out: the dev_t tells them apart.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM mtftl

@@ -34,9 +34,9 @@ static void mtftl_dtr(struct dm_target *ti)
 	if (target->prepared)
 		mtftl_unmount(target);
 	mutex_unlock(&target->life);
-	mtftl_machine_forget(target);
+	mtftl_power_forget(target);
 	cancel_delayed_work_sync(&target->news);
-	mtftl_log_free(ftl);
+	mtftl_super_free(ftl);
 	mtftl_seq_free(ftl);
 	mtftl_device_close(ftl, ti);
 	free_page((unsigned long)target->probe);
@@ -130,21 +130,21 @@ static int mtftl_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	INIT_WORK(&target->give_back, give_back);
 	INIT_DELAYED_WORK(&target->news, tell_news);
 	target->told = jiffies - HZ;
-	mtftl_machine_init_target(target);
+	mtftl_power_init_target(target);
 	r = mtftl_device_open(ftl, ti, argv[0]);
 	if (r)
 		goto bad;
 	mtftl_event_on(&ftl->device->news, news);
 	target->probe = (void *)__get_free_page(GFP_KERNEL);
 	r = target->probe ? mtftl_seq_alloc(ftl) : -ENOMEM;
-	r = r ?: mtftl_log_alloc(ftl);
+	r = r ?: mtftl_super_alloc(ftl);
 	if (r) {
 		ti->error = "Out of memory";
 		goto bad;
 	}
 	r = mtftl_table_parse(target, argc - 1, argv + 1);
 	r = r ?: mtftl_table_check_device(target);
-	r = r ?: mtftl_table_check_log(target);
+	r = r ?: mtftl_table_check_super(target);
 	r = r ?: mtftl_table_fit(target);
 	r = r ?: dm_set_target_max_io_len(ti, MAX_DISCARD_BLOCKS * MTFTL_BLOCK_SECTORS);
 	if (r)
@@ -193,7 +193,7 @@ static int mtftl_map(struct dm_target *ti, struct bio *bio)
 		return DM_MAPIO_SUBMITTED;
 	case REQ_OP_DISCARD:
 	case REQ_OP_WRITE_ZEROES:
-		mtftl_trim(ftl, bio);
+		mtftl_discard(ftl, bio);
 		return DM_MAPIO_SUBMITTED;
 	default:
 		bio->bi_status = BLK_STS_NOTSUPP;
@@ -229,7 +229,7 @@ static int mtftl_preresume(struct dm_target *ti)
 	} else {
 		r = mtftl_claim(target);
 		/* What the constructor read may be older than what the others wrote. */
-		r = r ?: mtftl_table_check_log(target);
+		r = r ?: mtftl_table_check_super(target);
 		/* It may have been formatted meanwhile, and may be another table's drive by now. */
 		r = r ?: mtftl_claim(target);
 		r = r ?: mtftl_mount(target);
@@ -250,7 +250,7 @@ static void mtftl_presuspend(struct dm_target *ti)
 	smp_store_release(&target->suspending, true);
 	if (!target->noflush || !target->mounted)
 		return;
-	mtftl_machine_queue(&target->give_back);
+	mtftl_power_queue(&target->give_back);
 }
 
 static void mtftl_presuspend_undo(struct dm_target *ti)
@@ -363,7 +363,7 @@ static int __init mtftl_init(void)
 
 	if (r)
 		return r;
-	r = mtftl_machine_init();
+	r = mtftl_power_init();
 	if (r)
 		goto no_machine;
 	r = dm_register_target(&mtftl_target);
@@ -371,7 +371,7 @@ static int __init mtftl_init(void)
 		goto no_target;
 	return 0;
 no_target:
-	mtftl_machine_exit();
+	mtftl_power_exit();
 no_machine:
 	mtftl_lanes_exit();
 	return r;
@@ -380,7 +380,7 @@ no_machine:
 static void __exit mtftl_exit(void)
 {
 	dm_unregister_target(&mtftl_target);
-	mtftl_machine_exit();
+	mtftl_power_exit();
 	mtftl_lanes_exit();
 }
 

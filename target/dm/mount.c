@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rooms are set up and torn down: see target.h.
+ * Sets the components up and tears them down: see target.h.
  *
  * All that a mount needs is made ahead of it, in the order of the layers: while a device is
  * suspended, memory may be waiting for it. Of a mount that failed nothing is left; the next one
@@ -30,19 +30,19 @@
 #define TIB_SHIFT		28	/* blocks of a TiB */
 
 /* Each is freed whether it was made in full, in part, or not at all. */
-static const struct room {
+static const struct component {
 	const char *name;
 	int (*alloc)(struct mtftl *ftl);
 	void (*free)(struct mtftl *ftl);
-} rooms[] = {
+} components[] = {
 	{ "device",		mtftl_device_prepare,	mtftl_device_unprepare },
 	{ "space",		mtftl_space_alloc,	mtftl_space_free },
 	{ "pending",		mtftl_pending_alloc,	mtftl_pending_free },
-	{ "pool",		mtftl_pool_alloc,	mtftl_pool_free },
+	{ "rings",		mtftl_rings_alloc,	mtftl_rings_free },
 	{ "map",		mtftl_map_alloc,	mtftl_map_free },
 	{ "zones",		mtftl_zones_alloc,	mtftl_zones_free },
 	{ "streams",		mtftl_streams_alloc,	mtftl_streams_free },
-	{ "units",		mtftl_units_alloc,	mtftl_units_free },
+	{ "writes",		mtftl_writes_alloc,	mtftl_writes_free },
 	{ "lanes",		mtftl_lanes_alloc,	mtftl_lanes_free },
 	{ "flush",		mtftl_flush_alloc,	mtftl_flush_free },
 	{ "checkpoints",	mtftl_checkpoints_alloc, mtftl_checkpoints_free },
@@ -55,8 +55,8 @@ int mtftl_prepare(struct mtftl_target *target)
 	int r = 0;
 
 	target->prepared = true;
-	for (i = 0; !r && i < ARRAY_SIZE(rooms); i++)
-		r = rooms[i].alloc(&target->ftl);
+	for (i = 0; !r && i < ARRAY_SIZE(components); i++)
+		r = components[i].alloc(&target->ftl);
 	/* A killed process gets no thread, and no memory that takes long to find. */
 	return r && fatal_signal_pending(current) ? -EINTR : r;
 }
@@ -86,7 +86,7 @@ static int first_checkpoint(struct mtftl *ftl)
 {
 	int r = 0;
 
-	if (!mtftl_log_is_clean(ftl) && !mtftl_is_read_only(ftl))
+	if (!mtftl_super_is_clean(ftl) && !mtftl_is_read_only(ftl))
 		r = mtftl_checkpoint_mount(ftl);
 	/* Nothing can be logged any more: what is there can be read. */
 	return mtftl_is_read_only(ftl) ? 0 : r;
@@ -125,9 +125,9 @@ void mtftl_unmount(struct mtftl_target *target)
 	for (i = ARRAY_SIZE(steps); i-- > 0; )
 		if (steps[i].stop)
 			steps[i].stop(ftl);
-	mtftl_units_settle(ftl);
-	for (i = ARRAY_SIZE(rooms); i-- > 0; )
-		rooms[i].free(ftl);
+	mtftl_writes_settle(ftl);
+	for (i = ARRAY_SIZE(components); i-- > 0; )
+		components[i].free(ftl);
 	mtftl_device_begin(ftl, false);
 	target->mounted = false;
 	target->prepared = false;
@@ -155,7 +155,7 @@ int mtftl_mount(struct mtftl_target *target)
 
 	lockdep_assert_held(&target->life);
 	may_write = mtftl_compat_may_write(target->ti->table) &&
-		    !(ftl->log->info.flags & MTFTL_SB_READONLY);
+		    !(ftl->super->info.flags & MTFTL_SB_READONLY);
 	mtftl_device_begin(ftl, !may_write);
 	r = target->prepared ? 0 : mtftl_prepare(target);
 	for (i = 0; !r && i < ARRAY_SIZE(steps); i++) {
@@ -205,7 +205,7 @@ static int look_at_log(struct mtftl_target *target)
 	int r = 0;
 
 	if (target->slept && !mtftl_is_read_only(ftl))
-		r = mtftl_log_is_ours(ftl, &ours);
+		r = mtftl_super_is_ours(ftl, &ours);
 	if (!r && !ours)
 		mtftl_set_read_only(ftl, "the device was written to while the machine slept");
 	target->slept = target->slept && r;
@@ -261,7 +261,7 @@ int mtftl_quiesce(struct mtftl_target *target, bool clean)
 	/* After the last zone was opened: that asks for a checkpoint. */
 	mtftl_checkpoints_settle(ftl);
 	/* Only now: what was buffered, and not written yet, had not made it dirty. */
-	if (!r && !mtftl_is_read_only(ftl) && !mtftl_log_is_clean(ftl))
+	if (!r && !mtftl_is_read_only(ftl) && !mtftl_super_is_clean(ftl))
 		said = mtftl_checkpoint(ftl, clean);
 out:
 	if (r || said)

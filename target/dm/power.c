@@ -50,7 +50,7 @@ static int claim(struct mtftl_target *target)
 	int r = 0;
 
 	mutex_lock(&mounts_lock);
-	memcpy(target->uuid, target->ftl.log->info.uuid, sizeof(target->uuid));
+	memcpy(target->uuid, target->ftl.super->info.uuid, sizeof(target->uuid));
 	list_for_each_entry(other, &mounts, claimed) {
 		if (other->md == target->md || READ_ONCE(other->handed_over) ||
 		    !on_same_drive(other, target))
@@ -157,9 +157,9 @@ static void wake_work(struct work_struct *work)
 	mutex_unlock(&target->life);
 }
 
-static void machine_work(struct work_struct *work)
+static void power_work(struct work_struct *work)
 {
-	struct mtftl_target *target = container_of(work, struct mtftl_target, machine_work);
+	struct mtftl_target *target = container_of(work, struct mtftl_target, power_work);
 
 	mutex_lock(&target->life);
 	if (!target->mounted || target->handed_over)
@@ -188,25 +188,25 @@ out:
 	work_ended();
 }
 
-void mtftl_machine_init_target(struct mtftl_target *target)
+void mtftl_power_init_target(struct mtftl_target *target)
 {
 	kref_init(&target->refs);
 	target->md = dm_table_get_md(target->ti->table);
 	INIT_LIST_HEAD(&target->claimed);
-	INIT_WORK(&target->machine_work, machine_work);
+	INIT_WORK(&target->power_work, power_work);
 	INIT_DELAYED_WORK(&target->wake, wake_work);
 }
 
-void mtftl_machine_forget(struct mtftl_target *target)
+void mtftl_power_forget(struct mtftl_target *target)
 {
 	/* It has stopped, so the next table may write. */
 	mtftl_disclaim(target);
-	if (cancel_work_sync(&target->machine_work))
+	if (cancel_work_sync(&target->power_work))
 		work_ended();
 	cancel_delayed_work_sync(&target->wake);
 }
 
-bool mtftl_machine_queue(struct work_struct *work)
+bool mtftl_power_queue(struct work_struct *work)
 {
 	return queue_work(wq, work);
 }
@@ -220,7 +220,7 @@ static int tell_all(int what)
 	machine = what;
 	list_for_each_entry(target, &mounts, claimed) {
 		atomic_inc(&works);
-		if (!mtftl_machine_queue(&target->machine_work))
+		if (!mtftl_power_queue(&target->power_work))
 			atomic_dec(&works);
 	}
 	mutex_unlock(&mounts_lock);
@@ -299,7 +299,7 @@ static void pm_exit(void)
 	platform_driver_unregister(&pm_driver);
 }
 
-int __init mtftl_machine_init(void)
+int __init mtftl_power_init(void)
 {
 	int r;
 
@@ -321,7 +321,7 @@ no_pm:
 	return r;
 }
 
-void mtftl_machine_exit(void)
+void mtftl_power_exit(void)
 {
 	unregister_reboot_notifier(&reboot_notifier);
 	pm_exit();

@@ -41,7 +41,7 @@ void mtftl_status(struct mtftl *ftl, const struct mtftl_cpu_stats *origin, char 
 	unsigned int sz = 0;
 
 	stats_since(ftl, origin, &s);
-	s.units *= ftl->config.head;
+	s.units *= ftl->config.header_blocks;
 	flash = s.data_blocks + s.gc_blocks + s.units + s.meta_blocks;
 	waf = s.user_writes ? div64_u64(flash * 1000, s.user_writes) : 1000;
 	for (i = 0; i < config->nr_zones; i++) {
@@ -52,9 +52,9 @@ void mtftl_status(struct mtftl *ftl, const struct mtftl_cpu_stats *origin, char 
 	DMEMIT("%s lanes %u fill ", mtftl_is_read_only(ftl) ? "read-only" : "rw",
 	       config->nr_lanes);
 	for (i = 0; i < config->nr_lanes; i++)
-		DMEMIT("%s%u", i ? "," : "", mtftl_ring_used(&ftl->pool->rings[i]));
+		DMEMIT("%s%u", i ? "," : "", mtftl_ring_used(&ftl->rings->all[i]));
 	DMEMIT(" entries %u zones %u free %u open %u open_limit %u full %u resetting %u bad %u",
-	       ftl->pool->rings[0].entries, config->nr_zones,
+	       ftl->rings->all[0].entries, config->nr_zones,
 	       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY), ftl->zones->in_use,
 	       config->budget.data_zones, mtftl_zones_count(ftl, MTFTL_ZONE_FULL),
 	       mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING),
@@ -66,7 +66,7 @@ void mtftl_status(struct mtftl *ftl, const struct mtftl_cpu_stats *origin, char 
 	DMEMIT(" flash_data %llu flash_gc %llu flash_headers %llu flash_meta %llu waf %llu.%03llu",
 	       s.data_blocks, s.gc_blocks, s.units, s.meta_blocks, waf / 1000, waf % 1000);
 	DMEMIT(" waits %llu flushes %llu checkpoints %llu log %llu seq %llu", s.waits, s.flushes,
-	       s.checkpoints, mtftl_seq_log_length(ftl), mtftl_seq_last(ftl));
+	       s.checkpoints, mtftl_seq_since_checkpoint(ftl), mtftl_seq_last(ftl));
 	DMEMIT(" read_errors %llu write_errors %llu lost %llu", s.read_errors, s.write_errors,
 	       s.lost_blocks);
 	DMEMIT(" wear_least %u wear_most %u wear_total %llu", least, most, total);

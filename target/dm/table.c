@@ -126,7 +126,7 @@ static int check_zone(struct blk_zone *zone, unsigned int index, void *data)
 		return -EINVAL;
 	}
 	config->capacity = zone->capacity / MTFTL_BLOCK_SECTORS;
-	config->ragged |= zone->capacity % MTFTL_BLOCK_SECTORS;
+	config->capacity_unaligned |= zone->capacity % MTFTL_BLOCK_SECTORS;
 	return 0;
 }
 
@@ -184,15 +184,15 @@ int mtftl_table_check_device(struct mtftl_target *target)
 	return 0;
 }
 
-int mtftl_table_check_log(struct mtftl_target *target)
+int mtftl_table_check_super(struct mtftl_target *target)
 {
 	struct mtftl *ftl = &target->ftl;
-	const struct mtftl_sb_info *info = &ftl->log->info;
+	const struct mtftl_sb_info *info = &ftl->super->info;
 	struct block_device *bdev = ftl->device->bdev;
 	struct dm_target *ti = target->ti;
 	int r;
 
-	r = mtftl_log_load(ftl);
+	r = mtftl_super_load(ftl);
 	switch (r) {
 	case 0:
 		break;
@@ -230,7 +230,7 @@ int mtftl_table_check_log(struct mtftl_target *target)
 		return -EINVAL;
 	}
 	/* Somebody may have formatted it since the constructor. */
-	ftl->config.head = mtftl_unit_head(info->oob, MTFTL_UNIT_DATA);
+	ftl->config.header_blocks = mtftl_unit_head(info->oob, MTFTL_UNIT_DATA);
 	ftl->config.seed = mtftl_seed(info->uuid, info->key);
 	return 0;
 }
@@ -238,8 +238,10 @@ int mtftl_table_check_log(struct mtftl_target *target)
 /* Zones that what users have stored takes. */
 static u32 zones_of_users(const struct mtftl_config *config)
 {
-	u64 blocks = config->logical_blocks + (config->head ? config->logical_blocks / 32 : 0);
+	u64 blocks = config->logical_blocks;
 
+	if (config->header_blocks)
+		blocks += config->logical_blocks / 32;
 	return max_t(u32, DIV_ROUND_UP_ULL(blocks, mtftl_usable_blocks(config)), 1);
 }
 
@@ -256,21 +258,21 @@ static u32 spare_zones(const struct mtftl_config *config)
  * Zones for what is buffered, were each unit as small as can be, and one for when a write to those
  * fails. On a device with little to spare, the buffer gets smaller instead.
  */
-static void set_kept(struct mtftl *ftl)
+static void set_buffer_zones(struct mtftl *ftl)
 {
 	struct mtftl_config *config = &ftl->config;
 	u32 spare = spare_zones(config), most = max(spare / 2, MTFTL_GC_RESERVE_ZONES);
 
-	config->kept = 1 + DIV_ROUND_UP(2 * config->buffer_entries, config->capacity);
-	if (config->kept + 2 > most) {
-		config->kept = most - 2;
-		config->buffer_entries = (config->kept - 1) * config->capacity / 2;
+	config->buffer_zones = 1 + DIV_ROUND_UP(2 * config->buffer_entries, config->capacity);
+	if (config->buffer_zones + 2 > most) {
+		config->buffer_zones = most - 2;
+		config->buffer_entries = (config->buffer_zones - 1) * config->capacity / 2;
 		mtftl_warn(ftl, "buffer_entries is %u: more would not fit into %u spare zones",
 			   config->buffer_entries, spare);
 	}
-	config->turn = zones_of_users(config);
+	config->device_in_zones = zones_of_users(config);
 	config->flush_zones = most > MTFTL_GC_RESERVE_ZONES ? 2 : 1;
-	config->apart = spare >= APART_SPARE;
+	config->classes_own_zones = spare >= APART_SPARE;
 }
 
 /*
@@ -281,7 +283,7 @@ static void set_reserve(struct mtftl_config *config)
 {
 	u32 low_water;
 
-	config->reserve = config->kept + 1 + config->budget.gc_shares;
+	config->reserve = config->buffer_zones + 1 + config->budget.gc_shares;
 	low_water = config->reserve + mtftl_rate_ready(spare_zones(config), config->nr_zones);
 	/* GC that begins when users have to wait already would never begin. */
 	config->low_water = config->low_water ? max(config->low_water, config->reserve + 1) :
@@ -294,12 +296,12 @@ int mtftl_table_fit(struct mtftl_target *target)
 	struct mtftl_config *config = &ftl->config;
 	struct block_device *bdev = ftl->device->bdev;
 	struct dm_target *ti = target->ti;
-	u32 limit;
+	u32 limit, blocks;
 
-	config->nr_zones = ftl->log->info.nr_zones;
-	config->logical_blocks = ftl->log->info.logical_blocks;
+	config->nr_zones = ftl->super->info.nr_zones;
+	config->logical_blocks = ftl->super->info.logical_blocks;
 
-	set_kept(ftl);
+	set_buffer_zones(ftl);
 	config->nr_lanes = config->nr_lanes ? config->nr_lanes : mtftl_thread_nr_cpus();
 	/* A lane of less than a unit would never compose a full one. */
 	config->nr_lanes = clamp(config->buffer_entries / config->write_unit, 1u, config->nr_lanes);
@@ -317,8 +319,8 @@ int mtftl_table_fit(struct mtftl_target *target)
 	}
 	set_reserve(config);
 	/* A checkpoint costs little beside what is written in between: 1% with full units. */
-	config->log_limit = max(2u * mtftl_ckpt_stream_blocks(config->nr_zones,
-							      config->logical_blocks), MIN_LOG);
+	blocks = mtftl_ckpt_stream_blocks(config->nr_zones, config->logical_blocks);
+	config->checkpoint_after = max(2u * blocks, MIN_LOG);
 	return 0;
 }
 

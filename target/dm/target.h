@@ -34,20 +34,20 @@ struct mtftl_target {
 	struct list_head claimed;	/* power.c, like what follows */
 	u8 uuid[16];			/* of the superblock, for as long as it is claimed */
 	struct kref refs;		/* the destructor's, and one of each waiting table */
-	struct work_struct machine_work;
+	struct work_struct power_work;
 	struct delayed_work wake;	/* goes on after a sleep, as soon as the log can be read */
 };
 
 /* table.c: the table line, and what the device allows of it. ti->error says why not. */
 int mtftl_table_parse(struct mtftl_target *target, unsigned int argc, char **argv);
 int mtftl_table_check_device(struct mtftl_target *target);
-int mtftl_table_check_log(struct mtftl_target *target);
+int mtftl_table_check_super(struct mtftl_target *target);
 int mtftl_table_fit(struct mtftl_target *target);
 void mtftl_table_tell(struct mtftl *ftl, char *result, unsigned int maxlen);
 /* The same for IMA, which measures it. */
 void mtftl_table_measure(struct mtftl_target *target, char *result, unsigned int maxlen);
 
-/* mount.c: rooms are set up and torn down. life is held, but for the first, by the constructor. */
+/* mount.c: set up and tear down. Callers hold life, except the constructor's mtftl_prepare(). */
 int mtftl_prepare(struct mtftl_target *target);
 int mtftl_mount(struct mtftl_target *target);
 void mtftl_unmount(struct mtftl_target *target);
@@ -69,9 +69,9 @@ int mtftl_go_on(struct mtftl_target *target);
 void mtftl_thaw(struct mtftl_target *target);
 
 /* power.c: who has which device, and what happens to the machine. */
-int mtftl_machine_init(void);
-void mtftl_machine_exit(void);
-void mtftl_machine_init_target(struct mtftl_target *target);
+int mtftl_power_init(void);
+void mtftl_power_exit(void);
+void mtftl_power_init_target(struct mtftl_target *target);
 /*
  * The drive is ours from here on, and the table that had it under our name has stopped for good.
  * -EBUSY: a table of another name has it. The superblock must have been read.
@@ -79,9 +79,9 @@ void mtftl_machine_init_target(struct mtftl_target *target);
 int mtftl_claim(struct mtftl_target *target);
 void mtftl_disclaim(struct mtftl_target *target);
 /* Runs also while memory waits for a device. */
-bool mtftl_machine_queue(struct work_struct *work);
+bool mtftl_power_queue(struct work_struct *work);
 /* It has stopped for good: no work of its own is left, and others may have the drive. */
-void mtftl_machine_forget(struct mtftl_target *target);
+void mtftl_power_forget(struct mtftl_target *target);
 /* Instead of freeing it. */
 void mtftl_target_put(struct mtftl_target *target);
 

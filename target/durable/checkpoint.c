@@ -34,7 +34,7 @@ struct mtftl_checkpoints {
 	u32 set_zones;
 	unsigned int durable_set;
 	void *buf;			/* of MTFTL_BUFFER_ORDER */
-	struct mtftl_reader *reader;	/* of a mount */
+	struct mtftl_scanner *scanner;	/* of a mount */
 	struct mtftl_zone_record *records;	/* of the checkpoint being loaded or written */
 	struct workqueue_struct *wq;
 	struct work_struct work;
@@ -102,7 +102,7 @@ static int ckpt_write(struct ckpt_stream *stream)
 	/* Too little left for a unit of MTFTL_STREAM_UNIT_BLOCKS: the next zone. */
 	if (ftl->config.capacity - stream->wp < 1 + MTFTL_STREAM_UNIT_BLOCKS) {
 		/* Not full, it would stay active, and is not counted. One that refuses is not. */
-		if (stream->wp < ftl->config.capacity || ftl->config.ragged)
+		if (stream->wp < ftl->config.capacity || ftl->config.capacity_unaligned)
 			mtftl_zone_mgmt(ftl, zone, REQ_OP_ZONE_FINISH);
 		stream->zone++;
 		stream->wp = 0;
@@ -256,7 +256,7 @@ static int write_checkpoint(struct mtftl *ftl, bool mounting, u64 *number)
 	if (r)
 		return r;
 	/* GC's units are not part of a flush. */
-	wait_event(ftl->space->wait, mtftl_seq_before_apart(ftl, *number) == *number);
+	wait_event(ftl->space->wait, mtftl_seq_before_unordered(ftl, *number) == *number);
 	capture_resets(ftl);
 
 	for (at = 0; at < record_bytes; at += MTFTL_BLOCK_SIZE) {
@@ -287,10 +287,11 @@ static int make_checkpoint(struct mtftl *ftl, bool clean, bool mounting)
 		r = write_checkpoint(ftl, mounting, &number);
 	} while (r && r != -EAGAIN && ++tries < MTFTL_MAX_FAILURES && replace_failed(ftl));
 	if (!r)
-		r = mtftl_log_checkpoint(ftl, number,
-					 mtftl_ckpt_stream_blocks(ftl->config.nr_zones,
-								  ftl->config.logical_blocks),
-					 ckpts->set[!ckpts->durable_set], ckpts->set_zones, clean);
+		r = mtftl_super_checkpoint(ftl, number,
+					   mtftl_ckpt_stream_blocks(ftl->config.nr_zones,
+								    ftl->config.logical_blocks),
+					   ckpts->set[!ckpts->durable_set], ckpts->set_zones,
+					   clean);
 	if (!r) {
 		ckpts->durable_set = !ckpts->durable_set;
 		mtftl_count(ftl, checkpoints, 1);
@@ -311,7 +312,7 @@ int mtftl_checkpoint_mount(struct mtftl *ftl)
 
 static bool log_is_long(const struct mtftl *ftl)
 {
-	return mtftl_seq_log_length(ftl) > ftl->config.log_limit;
+	return mtftl_seq_since_checkpoint(ftl) > ftl->config.checkpoint_after;
 }
 
 static void checkpoint_work(struct work_struct *work)
@@ -417,7 +418,7 @@ static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void 
 		void *block = buf + (1 + i) * MTFTL_BLOCK_SIZE;
 
 		mtftl_unit_entry(buf, i, &lba, &crc);
-		if (lba != *index || *index >= ftl->log->info.ckpt_blocks ||
+		if (lba != *index || *index >= ftl->super->info.ckpt_blocks ||
 		    crc != mtftl_payload_crc(ftl->config.seed, block)) {
 			mtftl_err(ftl, "checkpoint: zone %u block %u: entry %u: lba %llu, expected %u and a block that verifies",
 				  zone, *offset, i, lba, *index);
@@ -439,11 +440,11 @@ int mtftl_checkpoint_load(struct mtftl *ftl)
 	u32 index = 0, zone = 0, offset = 0;
 	int r = 0;
 
-	mtftl_seq_go_on(ftl, ftl->log->info.ckpt_seq, 0);
-	while (!r && index < ftl->log->info.ckpt_blocks) {
-		if (zone >= ftl->log->info.ckpt_nr_zones)
+	mtftl_seq_go_on(ftl, ftl->super->info.ckpt_seq, 0);
+	while (!r && index < ftl->super->info.ckpt_blocks) {
+		if (zone >= ftl->super->info.ckpt_nr_zones)
 			return -EBADMSG;
-		r = load_unit(ftl, ftl->log->info.ckpt_zones[zone], &offset, &index, ckpts->buf);
+		r = load_unit(ftl, ftl->super->info.ckpt_zones[zone], &offset, &index, ckpts->buf);
 		if (ftl->config.capacity - offset < 1 + MTFTL_STREAM_UNIT_BLOCKS) {
 			zone++;
 			offset = 0;
@@ -469,16 +470,16 @@ void *mtftl_checkpoint_buf(const struct mtftl *ftl)
 	return ftl->checkpoints->buf;
 }
 
-struct mtftl_reader *mtftl_checkpoint_reader(const struct mtftl *ftl)
+struct mtftl_scanner *mtftl_checkpoint_scanner(const struct mtftl *ftl)
 {
-	return ftl->checkpoints->reader;
+	return ftl->checkpoints->scanner;
 }
 
 int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
 	struct mtftl_zones *zones = ftl->zones;
-	u32 i, n = ftl->log->info.ckpt_nr_zones, other, first, fixed;
+	u32 i, n = ftl->super->info.ckpt_nr_zones, other, first, fixed;
 
 	ckpts->set_zones = mtftl_ckpt_zones(ftl->config.nr_zones, ftl->config.capacity,
 					    ftl->config.logical_blocks);
@@ -489,7 +490,7 @@ int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
 
 	spin_lock(&zones->lock);
 	ckpts->durable_set = 0;
-	memcpy(ckpts->set[0], ftl->log->info.ckpt_zones, n * sizeof(u32));
+	memcpy(ckpts->set[0], ftl->super->info.ckpt_zones, n * sizeof(u32));
 	for (i = 0; i < n; i++)
 		mtftl_zone_set_state(mtftl_zone(ftl, ckpts->set[0][i]), MTFTL_ZONE_CKPT);
 
@@ -529,8 +530,8 @@ int mtftl_checkpoints_alloc(struct mtftl *ftl)
 	ckpts->wq = alloc_ordered_workqueue("mtftl-ckpt-%s", WQ_MEM_RECLAIM, ftl->device->disk);
 	ckpts->buf = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, MTFTL_BUFFER_ORDER);
 	ckpts->records = kvcalloc(ftl->config.nr_zones, sizeof(*ckpts->records), GFP_KERNEL);
-	ckpts->reader = mtftl_reader_alloc(ftl, GFP_KERNEL);
-	return ckpts->wq && ckpts->buf && ckpts->records && ckpts->reader ? 0 : -ENOMEM;
+	ckpts->scanner = mtftl_scanner_alloc(ftl, GFP_KERNEL);
+	return ckpts->wq && ckpts->buf && ckpts->records && ckpts->scanner ? 0 : -ENOMEM;
 }
 
 void mtftl_checkpoints_settle(struct mtftl *ftl)
@@ -556,7 +557,7 @@ void mtftl_checkpoints_free(struct mtftl *ftl)
 	mtftl_checkpoints_stop(ftl);
 	kvfree(ckpts->records);
 	free_pages((unsigned long)ckpts->buf, MTFTL_BUFFER_ORDER);
-	mtftl_reader_free(ckpts->reader);
+	mtftl_scanner_free(ckpts->scanner);
 	kfree(ckpts);
 	ftl->checkpoints = NULL;
 }

@@ -30,7 +30,7 @@ u64 mtftl_checkpoint_bytes(const struct mtftl *ftl);
 /* Its zones, and as many for the next one; from which zone on data lies. */
 int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data);
 /* What a mount reads units by: its buffer is large, so it is made when the table is loaded. */
-struct mtftl_reader *mtftl_checkpoint_reader(const struct mtftl *ftl);
+struct mtftl_scanner *mtftl_checkpoint_scanner(const struct mtftl *ftl);
 /* Of MTFTL_BUFFER_ORDER: nobody else uses it before the mount is done. */
 void *mtftl_checkpoint_buf(const struct mtftl *ftl);
 

@@ -36,13 +36,13 @@ struct mtftl_flush {
 	spinlock_t lock;		/* failures and error */
 	u64 failures;			/* rounds that failed */
 	int error;			/* of the last one that did */
-	struct mtftl_unit_io *units[MTFTL_RANGE_UNITS];	/* of ranges; flusher */
+	struct mtftl_write *units[MTFTL_RANGE_UNITS];	/* of ranges; flusher */
 	struct mtftl_inflight ranges;
 	bool failed;			/* one of them */
 
 	struct mtftl *ftl;
 	struct workqueue_struct *wq;
-	struct work_struct trim;	/* discards that waited for room */
+	struct work_struct discards;	/* discards that waited for room */
 };
 
 int mtftl_flush_sync(struct mtftl *ftl)
@@ -74,11 +74,11 @@ bool mtftl_flush_for_range(struct mtftl *ftl)
 	return true;
 }
 
-static void ranges_written(struct mtftl_unit_io *unit, u32 page)
+static void ranges_written(struct mtftl_write *unit, u32 page)
 {
 }
 
-static void ranges_done(struct mtftl_unit_io *unit, blk_status_t status)
+static void ranges_done(struct mtftl_write *unit, blk_status_t status)
 {
 	struct mtftl_flush *flush = unit->private;
 
@@ -87,12 +87,12 @@ static void ranges_done(struct mtftl_unit_io *unit, blk_status_t status)
 	mtftl_inflight_put(&flush->ranges);
 }
 
-static const struct mtftl_unit_owner ranges_owner = {
+static const struct mtftl_write_owner ranges_owner = {
 	.written = ranges_written,
 	.done = ranges_done,
 };
 
-static bool send_ranges(struct mtftl *ftl, struct mtftl_unit_io *unit)
+static bool send_ranges(struct mtftl *ftl, struct mtftl_write *unit)
 {
 	struct mtftl_hope hope = { };
 	struct mtftl_stream *stream;
@@ -111,10 +111,10 @@ static bool send_ranges(struct mtftl *ftl, struct mtftl_unit_io *unit)
 		wait_event_timeout(ftl->space->wait, gen != mtftl_space_gen(ftl) ||
 				   mtftl_is_read_only(ftl), MTFTL_LAST_HOPE);
 	}
-	mtftl_unit_take_place(unit, stream);
+	mtftl_write_take_place(unit, stream);
 	mutex_unlock(&stream->lock);
 	mtftl_inflight_get(&ftl->flush->ranges);
-	mtftl_unit_submit(unit);
+	mtftl_write_submit(unit);
 	mtftl_send_end(ftl);
 	return true;
 }
@@ -137,7 +137,7 @@ static int write_ranges(struct mtftl *ftl, bool full)
 		return 0;
 	do {
 		wait_event(ftl->space->wait, !mtftl_is_paused(ftl));
-		r = mtftl_log_dirty(ftl);
+		r = mtftl_super_dirty(ftl);
 	} while (r == -EAGAIN);
 	if (r)
 		return -EIO;
@@ -145,7 +145,7 @@ static int write_ranges(struct mtftl *ftl, bool full)
 	mtftl_inflight_begin(&flush->ranges);
 	for (i = 0; ok && i < MTFTL_RANGE_UNITS && written < nr; i++) {
 		written += mtftl_ranges_compose(ftl, written, flush->units[i]->header, &seq);
-		mtftl_unit_start(flush->units[i], MTFTL_UNIT_RANGES, seq);
+		mtftl_write_start(flush->units[i], MTFTL_UNIT_RANGES, seq);
 		ok = send_ranges(ftl, flush->units[i]);
 	}
 	mtftl_inflight_wait(&flush->ranges);
@@ -157,16 +157,16 @@ static int write_ranges(struct mtftl *ftl, bool full)
 	return 0;
 }
 
-static void trim_work(struct work_struct *work)
+static void discard_work(struct work_struct *work)
 {
-	struct mtftl_flush *flush = container_of(work, struct mtftl_flush, trim);
+	struct mtftl_flush *flush = container_of(work, struct mtftl_flush, discards);
 
-	mtftl_trim_waiting(flush->ftl);
+	mtftl_discard_waiting(flush->ftl);
 }
 
 static void room_appeared(struct mtftl *ftl)
 {
-	queue_work(ftl->flush->wq, &ftl->flush->trim);
+	queue_work(ftl->flush->wq, &ftl->flush->discards);
 }
 
 /* Rounds */
@@ -195,14 +195,14 @@ static int flush_round(struct mtftl *ftl)
 	drawn = mtftl_seq_last(ftl);
 	/* Pairs with the locks of the rings, and of who draws numbers. */
 	smp_mb();
-	mtftl_pool_mark_drain(ftl);
+	mtftl_rings_mark_drain(ftl);
 	mtftl_lanes_kick(ftl);
 	r = write_ranges(ftl, false);
 	if (r)
 		return r;
-	drawn = mtftl_seq_before_apart(ftl, drawn);
-	wait_event(ftl->space->wait, mtftl_pool_is_drained(ftl) || mtftl_is_read_only(ftl));
-	if (!mtftl_pool_is_drained(ftl))
+	drawn = mtftl_seq_before_unordered(ftl, drawn);
+	wait_event(ftl->space->wait, mtftl_rings_are_drained(ftl) || mtftl_is_read_only(ftl));
+	if (!mtftl_rings_are_drained(ftl))
 		return -EIO;
 	/* A discard may have killed a slot before it was written; then its record is listed. */
 	if (mtftl_map_killed(ftl) != killed)
@@ -233,7 +233,7 @@ static int flusher(void *data)
 		wait_event_idle(*mtftl_pending_wait(ftl), flusher_has_work(ftl));
 		/* The device is read-only, so no room will come: each waiting discard fails. */
 		if (mtftl_is_read_only(ftl))
-			mtftl_trim_waiting(ftl);
+			mtftl_discard_waiting(ftl);
 		/* Records that fill a unit do not wait for a flush; a flush writes all records. */
 		else if (mtftl_pending_asked(ftl) == flush->done && mtftl_ranges_fill_unit(ftl))
 			write_ranges(ftl, true);
@@ -270,13 +270,13 @@ int mtftl_flush_alloc(struct mtftl *ftl)
 		return -ENOMEM;
 	ftl->flush = flush;
 	flush->ftl = ftl;
-	INIT_WORK(&flush->trim, trim_work);
+	INIT_WORK(&flush->discards, discard_work);
 	flush->wq = alloc_workqueue("mtftl-trim-%s", WQ_MEM_RECLAIM | WQ_UNBOUND, 1,
 				    ftl->device->disk);
 	spin_lock_init(&flush->lock);
 	init_completion(&flush->ranges.done);
 	for (i = 0; i < MTFTL_RANGE_UNITS; i++) {
-		flush->units[i] = mtftl_unit_alloc(ftl, 1, NUMA_NO_NODE, &ranges_owner, flush);
+		flush->units[i] = mtftl_write_alloc(ftl, 1, NUMA_NO_NODE, &ranges_owner, flush);
 		if (!flush->units[i])
 			return -ENOMEM;
 	}
@@ -309,7 +309,7 @@ void mtftl_flush_free(struct mtftl *ftl)
 	if (ftl->flush->wq)
 		destroy_workqueue(ftl->flush->wq);
 	for (i = 0; i < MTFTL_RANGE_UNITS; i++)
-		mtftl_unit_free(ftl->flush->units[i]);
+		mtftl_write_free(ftl->flush->units[i]);
 	kfree(ftl->flush);
 	ftl->flush = NULL;
 }

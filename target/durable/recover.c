@@ -32,7 +32,7 @@
 
 struct recovery {
 	struct mtftl *ftl;
-	struct mtftl_reader *reader;
+	struct mtftl_scanner *scanner;
 	struct mtftl_finds *finds;
 	struct mtftl_numbers *numbers;	/* of the zone that is scanned */
 	u64 nr_units;		/* newer than the checkpoint */
@@ -103,11 +103,11 @@ static int step_load_checkpoint(struct recovery *rec)
 	int r = 0;
 	u32 i;
 
-	if (ftl->log->info.ckpt_blocks)
+	if (ftl->super->info.ckpt_blocks)
 		r = mtftl_checkpoint_load(ftl);
 	if (r && r != -EINTR)
 		mtftl_err(ftl, "checkpoint is damaged (%d), expected %llu blocks that verify", r,
-			  ftl->log->info.ckpt_blocks);
+			  ftl->super->info.ckpt_blocks);
 	if (r)
 		return r;
 	rec->newest_seq = mtftl_seq_last(ftl);
@@ -159,7 +159,7 @@ static int step_set_aside(struct recovery *rec)
 	r = mtftl_checkpoint_set_aside(ftl, &first);
 	if (!r && rec->clean && written_since(ftl, first)) {
 		mtftl_err(ftl, "zones hold more than the clean checkpoint says: newer records are missing");
-		mtftl_log_distrust(ftl);
+		mtftl_super_distrust(ftl);
 		rec->clean = false;
 	}
 	return r;
@@ -170,7 +170,7 @@ static int step_set_aside(struct recovery *rec)
 /* Blocks in front of its payload. */
 static u32 head(const struct recovery *rec, enum mtftl_unit_type type)
 {
-	return mtftl_unit_head(!rec->ftl->config.head, type);
+	return mtftl_unit_head(!rec->ftl->config.header_blocks, type);
 }
 
 static int keep_unit(struct recovery *rec, const struct mtftl_unit_info *info)
@@ -180,7 +180,7 @@ static int keep_unit(struct recovery *rec, const struct mtftl_unit_info *info)
 	int r = 0;
 
 	rec->nr_units++;
-	if (ftl->config.head)
+	if (ftl->config.header_blocks)
 		r = mtftl_numbers_add(rec->numbers, info->seq);
 	r = r ?: mtftl_finds_add(rec->finds, rec->buf, info, page);
 	if (r == -E2BIG)
@@ -188,7 +188,7 @@ static int keep_unit(struct recovery *rec, const struct mtftl_unit_info *info)
 			  info->zone, info->offset);
 	if (r == -EOVERFLOW)
 		mtftl_err(ftl, "zones hold more units and range records above number %llu than a writer leaves, expected at most %u bytes of them for each block",
-			  ftl->log->info.ckpt_seq, MOST_FINDS);
+			  ftl->super->info.ckpt_seq, MOST_FINDS);
 	return r;
 }
 
@@ -223,7 +223,7 @@ static int read_torn_unit(struct recovery *rec, struct mtftl_zone *zone,
 	if (!r)
 		r = !mtftl_unit_parse(rec->buf, config->seed, zone->index, zone->wp,
 				      config->capacity, info) &&
-		    mtftl_unit_head(!config->head, info->type);
+		    mtftl_unit_head(!config->header_blocks, info->type);
 	return mtftl_medium_says(r) ? 0 : r;
 }
 
@@ -255,7 +255,7 @@ static int find_life(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 		for (i = 0; !r && i < n; i++)
 			if (!mtftl_unit_parse(blocks + i * MTFTL_BLOCK_SIZE, config->seed,
 					      zone->index, at + i, config->capacity, &info) &&
-			    info.seq > rec->ftl->log->info.ckpt_seq)
+			    info.seq > rec->ftl->super->info.ckpt_seq)
 				zone->erase_count = max(zone->erase_count, info.erase_count);
 	}
 	return 0;
@@ -270,8 +270,8 @@ static int find_life(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at, bool known)
 {
 	u32 end = zone->wp + (zone->torn_sectors && zone->wp < rec->ftl->config.capacity);
-	u64 ckpt_seq = rec->ftl->log->info.ckpt_seq;
-	bool in_step = !at, copies = rec->ftl->config.head;
+	u64 ckpt_seq = rec->ftl->super->info.ckpt_seq;
+	bool in_step = !at, copies = rec->ftl->config.header_blocks;
 	struct mtftl_unit_info info;
 	int r;
 
@@ -279,7 +279,7 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at, bool
 	while (at < end) {
 		if (mtftl_interrupted())
 			return -EINTR;
-		r = at < zone->wp ? mtftl_read_unit(rec->reader, zone, at, rec->buf, &info) :
+		r = at < zone->wp ? mtftl_scan_unit(rec->scanner, zone, at, rec->buf, &info) :
 				    read_torn_unit(rec, zone, &info);
 		if (r < 0)
 			return r;
@@ -322,7 +322,7 @@ static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
 	int r = 0;
 
 	if (zone->wp)
-		r = mtftl_read_unit(rec->reader, zone, 0, rec->buf, &info);
+		r = mtftl_scan_unit(rec->scanner, zone, 0, rec->buf, &info);
 	if (r < 0)
 		return r;
 	if (r) {
@@ -456,7 +456,7 @@ static bool is_unit(const struct mtftl_found *found)
 /* Verify units that may be torn. Without a header each block was verified when it was found. */
 static int step_verify(struct recovery *rec)
 {
-	u64 i, nr = rec->ftl->config.head ? mtftl_finds_nr(rec->finds) : 0;
+	u64 i, nr = rec->ftl->config.header_blocks ? mtftl_finds_nr(rec->finds) : 0;
 	int r = 0;
 
 	for (i = 0; !r && i < nr; i++) {
@@ -501,8 +501,8 @@ static void lose(struct mtftl *ftl, const struct mtftl_found *unit)
 /* Apply the units with this number. If a write failed there are two: the valid one counts. */
 static int apply(struct recovery *rec, struct mtftl_found *first)
 {
-	bool twice = first->same && rec->ftl->config.head && first->seq <= rec->durable_seq;
 	struct mtftl *ftl = rec->ftl;
+	bool twice = first->same && ftl->config.header_blocks && first->seq <= rec->durable_seq;
 	struct mtftl_found *found;
 	int r = 0;
 
@@ -618,14 +618,14 @@ static int step_fill(struct recovery *rec)
 static int step_finish_surplus(struct recovery *rec)
 {
 	struct mtftl *ftl = rec->ftl;
-	struct mtftl_zone *left = mtftl_zone(ftl, !ftl->log->zone);
+	struct mtftl_zone *left = mtftl_zone(ftl, !ftl->super->zone);
 	u32 i;
 
 	if (mtftl_is_read_only(ftl))
 		return 0;
 	if (left->wp && left->wp < ftl->config.capacity)
 		mtftl_zone_mgmt(ftl, left->index, REQ_OP_ZONE_FINISH);
-	for (i = 0; ftl->config.ragged && i < ftl->config.nr_zones; i++)
+	for (i = 0; ftl->config.capacity_unaligned && i < ftl->config.nr_zones; i++)
 		if (mtftl_zone(ftl, i)->unfinished)
 			mtftl_zone_mgmt(ftl, i, REQ_OP_ZONE_FINISH);
 	/* The broken ones last: see step_count_blocks(). */
@@ -696,7 +696,7 @@ static int step_count_blocks(struct recovery *rec)
 			  lost);
 		mtftl_count(ftl, lost_blocks, lost);
 		mtftl_event_tell(&ftl->device->news, ftl);
-		mtftl_log_distrust(ftl);
+		mtftl_super_distrust(ftl);
 	}
 	return 0;
 }
@@ -716,21 +716,21 @@ static void guess_ages(struct recovery *rec)
 		if (first && first < oldest)
 			oldest = first;
 	}
-	each = div_u64(rec->newest_seq - oldest, ftl->config.turn) + 1;
+	each = div_u64(rec->newest_seq - oldest, ftl->config.device_in_zones) + 1;
 	for (i = 0; i < ftl->config.nr_zones; i++) {
 		/* A header that a power cut tore may have a number that nothing else has reached. */
 		first = clamp(mtftl_zone(ftl, i)->first_seq, oldest, rec->newest_seq);
 		born = div64_u64(first - oldest, each);
-		mtftl_map_set_age(ftl, i, born, mtftl_life(ftl->config.turn - born));
+		mtftl_map_set_age(ftl, i, born, mtftl_life(ftl->config.device_in_zones - born));
 	}
-	ftl->map->clock = ftl->config.turn;
+	ftl->map->clock = ftl->config.device_in_zones;
 }
 
 static int step_count_zones(struct recovery *rec)
 {
 	struct mtftl *ftl = rec->ftl;
 	struct mtftl_zone *zone;
-	u32 i;
+	u32 bits, i;
 
 	guess_ages(rec);
 	ftl->zones->in_use = mtftl_zones_count(ftl, MTFTL_ZONE_PARTIAL);
@@ -741,7 +741,8 @@ static int step_count_zones(struct recovery *rec)
 			ftl->zones->worn_out++;
 	}
 	/* Half of the numbers are kept for what this mount will draw. */
-	if (rec->newest_seq >> ((ftl->config.head ? MTFTL_SEQ_BITS : MTFTL_OOB_SEQ_BITS) - 1))
+	bits = ftl->config.header_blocks ? MTFTL_SEQ_BITS : MTFTL_OOB_SEQ_BITS;
+	if (rec->newest_seq >> (bits - 1))
 		mtftl_set_read_only(ftl, "its numbers are used up");
 	mtftl_seq_go_on(ftl, rec->newest_seq, min(rec->durable_seq, rec->newest_seq));
 	return 0;
@@ -771,8 +772,8 @@ int mtftl_recover(struct mtftl *ftl)
 {
 	struct recovery rec = {
 		.ftl = ftl,
-		.reader = mtftl_checkpoint_reader(ftl),
-		.clean = mtftl_log_is_clean(ftl),
+		.scanner = mtftl_checkpoint_scanner(ftl),
+		.clean = mtftl_super_is_clean(ftl),
 	};
 	int r = -ENOMEM;
 	u32 i;
@@ -787,7 +788,7 @@ int mtftl_recover(struct mtftl *ftl)
 	 */
 	rec.finds = mtftl_finds_alloc(max_t(u64, 3 * ftl->config.logical_blocks, MIN_FINDS),
 				      (u64)MOST_FINDS * ftl->config.nr_zones * ftl->config.capacity,
-				      ftl->log->info.ckpt_seq);
+				      ftl->super->info.ckpt_seq);
 	if (!rec.buf || !rec.numbers || !rec.finds)
 		goto out;
 	for (i = 0, r = 0; !r && i < ARRAY_SIZE(steps); i++) {

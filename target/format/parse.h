@@ -11,8 +11,8 @@
  *   -ESTALE	intact, but of another device, zone or place
  *   -EINVAL	intact, but its fields contradict each other
  */
-#ifndef MTFTL_UNIT_H
-#define MTFTL_UNIT_H
+#ifndef MTFTL_PARSE_H
+#define MTFTL_PARSE_H
 
 #include "format/format.h"
 

@@ -60,7 +60,7 @@ struct mtftl_gc {
 	struct workqueue_struct *wq;	/* lists the newest victim */
 	struct work_struct list_work;
 	struct victim *listed;		/* list_work's, like the next two */
-	struct mtftl_reader *reader;
+	struct mtftl_scanner *scanner;
 	void *walk_buf;
 	void *stream;			/* of a footer */
 	void *block;			/* for whether the device answers */
@@ -179,7 +179,7 @@ static void keep_item(void *private, enum mtftl_unit_type type, u32 header, u32 
 	struct listing *listing = private;
 	struct mtftl_victim *victim = listing->victim;
 	struct mtftl *ftl = victim->zone->ftl;
-	u32 page = header + ftl->config.head + index;
+	u32 page = header + ftl->config.header_blocks + index;
 
 	if (type == MTFTL_UNIT_RANGES) {
 		if (has_new_ranges(victim->zone))
@@ -188,7 +188,7 @@ static void keep_item(void *private, enum mtftl_unit_type type, u32 header, u32 
 	}
 	if (lba >= ftl->config.logical_blocks || mtftl_map_look(ftl, lba) != page)
 		return;
-	if (ftl->config.head && listing->header != header)
+	if (ftl->config.header_blocks && listing->header != header)
 		add_item(victim, MTFTL_NO_LBA, header);
 	listing->header = header;
 	add_item(victim, lba, page);
@@ -222,7 +222,7 @@ static void list_victim(struct mtftl_gc *gc, struct mtftl_victim *victim)
 	victim->ended_early = false;
 	atomic_set(&victim->moved, 0);
 	if (mtftl_map_valid(gc->ftl, zone->index) || has_new_ranges(zone))
-		victim->ranges_left = !mtftl_zone_walk(zone, gc->reader, gc->walk_buf, gc->stream,
+		victim->ranges_left = !mtftl_zone_walk(zone, gc->scanner, gc->walk_buf, gc->stream,
 						       keep_item, &listing);
 }
 
@@ -267,7 +267,7 @@ static u64 room(const struct mtftl_gc *gc)
 {
 	const struct mtftl_config *config = &gc->ftl->config;
 	u32 empty = min(mtftl_zones_count(gc->ftl, MTFTL_ZONE_EMPTY), config->reserve);
-	u32 kept = 1 + READ_ONCE(gc->ftl->zones->promised);
+	u32 kept = 1 + READ_ONCE(gc->ftl->zones->buffer_promise);
 
 	return mtftl_streams_gc_room(gc->ftl) +
 	       (empty > kept ? (u64)(empty - kept) * mtftl_usable_blocks(config) : 0);
@@ -480,7 +480,7 @@ static bool gc_step(struct mtftl_gc *gc)
 		admit(gc, nth_victim(gc, gc->nr - 1));
 		return true;
 	}
-	if (!may_choose(gc) || mtftl_log_dirty(gc->ftl))
+	if (!may_choose(gc) || mtftl_super_dirty(gc->ftl))
 		return false;
 	if (mtftl_resets_failed(gc->resets)) {
 		mtftl_resets_retry(gc->resets, gc->block);
@@ -546,7 +546,7 @@ static void zone_opened(struct mtftl *ftl)
 
 int mtftl_gc_alloc(struct mtftl *ftl)
 {
-	u32 i, capacity = ftl->config.capacity, usable = mtftl_usable_blocks(&ftl->config);
+	u32 i, capacity = ftl->config.capacity, usable = mtftl_usable_blocks(&ftl->config), blocks;
 	struct mtftl_gc *gc = kzalloc(sizeof(*gc), GFP_KERNEL);
 
 	if (!gc)
@@ -556,7 +556,7 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 	mtftl_pace_init(&gc->pace, ftl);
 	INIT_WORK(&gc->list_work, list_work);
 	gc->payload = usable;
-	if (ftl->config.head)
+	if (ftl->config.header_blocks)
 		gc->payload -= DIV_ROUND_UP(usable, mtftl_move_unit_blocks(ftl) + 1);
 	for (i = 0; i < VICTIMS; i++) {
 		struct mtftl_victim *victim = &gc->victims[i].moved;
@@ -566,14 +566,14 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 		if (!victim->items)
 			return -ENOMEM;
 	}
-	gc->reader = mtftl_reader_alloc(ftl, GFP_KERNEL);
+	gc->scanner = mtftl_scanner_alloc(ftl, GFP_KERNEL);
 	gc->walk_buf = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
-	gc->stream = kvmalloc_array(mtftl_footer_stream_blocks(capacity, !ftl->config.head),
-				    MTFTL_BLOCK_SIZE, GFP_KERNEL);
+	blocks = mtftl_footer_stream_blocks(capacity, !ftl->config.header_blocks);
+	gc->stream = kvmalloc_array(blocks, MTFTL_BLOCK_SIZE, GFP_KERNEL);
 	gc->resets = mtftl_resets_alloc(ftl);
 	gc->block = (void *)__get_free_page(GFP_KERNEL);
 	gc->wq = alloc_ordered_workqueue("mtftl-list-%s", WQ_MEM_RECLAIM, ftl->device->disk);
-	if (!gc->reader || !gc->walk_buf || !gc->stream || !gc->resets || !gc->block || !gc->wq)
+	if (!gc->scanner || !gc->walk_buf || !gc->stream || !gc->resets || !gc->block || !gc->wq)
 		return -ENOMEM;
 	gc->movers = mtftl_movers_alloc(ftl, &gc->pace, gc->resets);
 	gc->keeper = mtftl_thread(keeper, gc, -1, "mtftl_gc/%s", ftl->device->disk);
@@ -598,7 +598,7 @@ void mtftl_gc_free(struct mtftl *ftl)
 		destroy_workqueue(gc->wq);
 	free_page((unsigned long)gc->block);
 	free_pages((unsigned long)gc->walk_buf, MTFTL_BUFFER_ORDER);
-	mtftl_reader_free(gc->reader);
+	mtftl_scanner_free(gc->scanner);
 	for (i = 0; i < VICTIMS; i++)
 		kvfree(gc->victims[i].moved.items);
 	kfree(gc);

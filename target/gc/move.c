@@ -76,9 +76,9 @@ struct slice {
 	void **chunks;			/* its blocks' memory */
 	void **oobs;			/* a page for each chunk, where there are no headers */
 	struct mtftl_meta *metas;	/* likewise, of each part */
-	struct mtftl_unit_io *unit;
+	struct mtftl_write *unit;
 	struct completion landed;	/* the unit, where there is more to write with it */
-	struct mtftl_apart apart;
+	struct mtftl_unordered unordered;
 };
 
 struct mover {
@@ -215,7 +215,7 @@ static void cut_slice(struct mtftl_movers *movers, struct mtftl_victim *victim,
 		add_item(slice, (struct mtftl_item){ MTFTL_NO_LBA, victim->header });
 	for (; item < end && blocks < slice->unit->max && add_item(slice, *item); item++) {
 		/* One of ranges stands by itself. */
-		if (is_header(item) && movers->ftl->config.head)
+		if (is_header(item) && movers->ftl->config.header_blocks)
 			victim->header = item->page;
 		else if (!is_header(item))
 			blocks++;
@@ -299,7 +299,7 @@ static void submit_part(struct slice *slice, struct part *part)
 	bio->bi_private = part;
 	bio->bi_end_io = read_endio;
 	__bio_add_page(bio, virt_to_page(data), part->nr * MTFTL_BLOCK_SIZE, offset_in_page(data));
-	if (!movers->ftl->config.head)
+	if (!movers->ftl->config.header_blocks)
 		mtftl_meta_attach(&movers->ftl->config, bio, part->meta,
 				  oob_at(slice, part->pos));
 	mtftl_inflight_get(part->inflight);
@@ -328,7 +328,7 @@ static bool read_block(struct slice *slice, u32 i)
 	struct mtftl *ftl = slice->mover->movers->ftl;
 	int r;
 
-	if (ftl->config.head)
+	if (ftl->config.header_blocks)
 		r = mtftl_rw_sync(ftl, REQ_OP_READ, item->page, slice_block(slice, i), 1);
 	else
 		r = mtftl_read_oob(ftl, item->page, slice_block(slice, i), 1,
@@ -428,7 +428,7 @@ static bool expected_crc(struct slice *slice, u32 i, u32 *crc)
 	u32 index = item->page - mover->header_page - 1;
 	u64 lba;
 
-	if (!ftl->config.head) {
+	if (!ftl->config.header_blocks) {
 		*crc = mtftl_oob_crc(oob_at(slice, slice->pos[i]), item->lba, ftl->config.seed,
 				     mtftl_page_zone(ftl, item->page));
 		return true;
@@ -478,7 +478,7 @@ static bool finish_reading(struct slice *slice)
 	for (i = 0; i < slice->nr; i++) {
 		if (is_header(&slice->items[i]))
 			take_header(slice, i);
-		else if (mover->header_found == LATER && mover->movers->ftl->config.head)
+		else if (mover->header_found == LATER && mover->movers->ftl->config.header_blocks)
 			slice->found[i] = LATER;
 		else if (slice->found[i] == WHOLE && !verify(slice, i))
 			return false;
@@ -510,7 +510,7 @@ static void lose(struct mtftl *ftl, const struct mtftl_item *item)
 
 /* Writing */
 
-static void unit_written(struct mtftl_unit_io *unit, u32 page)
+static void unit_written(struct mtftl_write *unit, u32 page)
 {
 	u32 i;
 
@@ -524,18 +524,18 @@ static void count_moved(struct slice *slice, u32 blocks)
 	mtftl_pace_moved(slice->mover->movers->pace, blocks);
 }
 
-static void unit_done(struct mtftl_unit_io *unit, blk_status_t status)
+static void unit_done(struct mtftl_write *unit, blk_status_t status)
 {
 	struct slice *slice = unit->private;
 
-	mtftl_seq_apart_end(&slice->apart);
+	mtftl_seq_end_unordered(&slice->unordered);
 	count_moved(slice, unit->nr);
 	mtftl_pace_update(slice->mover->movers->pace);
 	complete(&slice->landed);
 	slice_put(slice);
 }
 
-static const struct mtftl_unit_owner unit_owner = {
+static const struct mtftl_write_owner unit_owner = {
 	.written = unit_written,
 	.done = unit_done,
 };
@@ -556,7 +556,7 @@ static bool nothing_moves(struct mtftl *ftl)
 {
 	return !mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING) &&
 	       !mtftl_zones_count(ftl, MTFTL_ZONE_CLOSING) && mtftl_lanes_landed(ftl) &&
-	       !mtftl_seq_are_apart(ftl);
+	       !mtftl_seq_has_unordered(ftl);
 }
 
 /* Space was looked for at generation @gen, in vain. False: it is not worth another try. */
@@ -583,35 +583,35 @@ static u32 write_unit(struct slice *slice, u32 i, bool *sent)
 {
 	struct mtftl *ftl = slice->mover->movers->ftl;
 	const struct mtftl_item *items = slice->items;
-	struct mtftl_unit_io *unit = slice->unit;
+	struct mtftl_write *unit = slice->unit;
 	u32 zone = slice->victim->zone->index, room, n;
 	u32 life = mtftl_life_moved(mtftl_map_life(ftl, zone), mtftl_map_age(ftl, zone));
 	struct mtftl_stream *stream;
 
-	stream = mtftl_stream_find(ftl, mtftl_stream_moved(ftl, life), 0, ftl->config.head + 1,
-				   MTFTL_RIGHT_GC, &room);
+	stream = mtftl_stream_find(ftl, mtftl_stream_moved(ftl, life), 0,
+				   ftl->config.header_blocks + 1, MTFTL_RIGHT_GC, &room);
 	if (!stream)
 		return 0;
-	room = min(room - ftl->config.head, (u32)unit->max);
+	room = min(room - ftl->config.header_blocks, (u32)unit->max);
 	/* The number first, then the look at the map: a write in between has a higher one. */
-	mtftl_unit_start(unit, MTFTL_UNIT_GC, mtftl_seq_apart_begin(ftl, &slice->apart));
+	mtftl_write_start(unit, MTFTL_UNIT_GC, mtftl_seq_begin_unordered(ftl, &slice->unordered));
 	unit->born = mtftl_map_born(ftl, zone);
 	unit->life = life;
 	for (n = 0; i + n < slice->nr && unit->nr < room; n++) {
 		if (is_header(&items[i + n]) || slice->found[i + n] != WHOLE ||
 		    !mtftl_map_points_to(ftl, items[i + n].lba, items[i + n].page))
 			continue;
-		mtftl_unit_add(unit, items[i + n].lba, items[i + n].page,
-			       slice_block(slice, i + n));
+		mtftl_write_add(unit, items[i + n].lba, items[i + n].page,
+				slice_block(slice, i + n));
 		unit->entries[unit->nr - 1].crc = slice->crcs[i + n];
 	}
 	if (unit->nr)
-		mtftl_unit_take_place(unit, stream);
+		mtftl_write_take_place(unit, stream);
 	mutex_unlock(&stream->lock);
 	/* Those that are not in it need not be moved any more. */
 	count_moved(slice, n - unit->nr);
 	if (!unit->nr) {
-		mtftl_seq_apart_end(&slice->apart);
+		mtftl_seq_end_unordered(&slice->unordered);
 		mtftl_space_wake(ftl);
 		return n;
 	}
@@ -619,8 +619,8 @@ static u32 write_unit(struct slice *slice, u32 i, bool *sent)
 	reinit_completion(&slice->landed);
 	mtftl_count(ftl, gc_blocks, unit->nr);
 	mtftl_count(ftl, units, 1);
-	mtftl_unit_compose(unit);
-	mtftl_unit_submit(unit);
+	mtftl_write_compose(unit);
+	mtftl_write_submit(unit);
 	*sent = true;
 	return n;
 }
@@ -798,16 +798,16 @@ static int slice_alloc(struct mover *mover, struct slice *slice)
 	init_completion(&slice->landed);
 	init_completion(&slice->inflight.done);
 	slice->chunks = kcalloc(CHUNKS, sizeof(*slice->chunks), GFP_KERNEL);
-	slice->unit = mtftl_unit_alloc(ftl, mtftl_move_unit_blocks(ftl), NUMA_NO_NODE, &unit_owner,
-				       slice);
-	if (!slice->chunks || !slice->unit || (!ftl->config.head && alloc_metas(slice)))
+	slice->unit = mtftl_write_alloc(ftl, mtftl_move_unit_blocks(ftl), NUMA_NO_NODE, &unit_owner,
+					slice);
+	if (!slice->chunks || !slice->unit || (!ftl->config.header_blocks && alloc_metas(slice)))
 		return -ENOMEM;
 	for (i = 0; i < CHUNKS; i++) {
 		slice->chunks[i] = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
 		if (!slice->chunks[i])
 			return -ENOMEM;
 	}
-	mtftl_seq_add_apart(ftl, &slice->apart);
+	mtftl_seq_add_unordered(ftl, &slice->unordered);
 	return 0;
 }
 
@@ -815,8 +815,8 @@ static void slice_free(struct mtftl *ftl, struct slice *slice)
 {
 	u32 i;
 
-	if (slice->apart.list.next)
-		mtftl_seq_remove_apart(ftl, &slice->apart);
+	if (slice->unordered.list.next)
+		mtftl_seq_remove_unordered(ftl, &slice->unordered);
 	for (i = 0; slice->chunks && i < CHUNKS; i++)
 		free_pages((unsigned long)slice->chunks[i], MTFTL_BUFFER_ORDER);
 	for (i = 0; slice->oobs && i < CHUNKS; i++)
@@ -824,7 +824,7 @@ static void slice_free(struct mtftl *ftl, struct slice *slice)
 	kfree(slice->oobs);
 	kfree(slice->metas);
 	kfree(slice->chunks);
-	mtftl_unit_free(slice->unit);
+	mtftl_write_free(slice->unit);
 }
 
 static int mover_alloc(struct mover *mover, unsigned int index)

@@ -158,7 +158,7 @@ static bool may_settle(struct mtftl *ftl, u64 ranges_seq)
 	if (mtftl_is_read_only(ftl) || mtftl_is_paused(ftl))
 		return false;
 	/* Resets change what a clean checkpoint stands for, as writes do. */
-	if (mtftl_log_dirty(ftl))
+	if (mtftl_super_dirty(ftl))
 		return false;
 	/* Discards are logged in zones like data: keep them until a checkpoint has them. */
 	return ranges_seq <= mtftl_seq_ckpt(ftl) || !mtftl_checkpoint(ftl, false);

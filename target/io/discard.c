@@ -11,7 +11,7 @@
 static_assert(1u << MTFTL_CHUNK_SHIFT <= MTFTL_RANGE_MAX_BLOCKS);
 
 /* Completes the bio, now or later. */
-static void trim(struct mtftl *ftl, struct bio *bio, bool waited)
+static void discard(struct mtftl *ftl, struct bio *bio, bool waited)
 {
 	while (bio->bi_iter.bi_size) {
 		u32 lba = bio->bi_iter.bi_sector / MTFTL_BLOCK_SECTORS;
@@ -31,7 +31,7 @@ static void trim(struct mtftl *ftl, struct bio *bio, bool waited)
 			mtftl_pending_wake(ftl);
 			return;
 		}
-		if (mtftl_map_trim(ftl, &rec))
+		if (mtftl_map_discard(ftl, &rec))
 			mtftl_count(ftl, user_trims, n);
 		else
 			mtftl_range_add(ftl, NULL);
@@ -44,18 +44,18 @@ static void trim(struct mtftl *ftl, struct bio *bio, bool waited)
 		bio_endio(bio);
 }
 
-void mtftl_trim_waiting(struct mtftl *ftl)
+void mtftl_discard_waiting(struct mtftl *ftl)
 {
 	struct bio *bio;
 
 	while ((bio = mtftl_ranges_take_waiting(ftl))) {
-		trim(ftl, bio, true);
+		discard(ftl, bio, true);
 		cond_resched();
 	}
 }
 
 /* Discard or write-zeroes. */
-void mtftl_trim(struct mtftl *ftl, struct bio *bio)
+void mtftl_discard(struct mtftl *ftl, struct bio *bio)
 {
-	trim(ftl, bio, false);
+	discard(ftl, bio, false);
 }

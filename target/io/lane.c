@@ -366,12 +366,12 @@ static void writer_sleep(struct lane *lane)
 
 /* Composing */
 
-static struct mtftl_unit_io *get_unit(struct lane *lane)
+static struct mtftl_write *get_unit(struct lane *lane)
 {
-	struct mtftl_unit_io *unit;
+	struct mtftl_write *unit;
 
 	spin_lock_irq(&lane->ring->lock);
-	unit = list_first_entry_or_null(&lane->free_units, struct mtftl_unit_io, list);
+	unit = list_first_entry_or_null(&lane->free_units, struct mtftl_write, list);
 	if (unit) {
 		list_del_init(&unit->list);
 		lane->units_in_flight++;
@@ -380,7 +380,7 @@ static struct mtftl_unit_io *get_unit(struct lane *lane)
 	return unit;
 }
 
-static void put_unit(struct lane *lane, struct mtftl_unit_io *unit)
+static void put_unit(struct lane *lane, struct mtftl_write *unit)
 {
 	struct mtftl_ring *ring = lane->ring;
 	unsigned long flags;
@@ -401,9 +401,9 @@ static void put_unit(struct lane *lane, struct mtftl_unit_io *unit)
 		mtftl_space_wake(lane->ftl);
 }
 
-static void unit_written(struct mtftl_unit_io *unit, u32 page)
+static void unit_written(struct mtftl_write *unit, u32 page)
 {
-	const struct mtftl_entry_io *entry = unit->entries;
+	const struct mtftl_write_entry *entry = unit->entries;
 	u32 i;
 
 	for (i = 0; i < unit->nr; i++, entry++)
@@ -414,7 +414,7 @@ static void unit_written(struct mtftl_unit_io *unit, u32 page)
  * Slots are published already. Any context. After a failure that nothing could
  * help the slots stay as they are: their data can still be read.
  */
-static void unit_done(struct mtftl_unit_io *unit, blk_status_t status)
+static void unit_done(struct mtftl_write *unit, blk_status_t status)
 {
 	struct lane *lane = unit->private;
 
@@ -422,7 +422,7 @@ static void unit_done(struct mtftl_unit_io *unit, blk_status_t status)
 	lane_kick(lane);
 }
 
-static const struct mtftl_unit_owner unit_owner = {
+static const struct mtftl_write_owner unit_owner = {
 	.written = unit_written,
 	.done = unit_done,
 };
@@ -461,7 +461,7 @@ static bool lane_compose(struct lane *lane)
 {
 	struct mtftl *ftl = lane->ftl;
 	struct mtftl_stream *stream;
-	struct mtftl_unit_io *unit;
+	struct mtftl_write *unit;
 	struct mtftl_pick picked;
 	u32 n, room, taken = 0, lives = 0;
 	u64 seq, pos;
@@ -475,7 +475,7 @@ static bool lane_compose(struct lane *lane)
 	/* Before the attempt: what appears during it counts as a change. */
 	WRITE_ONCE(lane->stalled_at, mtftl_space_gen(ftl));
 	WRITE_ONCE(lane->stalled, NO_PLACE);
-	if (mtftl_log_dirty(ftl))
+	if (mtftl_super_dirty(ftl))
 		return false;
 	if (!is_demanded(lane) && mtftl_space_is_spent(ftl)) {
 		WRITE_ONCE(lane->stalled, NO_CREDIT);
@@ -487,21 +487,21 @@ static bool lane_compose(struct lane *lane)
 		return false;
 	}
 	stream = mtftl_stream_find(ftl, picked.class, lane->index + follow(lane, &picked),
-				   ftl->config.head + 1, MTFTL_RIGHT_USER, &room);
+				   ftl->config.header_blocks + 1, MTFTL_RIGHT_USER, &room);
 	if (!stream) {
 		put_unit(lane, unit);
 		return false;
 	}
 	WRITE_ONCE(lane->stalled, NOT_STALLED);
 	WRITE_ONCE(lane->enough, lane->batch);
-	n = min(picked.nr, room - ftl->config.head);
+	n = min(picked.nr, room - ftl->config.header_blocks);
 
 	/*
 	 * Only now, with the slots known: each of the n was published before this number was
 	 * drawn, so a unit with an older copy of one of their blocks has a lower number.
 	 */
 	seq = mtftl_seq_draw(ftl);
-	mtftl_unit_start(unit, MTFTL_UNIT_DATA, seq);
+	mtftl_write_start(unit, MTFTL_UNIT_DATA, seq);
 	for (pos = lane->ring->next; taken < n; pos++) {
 		u32 value = mtftl_ring_value(lane->ring, pos);
 		struct mtftl_slot *slot;
@@ -514,13 +514,13 @@ static bool lane_compose(struct lane *lane)
 		mtftl_ring_take(lane->ring, slot);
 		if (!mtftl_map_take(ftl, lane->ring, slot, value))
 			continue;
-		mtftl_unit_add(unit, slot->lba, value, data);
+		mtftl_write_add(unit, slot->lba, value, data);
 		unit->through |= READ_ONCE(slot->through);
 		lives += slot->life;
 	}
 	if (unit->nr) {
 		unit->life = lives / unit->nr;
-		mtftl_unit_take_place(unit, stream);
+		mtftl_write_take_place(unit, stream);
 		mtftl_follow_note(&lane->follow, unit->entries[unit->nr - 1].lba + 1,
 				  mtftl_zone_start(unit->place.zone) + unit->place.offset +
 				  unit->place.blocks);
@@ -536,8 +536,8 @@ static bool lane_compose(struct lane *lane)
 	mtftl_space_charge(ftl, unit->nr);
 	mtftl_count(ftl, units, 1);
 	mtftl_count(ftl, data_blocks, unit->nr);
-	mtftl_unit_compose(unit);
-	mtftl_unit_submit(unit);
+	mtftl_write_compose(unit);
+	mtftl_write_submit(unit);
 	return true;
 }
 
@@ -1021,18 +1021,18 @@ void mtftl_lanes_stop(struct mtftl *ftl)
 		timer_delete_sync(&lanes->all[i].watch);
 	}
 	cancel_delayed_work_sync(&lanes->place);
-	/* Completions of units may still look at the lane: see mtftl_units_settle(). */
+	/* Completions of units may still look at the lane: see mtftl_writes_settle(). */
 	wait_event(ftl->space->wait, mtftl_lanes_landed(ftl));
 }
 
 static int lane_alloc(struct lane *lane)
 {
 	u32 i, write_unit = lane->ftl->config.write_unit;
-	struct mtftl_unit_io *unit;
+	struct mtftl_write *unit;
 
 	for (i = 0; i < clamp(lane->ring->entries / write_unit, UNITS_MIN, UNITS_MAX); i++) {
-		unit = mtftl_unit_alloc(lane->ftl, write_unit, cpu_to_node(lane->cpu), &unit_owner,
-					lane);
+		unit = mtftl_write_alloc(lane->ftl, write_unit, cpu_to_node(lane->cpu), &unit_owner,
+					 lane);
 		if (!unit)
 			return -ENOMEM;
 		unit->lane = lane->index;
@@ -1088,7 +1088,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		struct lane *lane = &lanes->all[lanes->nr];
 
 		lane->ftl = ftl;
-		lane->ring = &ftl->pool->rings[lanes->nr];
+		lane->ring = &ftl->rings->all[lanes->nr];
 		lane->index = lanes->nr;
 		lane->cpu = lane->ring->cpu;
 		lane->batch = max(ftl->config.write_unit, min(BATCH_MIN, lane->ring->entries / 2));
@@ -1113,7 +1113,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 
 void mtftl_lanes_free(struct mtftl *ftl)
 {
-	struct mtftl_unit_io *unit, *next;
+	struct mtftl_write *unit, *next;
 	struct mtftl_lanes *lanes = ftl->lanes;
 	u32 i;
 
@@ -1128,7 +1128,7 @@ void mtftl_lanes_free(struct mtftl *ftl)
 	}
 	for (i = 0; i < lanes->nr; i++) {
 		list_for_each_entry_safe(unit, next, &lanes->all[i].free_units, list)
-			mtftl_unit_free(unit);
+			mtftl_write_free(unit);
 		if (lanes->all[i].writer)
 			put_task_struct(lanes->all[i].writer);
 	}

@@ -105,7 +105,7 @@ static void want_through(struct mtftl *ftl, struct mtftl_slot *slot, u32 value)
 	if (slot->through)
 		return;
 	WRITE_ONCE(slot->through, true);
-	atomic_inc(&ftl->pool->rings[mtftl_map_ring(ftl, value)].wanted);
+	atomic_inc(&ftl->rings->all[mtftl_map_ring(ftl, value)].wanted);
 }
 
 /* Its newest data is buffered and not in flight yet: overwrite it where it is. */
@@ -159,10 +159,10 @@ static void place(const struct mtftl *ftl, struct mtftl_slot *slot, u32 old)
 	} else if (mtftl_is_slot(old)) {
 		life = mtftl_life_written(config->streams, mtftl_slot(ftl, old, NULL)->life, 0);
 	} else {
-		life = mtftl_life_new(config->turn);
+		life = mtftl_life_new(config->device_in_zones);
 	}
 	slot->life = life;
-	slot->class = mtftl_class_written(config->streams, life, config->turn,
+	slot->class = mtftl_class_written(config->streams, life, config->device_in_zones,
 					  config->budget.user_classes);
 }
 
@@ -247,8 +247,8 @@ void mtftl_map_want(struct mtftl *ftl, bool (*leaves)(struct mtftl *ftl, u32 pag
 
 	/* Pairs with drop_page(). */
 	smp_mb();
-	for (i = 0; i < ftl->pool->nr_rings; i++) {
-		struct mtftl_ring *ring = &ftl->pool->rings[i];
+	for (i = 0; i < ftl->rings->nr; i++) {
+		struct mtftl_ring *ring = &ftl->rings->all[i];
 		u64 head;
 
 		pos = READ_ONCE(ring->tail);
@@ -496,7 +496,7 @@ bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio)
  * it, and so does one before the reset of a zone that this empties. False: there was nothing to
  * clear, so nothing to log.
  */
-bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec)
+bool mtftl_map_discard(struct mtftl *ftl, struct mtftl_range_rec *rec)
 {
 	struct mtftl_map_shard *shard = lba_shard(ftl, rec->lba);
 	u32 i, end = rec->lba + rec->nr_blocks;

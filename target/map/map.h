@@ -51,7 +51,7 @@ static inline u32 mtftl_map_valid(const struct mtftl *ftl, u32 zone)
 /* The ring of the slot that a value points to. */
 static inline u32 mtftl_map_ring(const struct mtftl *ftl, u32 value)
 {
-	return (value - MTFTL_MAP_SLOTS) >> ftl->pool->shift;
+	return (value - MTFTL_MAP_SLOTS) >> ftl->rings->shift;
 }
 
 /* Users: into the buffers */
@@ -63,7 +63,7 @@ void mtftl_bio_to_slot(struct bio *bio, void *data);
 u32 mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio, bool through);
 u32 mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 value, bool through);
 bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio);
-bool mtftl_map_trim(struct mtftl *ftl, struct mtftl_range_rec *rec);
+bool mtftl_map_discard(struct mtftl *ftl, struct mtftl_range_rec *rec);
 /* Changes when a discard kills a buffered block; the record is listed by then. */
 static inline unsigned long mtftl_map_killed(const struct mtftl *ftl)
 {

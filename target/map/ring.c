@@ -24,26 +24,26 @@ void mtftl_ring_advance(struct mtftl_ring *ring)
 		slot->state = MTFTL_SLOT_FREE;
 		tail++;
 	}
-	/* Pairs with mtftl_pool_is_drained(). */
+	/* Pairs with mtftl_rings_are_drained(). */
 	smp_store_release(&ring->tail, tail);
 }
 
-bool mtftl_pool_is_empty(const struct mtftl *ftl)
+bool mtftl_rings_are_empty(const struct mtftl *ftl)
 {
 	unsigned int i;
 
-	for (i = 0; i < ftl->pool->nr_rings; i++)
-		if (mtftl_ring_used(&ftl->pool->rings[i]))
+	for (i = 0; i < ftl->rings->nr; i++)
+		if (mtftl_ring_used(&ftl->rings->all[i]))
 			return false;
 	return true;
 }
 
-void mtftl_pool_mark_drain(struct mtftl *ftl)
+void mtftl_rings_mark_drain(struct mtftl *ftl)
 {
 	unsigned int i;
 
-	for (i = 0; i < ftl->pool->nr_rings; i++) {
-		struct mtftl_ring *ring = &ftl->pool->rings[i];
+	for (i = 0; i < ftl->rings->nr; i++) {
+		struct mtftl_ring *ring = &ftl->rings->all[i];
 
 		spin_lock_irq(&ring->lock);
 		WRITE_ONCE(ring->drain_to, ring->head);
@@ -51,13 +51,13 @@ void mtftl_pool_mark_drain(struct mtftl *ftl)
 	}
 }
 
-bool mtftl_pool_is_drained(const struct mtftl *ftl)
+bool mtftl_rings_are_drained(const struct mtftl *ftl)
 {
 	unsigned int i;
 
-	for (i = 0; i < ftl->pool->nr_rings; i++)
+	for (i = 0; i < ftl->rings->nr; i++)
 		/* Pairs with mtftl_ring_advance(): who killed a slot has listed the discard. */
-		if (smp_load_acquire(&ftl->pool->rings[i].tail) < ftl->pool->rings[i].drain_to)
+		if (smp_load_acquire(&ftl->rings->all[i].tail) < ftl->rings->all[i].drain_to)
 			return false;
 	return true;
 }
@@ -81,47 +81,47 @@ static int ring_alloc(struct mtftl_ring *ring, u32 slots)
 	return 0;
 }
 
-int mtftl_pool_alloc(struct mtftl *ftl)
+int mtftl_rings_alloc(struct mtftl *ftl)
 {
 	unsigned int i, nr = ftl->config.nr_lanes;
-	struct mtftl_pool *pool;
+	struct mtftl_rings *rings;
 	int r = 0, cpu = -1;
 
-	pool = kvzalloc(struct_size(pool, rings, nr), GFP_KERNEL);
-	if (!pool)
+	rings = kvzalloc(struct_size(rings, all, nr), GFP_KERNEL);
+	if (!rings)
 		return -ENOMEM;
-	ftl->pool = pool;
-	pool->shift = ftl->config.lane_shift;
-	for (; !r && pool->nr_rings < nr; pool->nr_rings++) {
-		struct mtftl_ring *ring = &pool->rings[pool->nr_rings];
+	ftl->rings = rings;
+	rings->shift = ftl->config.lane_shift;
+	for (; !r && rings->nr < nr; rings->nr++) {
+		struct mtftl_ring *ring = &rings->all[rings->nr];
 
-		i = pool->nr_rings;
+		i = rings->nr;
 		cpu = mtftl_thread_next_cpu(cpu);
 		ring->cpu = cpu;
 		ring->entries = max(ftl->config.buffer_entries / nr, 1u);
-		ring->mask = (1u << pool->shift) - 1;
-		ring->first_slot = MTFTL_MAP_SLOTS + (i << pool->shift);
+		ring->mask = (1u << rings->shift) - 1;
+		ring->first_slot = MTFTL_MAP_SLOTS + (i << rings->shift);
 		spin_lock_init(&ring->lock);
-		r = ring_alloc(ring, 1u << pool->shift);
+		r = ring_alloc(ring, 1u << rings->shift);
 	}
 	return r;
 }
 
-void mtftl_pool_free(struct mtftl *ftl)
+void mtftl_rings_free(struct mtftl *ftl)
 {
-	struct mtftl_pool *pool = ftl->pool;
+	struct mtftl_rings *rings = ftl->rings;
 	u32 i, c;
 
-	if (!pool)
+	if (!rings)
 		return;
-	for (i = 0; i < pool->nr_rings; i++) {
-		struct mtftl_ring *ring = &pool->rings[i];
+	for (i = 0; i < rings->nr; i++) {
+		struct mtftl_ring *ring = &rings->all[i];
 
 		for (c = 0; ring->chunks && c <= ring->mask >> MTFTL_BUFFER_SHIFT; c++)
 			free_pages((unsigned long)ring->chunks[c], MTFTL_BUFFER_ORDER);
 		kvfree(ring->slots);
 		kvfree(ring->chunks);
 	}
-	kvfree(pool);
-	ftl->pool = NULL;
+	kvfree(rings);
+	ftl->rings = NULL;
 }

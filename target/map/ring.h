@@ -6,8 +6,8 @@
  *
  * ring->lock, with interrupts off: head, tail and what the lane keeps beside. Slots say theirs.
  */
-#ifndef MTFTL_POOL_H
-#define MTFTL_POOL_H
+#ifndef MTFTL_RING_H
+#define MTFTL_RING_H
 
 #include <linux/spinlock.h>
 
@@ -59,20 +59,20 @@ struct mtftl_ring {
 	atomic_t wanted;		/* slots that are waited for, and not composed yet */
 };
 
-struct mtftl_pool {
-	unsigned int nr_rings;
+struct mtftl_rings {
+	unsigned int nr;
 	u32 shift;			/* slots of a ring's array */
-	struct mtftl_ring rings[];
+	struct mtftl_ring all[];
 };
 
-int mtftl_pool_alloc(struct mtftl *ftl);
-void mtftl_pool_free(struct mtftl *ftl);
+int mtftl_rings_alloc(struct mtftl *ftl);
+void mtftl_rings_free(struct mtftl *ftl);
 
 /* The slot that a map value points to, and its memory. */
 static inline struct mtftl_slot *mtftl_slot(const struct mtftl *ftl, u32 value, void **data)
 {
 	u32 slot = value - MTFTL_MAP_SLOTS, index;
-	struct mtftl_ring *ring = &ftl->pool->rings[slot >> ftl->pool->shift];
+	struct mtftl_ring *ring = &ftl->rings->all[slot >> ftl->rings->shift];
 
 	index = slot & ring->mask;
 	if (data)
@@ -112,9 +112,9 @@ static inline bool mtftl_ring_next_is_filled(const struct mtftl_ring *ring)
 
 /* Free what is done at the tail, in order. Lock held. */
 void mtftl_ring_advance(struct mtftl_ring *ring);
-bool mtftl_pool_is_empty(const struct mtftl *ftl);
+bool mtftl_rings_are_empty(const struct mtftl *ftl);
 /* Flushes: up to the heads of now. */
-void mtftl_pool_mark_drain(struct mtftl *ftl);
-bool mtftl_pool_is_drained(const struct mtftl *ftl);
+void mtftl_rings_mark_drain(struct mtftl *ftl);
+bool mtftl_rings_are_drained(const struct mtftl *ftl);
 
 #endif

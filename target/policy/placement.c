@@ -50,14 +50,14 @@ u32 mtftl_life_moved(u32 life, u32 age)
 	return so_far > life ? so_far : life;
 }
 
-u32 mtftl_life_new(u32 turn)
+u32 mtftl_life_new(u32 device_in_zones)
 {
-	return mtftl_life(turn) + 2 * MTFTL_OCTAVE;
+	return mtftl_life(device_in_zones) + 2 * MTFTL_OCTAVE;
 }
 
-static u32 class_of(const s32 *begins, u32 wanted, u32 classes, u32 life, u32 turn)
+static u32 class_of(const s32 *begins, u32 wanted, u32 classes, u32 life, u32 device_in_zones)
 {
-	s32 above = (s32)(life - mtftl_life(turn));
+	s32 above = (s32)(life - mtftl_life(device_in_zones));
 	u32 class = 0, first = wanted > classes ? wanted - classes : 0;
 
 	while (first + class + 1 < wanted &&
@@ -66,12 +66,15 @@ static u32 class_of(const s32 *begins, u32 wanted, u32 classes, u32 life, u32 tu
 	return class;
 }
 
-u32 mtftl_class_written(const struct mtftl_placement *placement, u32 life, u32 turn, u32 classes)
+u32 mtftl_class_written(const struct mtftl_placement *placement, u32 life, u32 device_in_zones,
+			u32 classes)
 {
-	return class_of(placement->written, placement->user_classes, classes, life, turn);
+	return class_of(placement->written, placement->user_classes, classes, life,
+			device_in_zones);
 }
 
-u32 mtftl_class_moved(const struct mtftl_placement *placement, u32 life, u32 turn, u32 classes)
+u32 mtftl_class_moved(const struct mtftl_placement *placement, u32 life, u32 device_in_zones,
+		      u32 classes)
 {
-	return class_of(placement->moved, placement->gc_classes, classes, life, turn);
+	return class_of(placement->moved, placement->gc_classes, classes, life, device_in_zones);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Decisions as pure functions: which blocks lie together (placement.c), how zones are
- * shared out (budget.c), which zone GC takes next (victim.c), how fast users may
- * write while it works (rate.c). A policy is a function or two and a line in its table.
+ * Decisions as pure functions: which blocks lie together (placement.c), how zones are shared out
+ * (budget.c), which zone GC takes next (victim.c), how fast users may write while it works
+ * (rate.c). A policy is a function or two and a line in its table.
  */
 #ifndef MTFTL_POLICY_H
 #define MTFTL_POLICY_H
@@ -12,7 +12,7 @@
 /*
  * Blocks of a class share zones, so that what lies in one dies at about the same time. Classes
  * begin with what lives shortest. Ages are counted in zones that users have filled since;
- * @turn is how many of them hold as much as the device: in this time all is written once.
+ * @device_in_zones of them hold as much as the device: in this time all is written once.
  *
  * A life says how long a block stays until it is written again, by the intervals so far: their logarithm,
  * in parts of an octave. A zone has the mean of what lies there, and so remembers for all its blocks.
@@ -27,7 +27,7 @@ struct mtftl_placement {
 	u32 gc_classes;		/* 0: GC writes where users do */
 	u32 last;		/* parts of a life that are the last interval: all, or there is memory */
 	s32 written[MTFTL_MAX_CLASSES - 1];	/* where each next class of users' begins: octaves */
-	s32 moved[MTFTL_MAX_CLASSES - 1];	/* above the turn; and of GC's */
+	s32 moved[MTFTL_MAX_CLASSES - 1];	/* above device_in_zones; and of GC's */
 };
 
 /* NULL if there is none of that name. */
@@ -38,10 +38,12 @@ u32 mtftl_life_written(const struct mtftl_placement *placement, u32 life, u32 ag
 /* Of one that GC moves out of that zone. */
 u32 mtftl_life_moved(u32 life, u32 age);
 /* Of one that was never written. */
-u32 mtftl_life_new(u32 turn);
+u32 mtftl_life_new(u32 device_in_zones);
 /* Where there are fewer @classes than wanted, the first ones are one: cold blocks cost most elsewhere. */
-u32 mtftl_class_written(const struct mtftl_placement *placement, u32 life, u32 turn, u32 classes);
-u32 mtftl_class_moved(const struct mtftl_placement *placement, u32 life, u32 turn, u32 classes);
+u32 mtftl_class_written(const struct mtftl_placement *placement, u32 life, u32 device_in_zones,
+			u32 classes);
+u32 mtftl_class_moved(const struct mtftl_placement *placement, u32 life, u32 device_in_zones,
+		      u32 classes);
 
 /* How many zones may be open at once, and for whom. */
 struct mtftl_budget {
@@ -53,9 +55,8 @@ struct mtftl_budget {
 };
 
 /*
- * @limit is the device's smaller limit of open and active zones, 0 for none.
- * One is kept for the superblock log and two for checkpoints.
- * -EINVAL: fewer than MTFTL_MIN_OPEN_ZONES.
+ * @limit is the device's smaller limit of open and active zones, 0 for none. One is kept for the
+ * superblock log and two for checkpoints. -EINVAL: fewer than MTFTL_MIN_OPEN_ZONES.
  */
 #define MTFTL_MIN_OPEN_ZONES	4
 int mtftl_budget(u32 limit, u32 lanes, u32 nr_zones, const struct mtftl_placement *placement,

@@ -252,7 +252,8 @@ void drive_start(struct drive *drive)
 		drive->empty[drive->nr_empty++] = i;
 	for (i = 0; i < MAX_STREAMS; i++)
 		drive->streams[i].zone = -1;
-	drive->turn = (drive->blocks + drive->blocks / 32 + drive->capacity - 1) / drive->capacity;
+	drive->device_in_zones = (drive->blocks + drive->blocks / 32 + drive->capacity - 1) /
+				 drive->capacity;
 	drive->victim = -1;
 }
 
@@ -276,9 +277,9 @@ static u32 own_written(struct drive *drive, u32 block)
 {
 	u32 page = drive->map[block], zone = page / drive->capacity;
 
-	drive->life = page == ~0u ? mtftl_life_new(drive->turn) :
+	drive->life = page == ~0u ? mtftl_life_new(drive->device_in_zones) :
 		      mtftl_life_written(drive->own, drive->zones[zone].life, age_of(drive, zone));
-	return mtftl_class_written(drive->own, drive->life, drive->turn,
+	return mtftl_class_written(drive->own, drive->life, drive->device_in_zones,
 				   drive->budget.user_classes);
 }
 
@@ -286,7 +287,8 @@ static u32 own_moved(struct drive *drive, u32 block, u32 zone)
 {
 	(void)block;
 	drive->life = mtftl_life_moved(drive->zones[zone].life, age_of(drive, zone));
-	return mtftl_class_moved(drive->own, drive->life, drive->turn, drive->budget.gc_streams);
+	return mtftl_class_moved(drive->own, drive->life, drive->device_in_zones,
+				 drive->budget.gc_streams);
 }
 
 /*
@@ -333,10 +335,10 @@ static const struct mtftl_placement told = {
 static u32 known_written(struct drive *drive, u32 block)
 {
 	double times = drive->shares[block] * drive->blocks;
-	double octaves = mtftl_life(drive->turn) / (double)MTFTL_OCTAVE - log2(times);
+	double octaves = mtftl_life(drive->device_in_zones) / (double)MTFTL_OCTAVE - log2(times);
 
 	drive->life = octaves > 0 ? octaves * MTFTL_OCTAVE : 0;
-	return mtftl_class_written(&told, drive->life, drive->turn, told.user_classes);
+	return mtftl_class_written(&told, drive->life, drive->device_in_zones, told.user_classes);
 }
 
 static u32 known_moved(struct drive *drive, u32 block, u32 zone)

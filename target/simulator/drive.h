@@ -63,7 +63,7 @@ struct drive {
 	struct zone *zones;
 	struct stream streams[MAX_STREAMS];
 	u32 *empty, nr_empty;
-	u32 turn, clock;
+	u32 device_in_zones, clock;
 	u64 seq;		/* units so far */
 	u64 room;		/* in open zones */
 	u32 life;		/* of the block that is to be put: placing says it, who has one */

@@ -12,7 +12,7 @@ void fuzz_kernel_config(struct mtftl_config *config)
 	*config = (struct mtftl_config) {
 		.nr_zones = fuzz_image.flash.nr_zones,
 		.capacity = fuzz_image.flash.zone_capacity,
-		.ragged = fuzz_image.small_blocks,
+		.capacity_unaligned = fuzz_image.small_blocks,
 		.meta_size = fuzz_image.meta_size,
 	};
 	while (1u << config->zone_shift < fuzz_image.flash.zone_blocks)
@@ -121,5 +121,5 @@ void fuzz_kernel_seen(void *private, enum mtftl_unit_type type, u32 header, u32 
 	fuzz_assert(header >= mtftl_zone_start(zone) && offset < config->capacity);
 	if (type != MTFTL_UNIT_RANGES)
 		fuzz_assert(index < config->capacity - offset &&
-			    config->head + index < config->capacity - offset);
+			    config->header_blocks + index < config->capacity - offset);
 }

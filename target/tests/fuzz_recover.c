@@ -75,8 +75,9 @@ static void walk(struct mtftl *ftl)
 {
 	void *buf = malloc(MTFTL_BUFFER_BLOCKS * MTFTL_BLOCK_SIZE);
 	void *stream = malloc((size_t)MTFTL_BLOCK_SIZE *
-			mtftl_footer_stream_blocks(ftl->config.capacity, !ftl->config.head));
-	struct mtftl_reader *reader = mtftl_reader_alloc(ftl, GFP_KERNEL);
+			mtftl_footer_stream_blocks(ftl->config.capacity,
+						   !ftl->config.header_blocks));
+	struct mtftl_scanner *scanner = mtftl_scanner_alloc(ftl, GFP_KERNEL);
 	jmp_buf give_up;
 	u32 i;
 
@@ -86,15 +87,15 @@ static void walk(struct mtftl *ftl)
 	if (!setjmp(give_up))
 		for (i = MTFTL_NR_SB_ZONES; i < ftl->config.nr_zones; i++)
 			if (mtftl_zone(ftl, i)->state == MTFTL_ZONE_FULL)
-				mtftl_zone_walk(mtftl_zone(ftl, i), reader, buf, stream,
+				mtftl_zone_walk(mtftl_zone(ftl, i), scanner, buf, stream,
 						fuzz_kernel_seen, mtftl_zone(ftl, i));
 	fuzz_assert(!sparse_asked_too_much(&fuzz_image));
-	mtftl_reader_free(reader);
+	mtftl_scanner_free(scanner);
 	free(stream);
 	free(buf);
 }
 
-/* As mtftl_table_check_log() does. */
+/* As mtftl_table_check_super() does. */
 static bool fits(const struct mtftl_config *config, const struct mtftl_sb_info *info)
 {
 	return info->nr_zones == config->nr_zones && info->zone_blocks == 1u << config->zone_shift &&
@@ -106,11 +107,12 @@ static void configure(struct mtftl_config *config, const struct mtftl_sb_info *i
 {
 	config->seed = mtftl_seed(info->uuid, info->key);
 	config->logical_blocks = info->logical_blocks;
-	config->head = !info->oob;
+	config->header_blocks = !info->oob;
 	config->budget.data_zones = 2;
-	config->turn = 8;
-	config->log_limit = max(2u * mtftl_ckpt_stream_blocks(info->nr_zones, info->logical_blocks),
-				MIN_LOG);
+	config->device_in_zones = 8;
+	config->checkpoint_after = max(2u * mtftl_ckpt_stream_blocks(info->nr_zones,
+								     info->logical_blocks),
+				       MIN_LOG);
 }
 
 static void recover(struct mtftl *ftl)
@@ -155,11 +157,11 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	if (!sparse_load(&fuzz_image, data, size))
 		return 0;
 	fuzz_kernel_config(&ftl.config);
-	fuzz_assert(!mtftl_log_alloc(&ftl));
-	if (!mtftl_log_load(&ftl) && fits(&ftl.config, &ftl.log->info)) {
-		configure(&ftl.config, &ftl.log->info);
+	fuzz_assert(!mtftl_super_alloc(&ftl));
+	if (!mtftl_super_load(&ftl) && fits(&ftl.config, &ftl.super->info)) {
+		configure(&ftl.config, &ftl.super->info);
 		recover(&ftl);
 	}
-	mtftl_log_free(&ftl);
+	mtftl_super_free(&ftl);
 	return 0;
 }

@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	static void *buf;
 	struct mtftl_device device = { };
 	struct mtftl ftl = { .device = &device };
-	struct mtftl_reader *reader;
+	struct mtftl_scanner *scanner;
 	struct mtftl_zone *zone;
 	jmp_buf give_up;
 	u32 blocks, i;
@@ -64,14 +64,15 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	if (!sparse_load(&fuzz_image, data, size))
 		return 0;
 	fuzz_kernel_config(&ftl.config);
-	ftl.config.head = !(fuzz_image.oob && ftl.config.meta_size >= sizeof(struct mtftl_oob));
+	ftl.config.header_blocks = !(fuzz_image.oob &&
+				     ftl.config.meta_size >= sizeof(struct mtftl_oob));
 	if (!zones) {
 		zones = calloc(1, sizeof(*zones) + FUZZ_MAX_ZONES * sizeof(*zones->all));
 		buf = malloc(MTFTL_BUFFER_BLOCKS * MTFTL_BLOCK_SIZE);
 	}
 	ftl.zones = zones;
-	reader = mtftl_reader_alloc(&ftl, GFP_KERNEL);
-	blocks = mtftl_footer_stream_blocks(ftl.config.capacity, !ftl.config.head);
+	scanner = mtftl_scanner_alloc(&ftl, GFP_KERNEL);
+	blocks = mtftl_footer_stream_blocks(ftl.config.capacity, !ftl.config.header_blocks);
 	stream = stream_of(blocks);
 	mark(stream, blocks);
 	sparse_allow(&fuzz_image, READS);
@@ -85,10 +86,10 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 			zone->ftl = &ftl;
 			zone->index = i;
 			zone->wp = fuzz_image.zones[i].wp;
-			mtftl_zone_walk(zone, reader, buf, stream, fuzz_kernel_seen, zone);
+			mtftl_zone_walk(zone, scanner, buf, stream, fuzz_kernel_seen, zone);
 		}
 	fuzz_assert(!sparse_asked_too_much(&fuzz_image));
 	note_progress(stream, blocks);
-	mtftl_reader_free(reader);
+	mtftl_scanner_free(scanner);
 	return 0;
 }

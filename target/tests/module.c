@@ -28,7 +28,7 @@ void mtftl_seq_set_ckpt(struct mtftl *ftl, u64 number)
 	ftl->seq->ckpt = number;
 }
 
-u64 mtftl_seq_before_apart(struct mtftl *ftl, u64 drawn)
+u64 mtftl_seq_before_unordered(struct mtftl *ftl, u64 drawn)
 {
 	(void)ftl;
 	return drawn;

@@ -166,8 +166,8 @@ static void unmount(void)
 	mounted = false;
 	if (ftl.checkpoints)
 		mtftl_checkpoints_free(&ftl);
-	if (ftl.log)
-		mtftl_log_free(&ftl);
+	if (ftl.super)
+		mtftl_super_free(&ftl);
 	free(ftl.zones);
 	free(map.zones);
 	free(map.entries);
@@ -191,13 +191,14 @@ static int try_to_mount(void)
 		.config = {
 			.nr_zones = image->flash.nr_zones, .capacity = image->flash.zone_capacity,
 			.zone_shift = 31 - __builtin_clz(image->flash.zone_blocks),
-			.head = !image->sb.oob, .budget.data_zones = 2, .turn = 8,
-			.meta_size = sizeof(struct mtftl_oob), .ragged = true,
+			.header_blocks = !image->sb.oob, .budget.data_zones = 2,
+			.device_in_zones = 8,
+			.meta_size = sizeof(struct mtftl_oob), .capacity_unaligned = true,
 		},
 	};
-	assert_int_equal(mtftl_log_alloc(&ftl), 0);
-	assert_int_equal(mtftl_log_load(&ftl), 0);
-	info = &ftl.log->info;
+	assert_int_equal(mtftl_super_alloc(&ftl), 0);
+	assert_int_equal(mtftl_super_load(&ftl), 0);
+	info = &ftl.super->info;
 	ftl.config.seed = mtftl_seed(info->uuid, info->key);
 	ftl.config.logical_blocks = info->logical_blocks;
 	map.entries = malloc(info->logical_blocks * sizeof(*map.entries));
@@ -465,23 +466,23 @@ static void only_another_writer_is_not_us(void **state)
 	mount();
 	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
 	mounted = false;
-	assert_int_equal(mtftl_log_is_ours(&ftl, &ours), 0);
+	assert_int_equal(mtftl_super_is_ours(&ftl, &ours), 0);
 	assert_true(ours);
 	/* Errors that may pass say nothing. */
 	drive.fail_read = -EIO;
-	assert_int_equal(mtftl_log_is_ours(&ftl, &ours), -EIO);
+	assert_int_equal(mtftl_super_is_ours(&ftl, &ours), -EIO);
 	drive.fail_read = -ENOMEM;
-	assert_int_equal(mtftl_log_is_ours(&ftl, &ours), -ENOMEM);
+	assert_int_equal(mtftl_super_is_ours(&ftl, &ours), -ENOMEM);
 	/* The medium has lost our newest record: that is no writer either. */
 	drive.fail_read = -ENODATA;
-	assert_int_equal(mtftl_log_is_ours(&ftl, &ours), 0);
+	assert_int_equal(mtftl_super_is_ours(&ftl, &ours), 0);
 	assert_true(ours);
-	image->sb = ftl.log->info;
+	image->sb = ftl.super->info;
 	image_write_super(image, 0);
-	assert_int_equal(mtftl_log_is_ours(&ftl, &ours), 0);
+	assert_int_equal(mtftl_super_is_ours(&ftl, &ours), 0);
 	assert_false(ours);
 	image_reset_zone(image, 0);
-	assert_int_equal(mtftl_log_is_ours(&ftl, &ours), 0);
+	assert_int_equal(mtftl_super_is_ours(&ftl, &ours), 0);
 	assert_false(ours);
 }
 

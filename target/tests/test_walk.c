@@ -132,7 +132,7 @@ static void seen(void *private, enum mtftl_unit_type type, u32 header, u32 index
 	u32 at = header & ((1u << found->config->zone_shift) - 1);
 
 	assert_int_equal(header >> found->config->zone_shift, ZONE);
-	assert_in_range(at + mtftl_unit_head(!found->config->head, type) + index, 0,
+	assert_in_range(at + mtftl_unit_head(!found->config->header_blocks, type) + index, 0,
 			found->config->capacity - 1);
 	found->ranges += type == MTFTL_UNIT_RANGES;
 	found->blocks += type != MTFTL_UNIT_RANGES;
@@ -146,7 +146,8 @@ static struct found walk(u32 capacity, bool is_oob)
 	struct mtftl ftl = {
 		.device = &device,
 		.config = {
-			.nr_zones = 64, .capacity = capacity, .head = !is_oob, .seed = SEED,
+			.nr_zones = 64, .capacity = capacity, .seed = SEED,
+			.header_blocks = !is_oob,
 			.zone_shift = 32 - __builtin_clz(capacity),
 			.meta_size = sizeof(struct mtftl_oob),
 		},
@@ -154,7 +155,7 @@ static struct found walk(u32 capacity, bool is_oob)
 	void *buf = malloc(MTFTL_BUFFER_BLOCKS * MTFTL_BLOCK_SIZE);
 	void *stream = malloc((size_t)MTFTL_BLOCK_SIZE *
 			      mtftl_footer_stream_blocks(capacity, is_oob));
-	struct mtftl_reader *reader = mtftl_reader_alloc(&ftl, GFP_KERNEL);
+	struct mtftl_scanner *scanner = mtftl_scanner_alloc(&ftl, GFP_KERNEL);
 	struct found found = { .config = &ftl.config };
 	struct mtftl_zone *zone;
 	u32 i;
@@ -167,8 +168,8 @@ static struct found walk(u32 capacity, bool is_oob)
 	zone->erase_count = ERASES;
 	reads = 0;
 	blocks_read = 0;
-	mtftl_zone_walk(zone, reader, buf, stream, seen, &found);
-	mtftl_reader_free(reader);
+	mtftl_zone_walk(zone, scanner, buf, stream, seen, &found);
+	mtftl_scanner_free(scanner);
 	free(ftl.zones);
 	free(stream);
 	free(buf);

@@ -74,5 +74,7 @@ int mtftl_footer_write(struct mtftl_zone *zone, const struct mtftl_footer *foote
 			return r;
 		zone->wp++;
 	}
-	return ftl->config.ragged ? mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_FINISH) : 0;
+	if (!ftl->config.capacity_unaligned)
+		return 0;
+	return mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_FINISH);
 }

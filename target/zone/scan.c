@@ -12,7 +12,7 @@
 
 static_assert(AHEAD * MTFTL_META_MAX <= PAGE_SIZE);
 
-struct mtftl_reader {
+struct mtftl_scanner {
 	void *blocks;
 	void *oob;
 	u32 page;		/* where they are from */
@@ -21,102 +21,102 @@ struct mtftl_reader {
 	bool dense;		/* and there several headers are worth one read */
 };
 
-struct mtftl_reader *mtftl_reader_alloc(const struct mtftl *ftl, gfp_t gfp)
+struct mtftl_scanner *mtftl_scanner_alloc(const struct mtftl *ftl, gfp_t gfp)
 {
-	struct mtftl_reader *reader = kzalloc(sizeof(*reader), gfp);
+	struct mtftl_scanner *scanner = kzalloc(sizeof(*scanner), gfp);
 
-	if (!reader)
+	if (!scanner)
 		return NULL;
-	reader->blocks = (void *)__get_free_pages(gfp, MTFTL_BUFFER_ORDER);
-	if (!ftl->config.head)
-		reader->oob = (void *)__get_free_page(gfp);
-	if (reader->blocks && (reader->oob || ftl->config.head))
-		return reader;
-	mtftl_reader_free(reader);
+	scanner->blocks = (void *)__get_free_pages(gfp, MTFTL_BUFFER_ORDER);
+	if (!ftl->config.header_blocks)
+		scanner->oob = (void *)__get_free_page(gfp);
+	if (scanner->blocks && (scanner->oob || ftl->config.header_blocks))
+		return scanner;
+	mtftl_scanner_free(scanner);
 	return NULL;
 }
 
-void mtftl_reader_free(struct mtftl_reader *reader)
+void mtftl_scanner_free(struct mtftl_scanner *scanner)
 {
-	if (!reader)
+	if (!scanner)
 		return;
-	free_pages((unsigned long)reader->blocks, MTFTL_BUFFER_ORDER);
-	free_page((unsigned long)reader->oob);
-	kfree(reader);
+	free_pages((unsigned long)scanner->blocks, MTFTL_BUFFER_ORDER);
+	free_page((unsigned long)scanner->oob);
+	kfree(scanner);
 }
 
-static int read_blocks(struct mtftl_reader *reader, struct mtftl *ftl, u32 page, u32 nr)
+static int read_blocks(struct mtftl_scanner *scanner, struct mtftl *ftl, u32 page, u32 nr)
 {
-	if (ftl->config.head)
-		return mtftl_rw_sync(ftl, REQ_OP_READ, page, reader->blocks, nr);
-	return mtftl_read_oob(ftl, page, reader->blocks, nr, reader->oob);
+	if (ftl->config.header_blocks)
+		return mtftl_rw_sync(ftl, REQ_OP_READ, page, scanner->blocks, nr);
+	return mtftl_read_oob(ftl, page, scanner->blocks, nr, scanner->oob);
 }
 
 /* From @page on. One block that cannot be read must not hide those before it. */
-static int read_ahead(struct mtftl_reader *reader, struct mtftl *ftl, u32 page, u32 nr)
+static int read_ahead(struct mtftl_scanner *scanner, struct mtftl *ftl, u32 page, u32 nr)
 {
 	int r;
 
-	reader->page = page;
-	reader->nr = nr;
-	r = read_blocks(reader, ftl, page, nr);
+	scanner->page = page;
+	scanner->nr = nr;
+	r = read_blocks(scanner, ftl, page, nr);
 	if (r && nr > 1) {
-		reader->nr = 1;
-		r = read_blocks(reader, ftl, page, 1);
+		scanner->nr = 1;
+		r = read_blocks(scanner, ftl, page, 1);
 	}
 	if (r)
-		reader->nr = 0;
+		scanner->nr = 0;
 	return r;
 }
 
 /* Blocks read ahead in another life of the zone, or before its last writes, do not count. */
-static int have_block(struct mtftl_reader *reader, struct mtftl_zone *zone, u32 at, u32 ahead)
+static int have_block(struct mtftl_scanner *scanner, struct mtftl_zone *zone, u32 at, u32 ahead)
 {
 	u32 page = mtftl_zone_start(zone) + at;
 
-	if (page > reader->page && page < reader->page + reader->nr)
+	if (page > scanner->page && page < scanner->page + scanner->nr)
 		return 0;
-	return read_ahead(reader, zone->ftl, page, clamp(zone->wp - at, 1u, ahead));
+	return read_ahead(scanner, zone->ftl, page, clamp(zone->wp - at, 1u, ahead));
 }
 
-static int read_header(struct mtftl_reader *reader, struct mtftl_zone *zone, u32 at, void *header,
+static int read_header(struct mtftl_scanner *scanner, struct mtftl_zone *zone, u32 at, void *header,
 		       struct mtftl_unit_info *info)
 {
 	const struct mtftl_config *config = &zone->ftl->config;
 	u32 page = mtftl_zone_start(zone) + at;
-	bool dense = reader->dense && page == reader->next;
-	int r = have_block(reader, zone, at, dense ? AHEAD : 1);
+	bool dense = scanner->dense && page == scanner->next;
+	int r = have_block(scanner, zone, at, dense ? AHEAD : 1);
 	u32 blocks = 1;
 
 	if (!r) {
-		memcpy(header, reader->blocks + (page - reader->page) * MTFTL_BLOCK_SIZE,
+		memcpy(header, scanner->blocks + (page - scanner->page) * MTFTL_BLOCK_SIZE,
 		       MTFTL_BLOCK_SIZE);
 		r = !mtftl_unit_parse(header, config->seed, zone->index, at, config->capacity,
 				      info);
 	}
 	if (r == 1)
 		blocks += info->nr_blocks;
-	reader->next = page + blocks;
-	reader->dense = blocks <= AHEAD / 4;
+	scanner->next = page + blocks;
+	scanner->dense = blocks <= AHEAD / 4;
 	return mtftl_medium_says(r) ? 0 : r;
 }
 
-int mtftl_read_unit(struct mtftl_reader *reader, struct mtftl_zone *zone, u32 at, void *header,
+int mtftl_scan_unit(struct mtftl_scanner *scanner, struct mtftl_zone *zone, u32 at, void *header,
 		    struct mtftl_unit_info *info)
 {
 	const struct mtftl_config *config = &zone->ftl->config;
 	u32 skip;
 	int r;
 
-	if (config->head)
-		return read_header(reader, zone, at, header, info);
-	r = have_block(reader, zone, at, AHEAD);
+	if (config->header_blocks)
+		return read_header(scanner, zone, at, header, info);
+	r = have_block(scanner, zone, at, AHEAD);
 	if (r)
 		return mtftl_medium_says(r) ? 0 : r;
-	skip = mtftl_zone_start(zone) + at - reader->page;
-	if (mtftl_oob_parse(reader->blocks + skip * MTFTL_BLOCK_SIZE,
-			    reader->oob + skip * config->meta_size, config->meta_size,
-			    reader->nr - skip, config->seed, zone->index, at, config->capacity,
+	skip = mtftl_zone_start(zone) + at - scanner->page;
+	if (mtftl_oob_parse(scanner->blocks + skip * MTFTL_BLOCK_SIZE,
+			    scanner->oob + skip * config->meta_size, config->meta_size,
+			    scanner->nr - skip, config->seed, zone->index, at, config->capacity,
 			    header, info))
 		return 0;
 	/* That of a header is whole. */

@@ -67,8 +67,8 @@ static bool may_open_empty(struct mtftl *ftl, enum mtftl_right right)
 		break;
 	}
 	/* One for when a write fails. GC may be who it failed, or find a victim that gives nothing. */
-	kept = zones->promised + (gc_has_zone(ftl) || config->budget.gc_shares);
-	return empty > (mtftl_pool_is_empty(ftl) ? min(kept, config->flush_zones) : kept);
+	kept = zones->buffer_promise + (gc_has_zone(ftl) || config->budget.gc_shares);
+	return empty > (mtftl_rings_are_empty(ftl) ? min(kept, config->flush_zones) : kept);
 }
 
 /* So few zones are empty that what is left in open ones counts. */
@@ -266,8 +266,8 @@ static struct mtftl_stream *try_gc(struct mtftl *ftl, u32 class, u32 least, enum
 static bool may_share(struct mtftl *ftl, enum mtftl_right right)
 {
 	return right != MTFTL_RIGHT_GC ||
-	       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) >= ftl->config.kept ||
-	       mtftl_pool_is_empty(ftl);
+	       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) >= ftl->config.buffer_zones ||
+	       mtftl_rings_are_empty(ftl);
 }
 
 /*
@@ -283,7 +283,7 @@ struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, u32 class, unsigned in
 	bool shares = may_share(ftl, right), is_gc = right == MTFTL_RIGHT_GC;
 	bool scarce = READ_ONCE(ftl->zones->no_victim) ||
 		      (!is_gc && mtftl_zones_spare(ftl) <= 0) ||
-		      (mtftl_space_is_gated(ftl) && (is_gc || !ftl->config.apart));
+		      (mtftl_space_is_gated(ftl) && (is_gc || !ftl->config.classes_own_zones));
 	bool mixed = shares && (!is_gc || !ftl->config.streams->gc_classes);
 	u32 user_class = is_gc ? ftl->config.budget.user_classes - 1 : class;
 	u32 gc_class = is_gc ? class : 0;
@@ -326,10 +326,11 @@ u32 mtftl_stream_moved(const struct mtftl *ftl, u32 life)
 {
 	const struct mtftl_config *config = &ftl->config;
 
-	return mtftl_class_moved(config->streams, life, config->turn, config->budget.gc_streams);
+	return mtftl_class_moved(config->streams, life, config->device_in_zones,
+				 config->budget.gc_streams);
 }
 
-void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_place *place, u32 blocks,
+void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_extent *place, u32 blocks,
 		       u32 born, u32 life)
 {
 	struct mtftl_zone *zone = stream->zone;
@@ -372,7 +373,7 @@ static void after_unit(struct mtftl_zone *zone, bool close, bool append)
 		mtftl_space_appeared(zone->ftl);
 }
 
-void mtftl_stream_landed(struct mtftl_place *place, enum mtftl_unit_type type, u64 seq, u32 nr,
+void mtftl_stream_landed(struct mtftl_extent *place, enum mtftl_unit_type type, u64 seq, u32 nr,
 			 const u64 *lbas)
 {
 	struct mtftl_zone *zone = place->zone;
@@ -395,7 +396,7 @@ void mtftl_stream_landed(struct mtftl_place *place, enum mtftl_unit_type type, u
 	after_unit(zone, close, append);
 }
 
-void mtftl_stream_failed(struct mtftl_place *place)
+void mtftl_stream_failed(struct mtftl_extent *place)
 {
 	struct mtftl_zone *zone = place->zone;
 	bool close, append = zone->append;
@@ -509,7 +510,7 @@ void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))
 static int footer_bufs_alloc(struct mtftl *ftl)
 {
 	/* Room for the longest stream: as much is kept free for it at the end of each zone. */
-	u32 blocks = mtftl_footer_stream_blocks(ftl->config.capacity, !ftl->config.head);
+	u32 blocks = mtftl_footer_stream_blocks(ftl->config.capacity, !ftl->config.header_blocks);
 	struct mtftl_footer_buf *buf;
 	u32 i;
 

@@ -29,7 +29,7 @@ struct mtftl_stream {
 } ____cacheline_aligned_in_smp;		/* lanes write to streams of their own */
 
 /* Where a unit goes, or went. */
-struct mtftl_place {
+struct mtftl_extent {
 	struct mtftl_zone *zone;
 	u32 offset;
 	u32 blocks;		/* header included */
@@ -50,16 +50,16 @@ struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, u32 class, unsigned in
  */
 u32 mtftl_streams_next(const struct mtftl *ftl, u32 class, unsigned int first, u32 *next, u32 max);
 /* @born, @life: of what goes there, see age.h. */
-void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_place *place, u32 blocks,
+void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_extent *place, u32 blocks,
 		       u32 born, u32 life);
 /* The class of what GC moves. */
 u32 mtftl_stream_moved(const struct mtftl *ftl, u32 life);
 
 /* Completed; @lbas: what it holds, for the footer. */
-void mtftl_stream_landed(struct mtftl_place *place, enum mtftl_unit_type type, u64 seq, u32 nr,
+void mtftl_stream_landed(struct mtftl_extent *place, enum mtftl_unit_type type, u64 seq, u32 nr,
 			 const u64 *lbas);
 /* Failed, and about to go elsewhere. */
-void mtftl_stream_failed(struct mtftl_place *place);
+void mtftl_stream_failed(struct mtftl_extent *place);
 /* Zones in a row that failed a write. */
 /* The last failure does not count: the device had finished its zone. */
 void mtftl_streams_forgive(struct mtftl *ftl);

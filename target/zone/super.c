@@ -101,22 +101,22 @@ out:
 	return result;
 }
 
-int mtftl_log_load(struct mtftl *ftl)
+int mtftl_super_load(struct mtftl *ftl)
 {
-	struct mtftl_log *log = ftl->log;
-	int r = read_newest(ftl, &log->info, &log->zone, &log->wp);
+	struct mtftl_super *super = ftl->super;
+	int r = read_newest(ftl, &super->info, &super->zone, &super->wp);
 
 	if (r)
 		return r;
-	log->clean = log->info.flags & MTFTL_SB_CLEAN;
-	mtftl_seq_set_ckpt(ftl, log->info.ckpt_seq);
+	super->clean = super->info.flags & MTFTL_SB_CLEAN;
+	mtftl_seq_set_ckpt(ftl, super->info.ckpt_seq);
 	return 0;
 }
 
-int mtftl_log_is_ours(struct mtftl *ftl, bool *ours)
+int mtftl_super_is_ours(struct mtftl *ftl, bool *ours)
 {
 	struct mtftl_sb_info *info = kzalloc(sizeof(*info), GFP_NOIO);
-	const struct mtftl_sb_info *known = &ftl->log->info;
+	const struct mtftl_sb_info *known = &ftl->super->info;
 	u32 zone, wp;
 	int r;
 
@@ -130,19 +130,19 @@ int mtftl_log_is_ours(struct mtftl *ftl, bool *ours)
 	return r == -ENODATA || r == -EPROTO || r == -EINVAL ? 0 : r;
 }
 
-void mtftl_log_distrust(struct mtftl *ftl)
+void mtftl_super_distrust(struct mtftl *ftl)
 {
-	ftl->log->clean = false;
+	ftl->super->clean = false;
 }
 
 static int log_write(struct mtftl *ftl, void *buf)
 {
-	struct mtftl_log *log = ftl->log;
-	u32 page = (log->zone << ftl->config.zone_shift) + log->wp;
+	struct mtftl_super *super = ftl->super;
+	u32 page = (super->zone << ftl->config.zone_shift) + super->wp;
 	bool fua = bdev_fua(ftl->device->bdev);
 	int r;
 
-	log->wp++;
+	super->wp++;
 	r = mtftl_rw_sync(ftl, REQ_OP_WRITE | (fua ? REQ_FUA : 0), page, buf, 1);
 	/* Else the kernel would send a flush of its own, and nobody could tell if that failed. */
 	return r || fua ? r : mtftl_flush_device(ftl, 0);
@@ -154,30 +154,30 @@ static int log_write(struct mtftl *ftl, void *buf)
  */
 static int log_write_again(struct mtftl *ftl, void *buf)
 {
-	struct mtftl_log *log = ftl->log;
-	sector_t start = ((sector_t)log->zone << ftl->config.zone_shift) * MTFTL_BLOCK_SECTORS;
+	struct mtftl_super *super = ftl->super;
+	sector_t start = ((sector_t)super->zone << ftl->config.zone_shift) * MTFTL_BLOCK_SECTORS;
 	struct log_zone zone = {};
 	int r;
 
 	r = blkdev_report_zones(ftl->device->bdev, start, 1, report_log_zone, &zone);
 	if (r < 0)
 		return r;
-	if (zone.wp != log->wp - 1) {
+	if (zone.wp != super->wp - 1) {
 		mtftl_err(ftl, "superblock log: zone %u is written up to block %u, expected %u: by a write of ours that was not confirmed, or by another program",
-			  log->zone, zone.wp, log->wp - 1);
+			  super->zone, zone.wp, super->wp - 1);
 		return -EIO;
 	}
 	mtftl_err(ftl, "superblock log: a write to zone %u failed, it is tried once more; does another program write to the device?",
-		  log->zone);
-	log->wp--;
+		  super->zone);
+	super->wp--;
 	return log_write(ftl, buf);
 }
 
 /* In the other zone, from its beginning. */
 static int log_go_round(struct mtftl *ftl, void *buf)
 {
-	struct mtftl_log *log = ftl->log;
-	struct mtftl_zone *other = mtftl_zone(ftl, !log->zone);
+	struct mtftl_super *super = ftl->super;
+	struct mtftl_zone *other = mtftl_zone(ftl, !super->zone);
 	int r, tries = 2;
 
 	/* The newest record is in the zone that is left: one failed write is not the end. */
@@ -186,21 +186,21 @@ static int log_go_round(struct mtftl *ftl, void *buf)
 		if (r)
 			return r;
 		other->erase_count++;
-		log->zone = other->index;
-		log->wp = 0;
+		super->zone = other->index;
+		super->wp = 0;
 		r = log_write(ftl, buf);
 	} while (r && --tries);
 	return r;
 }
 
-/* Make @log->info the newest record, with @flags. */
+/* Make @super->info the newest record, with @flags. */
 static int append_record(struct mtftl *ftl, u16 flags)
 {
-	struct mtftl_log *log = ftl->log;
-	void *buf = log->block;
+	struct mtftl_super *super = ftl->super;
+	void *buf = super->block;
 	int r;
 
-	lockdep_assert_held(&log->lock);
+	lockdep_assert_held(&super->lock);
 	/* The other zone may hold the only record that is left. */
 	if (mtftl_is_read_only(ftl))
 		return -EIO;
@@ -211,51 +211,51 @@ static int append_record(struct mtftl *ftl, u16 flags)
 		return r;
 	}
 	r = -ENOSPC;
-	log->info.flags = flags;
-	log->info.generation++;
-	mtftl_sb_compose(buf, &log->info);
-	if (log->wp < ftl->config.capacity) {
+	super->info.flags = flags;
+	super->info.generation++;
+	mtftl_sb_compose(buf, &super->info);
+	if (super->wp < ftl->config.capacity) {
 		r = log_write(ftl, buf);
 		if (r)
 			r = log_write_again(ftl, buf);
 		/* It must not stay active: the device may have no room for another one then. */
 		if (r)
-			mtftl_zone_mgmt(ftl, log->zone, REQ_OP_ZONE_FINISH);
-	} else if (ftl->config.ragged) {
-		mtftl_zone_mgmt(ftl, log->zone, REQ_OP_ZONE_FINISH);
+			mtftl_zone_mgmt(ftl, super->zone, REQ_OP_ZONE_FINISH);
+	} else if (ftl->config.capacity_unaligned) {
+		mtftl_zone_mgmt(ftl, super->zone, REQ_OP_ZONE_FINISH);
 	}
 	if (r)
 		r = log_go_round(ftl, buf);
 	if (r)
 		mtftl_set_read_only(ftl, "the superblock log cannot be written");
 	else
-		WRITE_ONCE(log->clean, flags & MTFTL_SB_CLEAN);
+		WRITE_ONCE(super->clean, flags & MTFTL_SB_CLEAN);
 	return r;
 }
 
-int mtftl_log_make_dirty(struct mtftl *ftl)
+int mtftl_super_make_dirty(struct mtftl *ftl)
 {
 	int r = 0;
 
 	if (!mtftl_send_begin(ftl))
 		return -EAGAIN;
-	mutex_lock(&ftl->log->lock);
-	if (ftl->log->clean)
+	mutex_lock(&ftl->super->lock);
+	if (ftl->super->clean)
 		r = append_record(ftl, 0);
-	mutex_unlock(&ftl->log->lock);
+	mutex_unlock(&ftl->super->lock);
 	mtftl_send_end(ftl);
 	return r;
 }
 
-int mtftl_log_checkpoint(struct mtftl *ftl, u64 number, u64 blocks, const u32 *zones, u32 nr_zones,
-			 bool clean)
+int mtftl_super_checkpoint(struct mtftl *ftl, u64 number, u64 blocks, const u32 *zones,
+			   u32 nr_zones, bool clean)
 {
-	struct mtftl_sb_info *info = &ftl->log->info;
+	struct mtftl_sb_info *info = &ftl->super->info;
 	int r;
 
 	if (!mtftl_send_begin(ftl))
 		return -EAGAIN;
-	mutex_lock(&ftl->log->lock);
+	mutex_lock(&ftl->super->lock);
 	info->ckpt_seq = number;
 	info->ckpt_blocks = blocks;
 	info->ckpt_nr_zones = nr_zones;
@@ -265,28 +265,28 @@ int mtftl_log_checkpoint(struct mtftl *ftl, u64 number, u64 blocks, const u32 *z
 	r = append_record(ftl, clean ? MTFTL_SB_CLEAN : 0);
 	if (!r)
 		mtftl_seq_set_ckpt(ftl, number);
-	mutex_unlock(&ftl->log->lock);
+	mutex_unlock(&ftl->super->lock);
 	mtftl_send_end(ftl);
 	return r;
 }
 
-int mtftl_log_alloc(struct mtftl *ftl)
+int mtftl_super_alloc(struct mtftl *ftl)
 {
-	struct mtftl_log *log = kzalloc(sizeof(*log), GFP_KERNEL);
+	struct mtftl_super *super = kzalloc(sizeof(*super), GFP_KERNEL);
 
-	if (!log)
+	if (!super)
 		return -ENOMEM;
-	ftl->log = log;
-	mutex_init(&log->lock);
-	log->block = (void *)__get_free_page(GFP_KERNEL);
-	return log->block ? 0 : -ENOMEM;
+	ftl->super = super;
+	mutex_init(&super->lock);
+	super->block = (void *)__get_free_page(GFP_KERNEL);
+	return super->block ? 0 : -ENOMEM;
 }
 
-void mtftl_log_free(struct mtftl *ftl)
+void mtftl_super_free(struct mtftl *ftl)
 {
-	if (!ftl->log)
+	if (!ftl->super)
 		return;
-	free_page((unsigned long)ftl->log->block);
-	kfree(ftl->log);
-	ftl->log = NULL;
+	free_page((unsigned long)ftl->super->block);
+	kfree(ftl->super);
+	ftl->super = NULL;
 }

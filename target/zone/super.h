@@ -4,16 +4,16 @@
  * was stopped cleanly. Apart from checkpoints, for these flush lanes, and a lane's first write
  * asks for the log.
  *
- * log->lock serializes records; it is never held across a flush of lanes. All of it sleeps.
+ * super->lock serializes records; it is never held across a flush of lanes. All of it sleeps.
  */
-#ifndef MTFTL_LOG_H
-#define MTFTL_LOG_H
+#ifndef MTFTL_SUPER_H
+#define MTFTL_SUPER_H
 
 #include <linux/mutex.h>
 
 #include "device/ftl.h"
 
-struct mtftl_log {
+struct mtftl_super {
 	struct mutex lock;		/* a record: what follows */
 	void *block;
 	struct mtftl_sb_info info;	/* the newest record */
@@ -22,37 +22,37 @@ struct mtftl_log {
 	bool clean;			/* the newest record says so */
 };
 
-int mtftl_log_alloc(struct mtftl *ftl);
-void mtftl_log_free(struct mtftl *ftl);
+int mtftl_super_alloc(struct mtftl *ftl);
+void mtftl_super_free(struct mtftl *ftl);
 
 /*
  * The newest record on the device becomes ours. Before a mount: -ENODATA: there is none at all;
  * -EPROTO: there is one that we do not know; -EINVAL: one that contradicts itself.
  */
-int mtftl_log_load(struct mtftl *ftl);
+int mtftl_super_load(struct mtftl *ftl);
 /*
  * @ours: no other writer has written a record since. An error says neither: it may pass. Takes
  * memory.
  */
-int mtftl_log_is_ours(struct mtftl *ftl, bool *ours);
+int mtftl_super_is_ours(struct mtftl *ftl, bool *ours);
 /* Recovery found that there is more to say than the record does. */
-void mtftl_log_distrust(struct mtftl *ftl);
+void mtftl_super_distrust(struct mtftl *ftl);
 
-int mtftl_log_make_dirty(struct mtftl *ftl);
+int mtftl_super_make_dirty(struct mtftl *ftl);
 
-static inline bool mtftl_log_is_clean(const struct mtftl *ftl)
+static inline bool mtftl_super_is_clean(const struct mtftl *ftl)
 {
-	return READ_ONCE(ftl->log->clean);
+	return READ_ONCE(ftl->super->clean);
 }
 
 /* Before the first write after a clean mount or stop: the checkpoint is not all any more. */
-static inline int mtftl_log_dirty(struct mtftl *ftl)
+static inline int mtftl_super_dirty(struct mtftl *ftl)
 {
-	return unlikely(mtftl_log_is_clean(ftl)) ? mtftl_log_make_dirty(ftl) : 0;
+	return unlikely(mtftl_super_is_clean(ftl)) ? mtftl_super_make_dirty(ftl) : 0;
 }
 
 /* Makes a checkpoint durable, whose blocks are written. */
-int mtftl_log_checkpoint(struct mtftl *ftl, u64 number, u64 blocks, const u32 *zones, u32 nr_zones,
-			 bool clean);
+int mtftl_super_checkpoint(struct mtftl *ftl, u64 number, u64 blocks, const u32 *zones,
+			   u32 nr_zones, bool clean);
 
 #endif

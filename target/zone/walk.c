@@ -54,7 +54,7 @@ static u32 read_footer(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, vo
 	u32 capacity = ftl->config.capacity, at, index = 0, size;
 	u32 last = mtftl_zone_start(zone) + capacity - 1;
 	struct mtftl_tail_info tail;
-	bool oob = !ftl->config.head;
+	bool oob = !ftl->config.header_blocks;
 
 	if (zone->wp < capacity || mtftl_rw_sync(ftl, REQ_OP_READ, last, buf, 1) ||
 	    mtftl_tail_parse(buf, ftl->config.seed, zone->index, capacity, oob, &tail) ||
@@ -91,8 +91,8 @@ static void walk_footer(struct mtftl_zone *zone, const void *stream, u32 size,
  * @stream. If the footer does not verify, they come from the headers. False: blocks that cannot be
  * read are left out. The caller has begun to send; the walk waits while there is a pause.
  */
-bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_reader *reader, void *buf, void *stream,
-		     mtftl_walk_fn block, void *private)
+bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_scanner *scanner, void *buf,
+		     void *stream, mtftl_walk_fn block, void *private)
 {
 	struct mtftl *ftl = zone->ftl;
 	u32 start = mtftl_zone_start(zone), at = 0, i, crc;
@@ -108,7 +108,7 @@ bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_reader *reader, void 
 	}
 	while (at < zone->wp) {
 		sit_out_pauses(ftl);
-		r = mtftl_read_unit(reader, zone, at, buf, &info);
+		r = mtftl_scan_unit(scanner, zone, at, buf, &info);
 		if (r <= 0) {
 			all = false;
 			at++;
@@ -121,7 +121,7 @@ bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_reader *reader, void 
 			}
 		if (info.type == MTFTL_UNIT_RANGES)
 			block(private, info.type, start + at, 0, 0);
-		at += mtftl_unit_head(!ftl->config.head, info.type) + info.nr_blocks;
+		at += mtftl_unit_head(!ftl->config.header_blocks, info.type) + info.nr_blocks;
 	}
 	return all;
 }

@@ -17,7 +17,7 @@ typedef void (*mtftl_walk_fn)(void *private, enum mtftl_unit_type type, u32 head
  * from the headers if it does not verify. False: what cannot be read is left out. @buf: of
  * MTFTL_BUFFER_ORDER; @stream: mtftl_footer_stream_blocks().
  */
-bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_reader *reader, void *buf, void *stream,
-		     mtftl_walk_fn block, void *private);
+bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_scanner *scanner, void *buf,
+		     void *stream, mtftl_walk_fn block, void *private);
 
 #endif

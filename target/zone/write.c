@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A write unit on its way to flash: see write.h. Units whose write failed are listed under
- * units->lock, and written again by one work item of zones->wq.
+ * writes->lock, and written again by one work item of zones->wq.
  */
 #include "zone/write.h"
 
@@ -15,7 +15,7 @@
 #include "map/age.h"
 #include "map/map.h"
 
-struct mtftl_units {
+struct mtftl_writes {
 	struct mtftl *ftl;
 	spinlock_t lock;		/* redo */
 	struct list_head redo;
@@ -24,10 +24,10 @@ struct mtftl_units {
 	void *block;
 };
 
-struct mtftl_unit_io *mtftl_unit_alloc(struct mtftl *ftl, unsigned int max, int node,
-				       const struct mtftl_unit_owner *owner, void *private)
+struct mtftl_write *mtftl_write_alloc(struct mtftl *ftl, unsigned int max, int node,
+				      const struct mtftl_write_owner *owner, void *private)
 {
-	struct mtftl_unit_io *unit;
+	struct mtftl_write *unit;
 	struct page *header;
 
 	unit = kvzalloc_node(struct_size(unit, entries, max), GFP_KERNEL, node);
@@ -44,13 +44,13 @@ struct mtftl_unit_io *mtftl_unit_alloc(struct mtftl *ftl, unsigned int max, int 
 	unit->lbas = kcalloc_node(max, sizeof(*unit->lbas), GFP_KERNEL, node);
 	unit->vecs = kcalloc_node(max + 1, sizeof(*unit->vecs), GFP_KERNEL, node);
 	if (!unit->header || !unit->lbas || !unit->vecs) {
-		mtftl_unit_free(unit);
+		mtftl_write_free(unit);
 		return NULL;
 	}
 	return unit;
 }
 
-void mtftl_unit_free(struct mtftl_unit_io *unit)
+void mtftl_write_free(struct mtftl_write *unit)
 {
 	if (!unit)
 		return;
@@ -60,20 +60,20 @@ void mtftl_unit_free(struct mtftl_unit_io *unit)
 	kvfree(unit);
 }
 
-void mtftl_unit_start(struct mtftl_unit_io *unit, enum mtftl_unit_type type, u64 seq)
+void mtftl_write_start(struct mtftl_write *unit, enum mtftl_unit_type type, u64 seq)
 {
 	unit->type = type;
 	unit->seq = seq;
 	unit->nr = 0;
 	unit->through = false;
 	unit->born = mtftl_map_clock(unit->ftl);
-	unit->life = mtftl_life_new(unit->ftl->config.turn);
+	unit->life = mtftl_life_new(unit->ftl->config.device_in_zones);
 	unit->place.zone = NULL;
 }
 
-void mtftl_unit_add(struct mtftl_unit_io *unit, u32 lba, u32 from, void *data)
+void mtftl_write_add(struct mtftl_write *unit, u32 lba, u32 from, void *data)
 {
-	struct mtftl_entry_io *entry = &unit->entries[unit->nr];
+	struct mtftl_write_entry *entry = &unit->entries[unit->nr];
 
 	entry->lba = lba;
 	entry->from = from;
@@ -81,23 +81,23 @@ void mtftl_unit_add(struct mtftl_unit_io *unit, u32 lba, u32 from, void *data)
 	unit->lbas[unit->nr++] = lba;
 }
 
-static u32 head(const struct mtftl_unit_io *unit)
+static u32 head(const struct mtftl_write *unit)
 {
-	return mtftl_unit_head(!unit->ftl->config.head, unit->type);
+	return mtftl_unit_head(!unit->ftl->config.header_blocks, unit->type);
 }
 
-void mtftl_unit_take_place(struct mtftl_unit_io *unit, struct mtftl_stream *stream)
+void mtftl_write_take_place(struct mtftl_write *unit, struct mtftl_stream *stream)
 {
 	mtftl_stream_take(stream, &unit->place, head(unit) + unit->nr, unit->born,
 			  unit->life);
 }
 
-static void redo(struct mtftl_units *units, unsigned long delay)
+static void redo(struct mtftl_writes *writes, unsigned long delay)
 {
-	mod_delayed_work(units->ftl->zones->wq, &units->work, delay);
+	mod_delayed_work(writes->ftl->zones->wq, &writes->work, delay);
 }
 
-static void unit_written(struct mtftl_unit_io *unit)
+static void unit_written(struct mtftl_write *unit)
 {
 	u32 page = mtftl_zone_start(unit->place.zone) + unit->place.offset + head(unit);
 
@@ -110,14 +110,14 @@ static void unit_written(struct mtftl_unit_io *unit)
  * Runs in the context in which the device completes; a thread of a driver may be preempted
  * anywhere. A task that waits for units in flight goes on when the last one is done. Code that
  * frees memory which is used after that (lanes, movers and this file) also waits for
- * mtftl_units_settle().
+ * mtftl_writes_settle().
  */
 static void unit_ended(struct bio *bio)
 {
-	struct mtftl_unit_io *unit = container_of(bio, struct mtftl_unit_io, bio);
-	struct mtftl_place *place = &unit->place;
+	struct mtftl_write *unit = container_of(bio, struct mtftl_write, bio);
+	struct mtftl_extent *place = &unit->place;
 	struct mtftl *ftl = unit->ftl;
-	struct mtftl_units *units = ftl->units;
+	struct mtftl_writes *writes = ftl->writes;
 	blk_status_t status = bio->bi_status;
 	unsigned long flags;
 
@@ -142,10 +142,10 @@ static void unit_ended(struct bio *bio)
 	/* At once, also for those that will wait: its zone closes and makes place. */
 	mtftl_count(ftl, write_errors, 1);
 	mtftl_stream_failed(place);
-	spin_lock_irqsave(&units->lock, flags);
-	list_add_tail(&unit->list, &units->redo);
-	spin_unlock_irqrestore(&units->lock, flags);
-	redo(units, 0);
+	spin_lock_irqsave(&writes->lock, flags);
+	list_add_tail(&unit->list, &writes->redo);
+	spin_unlock_irqrestore(&writes->lock, flags);
+	redo(writes, 0);
 }
 
 static void unit_endio(struct bio *bio)
@@ -156,13 +156,13 @@ static void unit_endio(struct bio *bio)
 }
 
 /* No unit is in flight. On return no completion is running either. Sleeps. */
-void mtftl_units_settle(struct mtftl *ftl)
+void mtftl_writes_settle(struct mtftl *ftl)
 {
 	synchronize_rcu();
 }
 
 /* What its blocks' metadata says; the place is known. */
-static void compose_oob(struct mtftl_unit_io *unit)
+static void compose_oob(struct mtftl_write *unit)
 {
 	const struct mtftl_config *config = &unit->ftl->config;
 	const struct mtftl_zone *zone = unit->place.zone;
@@ -175,7 +175,7 @@ static void compose_oob(struct mtftl_unit_io *unit)
 }
 
 /* Its place is taken: seal the header for it and go. */
-void mtftl_unit_submit(struct mtftl_unit_io *unit)
+void mtftl_write_submit(struct mtftl_write *unit)
 {
 	struct mtftl *ftl = unit->ftl;
 	struct mtftl_zone *zone = unit->place.zone;
@@ -214,7 +214,7 @@ void mtftl_unit_submit(struct mtftl_unit_io *unit)
 	submit_bio_noacct(bio);
 }
 
-void mtftl_unit_compose(struct mtftl_unit_io *unit)
+void mtftl_write_compose(struct mtftl_write *unit)
 {
 	struct mtftl *ftl = unit->ftl;
 	struct mtftl_unit_info info = {
@@ -228,7 +228,7 @@ void mtftl_unit_compose(struct mtftl_unit_io *unit)
 	if (head(unit))
 		mtftl_unit_init(unit->header, &info);
 	for (i = 0; i < unit->nr; i++) {
-		struct mtftl_entry_io *entry = &unit->entries[i];
+		struct mtftl_write_entry *entry = &unit->entries[i];
 
 		/* GC's was verified: whatever happens to the data from here on, it tells. */
 		if (unit->type != MTFTL_UNIT_GC)
@@ -243,18 +243,18 @@ void mtftl_unit_compose(struct mtftl_unit_io *unit)
  * number that they have. Who could make place for them may be waiting for them: a device
  * that is gone, or has nothing left, must be seen here. False: there is none, or no place.
  */
-static bool redo_one(struct mtftl_units *units)
+static bool redo_one(struct mtftl_writes *writes)
 {
-	struct mtftl *ftl = units->ftl;
+	struct mtftl *ftl = writes->ftl;
 	struct mtftl_stream *stream;
-	struct mtftl_unit_io *unit;
+	struct mtftl_write *unit;
 	u32 room, gen;
 
-	spin_lock_irq(&units->lock);
-	unit = list_first_entry_or_null(&units->redo, struct mtftl_unit_io, list);
+	spin_lock_irq(&writes->lock);
+	unit = list_first_entry_or_null(&writes->redo, struct mtftl_write, list);
 	if (unit)
 		list_del_init(&unit->list);
-	spin_unlock_irq(&units->lock);
+	spin_unlock_irq(&writes->lock);
 	if (!unit)
 		return false;
 
@@ -274,70 +274,70 @@ static bool redo_one(struct mtftl_units *units)
 		stream = mtftl_stream_find(ftl, 0, 0, unit->place.blocks, MTFTL_RIGHT_URGENT,
 					   &room);
 	if (stream) {
-		mtftl_unit_take_place(unit, stream);
+		mtftl_write_take_place(unit, stream);
 		mutex_unlock(&stream->lock);
-		mtftl_unit_submit(unit);
+		mtftl_write_submit(unit);
 		return true;
 	}
-	if (mtftl_is_read_only(ftl) || !mtftl_device_answers(ftl, units->block) ||
-	    mtftl_hope_is_lost(ftl, &units->hope)) {
+	if (mtftl_is_read_only(ftl) || !mtftl_device_answers(ftl, writes->block) ||
+	    mtftl_hope_is_lost(ftl, &writes->hope)) {
 		rcu_read_lock();
 		unit->owner->done(unit, BLK_STS_IOERR);
 		rcu_read_unlock();
 		return true;
 	}
-	spin_lock_irq(&units->lock);
-	list_add(&unit->list, &units->redo);
-	spin_unlock_irq(&units->lock);
+	spin_lock_irq(&writes->lock);
+	list_add(&unit->list, &writes->redo);
+	spin_unlock_irq(&writes->lock);
 	/* It looks at the list: what appeared while it was empty was missed. */
 	smp_mb();
 	if (gen != mtftl_space_gen(ftl))
 		return true;
-	queue_delayed_work(ftl->zones->wq, &units->work, MTFTL_LAST_HOPE);
+	queue_delayed_work(ftl->zones->wq, &writes->work, MTFTL_LAST_HOPE);
 	return false;
 }
 
 static void redo_work(struct work_struct *work)
 {
-	struct mtftl_units *units = container_of(work, struct mtftl_units, work.work);
+	struct mtftl_writes *writes = container_of(work, struct mtftl_writes, work.work);
 	bool more = true;
 
 	/* Space that appears starts this work again. */
-	while (more && mtftl_send_begin(units->ftl)) {
-		more = redo_one(units);
-		mtftl_send_end(units->ftl);
+	while (more && mtftl_send_begin(writes->ftl)) {
+		more = redo_one(writes);
+		mtftl_send_end(writes->ftl);
 	}
 }
 
 static void space_appeared(struct mtftl *ftl)
 {
 	/* Pairs with redo_work(): it sees the new generation, or its unit is seen here. */
-	if (!list_empty(&ftl->units->redo))
-		redo(ftl->units, 0);
+	if (!list_empty(&ftl->writes->redo))
+		redo(ftl->writes, 0);
 }
 
-int mtftl_units_alloc(struct mtftl *ftl)
+int mtftl_writes_alloc(struct mtftl *ftl)
 {
-	struct mtftl_units *units = kzalloc(sizeof(*units), GFP_KERNEL);
+	struct mtftl_writes *writes = kzalloc(sizeof(*writes), GFP_KERNEL);
 
-	if (!units)
+	if (!writes)
 		return -ENOMEM;
-	ftl->units = units;
-	units->ftl = ftl;
-	spin_lock_init(&units->lock);
-	INIT_LIST_HEAD(&units->redo);
-	INIT_DELAYED_WORK(&units->work, redo_work);
+	ftl->writes = writes;
+	writes->ftl = ftl;
+	spin_lock_init(&writes->lock);
+	INIT_LIST_HEAD(&writes->redo);
+	INIT_DELAYED_WORK(&writes->work, redo_work);
 	mtftl_event_on(&ftl->space->appeared, space_appeared);
-	units->block = (void *)__get_free_page(GFP_KERNEL);
-	return units->block ? 0 : -ENOMEM;
+	writes->block = (void *)__get_free_page(GFP_KERNEL);
+	return writes->block ? 0 : -ENOMEM;
 }
 
-void mtftl_units_free(struct mtftl *ftl)
+void mtftl_writes_free(struct mtftl *ftl)
 {
-	if (!ftl->units)
+	if (!ftl->writes)
 		return;
-	cancel_delayed_work_sync(&ftl->units->work);
-	free_page((unsigned long)ftl->units->block);
-	kfree(ftl->units);
-	ftl->units = NULL;
+	cancel_delayed_work_sync(&ftl->writes->work);
+	free_page((unsigned long)ftl->writes->block);
+	kfree(ftl->writes);
+	ftl->writes = NULL;
 }

@@ -32,7 +32,7 @@ static u32 buffered(const struct mtftl_config *config)
 /* Lanes that take place at once see what is left before each other's unit. */
 static u32 slack(const struct mtftl_config *config)
 {
-	return config->nr_lanes * (config->write_unit + config->head);
+	return config->nr_lanes * (config->write_unit + config->header_blocks);
 }
 
 /* Buffers take nothing more while too few zones are empty for what they hold. */
@@ -40,14 +40,14 @@ static void update_gate(struct mtftl *ftl)
 {
 	const struct mtftl_config *config = &ftl->config;
 	struct mtftl_zones *zones = ftl->zones;
-	u32 promised = min(zones_for(ftl, buffered(config)), config->kept - 1);
-	u32 wanted = min(zones_for(ftl, buffered(config) + slack(config)), config->kept);
+	u32 promised = min(zones_for(ftl, buffered(config)), config->buffer_zones - 1);
+	u32 wanted = min(zones_for(ftl, buffered(config) + slack(config)), config->buffer_zones);
 	bool shut;
 
 	lockdep_assert_held(&zones->lock);
 	shut = !zones->no_victim && mtftl_zones_spare(ftl) < (s32)wanted;
 	/* What was promised stays: behind a shut gate the buffers only get emptier. */
-	WRITE_ONCE(zones->promised, shut ? min(zones->promised, promised) : promised);
+	WRITE_ONCE(zones->buffer_promise, shut ? min(zones->buffer_promise, promised) : promised);
 	mtftl_space_set_gate(ftl, shut);
 }
 
@@ -148,7 +148,7 @@ struct mtftl_zone *mtftl_zones_least_worn(struct mtftl *ftl)
 /* Of the reserve, what is not there for what is buffered. */
 static s32 fixed_zones(const struct mtftl_config *config)
 {
-	return config->reserve - (config->kept - 1);
+	return config->reserve - (config->buffer_zones - 1);
 }
 
 /* Empty ones that need not be left to GC and to failed writes. */
@@ -176,7 +176,7 @@ s64 mtftl_zones_left(const struct mtftl *ftl, u64 room)
 	s32 zones = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) - fixed_zones(config);
 
 	return zones * usable + (s64)room -
-	       min_t(s64, buffered(config) + slack(config), config->kept * usable);
+	       min_t(s64, buffered(config) + slack(config), config->buffer_zones * usable);
 }
 
 /*
@@ -319,7 +319,7 @@ int mtftl_zones_alloc(struct mtftl *ftl)
 		list_add_tail(&zone->list, &zones->list[MTFTL_ZONE_EMPTY]);
 	}
 	zones->count[MTFTL_ZONE_EMPTY] = ftl->config.nr_zones;
-	zones->promised = ftl->config.kept - 1;
+	zones->buffer_promise = ftl->config.buffer_zones - 1;
 	zones->wq = alloc_ordered_workqueue("mtftl-%s", WQ_MEM_RECLAIM, ftl->device->disk);
 	return zones->wq ? 0 : -ENOMEM;
 }

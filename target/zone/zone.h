@@ -69,7 +69,7 @@ struct mtftl_zones {
 	u32 users_room, gc_room;	/* blocks left in what each has open, as of the last look */
 	u32 gc_owes;		/* blocks that it may still write for its victims */
 	u32 back_us;		/* from victim to empty, of late; 0: not known yet */
-	u32 promised;		/* empty ones that are left for what is buffered */
+	u32 buffer_promise;		/* empty ones that are left for what is buffered */
 	bool no_victim;		/* GC finds none: users fill what is open */
 	struct workqueue_struct *wq;	/* ordered: closing zones, writing units again */
 	struct mtftl_zone all[];

@@ -102,12 +102,12 @@ static int load_later(void *ftl)
 	return step_later(LOAD, ftl);
 }
 
-static int read_later(void *reader, void *zone, u32 at, void *header, void *info)
+static int read_later(void *scanner, void *zone, u32 at, void *header, void *info)
 {
-	int (*read)(void *reader, void *zone, u32 at, void *header, void *info) = original(SCAN);
+	int (*read)(void *scanner, void *zone, u32 at, void *header, void *info) = original(SCAN);
 
 	hold(SCAN);
-	return read(reader, zone, at, header, info);
+	return read(scanner, zone, at, header, info);
 }
 
 static int sort_later(void *finds)
@@ -216,24 +216,25 @@ static void *find_none(void)
 
 static struct place places[] = {
 	/* A mover between its look at the map and its unit's way to the device waits. */
-	[GC] = { "gc", "mtftl_unit_take_place", "mtftl_gc/", NULL, take_place_later },
+	[GC] = { "gc", "mtftl_write_take_place", "mtftl_gc/", NULL, take_place_later },
 	/* A worker's flush of the device waits, then fails and never reaches it. */
 	[FLUSH] = { "flush", "blkdev_issue_flush", "kworker/", NULL, fail_a_flush },
 	/* A unit whose write failed waits before it has another place. */
 	[REDO] = { "redo", "mtftl_stream_find", "kworker/", NULL, find_later },
 	/* A user's unit waits between the buffers and the device. */
-	[SUBMIT] = { "submit", "mtftl_unit_submit", "mtftl/", NULL, submit_later },
-	/* A reader of several parts waits between his look at the map and the device. */
+	[SUBMIT] = { "submit", "mtftl_write_submit", "mtftl/", NULL, submit_later },
+	/* A scanner of several parts waits between his look at the map and the device. */
 	[READ_PART] = { "read", "dm_accept_partial_bio", "dd", NULL, accept_later },
 	/* Lanes find no place. */
 	[PLACE] = { "place", "mtftl_stream_find", "mtftl/", NULL, find_none, true },
 	/* A discard waits before it has the map's lock. */
-	[DISCARD] = { "discard", "_raw_spin_lock_irqsave", "blkdiscard", "mtftl_map_trim", lock_later },
+	[DISCARD] = { "discard", "_raw_spin_lock_irqsave", "blkdiscard", "mtftl_map_discard",
+		      lock_later },
 	/* Movers find no place. */
 	[STARVE] = { "starve", "mtftl_stream_find", "mtftl_gc/", NULL, find_none, true },
 	/* Steps of a mount wait: reading the checkpoint and zones, sorting, the first checkpoint. */
 	[LOAD] = { "load", "mtftl_checkpoint_load", "dmsetup", NULL, load_later },
-	[SCAN] = { "scan", "mtftl_read_unit", "dmsetup", NULL, read_later },
+	[SCAN] = { "scan", "mtftl_scan_unit", "dmsetup", NULL, read_later },
 	[SORT] = { "sort", "mtftl_finds_sort", "dmsetup", NULL, sort_later },
 	[FIRST] = { "first", "mtftl_checkpoint_mount", "dmsetup", NULL, checkpoint_later },
 	/* A reset waits, then fails for once. */
@@ -251,7 +252,7 @@ static struct place places[] = {
 	/* A signal ended a suspend; the target does not know it yet. */
 	[UNDO] = { "undo", "mtftl_presuspend_undo", "dmsetup", NULL, undo_later },
 	/* The machine woke up after a sleep; the target does not know it yet. */
-	[WAKE] = { "wake", "machine_work", "kworker/", NULL, work_later, .passed = 1 },
+	[WAKE] = { "wake", "power_work", "kworker/", NULL, work_later, .passed = 1 },
 	/* The process that loads a table waits before its lanes are made. */
 	[THREADS] = { "threads", "mtftl_lanes_alloc", "dmsetup", NULL, alloc_later },
 };
