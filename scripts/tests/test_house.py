@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """The arrows between folders and files: what `make lint` must see."""
 
+import re
 from pathlib import Path
 
+import pytest
 from mtlab.build import target
 from mtlab.cmd import house
+from mtlab.util.base import ROOT
 
 FOLDERS = ["top", "middle", "low"]
 
@@ -57,8 +60,62 @@ def test_a_circle_of_sources_is_found(tmp_path: Path) -> None:
     assert set(house.circle(arrows)) == {"low/a", "low/b"}
 
 
+FTL_H = "struct mtftl {\n\tstruct mtftl_zones *zones;\n\tstruct mtftl_map *map;\n};\n"
+ZONE_H = ("struct mtftl_zones {\n\tint lock, nr;\n};\n"
+          "static inline int nr(struct mtftl *ftl)\n{\n\treturn ftl->zones->nr;\n}\n")
+
+
+def test_uses_of_anothers_fields_are_counted() -> None:
+    """Through struct mtftl or a pointer, in any file but the component's own."""
+    texts = {"low/ftl.h": FTL_H, "middle/zone.h": ZONE_H,
+             "middle/zone.c": "int a(struct mtftl *ftl)\n{\n\treturn ftl->zones->lock;\n}\n",
+             "top/gc.c": "int b(struct gc *gc)\n{\n\treturn gc->ftl->zones->lock + gc->zones->lock;\n}\n",
+             "top/reset.c": "int c(struct mtftl *ftl)\n{\n\tstruct mtftl_zones *zones = ftl->zones;\n\n"
+                            "\treturn zones->lock + zones->nr;\n}\n"}
+    assert house.reach_ins(texts) == {"zones": {"top/gc.c": 1, "top/reset.c": 2}, "map": {}}
+
+
+def _planted(monkeypatch, tmp_path: Path, file: str, text: str) -> str:
+    """What lint says of the target with something more at the end of a file."""
+    source = tmp_path / "target"
+    for path in [*target.module_sources(), target.SOURCE / "Makefile"]:
+        copy = source / path.relative_to(target.SOURCE)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(path.read_text())
+    with open(source / file, "a") as f:
+        f.write(text)
+    monkeypatch.setattr(target, "SOURCE", source)
+    return "\n".join(house._target_complaints())
+
+
+@pytest.mark.parametrize("file, text, said", [
+    ("zone/zone.c", "void planted(struct mtftl *ftl)\n{\n\tmtftl_lanes_kick(ftl);\n}\n",
+     "zone/zone.c calls mtftl_lanes_kick(), which lies above it in io/"),
+    ("map/ring.h", '#include "zone/stream.h"\n', "map/ring.h includes zone/stream.h, which lies above it in zone/"),
+    ("zone/scan.c", "void planted(struct mtftl_zone *zone)\n{\n\tmtftl_zone_walk(zone, 0, 0, 0, 0, 0);\n}\n",
+     "a circle: zone/"),
+    ("gc/gc.c", "int planted(struct mtftl *ftl)\n{\n\treturn ftl->zones->in_use;\n}\n",
+     "uses of fields of ftl->zones outside of its files"),
+    ("io/lane.c", "int planted(struct mtftl *ftl)\n{\n\treturn mtftl_seed(0, 0);\n}\n",
+     f"{house.MOST_PAIRS + 1} pairs of folders"),
+], ids=["a call upward", "an include upward", "a circle", "a reach-in", "one pair of folders more"])
+def test_what_is_planted_in_the_target_is_named(monkeypatch, tmp_path: Path, file: str, text: str, said: str) -> None:
+    assert said in _planted(monkeypatch, tmp_path, file, text)
+
+
 def test_the_folders_are_those_that_hold_the_module() -> None:
     assert {path.parent.name for path in target.module_sources()} == set(target.folders())
+
+
+def test_the_code_map_names_files_that_exist() -> None:
+    """And says for twenty changes at least where to begin."""
+    text = (ROOT / "docs/codemap.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "open first" not in line]
+    assert len(rows) >= 20
+    assert all(re.search(r"^\| .*? \| `[\w./-]+` \| ", row) for row in rows)
+    assert [name for name in re.findall(r"`([\w.-]+/[\w./-]+)`", text) if not (ROOT / name).exists()] == []
+    for page in ("README.md", "CONTRIBUTING.md"):
+        assert "docs/codemap.md" in (ROOT / page).read_text()
 
 
 def test_our_own_layers_stand() -> None:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What is fixed while a table is in force: what it asked for, as far as the device allows it, and
- * what follows from both. table.c fills it in before anybody else runs; all may read it.
+ * what follows from both. table.c fills it in before any other component runs; all may read it.
  * Only low_water and gc_policy change later, by message: with WRITE_ONCE().
  */
 #ifndef MTFTL_CONFIG_H
@@ -14,6 +14,10 @@
 #define MTFTL_BUFFER_SHIFT	5	/* memory for blocks comes 32 at a time */
 #define MTFTL_BUFFER_BLOCKS	(1u << MTFTL_BUFFER_SHIFT)
 #define MTFTL_BUFFER_ORDER	get_order(MTFTL_BUFFER_BLOCKS << MTFTL_BLOCK_SHIFT)
+
+/* Map values: a page of the device, a slot, or one of MTFTL_MAP_*. */
+#define MTFTL_MAP_SLOTS		(MTFTL_MAP_MAX_PAGE + 1)
+#define MTFTL_MAX_SLOTS		(MTFTL_MAP_LOST - MTFTL_MAP_SLOTS)
 
 struct mtftl_config {
 	/* Of the device, in blocks. */
@@ -58,5 +62,32 @@ static inline u32 mtftl_usable_blocks(const struct mtftl_config *config)
 {
 	return config->capacity - mtftl_footer_blocks(config);
 }
+
+/* Blocks of a footer's list at most. */
+static inline u32 mtftl_footer_list_blocks(const struct mtftl_config *config)
+{
+	return mtftl_footer_stream_blocks(config->capacity, !config->header_blocks);
+}
+
+/* Blocks of a checkpoint, without headers. */
+static inline u32 mtftl_checkpoint_blocks(const struct mtftl_config *config)
+{
+	return mtftl_ckpt_stream_blocks(config->nr_zones, config->logical_blocks);
+}
+
+/* Zones that users' data does not fill. */
+u32 mtftl_config_spare_zones(const struct mtftl_config *config);
+
+/* False: there is none of that name. */
+bool mtftl_config_set_streams(struct mtftl_config *config, const char *name);
+bool mtftl_config_set_gc_policy(struct mtftl_config *config, const char *name);
+/* The superblock is known. */
+void mtftl_config_set_format(struct mtftl_config *config, const struct mtftl_sb_info *info);
+/*
+ * All that follows, once the drive, the table and the format are known. @open_limit: zones that may
+ * be open, 0 for no limit. Makes buffer_entries smaller if the drive has little to spare. -ERANGE:
+ * buffer_entries is more than slots can be numbered; -EINVAL: @open_limit is too small.
+ */
+int mtftl_config_fit(struct mtftl_config *config, u32 open_limit);
 
 #endif

@@ -12,9 +12,9 @@
 #include <linux/device-mapper.h>
 #include <linux/srcu.h>
 
+#include "device/compat.h"
 #include "device/event.h"
 #include "device/ftl.h"
-#include "lib/compat.h"
 
 #define MTFTL_BLOCK_SECTORS	(MTFTL_BLOCK_SIZE >> SECTOR_SHIFT)
 #define MTFTL_LAST_HOPE		(5 * HZ)	/* nothing moves for so long: the end */

@@ -9,7 +9,7 @@
 
 #include <linux/bug.h>
 
-#include "lib/pure.h"
+#include <linux/kernel.h>
 
 struct mtftl;
 

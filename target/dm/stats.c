@@ -102,14 +102,10 @@ static int message_low_water(struct mtftl *ftl, const char *value)
 
 static int message_gc_policy(struct mtftl *ftl, const char *value)
 {
-	const struct mtftl_victim_policy *policy = mtftl_victim_policy(value);
-
-	if (!policy) {
-		mtftl_err(ftl, "gc_policy is %s, expected greedy or cost-benefit", value);
-		return -EINVAL;
-	}
-	WRITE_ONCE(ftl->config.gc_policy, policy);
-	return 0;
+	if (mtftl_config_set_gc_policy(&ftl->config, value))
+		return 0;
+	mtftl_err(ftl, "gc_policy is %s, expected greedy or cost-benefit", value);
+	return -EINVAL;
 }
 
 static const struct message {

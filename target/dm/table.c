@@ -13,8 +13,6 @@
 
 #define DEFAULT_BUFFER_ENTRIES	1024
 #define DEFAULT_WRITE_UNIT	32
-#define MIN_LOG			16384u	/* units between two checkpoints at least */
-#define APART_SPARE		16u	/* zones: of fewer, one that is half full is too much */
 
 /* Table line */
 
@@ -59,16 +57,14 @@ static int parse_option(struct mtftl_target *target, struct mtftl_config *config
 	if (!strcmp(name, "placement"))
 		return parse_switch(target, name, value, "append", "write", &config->append);
 	if (!strcmp(name, "streams")) {
-		config->streams = mtftl_placement(value);
-		if (config->streams)
+		if (mtftl_config_set_streams(config, value))
 			return 0;
 		mtftl_err(&target->ftl, "streams is %s, expected none, hot-cold, by-age or by-life", value);
 		target->ti->error = "Unknown placement";
 		return -EINVAL;
 	}
 	if (!strcmp(name, "gc_policy")) {
-		config->gc_policy = mtftl_victim_policy(value);
-		if (config->gc_policy)
+		if (mtftl_config_set_gc_policy(config, value))
 			return 0;
 		mtftl_err(&target->ftl, "gc_policy is %s, expected greedy or cost-benefit", value);
 		target->ti->error = "Unknown GC policy";
@@ -89,10 +85,10 @@ int mtftl_table_parse(struct mtftl_target *target, unsigned int argc, char **arg
 	*config = (struct mtftl_config){
 		.buffer_entries = DEFAULT_BUFFER_ENTRIES,
 		.write_unit = DEFAULT_WRITE_UNIT,
-		.gc_policy = mtftl_victim_policy("cost-benefit"),
-		.streams = mtftl_placement("by-life"),
 		.append = true,
 	};
+	mtftl_config_set_gc_policy(config, "cost-benefit");
+	mtftl_config_set_streams(config, "by-life");
 	if (!argc)
 		return 0;
 	if (kstrtouint(argv[0], 10, &nr) || nr != argc - 1 || nr % 2) {
@@ -229,65 +225,9 @@ int mtftl_table_check_super(struct mtftl_target *target)
 		ti->error = "Device or kernel lacks the metadata that it was formatted with";
 		return -EINVAL;
 	}
-	/* Somebody may have formatted it since the constructor. */
-	ftl->config.header_blocks = mtftl_unit_head(info->oob, MTFTL_UNIT_DATA);
-	ftl->config.seed = mtftl_seed(info->uuid, info->key);
+	/* Another program may have formatted it since the constructor. */
+	mtftl_config_set_format(&ftl->config, info);
 	return 0;
-}
-
-/* Zones that what users have stored takes. */
-static u32 zones_of_users(const struct mtftl_config *config)
-{
-	u64 blocks = config->logical_blocks;
-
-	if (config->header_blocks)
-		blocks += config->logical_blocks / 32;
-	return max_t(u32, DIV_ROUND_UP_ULL(blocks, mtftl_usable_blocks(config)), 1);
-}
-
-static u32 spare_zones(const struct mtftl_config *config)
-{
-	u32 ckpt = mtftl_ckpt_zones(config->nr_zones, config->capacity, config->logical_blocks);
-	u32 zones = config->nr_zones - MTFTL_NR_SB_ZONES - 2 * ckpt;
-	u32 needed = zones_of_users(config);
-
-	return zones > needed ? zones - needed : 0;
-}
-
-/*
- * Zones for what is buffered, were each unit as small as can be, and one for when a write to those
- * fails. On a device with little to spare, the buffer gets smaller instead.
- */
-static void set_buffer_zones(struct mtftl *ftl)
-{
-	struct mtftl_config *config = &ftl->config;
-	u32 spare = spare_zones(config), most = max(spare / 2, MTFTL_GC_RESERVE_ZONES);
-
-	config->buffer_zones = 1 + DIV_ROUND_UP(2 * config->buffer_entries, config->capacity);
-	if (config->buffer_zones + 2 > most) {
-		config->buffer_zones = most - 2;
-		config->buffer_entries = (config->buffer_zones - 1) * config->capacity / 2;
-		mtftl_warn(ftl, "buffer_entries is %u: more would not fit into %u spare zones",
-			   config->buffer_entries, spare);
-	}
-	config->device_in_zones = zones_of_users(config);
-	config->flush_zones = most > MTFTL_GC_RESERVE_ZONES ? 2 : 1;
-	config->classes_own_zones = spare >= APART_SPARE;
-}
-
-/*
- * Zones that users leave to GC: those that are kept, and one to move into; with a zone that both
- * write to, one more.
- */
-static void set_reserve(struct mtftl_config *config)
-{
-	u32 low_water;
-
-	config->reserve = config->buffer_zones + 1 + config->budget.gc_shares;
-	low_water = config->reserve + mtftl_rate_ready(spare_zones(config), config->nr_zones);
-	/* GC that begins when users have to wait already would never begin. */
-	config->low_water = config->low_water ? max(config->low_water, config->reserve + 1) :
-						low_water;
 }
 
 int mtftl_table_fit(struct mtftl_target *target)
@@ -295,33 +235,22 @@ int mtftl_table_fit(struct mtftl_target *target)
 	struct mtftl *ftl = &target->ftl;
 	struct mtftl_config *config = &ftl->config;
 	struct block_device *bdev = ftl->device->bdev;
-	struct dm_target *ti = target->ti;
-	u32 limit, blocks;
+	u32 entries = config->buffer_entries;
+	int r;
 
 	config->nr_zones = ftl->super->info.nr_zones;
 	config->logical_blocks = ftl->super->info.logical_blocks;
-
-	set_buffer_zones(ftl);
 	config->nr_lanes = config->nr_lanes ? config->nr_lanes : mtftl_thread_nr_cpus();
-	/* A lane of less than a unit would never compose a full one. */
-	config->nr_lanes = clamp(config->buffer_entries / config->write_unit, 1u, config->nr_lanes);
-	config->write_unit = min(config->write_unit, config->buffer_entries);
-	config->lane_shift = order_base_2(max(config->buffer_entries / config->nr_lanes, 2u));
-	if ((u64)config->nr_lanes << config->lane_shift > MTFTL_MAX_SLOTS) {
-		ti->error = "buffer_entries is more than slots can be numbered";
-		return -EINVAL;
-	}
-	limit = min_not_zero(bdev_max_open_zones(bdev), bdev_max_active_zones(bdev));
-	if (mtftl_budget(limit, config->nr_lanes, config->nr_zones, config->streams,
-			 &config->budget)) {
-		ti->error = "Device allows too few open zones, expected 4 at least";
-		return -EINVAL;
-	}
-	set_reserve(config);
-	/* A checkpoint costs little beside what is written in between: 1% with full units. */
-	blocks = mtftl_ckpt_stream_blocks(config->nr_zones, config->logical_blocks);
-	config->checkpoint_after = max(2u * blocks, MIN_LOG);
-	return 0;
+	r = mtftl_config_fit(config, min_not_zero(bdev_max_open_zones(bdev),
+						  bdev_max_active_zones(bdev)));
+	if (config->buffer_entries != entries)
+		mtftl_warn(ftl, "buffer_entries is %u: more would not fit into %u spare zones",
+			   config->buffer_entries, mtftl_config_spare_zones(config));
+	if (r == -ERANGE)
+		target->ti->error = "buffer_entries is more than slots can be numbered";
+	else if (r)
+		target->ti->error = "Device allows too few open zones, expected 4 at least";
+	return r ? -EINVAL : 0;
 }
 
 static const char *placement_name(const struct mtftl_config *config)

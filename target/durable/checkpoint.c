@@ -287,9 +287,7 @@ static int make_checkpoint(struct mtftl *ftl, bool clean, bool mounting)
 		r = write_checkpoint(ftl, mounting, &number);
 	} while (r && r != -EAGAIN && ++tries < MTFTL_MAX_FAILURES && replace_failed(ftl));
 	if (!r)
-		r = mtftl_super_checkpoint(ftl, number,
-					   mtftl_ckpt_stream_blocks(ftl->config.nr_zones,
-								    ftl->config.logical_blocks),
+		r = mtftl_super_checkpoint(ftl, number, mtftl_checkpoint_blocks(&ftl->config),
 					   ckpts->set[!ckpts->durable_set], ckpts->set_zones,
 					   clean);
 	if (!r) {

@@ -119,6 +119,22 @@ static bool send_ranges(struct mtftl *ftl, struct mtftl_write *unit)
 	return true;
 }
 
+/* A unit of the records behind the @from oldest. Returns how many it takes. */
+static u32 compose_ranges(struct mtftl *ftl, u32 from, struct mtftl_write *unit)
+{
+	struct mtftl_unit_info info = { .type = MTFTL_UNIT_RANGES, .lane = U16_MAX };
+	const struct mtftl_range_rec *recs;
+	u32 i, nr;
+
+	nr = mtftl_ranges_take(ftl, from, &recs, &info.seq);
+	mtftl_unit_init(unit->header, &info);
+	for (i = 0; i < nr; i++)
+		mtftl_unit_add_range(unit->header, recs[i].lba, recs[i].nr_blocks, recs[i].seq,
+				     recs[i].kind);
+	mtftl_write_start(unit, MTFTL_UNIT_RANGES, info.seq);
+	return nr;
+}
+
 /*
  * Write all records that are listed now, in several units at the same time; @full: only full units.
  * The records stay listed until they are written.
@@ -128,7 +144,6 @@ static int write_ranges(struct mtftl *ftl, bool full)
 	u32 nr = mtftl_ranges_count(ftl, false), written = 0, i;
 	struct mtftl_flush *flush = ftl->flush;
 	bool ok = true;
-	u64 seq;
 	int r;
 
 	if (full)
@@ -144,8 +159,7 @@ static int write_ranges(struct mtftl *ftl, bool full)
 	flush->failed = false;
 	mtftl_inflight_begin(&flush->ranges);
 	for (i = 0; ok && i < MTFTL_RANGE_UNITS && written < nr; i++) {
-		written += mtftl_ranges_compose(ftl, written, flush->units[i]->header, &seq);
-		mtftl_write_start(flush->units[i], MTFTL_UNIT_RANGES, seq);
+		written += compose_ranges(ftl, written, flush->units[i]);
 		ok = send_ranges(ftl, flush->units[i]);
 	}
 	mtftl_inflight_wait(&flush->ranges);

@@ -721,7 +721,7 @@ static void guess_ages(struct recovery *rec)
 		/* A header that a power cut tore may have a number that nothing else has reached. */
 		first = clamp(mtftl_zone(ftl, i)->first_seq, oldest, rec->newest_seq);
 		born = div64_u64(first - oldest, each);
-		mtftl_map_set_age(ftl, i, born, mtftl_life(ftl->config.device_in_zones - born));
+		mtftl_age_guess(ftl, i, born);
 	}
 	ftl->map->clock = ftl->config.device_in_zones;
 }

@@ -546,7 +546,7 @@ static void zone_opened(struct mtftl *ftl)
 
 int mtftl_gc_alloc(struct mtftl *ftl)
 {
-	u32 i, capacity = ftl->config.capacity, usable = mtftl_usable_blocks(&ftl->config), blocks;
+	u32 i, capacity = ftl->config.capacity, usable = mtftl_usable_blocks(&ftl->config);
 	struct mtftl_gc *gc = kzalloc(sizeof(*gc), GFP_KERNEL);
 
 	if (!gc)
@@ -568,8 +568,8 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 	}
 	gc->scanner = mtftl_scanner_alloc(ftl, GFP_KERNEL);
 	gc->walk_buf = (void *)__get_free_pages(GFP_KERNEL, MTFTL_BUFFER_ORDER);
-	blocks = mtftl_footer_stream_blocks(capacity, !ftl->config.header_blocks);
-	gc->stream = kvmalloc_array(blocks, MTFTL_BLOCK_SIZE, GFP_KERNEL);
+	gc->stream = kvmalloc_array(mtftl_footer_list_blocks(&ftl->config), MTFTL_BLOCK_SIZE,
+				    GFP_KERNEL);
 	gc->resets = mtftl_resets_alloc(ftl);
 	gc->block = (void *)__get_free_page(GFP_KERNEL);
 	gc->wq = alloc_ordered_workqueue("mtftl-list-%s", WQ_MEM_RECLAIM, ftl->device->disk);

@@ -368,8 +368,7 @@ static bool log_again(struct mover *mover)
 	struct mtftl_movers *movers = mover->movers;
 	struct mtftl *ftl = movers->ftl;
 	u64 after = mtftl_seq_ckpt(ftl), lba;
-	u32 most = MTFTL_UNIT_MAX_RANGES *
-		   mtftl_ckpt_stream_blocks(ftl->config.nr_zones, ftl->config.logical_blocks);
+	u32 most = MTFTL_UNIT_MAX_RANGES * mtftl_checkpoint_blocks(&ftl->config);
 	struct mtftl_range_rec rec;
 	bool ok = true;
 	u32 i;
@@ -585,10 +584,10 @@ static u32 write_unit(struct slice *slice, u32 i, bool *sent)
 	const struct mtftl_item *items = slice->items;
 	struct mtftl_write *unit = slice->unit;
 	u32 zone = slice->victim->zone->index, room, n;
-	u32 life = mtftl_life_moved(mtftl_map_life(ftl, zone), mtftl_map_age(ftl, zone));
+	u32 life = mtftl_age_moved(ftl, zone);
 	struct mtftl_stream *stream;
 
-	stream = mtftl_stream_find(ftl, mtftl_stream_moved(ftl, life), 0,
+	stream = mtftl_stream_find(ftl, mtftl_age_class_moved(ftl, life), 0,
 				   ftl->config.header_blocks + 1, MTFTL_RIGHT_GC, &room);
 	if (!stream)
 		return 0;

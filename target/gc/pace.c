@@ -7,7 +7,6 @@
 #include "device/pause.h"
 #include "device/space.h"
 #include "io/lane.h"
-#include "lib/compat.h"
 #include "zone/stream.h"
 
 #define TICK_US		250

@@ -454,7 +454,7 @@ static u32 follow(struct lane *lane, const struct mtftl_pick *picked)
 		page = value + 1;
 	}
 	nr = mtftl_streams_next(ftl, picked->class, lane->index, next, MTFTL_FOLLOW_STREAMS);
-	return mtftl_follow_choose(&lane->follow, page, next, nr, ftl->config.zone_shift);
+	return mtftl_follow_choose(&ftl->config, &lane->follow, page, next, nr);
 }
 
 static bool lane_compose(struct lane *lane)

@@ -146,26 +146,6 @@ static void drop_page(struct mtftl *ftl, u32 value)
 		atomic_sub_return_release(1, &ftl->map->zones[mtftl_page_zone(ftl, value)].blocks);
 }
 
-/* What is replaced tells how long the block lived: its new data may live as long. */
-static void place(const struct mtftl *ftl, struct mtftl_slot *slot, u32 old)
-{
-	const struct mtftl_config *config = &ftl->config;
-	u32 life, zone;
-
-	if (mtftl_is_page(old)) {
-		zone = mtftl_page_zone(ftl, old);
-		life = mtftl_life_written(config->streams, mtftl_map_life(ftl, zone),
-					  mtftl_map_age(ftl, zone));
-	} else if (mtftl_is_slot(old)) {
-		life = mtftl_life_written(config->streams, mtftl_slot(ftl, old, NULL)->life, 0);
-	} else {
-		life = mtftl_life_new(config->device_in_zones);
-	}
-	slot->life = life;
-	slot->class = mtftl_class_written(config->streams, life, config->device_in_zones,
-					  config->budget.user_classes);
-}
-
 /*
  * A filled slot becomes the block's newest data. Where an older one is not in flight yet, that one
  * takes the data and this one is not needed: somebody may wait for the older slot,
@@ -191,7 +171,7 @@ u32 mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 v
 	} else {
 		WRITE_ONCE(slot->lba, lba);
 		WRITE_ONCE(slot->prev, old);
-		place(ftl, slot, old);
+		mtftl_age_slot(ftl, slot, old);
 		drop_page(ftl, old);
 		WRITE_ONCE(ftl->map->entries[lba], value);
 	}

@@ -13,25 +13,9 @@
 #include <linux/atomic.h>
 #include <linux/bio.h>
 
-#include "device/ftl.h"
+#include "map/entries.h"
 #include "map/pending.h"
 #include "map/ring.h"
-
-struct mtftl_map_zone {
-	atomic_t blocks;		/* that are valid */
-	u32 born;			/* by map->clock: when users wrote what lies there */
-	u32 life;			/* of that, see policy.h */
-} ____cacheline_aligned_in_smp;		/* lanes write to zones of their own */
-
-struct mtftl_map {
-	u32 *entries;
-	struct mtftl_map_shard *shards;
-	struct mtftl_map_zone *zones;
-	u32 clock;			/* zones that users have begun; zones->lock to change */
-	atomic_t wanted;		/* slots that resets wait for */
-	atomic_long_t killed;		/* by discards, before they were written */
-	atomic_long_t dropped;		/* of these, those that FUA writes waited for */
-};
 
 int mtftl_map_alloc(struct mtftl *ftl);
 void mtftl_map_free(struct mtftl *ftl);

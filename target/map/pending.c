@@ -206,23 +206,17 @@ bool mtftl_ranges_fill_unit(struct mtftl *ftl)
 	return READ_ONCE(ftl->pending->nr) >= MTFTL_UNIT_MAX_RANGES;
 }
 
-u32 mtftl_ranges_compose(struct mtftl *ftl, u32 from, void *header, u64 *seq)
+u32 mtftl_ranges_take(struct mtftl *ftl, u32 from, const struct mtftl_range_rec **recs, u64 *seq)
 {
-	struct mtftl_unit_info info = { .type = MTFTL_UNIT_RANGES, .lane = U16_MAX };
 	struct mtftl_pending *pending = ftl->pending;
-	const struct mtftl_range_rec *recs = pending->recs + from;
-	u32 i, nr;
+	u32 nr;
 
 	spin_lock_irq(&pending->ranges_lock);
 	nr = min_t(u32, pending->nr - from, MTFTL_UNIT_MAX_RANGES);
 	/* The records are there already, so this number is above all of theirs. */
-	info.seq = mtftl_seq_draw(ftl);
-	mtftl_unit_init(header, &info);
-	for (i = 0; i < nr; i++)
-		mtftl_unit_add_range(header, recs[i].lba, recs[i].nr_blocks, recs[i].seq,
-				     recs[i].kind);
+	*seq = mtftl_seq_draw(ftl);
 	spin_unlock_irq(&pending->ranges_lock);
-	*seq = info.seq;
+	*recs = pending->recs + from;
 	return nr;
 }
 

@@ -49,8 +49,11 @@ void mtftl_range_add(struct mtftl *ftl, const struct mtftl_range_rec *rec);
 /* Those that are there; with @reserved, those that are on their way too. */
 u32 mtftl_ranges_count(struct mtftl *ftl, bool reserved);
 bool mtftl_ranges_fill_unit(struct mtftl *ftl);
-/* Compose a header of the records behind the @from oldest; draws its number. They stay listed. */
-u32 mtftl_ranges_compose(struct mtftl *ftl, u32 from, void *header, u64 *seq);
+/*
+ * The records behind the @from oldest that one unit takes, and the unit's number. They stay listed
+ * and where they are until mtftl_ranges_written(), which the same caller calls.
+ */
+u32 mtftl_ranges_take(struct mtftl *ftl, u32 from, const struct mtftl_range_rec **recs, u64 *seq);
 void mtftl_ranges_written(struct mtftl *ftl, u32 nr);
 /* Bios that found no room. */
 bool mtftl_ranges_are_waited_for(struct mtftl *ftl);

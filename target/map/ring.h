@@ -13,9 +13,6 @@
 
 #include "device/ftl.h"
 
-/* Map values: a page of the device, a slot, or one of MTFTL_MAP_*. */
-#define MTFTL_MAP_SLOTS		(MTFTL_MAP_MAX_PAGE + 1)
-#define MTFTL_MAX_SLOTS		(MTFTL_MAP_LOST - MTFTL_MAP_SLOTS)
 #define MTFTL_NO_LBA		U32_MAX	/* a slot that nobody needs */
 #define mtftl_is_page(value)	((value) <= MTFTL_MAP_MAX_PAGE)
 

@@ -383,6 +383,8 @@ static void allowance_smooths_what_comes_in_zones(void **state)
 #define SHIFT	10u		/* zones of 1024 pages */
 #define NO	MTFTL_FOLLOW_NOWHERE
 
+static const struct mtftl_config config = { .zone_shift = SHIFT };
+
 /*
  * Users' writes in order, in turn, in one lane: each unit goes to the stream that is chosen. How many
  * of the last rounds' units do not lie behind the one before.
@@ -407,7 +409,7 @@ static u32 torn(u32 writers, u32 streams, bool others)
 			assert_true(at == page[w] || at == NO);
 			if (page[w] != NO)
 				at = page[w];		/* the map knows it */
-			s = at == NO ? 0 : mtftl_follow_choose(&follow, at, next, streams, SHIFT);
+			s = at == NO ? 0 : mtftl_follow_choose(&config, &follow, at, next, streams);
 			assert_true(s < streams);
 			if (next[s] == NO)
 				next[s] = s << SHIFT;
@@ -442,10 +444,10 @@ static void who_cannot_part_stays_at_home(void **state)
 	/* All are busy: others write behind each unit. */
 	mtftl_follow_init(&follow);
 	for (i = 0; i < 1000; i++)
-		moved += mtftl_follow_choose(&follow, 50, next, 4, SHIFT) != 0;
+		moved += mtftl_follow_choose(&config, &follow, 50, next, 4) != 0;
 	assert_true(moved > 0 && moved < 40);
 	/* And what finds its place goes there all the same. */
-	assert_int_equal(mtftl_follow_choose(&follow, 2048 + 100, next, 4, SHIFT), 2);
+	assert_int_equal(mtftl_follow_choose(&config, &follow, 2048 + 100, next, 4), 2);
 }
 
 static void what_lies_in_a_closed_zone_leads_nowhere(void **state)
@@ -455,10 +457,10 @@ static void what_lies_in_a_closed_zone_leads_nowhere(void **state)
 
 	(void)state;
 	mtftl_follow_init(&follow);
-	assert_int_equal(mtftl_follow_choose(&follow, 5000, next, 3, SHIFT), 0);
+	assert_int_equal(mtftl_follow_choose(&config, &follow, 5000, next, 3), 0);
 	/* A zone's last page, and the first of the next zone, which is written to. */
-	assert_int_equal(mtftl_follow_choose(&follow, 3 * 1024, next, 3, SHIFT), 0);
-	assert_int_equal(mtftl_follow_choose(&follow, 1024 + 90, next, 3, SHIFT), 2);
+	assert_int_equal(mtftl_follow_choose(&config, &follow, 3 * 1024, next, 3), 0);
+	assert_int_equal(mtftl_follow_choose(&config, &follow, 1024 + 90, next, 3), 2);
 }
 
 static void a_few_ends_are_remembered(void **state)

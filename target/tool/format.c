@@ -157,7 +157,7 @@ static enum headers parse_headers(const char *text)
 	fail(EXIT_USAGE, "--headers %s: expected auto, blocks or metadata", text);
 }
 
-/* The module, too, can carry metadata: see target/lib/compat.h. */
+/* The module, too, can carry metadata: see target/device/compat.h. */
 static bool kernel_is_new_enough(void)
 {
 	unsigned int major = 0, minor = 0;

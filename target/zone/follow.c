@@ -33,8 +33,8 @@ void mtftl_follow_note(struct mtftl_follow *follow, u32 lba, u32 page)
 	follow->at = (follow->at + 1) % MTFTL_FOLLOW_UNITS;
 }
 
-u32 mtftl_follow_choose(struct mtftl_follow *follow, u32 page, const u32 *next, u32 nr,
-			u32 zone_shift)
+u32 mtftl_follow_choose(const struct mtftl_config *config, struct mtftl_follow *follow, u32 page,
+			const u32 *next, u32 nr)
 {
 	u32 i;
 
@@ -49,7 +49,7 @@ u32 mtftl_follow_choose(struct mtftl_follow *follow, u32 page, const u32 *next, 
 	}
 	for (i = 0; i < nr; i++) {
 		if (next[i] == MTFTL_FOLLOW_NOWHERE ||
-		    (next[i] - 1) >> zone_shift != (page - 1) >> zone_shift)
+		    (next[i] - 1) >> config->zone_shift != (page - 1) >> config->zone_shift)
 			continue;
 		/* Others have written there since. */
 		if (++follow->moves <= TRIES * nr)

@@ -10,7 +10,7 @@
 #ifndef MTFTL_FOLLOW_H
 #define MTFTL_FOLLOW_H
 
-#include "lib/pure.h"
+#include "device/config.h"
 
 #define MTFTL_FOLLOW_UNITS	8u	/* that are remembered: they may be in flight */
 #define MTFTL_FOLLOW_STREAMS	8u	/* that are looked at, the lane's own first */
@@ -34,9 +34,9 @@ void mtftl_follow_note(struct mtftl_follow *follow, u32 lba, u32 page);
 
 /*
  * Which of @nr streams, the lane's own first, takes what should lie at @page. @next: the page that
- * each of them would write to; zones are 1 << @zone_shift pages apart.
+ * each of them would write to.
  */
-u32 mtftl_follow_choose(struct mtftl_follow *follow, u32 page, const u32 *next, u32 nr,
-			u32 zone_shift);
+u32 mtftl_follow_choose(const struct mtftl_config *config, struct mtftl_follow *follow, u32 page,
+			const u32 *next, u32 nr);
 
 #endif

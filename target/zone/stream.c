@@ -322,14 +322,6 @@ u32 mtftl_streams_next(const struct mtftl *ftl, u32 class, unsigned int first, u
 	return i;
 }
 
-u32 mtftl_stream_moved(const struct mtftl *ftl, u32 life)
-{
-	const struct mtftl_config *config = &ftl->config;
-
-	return mtftl_class_moved(config->streams, life, config->device_in_zones,
-				 config->budget.gc_streams);
-}
-
 void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_extent *place, u32 blocks,
 		       u32 born, u32 life)
 {
@@ -510,7 +502,7 @@ void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))
 static int footer_bufs_alloc(struct mtftl *ftl)
 {
 	/* Room for the longest stream: as much is kept free for it at the end of each zone. */
-	u32 blocks = mtftl_footer_stream_blocks(ftl->config.capacity, !ftl->config.header_blocks);
+	u32 blocks = mtftl_footer_list_blocks(&ftl->config);
 	struct mtftl_footer_buf *buf;
 	u32 i;
 

@@ -52,8 +52,6 @@ u32 mtftl_streams_next(const struct mtftl *ftl, u32 class, unsigned int first, u
 /* @born, @life: of what goes there, see age.h. */
 void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_extent *place, u32 blocks,
 		       u32 born, u32 life);
-/* The class of what GC moves. */
-u32 mtftl_stream_moved(const struct mtftl *ftl, u32 life);
 
 /* Completed; @lbas: what it holds, for the footer. */
 void mtftl_stream_landed(struct mtftl_extent *place, enum mtftl_unit_type type, u64 seq, u32 nr,

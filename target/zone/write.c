@@ -67,7 +67,7 @@ void mtftl_write_start(struct mtftl_write *unit, enum mtftl_unit_type type, u64 
 	unit->nr = 0;
 	unit->through = false;
 	unit->born = mtftl_map_clock(unit->ftl);
-	unit->life = mtftl_life_new(unit->ftl->config.device_in_zones);
+	unit->life = mtftl_age_unwritten(unit->ftl);
 	unit->place.zone = NULL;
 }
 

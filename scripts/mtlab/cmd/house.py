@@ -2,8 +2,11 @@
 """The layers: which folder may know of which. `lab lint` checks the sources; `lab house` draws the map of the target.
 
 The folders of the module are its layers, and target/Makefile names them from the top down. A file includes
-and calls what lies in its own folder or in one below. No files of a folder form a circle. What knows of what
-is read from the sources. In the emulator it is enough that there is no circle. imports.py has the lab's rule.
+and calls what lies in its own folder or in one below, and no files form a circle. What knows of what is read
+from the sources. In the emulator it is enough that there is no circle. imports.py has the lab's rule.
+
+A component of the module is a member of struct mtftl. The fields of its struct belong to the source and the
+header that define it, and to those of its name. How often other files use them is counted, and may not grow.
 """
 
 import argparse
@@ -16,17 +19,24 @@ from ..util.base import ROOT
 
 DRAWN = "docs/target.md"
 MOST_FOLDERS = 10
-MOST_PAIRS = 38             # of folders, one of which knows of the other
+MOST_PAIRS = 30             # of folders, one of which knows of the other
 MOST_LINES = 120            # of a header; what describes the format, tracepoints or kernels is as long as they are
 LONG = {"compat.h", "format.h", "trace.h", "parse.h"}
+# Uses of a component's fields outside of its files. Whoever removes one lowers the number.
+REACH_INS = {"device": 58, "space": 14, "rings": 7, "map": 9, "zones": 70, "super": 19}
 
 Arrows = dict[str, dict[str, str]]      # from file to file, with what makes it
 
 
+def _texts(root: Path, files: Iterable[Path]) -> dict[str, str]:
+    """Files below a folder without their comments, by their names from there."""
+    return {str(path.relative_to(root)): re.sub(r"/\*.*?\*/|//[^\n]*", "", path.read_text(), flags=re.S)
+            for path in sorted(files)}
+
+
 def _c_arrows(root: Path, files: Iterable[Path]) -> Arrows:
     """What C files below a folder include and call of each other. Includes name a file from there, or beside."""
-    texts = {str(path.relative_to(root)): re.sub(r"/\*.*?\*/|//[^\n]*", "", path.read_text(), flags=re.S)
-             for path in sorted(files)}
+    texts = _texts(root, files)
     defined = {name: file for file, text in texts.items() if file.endswith(".c")
                for name in re.findall(r"^(?!static|\s)[^\n;={}#]*?\b(\w+)\([^;{}]*\)\n\{", text, re.M)}
     arrows: Arrows = {}
@@ -100,6 +110,28 @@ def circle(arrows: Arrows) -> list[str]:
     return []
 
 
+def reach_ins(texts: dict[str, str]) -> dict[str, dict[str, int]]:
+    """How often each file uses fields of another one's component: by component and file.
+
+    A field is used through struct mtftl (ftl->zones->lock), or through a pointer to the component's struct.
+    """
+    members = [m[1] for text in texts.values() for m in re.finditer(r"^struct mtftl \{\n(.*?)^\}", text, re.M | re.S)]
+    found: dict[str, dict[str, int]] = {}
+    for kind, component in re.findall(r"struct (\w+) \*(\w+);", "".join(members)):
+        own = {_part(file) for file, text in texts.items() if re.search(rf"^struct {kind} {{", text, re.M)
+               or Path(file).stem == component}
+        uses = found.setdefault(component, {})
+        for file, text in texts.items():
+            if _part(file) in own:
+                continue
+            pointers = set(re.findall(rf"struct {kind} \*(?:const )?(\w+)\s*[=;,)]", text))
+            number = len(re.findall(rf"\bftl\)?(?:->|\.){component}->\w", text))
+            number += sum(len(re.findall(rf"(?<![\w>.]){name}->\w", text)) for name in pointers)
+            if number:
+                uses[file] = number
+    return found
+
+
 def _target_arrows() -> Arrows:
     return _c_arrows(target.SOURCE, target.module_sources())
 
@@ -142,6 +174,15 @@ def _target_complaints() -> Iterator[str]:
     members = re.search(r"^struct mtftl \{\n(.*?)^\}", (target.SOURCE / "device/ftl.h").read_text(), re.M | re.S)
     if not members or members[1].count(";") > 15:
         yield "target/device/ftl.h: struct mtftl has more than 15 members"
+    found = circle(arrows)
+    if found:
+        yield f"target: a circle: {' -> '.join(found)}"
+    for component, uses in reach_ins(_texts(target.SOURCE, target.module_sources())).items():
+        number, known = sum(uses.values()), REACH_INS.get(component, 0)
+        if number != known:
+            yield (f"target: {number} uses of fields of ftl->{component} outside of its files, expected {known}"
+                   f" (REACH_INS in scripts/mtlab/cmd/house.py): "
+                   + ", ".join(f"{file} {uses[file]}" for file in sorted(uses)))
     if picture() not in (ROOT / DRAWN).read_text():
         yield f"{DRAWN} does not show the folders as they are, expected what `scripts/lab house` prints"
 

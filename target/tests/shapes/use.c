@@ -4,8 +4,8 @@
  */
 #include <linux/hrtimer.h>
 
+#include "device/compat.h"
 #include "device/meta.h"
-#include "lib/compat.h"
 
 struct owner { struct timer_list timer; };
 

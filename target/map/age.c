@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Ages and lives, as placement asks for them: see age.h.
+ */
+#include "map/age.h"
+
+#include "device/device.h"
+#include "map/ring.h"
+
+u32 mtftl_age_unwritten(const struct mtftl *ftl)
+{
+	return mtftl_life_new(ftl->config.device_in_zones);
+}
+
+/* What is replaced tells how long the block lived: its new data may live as long. */
+void mtftl_age_slot(const struct mtftl *ftl, struct mtftl_slot *slot, u32 old)
+{
+	const struct mtftl_config *config = &ftl->config;
+	u32 life, zone;
+
+	if (mtftl_is_page(old)) {
+		zone = mtftl_page_zone(ftl, old);
+		life = mtftl_life_written(config->streams, mtftl_map_life(ftl, zone),
+					  mtftl_map_age(ftl, zone));
+	} else if (mtftl_is_slot(old)) {
+		life = mtftl_life_written(config->streams, mtftl_slot(ftl, old, NULL)->life, 0);
+	} else {
+		life = mtftl_age_unwritten(ftl);
+	}
+	slot->life = life;
+	slot->class = mtftl_class_written(config->streams, life, config->device_in_zones,
+					  config->budget.user_classes);
+}
+
+u32 mtftl_age_moved(const struct mtftl *ftl, u32 zone)
+{
+	return mtftl_life_moved(mtftl_map_life(ftl, zone), mtftl_map_age(ftl, zone));
+}
+
+u32 mtftl_age_class_moved(const struct mtftl *ftl, u32 life)
+{
+	const struct mtftl_config *config = &ftl->config;
+
+	return mtftl_class_moved(config->streams, life, config->device_in_zones,
+				 config->budget.gc_streams);
+}
+
+void mtftl_age_guess(struct mtftl *ftl, u32 zone, u32 born)
+{
+	mtftl_map_set_age(ftl, zone, born, mtftl_life(ftl->config.device_in_zones - born));
+}
