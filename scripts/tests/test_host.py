@@ -25,11 +25,10 @@ def test_make_check(folder: str, tmp_path: Path) -> None:
 
 
 def test_a_build_names_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two checkouts of the same sources build the same bytes: a guest of one is recalled in the other."""
-    def build(name: str) -> tuple[bytes, bytes]:
-        monkeypatch.setattr(target, "_folder", lambda part: tmp_path / name / part)
-        module, tool = target.module.__wrapped__(kernels.get(kernels.DEFAULT)), target.tool.__wrapped__()
-        assert module and tool
-        return module.read_bytes(), tool.read_bytes()
-
-    assert build("a") == build("another/place")
+    """Another checkout of the same sources builds the same bytes: a guest of one is recalled in the other."""
+    kernel = kernels.get(kernels.DEFAULT)
+    ours = target.module(kernel), target.tool()
+    monkeypatch.setattr(target, "_folder", lambda part: tmp_path / "another/place" / part)
+    theirs = target.module.__wrapped__(kernel), target.tool.__wrapped__()
+    for one, other in zip(ours, theirs, strict=True):
+        assert one and other and one != other and one.read_bytes() == other.read_bytes()
