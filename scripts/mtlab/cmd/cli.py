@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from ..build import debian, emulator, guest, kernels, target
-from ..run import accel, failure, firmware, machine
+from ..run import accel, failure, machine
 from ..run.options import Options, add_options, options_from
 from ..run.outcome import write_pulled
 from ..util import stop
@@ -136,7 +136,6 @@ def _parser() -> argparse.ArgumentParser:
     check.add_commands(commands)
     house.add_commands(commands)
     simulate.add_commands(commands)
-    firmware.add_command(commands)
     fuzz.add_command(commands)
     return parser
 

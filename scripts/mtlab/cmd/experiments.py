@@ -104,7 +104,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     exp.set_defaults(function=_exp)
     demo = commands.add_parser("demo", help="single- against multi-threaded FTL, in a few minutes")
     demo.set_defaults(function=_demo)
-    diff = commands.add_parser("diff", help="which of the experiments' numbers differ from another commit's")
+    diff = commands.add_parser("diff", help="compare results with those of another commit")
     diff.add_argument("names", nargs="*", metavar="NAME")
     diff.add_argument("--against", default="HEAD", metavar="COMMIT", help="default %(default)s")
     diff.set_defaults(function=_diff)

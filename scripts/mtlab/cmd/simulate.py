@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from ..run import firmware
 from ..util.base import BUILD, ROOT, LabError, digest, fresh_folder, lock, logged, output
 
 Found = dict[str, Any]
@@ -124,9 +125,17 @@ def _simulate(args: argparse.Namespace) -> int:
     return 0
 
 
+def _firmware(args: argparse.Namespace) -> int:
+    print(output([firmware.build(), *args.words]), end="")
+    return 0
+
+
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`simulate` on the command line of scripts/lab."""
+    """`simulate` and `firmware` on the command line of scripts/lab."""
     parser = commands.add_parser("simulate", help="what the target's policies cost on a drive without time")
     parser.add_argument("words", nargs="*", metavar="NAME=VALUE", help="see target/simulator/simulate.c")
     parser.add_argument("--compare", action="store_true", help="loads against policies, into results/policies")
     parser.set_defaults(function=_simulate)
+    inside = commands.add_parser("firmware", help="a drive with its FTL inside, under a load, in seconds")
+    inside.add_argument("words", nargs="*", metavar="NAME=VALUE", help="see emulator/simulator/firmware.c")
+    inside.set_defaults(function=_firmware)

@@ -5,7 +5,6 @@
 drive in place of a script, a name and words. What it computes follows from its sources and words.
 """
 
-import argparse
 import json
 import math
 import time
@@ -76,15 +75,3 @@ def greedy(ratio: float, pages: int) -> float:
         else:
             most = m
     return pages / (pages - m)
-
-
-def _firmware(args: argparse.Namespace) -> int:
-    print(output([build(), *args.words]), end="")
-    return 0
-
-
-def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`firmware` on the command line of scripts/lab."""
-    parser = commands.add_parser("firmware", help="a drive with its FTL inside, under a load, in seconds")
-    parser.add_argument("words", nargs="*", metavar="NAME=VALUE", help="see emulator/simulator/firmware.c")
-    parser.set_defaults(function=_firmware)
