@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "flash-ftl.h"
+#include "flash/ftl/ftl.h"
 
 #define STREAMS 64u
 

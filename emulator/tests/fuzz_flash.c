@@ -20,8 +20,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "flash-ftl.h"
-#include "flash-ftl-core.h"
+#include "flash/ftl/ftl.h"
+#include "flash/ftl/core.h"
 
 #define BLOCK 512u
 #define OPERATIONS 24u
@@ -136,7 +136,7 @@ static void choose(const FuzzDrive *drive, FlashTuning *tuning)
     };
 }
 
-/* How the image is laid out, as the model says: see flash-media.h. */
+/* How the image is laid out, as the model says: see flash/model/media.h. */
 
 typedef struct Place {
     uint64_t start, size;

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "flash-model.h"
+#include "flash/model/model.h"
 
 #define KIB 1024ull
 #define MIB (1024 * KIB)

@@ -19,8 +19,8 @@ import pytest
 from bare import PROFILES, STOPPED, Monitor, device
 
 HERE = Path(__file__).resolve().parent
-MODEL = HERE.parent / "hw/nvme"
-PURE = ("time", "media", "erase", "dev", "unit", "buffer", "read", "zone", "model")     # rooms without QEMU
+NVME = HERE.parent / "hw/nvme"
+MODEL = NVME / "flash/model"
 MIB = 1 << 20
 LOCKSTEP = {"clock": "virtual", "cpus": 1, "module": False}
 # A small device whose buffer holds nothing back by itself: 2 dies, units of 16 KiB.
@@ -50,8 +50,8 @@ def compile_c(target: Path, *args: str | Path) -> Path:
 
 def test_model(tmp_path: Path) -> None:
     """Closed forms and power cuts, on the host, under the sanitizers."""
-    program = compile_c(tmp_path / "test_flash", "-fsanitize=address,undefined", f"-I{MODEL}", HERE / "test_flash.c",
-                        *(MODEL / f"flash-{x}.c" for x in PURE), "-lcmocka")
+    program = compile_c(tmp_path / "test_flash", "-fsanitize=address,undefined", f"-I{NVME}", HERE / "test_flash.c",
+                        *sorted(MODEL.glob("*.c")), "-lcmocka")
     done = subprocess.run([program], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -59,7 +59,7 @@ def test_model(tmp_path: Path) -> None:
 def test_big_endian_hosts_are_refused(tmp_path: Path) -> None:
     """The structures of the image are stored as they lie in memory."""
     done = subprocess.run(["gcc", "-std=gnu11", "-c", "-o", tmp_path / "media.o", "-U__BYTE_ORDER__",
-                           "-D__BYTE_ORDER__=__ORDER_BIG_ENDIAN__", MODEL / "flash-media.c"],
+                           "-D__BYTE_ORDER__=__ORDER_BIG_ENDIAN__", MODEL / "media.c"],
                           capture_output=True, text=True)
     assert done.returncode and "little endian" in done.stderr
 

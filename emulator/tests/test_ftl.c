@@ -17,8 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "flash-ftl.h"
-#include "flash-ftl-core.h"
+#include "flash/ftl/ftl.h"
+#include "flash/ftl/core.h"
 
 #define BLOCK 512u
 #define DEEP 16u                /* commands under way, at most */

@@ -2,21 +2,23 @@
 """The FTL inside a drive: against an array on the host, with planted bugs, its write amplification."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from mtlab.run.firmware import greedy, simulate
-from test_flash import HERE, MODEL, PURE, compile_c
+from test_flash import HERE, MODEL, NVME, compile_c
 
 SANITIZED = ["-O2", "-fsanitize=address,undefined"]
 MAPPINGS = ("page", "dftl", "bast", "fast", "last")
 SEEDS = range(1, 13)
-SOURCES = [*(MODEL / f"flash-{x}.c" for x in PURE), *sorted(MODEL.glob("flash-ftl*.c"))]
+FTL = NVME / "flash/ftl"
+SOURCES = [*sorted(MODEL.glob("*.c")), *sorted(FTL.glob("*.c"))]
 
 
 def build(target: Path, program: str, *flags: str, sources: list[Path] = SOURCES) -> Path:
-    return compile_c(target, *(x for x in flags if not x.startswith("-l")), f"-I{MODEL}", HERE / program, *sources,
+    return compile_c(target, *(x for x in flags if not x.startswith("-l")), f"-I{NVME}", HERE / program, *sources,
                      *(x for x in flags if x.startswith("-l")))
 
 
@@ -53,17 +55,17 @@ def test_padding(tmp_path: Path) -> None:
 
 def test_the_mapping_of_the_docs(tmp_path: Path) -> None:
     """One file and one line, as docs/emulator.md says."""
-    ring = tmp_path / "flash-ftl-ring.c"
-    ring.write_text((HERE.parent.parent / "docs/emulator.md").read_text().split("```c\n")[1].split("```")[0])
-    # includes with quotes look beside the source first: so all of the FTL goes there
-    files = {x.name: x.read_text() for x in MODEL.glob("flash-ftl*.[ch]")}
+    copy = tmp_path / "flash/ftl"
+    shutil.copytree(FTL, copy)
+    (tmp_path / "flash/model").symlink_to(MODEL)        # the copy includes it by "../model/"
+    text = (HERE.parent.parent / "docs/emulator.md").read_text()
+    (copy / "ring.c").write_text(text.split("```c\n")[1].split("```")[0])
+    mappings = (copy / "mappings.h").read_text()
     line = "    each(ftl_fast)              \\\n"
-    assert files["flash-ftl-mappings.h"].count(line) == 1
-    files["flash-ftl-mappings.h"] = files["flash-ftl-mappings.h"].replace(line, line + line.replace("fast", "ring"))
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    program = build(tmp_path / "ring", "test_ftl.c", *SANITIZED, f"-I{tmp_path}", sources=[
-        *(x for x in SOURCES if not x.name.startswith("flash-ftl")), *sorted(tmp_path.glob("*.c"))])
+    assert mappings.count(line) == 1
+    (copy / "mappings.h").write_text(mappings.replace(line, line + line.replace("fast", "ring")))
+    program = build(tmp_path / "ring", "test_ftl.c", *SANITIZED, sources=[
+        *sorted(MODEL.glob("*.c")), *sorted(copy.glob("*.c"))])
     for seed in SEEDS:
         done = run(program, "ring", 3000, seed)
         assert done.returncode == 0, f"seed {seed}: {done.stdout}{done.stderr}"
@@ -71,30 +73,30 @@ def test_the_mapping_of_the_docs(tmp_path: Path) -> None:
 
 # A bug, what has it, the line and what becomes of it, the mapping that shows it.
 PLANTED = [
-    ("erased before the moved blocks are on flash", "flash-ftl-core.c",
+    ("erased before the moved blocks are on flash", "core.c",
      "            held |= wait_for(ftl, victim, n, cmd, push);\n", "            ;\n", "page"),
-    ("a stale version wins at power on", "flash-ftl-core.c",
+    ("a stale version wins at power on", "core.c",
      "oob->version > versions[lba]", "!versions[lba]", "page"),
-    ("a lost trim", "flash-ftl.c", "            ftl->trims[lba] = ++ftl->version;\n", "", "page"),
-    ("a trim that leaves the map alone", "flash-ftl.c", "            ftl_unmap(ftl, lba);\n", "", "page"),
-    ("the map is not rebuilt", "flash-ftl-core.c",
+    ("a lost trim", "ftl.c", "            ftl->trims[lba] = ++ftl->version;\n", "", "page"),
+    ("a trim that leaves the map alone", "ftl.c", "            ftl_unmap(ftl, lba);\n", "", "page"),
+    ("the map is not rebuilt", "core.c",
      "            map_to(ftl, lba, (uint64_t)block * ftl->cap + i);\n", "", "page"),
-    ("a stale log page wins at power on", "flash-ftl-core.c", "oob->version > versions[lba]", "!versions[lba]", "fast"),
-    ("a wrong merge: a log block out of order is switched", "flash-ftl-hybrid.c",
+    ("a stale log page wins at power on", "core.c", "oob->version > versions[lba]", "!versions[lba]", "fast"),
+    ("a wrong merge: a log block out of order is switched", "hybrid.c",
      "log != FTL_NONE && in_order(ftl, piece, log)", "log != FTL_NONE", "bast"),
-    ("a wrong merge: another piece's log goes with it", "flash-ftl-fast.c", "ours ? take_in_order(fast)",
+    ("a wrong merge: another piece's log goes with it", "fast.c", "ours ? take_in_order(fast)",
      "fast->in_order != FTL_NONE ? take_in_order(fast)", "fast"),
-    ("merged before the moved blocks are on flash", "flash-ftl-core.c",
+    ("merged before the moved blocks are on flash", "core.c",
      "job->in_place && n < ftl_used(ftl, job->tag)", "false", "last"),
-    ("half of the map is not rebuilt", "flash-ftl-core.c", "        if (lba < ftl->space &&",
+    ("half of the map is not rebuilt", "core.c", "        if (lba < ftl->space &&",
      "        if (lba <= ftl->space / 2 &&", "dftl"),
-    ("room that a cut left is forgotten", "flash-ftl-page.c",
+    ("room that a cut left is forgotten", "page.c",
      "            g->left += ftl->cap - ftl_used(ftl, i);\n", "            ;\n", "page"),
-    ("a block that padding has filled is written on", "flash-ftl-page.c",
+    ("a block that padding has filled is written on", "page.c",
      "    if (*open != FTL_NONE && ftl_used(ftl, *open) == ftl->cap) {\n", "    if (false) {\n", "page"),
-    ("a log that is written is emptied first, and written on", "flash-ftl-hybrid.c",
+    ("a log that is written is emptied first, and written on", "hybrid.c",
      "        if (h->ways[i] == block) {\n", "        if (0) {\n", "fast"),
-    ("writes that take GC's last blocks", "flash-ftl-page.c",
+    ("writes that take GC's last blocks", "page.c",
      "        return FTL_NONE;        /* GC needs what is left */\n", "", "page"),
 ]
 
@@ -102,11 +104,11 @@ PLANTED = [
 @pytest.mark.parametrize("name,file,line,planted,mapping", PLANTED, ids=[x[0] for x in PLANTED])
 def test_planted_bugs(tmp_path: Path, name: str, file: str, line: str, planted: str, mapping: str) -> None:
     """Each is found by one of the drives: the test above would see it."""
-    text = (MODEL / file).read_text()
+    text = (FTL / file).read_text()
     assert text.count(line) == 1
-    (tmp_path / file).write_text(text.replace(line, planted))
+    (tmp_path / file).write_text(text.replace(line, planted).replace('#include "', f'#include "{FTL}/'))
     program = build(tmp_path / "planted", "test_ftl.c", "-Wno-error",
-                    sources=[tmp_path / file if x.name == file else x for x in SOURCES])
+                    sources=[tmp_path / file if x == FTL / file else x for x in SOURCES])
     assert any(run(program, mapping, 40000, seed).returncode for seed in SEEDS)
 
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "flash-ftl.h"
-#include "flash-ftl-core.h"
+#include "flash/ftl/ftl.h"
+#include "flash/ftl/core.h"
 
 #define BLOCK 512u
 #define CAP 8u                  /* blocks of an erase block */

@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "flash-ftl.h"
-#include "flash-ftl-core.h"
+#include "flash/ftl/ftl.h"
+#include "flash/ftl/core.h"
 
 #define BLOCK 512u
 #define UNIT 4u                 /* blocks of a program unit */

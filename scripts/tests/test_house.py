@@ -43,6 +43,11 @@ def test_a_call_upward_is_named_without_an_include(tmp_path: Path) -> None:
     assert list(house.upward(arrows, FOLDERS)) == ["low/c.c calls top_event(), which lies above it in top/"]
 
 
+def test_an_include_by_the_folder_above_is_an_arrow(tmp_path: Path) -> None:
+    arrows = _tree(tmp_path, top_a_h="", low_c='#include "../top/a.h"\n')
+    assert list(house.upward(arrows, FOLDERS)) == ["low/c.c includes ../top/a.h, which lies above it in top/"]
+
+
 def test_a_file_without_a_folder_is_named(tmp_path: Path) -> None:
     assert "attic/a.c lies in none" in "".join(house.upward(_tree(tmp_path, attic_a=""), FOLDERS))
 

@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Above flash-io.h, flash-fault.h and the FTL (flash-ftl.h), which does all the
- * work: here requests become commands on logical blocks.  Dataset Management
- * and Write Zeroes unmap; blocks without data read as zeroes.
+ * Above flash-io.h, flash-fault.h and the FTL (flash/ftl/ftl.h), which does all
+ * the work: here requests become commands on logical blocks.  Dataset
+ * Management and Write Zeroes unmap; blocks without data read as zeroes.
  */
 
 #include "qemu/osdep.h"
@@ -15,7 +15,7 @@
 
 #include "flash-blackbox.h"
 #include "flash-fault.h"
-#include "flash-ftl.h"
+#include "flash/ftl/ftl.h"
 #include "flash-io.h"
 #include "flash-ns.h"
 

@@ -18,7 +18,7 @@
 #ifndef HW_NVME_FLASH_IO_H
 #define HW_NVME_FLASH_IO_H
 
-#include "flash-model.h"
+#include "flash/model/model.h"
 #include "nvme.h"
 
 /* ctrl.c, before an I/O command: the clock is now, and the drive takes it. */

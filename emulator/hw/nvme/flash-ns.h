@@ -12,8 +12,8 @@
 
 #include "qemu/timer.h"
 
-#include "flash-ftl.h"
-#include "flash-model.h"
+#include "flash/ftl/ftl.h"
+#include "flash/model/model.h"
 #include "flash-personality.h"
 
 typedef struct NvmeFlash NvmeFlash;
@@ -28,7 +28,7 @@ typedef struct NvmeFlashChunks {
 
 struct NvmeFlash {
     NvmeNamespace *ns;
-    FlashDev dev;               /* flash-model.h says who may do what */
+    FlashDev dev;               /* flash/model/model.h says who may do what */
     const NvmeFlashPersonality *personality;
     uint64_t bytes;             /* of flash */
 

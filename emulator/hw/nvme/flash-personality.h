@@ -5,8 +5,8 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
  * A personality gives commands their meaning: it makes commands of the model
- * (flash-model.h) from the controller's requests, and says what those give
- * back.  All below is the same for all of them: model, buffer, clock
+ * (flash/model/model.h) from the controller's requests, and says what those
+ * give back.  All below is the same for all of them: model, buffer, clock
  * (flash-io.h), faults and power (flash-fault.h), counters (flash-log.h).  One
  * file each; flash.c lists them, and flash.personality names one.  All
  * functions are called under the big QEMU lock, with the clock set to now.
@@ -15,7 +15,7 @@
 #ifndef HW_NVME_FLASH_PERSONALITY_H
 #define HW_NVME_FLASH_PERSONALITY_H
 
-#include "flash-model.h"
+#include "flash/model/model.h"
 #include "nvme.h"
 
 /* Copy; and what the controller says of all copies. */

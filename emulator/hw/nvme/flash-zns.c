@@ -10,7 +10,7 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 
-#include "flash-erase.h"
+#include "flash/model/erase.h"
 #include "flash-fault.h"
 #include "flash-io.h"
 #include "flash-ns.h"

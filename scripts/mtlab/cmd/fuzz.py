@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..build import debian
+from ..run import firmware
 from ..util.base import BUILD, ROOT, LabError, cores, digest, lock, logged, output, say
 
 TARGET = ROOT / "target"
-ROOMS = ROOT / "emulator/hw/nvme"
 FLASH = ROOT / "emulator/tests/fuzz_flash.c"
 MAIN = TARGET / "tests/fuzz_main.c"
 WORK = BUILD / "fuzz" / digest(str(ROOT))
@@ -81,15 +81,15 @@ def _target(*words: str) -> None:
 
 def _flash(folder: Path, compiler: str, *words: str | Path) -> None:
     """The emulator's fuzzer: what of the flash device knows nothing of QEMU."""
-    rooms = [path for path in sorted(ROOMS.glob("flash*.c")) if "qemu/osdep.h" not in path.read_text()]
+    rooms = firmware.plain("*.c")
     sources = [FLASH, *rooms, *(word for word in words if isinstance(word, Path))]
     stamp, program = folder / "fuzz_flash.inputs", folder / "fuzz_flash"
-    inputs = digest(compiler, *map(str, words), *sources, *sorted(ROOMS.glob("flash*.h")))
+    inputs = digest(compiler, *map(str, words), *sources, *firmware.plain("*.h"))
     if program.exists() and stamp.exists() and stamp.read_text() == inputs:
         return
     folder.mkdir(parents=True, exist_ok=True)
     logged([compiler, "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", SANITIZERS,
-            "-fno-sanitize-recover=all", f"-I{ROOMS}", f"-I{TARGET}", "-o", program, FLASH, *rooms, *words],
+            "-fno-sanitize-recover=all", f"-I{firmware.NVME}", f"-I{TARGET}", "-o", program, FLASH, *rooms, *words],
            BUILD / "log/fuzz-flash.log")
     stamp.write_text(inputs)
 

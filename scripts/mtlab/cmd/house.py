@@ -3,13 +3,15 @@
 
 The folders of the module are its layers, and target/Makefile names them from the top down. A file includes
 and calls what lies in its own folder or in one below, and no files form a circle. What knows of what is read
-from the sources. In the emulator it is enough that there is no circle. imports.py has the lab's rule.
+from the sources. The flash device's folders are layers too; in accel/tcg it is enough that there is no circle.
+imports.py has the lab's rule.
 
 A component of the module is a member of struct mtftl. The fields of its struct belong to the source and the
 header that define it, and to those of its name. How often other files use them is counted, and may not grow.
 """
 
 import argparse
+import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -24,6 +26,9 @@ MOST_LINES = 120            # of a header; what describes the format, tracepoint
 LONG = {"compat.h", "format.h", "trace.h", "parse.h"}
 # Uses of a component's fields outside of its files. Whoever removes one lowers the number.
 REACH_INS = {"device": 58, "space": 14, "rings": 7, "map": 9, "zones": 70, "super": 19}
+
+# Folders of the flash device below emulator/hw/nvme, from the top down
+FLASH = ["", "flash/ftl", "flash/model"]
 
 Arrows = dict[str, dict[str, str]]      # from file to file, with what makes it
 
@@ -43,7 +48,7 @@ def _c_arrows(root: Path, files: Iterable[Path]) -> Arrows:
     for file, text in texts.items():
         to = arrows.setdefault(file, {})
         for name in re.findall(r'^#include "([^"]+)"', text, re.M):
-            other = name if name in texts else str(Path(file).parent / name)
+            other = name if name in texts else os.path.normpath(Path(file).parent / name)
             if other in texts and _part(other) != _part(file):
                 to.setdefault(other, f"includes {name}")
         for name in re.findall(r"\b(\w+)\(", text) if file.endswith(".c") else ():
@@ -190,8 +195,12 @@ def _target_complaints() -> Iterator[str]:
 def complaints() -> str:
     """All that is wrong with the layers, a line each."""
     said = list(_target_complaints())
-    for name in ("emulator/hw/nvme", "emulator/accel/tcg"):
-        found = circle(_flat_c_arrows(ROOT / name))
+    nvme = ROOT / "emulator/hw/nvme"
+    flash = _c_arrows(nvme, (path for folder in FLASH for path in (nvme / folder).glob("*.[ch]")))
+    said += [f"emulator/hw/nvme: {line}" for line in upward(flash, FLASH)]
+    for name, arrows in (("emulator/hw/nvme", flash),
+                         ("emulator/accel/tcg", _flat_c_arrows(ROOT / "emulator/accel/tcg"))):
+        found = circle(arrows)
         if found:
             said.append(f"{name}: a circle: {' -> '.join(found)}")
     return "\n".join(said)

@@ -17,23 +17,25 @@ from .options import MODEL
 from .outcome import Result
 
 SOURCE = ROOT / "emulator/simulator/firmware.c"
-ROOMS = ROOT / "emulator/hw/nvme"
+NVME = ROOT / "emulator/hw/nvme"
+FOLDERS = [NVME / "flash/model", NVME / "flash/ftl"]       # what of the flash device knows nothing of QEMU
 
 
-def _sources() -> list[Path]:
-    """The program, and what of the flash device knows nothing of QEMU."""
-    return [SOURCE, *(path for path in sorted(ROOMS.glob("flash*.c")) if "qemu/osdep.h" not in path.read_text())]
+def plain(pattern: str) -> list[Path]:
+    """Files of the flash device that know nothing of QEMU."""
+    return [path for folder in FOLDERS for path in sorted(folder.glob(pattern))]
 
 
 def build() -> Path:
     """The program, built where it is not."""
-    folder = BUILD / "firmware" / digest(*_sources(), *sorted(ROOMS.glob("flash*.h")))
+    sources = [SOURCE, *plain("*.c")]
+    folder = BUILD / "firmware" / digest(*sources, *plain("*.h"))
     with lock("firmware"):
         if folder.exists():
             return folder / "firmware"
         with fresh_folder(folder) as part:
-            logged(["cc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", f"-I{ROOMS}", "-o",
-                    part / "firmware", *_sources()], BUILD / "log/firmware.log")
+            logged(["cc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", f"-I{NVME}", "-o",
+                    part / "firmware", *sources], BUILD / "log/firmware.log")
     return folder / "firmware"
 
 

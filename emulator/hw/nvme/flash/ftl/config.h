@@ -1,0 +1,47 @@
+/*
+ * What the FTL inside a drive and its owner exchange: configuration, counters.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The owner fills in the one and reads the other.
+ */
+
+#ifndef HW_NVME_FLASH_FTL_CONFIG_H
+#define HW_NVME_FLASH_FTL_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct Ftl Ftl;
+
+#define FTL_OOB     16          /* bytes beside each logical block */
+#define FTL_TRIM    8           /* bytes of each that survive a power loss */
+
+/* All are fixed while the drive runs. */
+typedef struct FtlConfig {
+    char *mapping;              /* its name */
+    uint64_t logical;           /* blocks that the host sees */
+    uint32_t gc_begin;          /* percent of blocks in use: GC begins */
+    uint32_t gc_urgent;         /* ... and writes wait for it */
+    uint32_t gc_gain;           /* until then a victim gives back 1/gain */
+    bool cost_benefit;          /* choose by age too, not the emptiest */
+    bool hot_cold;              /* what GC moves has blocks of its own */
+    bool at_once;               /* moves are charged at once, as FEMU does */
+    uint32_t log_blocks;        /* of a hybrid mapping */
+    uint32_t log_ways;          /* ... of these, written in turn */
+    uint32_t map_pages;         /* of a map on flash: in memory */
+} FtlConfig;
+
+typedef struct FtlStats {
+    uint64_t host;              /* blocks written for the host */
+    uint64_t moved;             /* ... by GC and merges */
+    uint64_t filler;            /* ... to fill up what a merge leaves */
+    uint64_t trimmed;
+    uint64_t victims;           /* erase blocks that GC or a merge emptied */
+    uint64_t urgent;            /* ... while writes waited for it */
+    uint64_t map_reads, map_writes;     /* pages of a map on flash */
+    uint64_t free_blocks;       /* now */
+    uint64_t merges_switch, merges_partial, merges_full;
+} FtlStats;
+
+#endif

@@ -1,0 +1,414 @@
+/*
+ * Page mapping: any block may be anywhere.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Writes go to the groups of dies in turn, a program unit each.  In each group
+ * garbage collection begins when so many of its erase blocks are in use, and
+ * empties one at a time: the one with the least valid blocks, or by the ratio
+ * of benefit to cost.  The last free blocks are its own, so that it always has
+ * somewhere to move to.  Called by ftl.c and the core; the owner
+ * serialises.
+ */
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "mappings.h"
+#include "page.h"
+
+#define RESERVE 2               /* erase blocks of a group that only GC takes */
+
+enum { STREAM_USER, STREAM_GC, STREAM_MAP, STREAMS };
+enum { ROLE_DATA, ROLE_MAP };   /* of erase blocks; a map is not mixed in */
+
+typedef struct PageGroup {
+    uint32_t open[STREAMS];     /* erase blocks being written */
+    uint64_t left;              /* room in those that a power loss cut short */
+    bool collecting;            /* a job moves what a victim holds */
+    uint32_t held;              /* victims whose jobs wait to fill a unit */
+    uint64_t promised;          /* room that jobs which follow will need */
+} PageGroup;
+
+typedef struct Page {
+    uint32_t turn;              /* the group that is written to */
+    uint32_t at;                /* ... where a unit has begun, or FTL_NONE */
+    PageGroup groups[];
+} Page;
+
+/* Free blocks of a group that users' writes leave alone. */
+static uint32_t kept_free(const Ftl *ftl, uint32_t group)
+{
+    uint32_t n = ftl->groups[group].nr_blocks;
+    uint32_t kept = n * (100 - ftl->config.gc_urgent) / 100;
+
+    return kept > RESERVE ? kept : RESERVE;
+}
+
+/* What follows may be of any type. */
+static size_t own_size(const Ftl *ftl)
+{
+    size_t size = sizeof(Page) + ftl->nr_groups * sizeof(PageGroup);
+
+    return (size + 7) / 8 * 8;
+}
+
+char *ftl_page_open(Ftl *ftl, size_t more)
+{
+    uint64_t room = 0;
+    char *why = NULL;
+
+    for (uint32_t i = 0; i < ftl->nr_groups; i++) {
+        uint32_t n = ftl->groups[i].nr_blocks;
+        uint32_t aside = kept_free(ftl, i) + STREAMS - !ftl->mapping->follow;
+
+        room += n > aside ? (uint64_t)(n - aside) * ftl->cap : 0;
+    }
+    if (room < ftl->space) {
+        return asprintf(&why, "the page mapping can hold %llu blocks of data "
+                        "on this flash, not %llu: give it more to spare",
+                        (unsigned long long)room,
+                        (unsigned long long)ftl->space) < 0 ? NULL :
+                                                                       why;
+    }
+    ftl->own = flash_alloc(1, own_size(ftl) + more);
+    return NULL;
+}
+
+static char *page_open(Ftl *ftl)
+{
+    return ftl_page_open(ftl, 0);
+}
+
+void *ftl_page_more(const Ftl *ftl)
+{
+    return (char *)ftl->own + own_size(ftl);
+}
+
+/* Collection. */
+
+static uint64_t score(const Ftl *ftl, const FtlBlock *b)
+{
+    uint64_t gain = ftl->cap - b->valid;
+
+    if (!ftl->config.cost_benefit) {
+        return gain;
+    }
+    return b->valid ? (ftl->version - b->changed) * gain / (2 * b->valid) :
+                      UINT64_MAX;
+}
+
+/* The stream's open block, or FTL_NONE, also if padding has filled it. */
+static uint32_t *open_of(const Ftl *ftl, uint32_t group, int stream)
+{
+    uint32_t *open = &((Page *)ftl->own)->groups[group].open[stream];
+
+    if (*open != FTL_NONE && ftl_used(ftl, *open) == ftl->cap) {
+        *open = FTL_NONE;
+    }
+    return open;
+}
+
+/* What can be moved now, in whole units, while users' writes wait. */
+static uint64_t room(const Ftl *ftl, uint32_t group)
+{
+    const PageGroup *g = &((Page *)ftl->own)->groups[group];
+    uint64_t n = (uint64_t)ftl->groups[group].nr_free * ftl->cap + g->left;
+
+    for (int i = 0; i < STREAMS; i++) {
+        if (g->open[i] != FTL_NONE) {
+            n += (ftl->cap - ftl_used(ftl, g->open[i])) /
+                 ftl->dev->unit_blocks * ftl->dev->unit_blocks;
+        }
+    }
+    return n > g->promised ? n - g->promised : 0;
+}
+
+/* Of those whose blocks find room: after a cut it may be scarce. */
+static uint32_t pick_victim(const Ftl *ftl, uint32_t group)
+{
+    uint32_t best = FTL_NONE;
+    uint64_t best_score = 0, most = room(ftl, group);
+
+    for (uint32_t i = group; i < ftl->nr_blocks; i += ftl->nr_groups) {
+        const FtlBlock *b = &ftl->blocks[i];
+        uint64_t own = ftl->cap - ftl_used(ftl, i);
+
+        if (b->state == FTL_CLOSED && b->valid < ftl->cap &&
+            ftl_units(ftl, b->valid) + own <= most &&
+            (best == FTL_NONE || score(ftl, b) > best_score)) {
+            best = i;
+            best_score = score(ftl, b);
+        }
+    }
+    return best;
+}
+
+/* A block that was cut short, to go on there, or FTL_NONE. */
+static uint32_t take_left(Ftl *ftl, uint32_t group)
+{
+    PageGroup *g = &((Page *)ftl->own)->groups[group];
+
+    for (uint32_t i = group; g->left && i < ftl->nr_blocks;
+         i += ftl->nr_groups) {
+        if (ftl->blocks[i].state == FTL_CLOSED && ftl_used(ftl, i) < ftl->cap) {
+            ftl->blocks[i].state = FTL_OPEN;
+            g->left -= ftl->cap - ftl_used(ftl, i);
+            return i;
+        }
+    }
+    return FTL_NONE;
+}
+
+/* The erase block that the stream is written to, if there can be one. */
+static uint32_t *stream_open(Ftl *ftl, uint32_t group, int stream)
+{
+    uint32_t *open = open_of(ftl, group, stream);
+
+    if (*open == FTL_NONE) {
+        *open = ftl_take(ftl, group, stream == STREAM_MAP ? ROLE_MAP :
+                                                            ROLE_DATA);
+    }
+    if (*open == FTL_NONE) {
+        *open = take_left(ftl, group);
+    }
+    return open;
+}
+
+static uint32_t page_dest(Ftl *ftl, FtlJob *job)
+{
+    bool map = job->from == FTL_NONE ||
+               ftl->blocks[job->from].role == ROLE_MAP;
+    uint32_t *open = stream_open(ftl, job->tag, map ? STREAM_MAP :
+                                 ftl->config.hot_cold ? STREAM_GC :
+                                                        STREAM_USER);
+    uint32_t block;
+
+    for (int i = 0; *open == FTL_NONE; i++) {
+        assert(i < STREAMS);    /* a victim's blocks have room somewhere */
+        open = open_of(ftl, job->tag, i);
+    }
+    block = *open;
+    if (ftl_used(ftl, block) + 1 == ftl->cap) {
+        *open = FTL_NONE;
+    }
+    return block;
+}
+
+static void collect(Ftl *ftl, uint32_t group);
+
+/* A job may begin that fills the unit with its moves. */
+static void held_up(Ftl *ftl, FtlJob *job)
+{
+    PageGroup *g = &((Page *)ftl->own)->groups[job->tag];
+
+    g->held++;
+    g->collecting = false;
+    collect(ftl, job->tag);
+}
+
+static void collected(Ftl *ftl, FtlJob *job)
+{
+    PageGroup *g = &((Page *)ftl->own)->groups[job->tag];
+    FtlJob *next = NULL;
+
+    if (job->from == FTL_NONE) {
+        g->promised -= ftl_units(ftl, job->nr);
+    } else {
+        g->held -= job->held;
+    }
+
+    if (ftl->mapping->follow) {
+        next = ftl->mapping->follow(ftl, job);
+    }
+    if (next) {
+        next->tag = job->tag;
+        next->held = job->held;
+        g->promised += ftl_units(ftl, next->nr);
+        next->dest = page_dest;
+        next->ended = collected;
+        ftl_start(ftl, next);
+        return;
+    }
+    g->collecting &= job->held;
+    collect(ftl, job->tag);
+}
+
+static void collect(Ftl *ftl, uint32_t group)
+{
+    PageGroup *g = &((Page *)ftl->own)->groups[group];
+    uint32_t n = ftl->groups[group].nr_blocks;
+    uint32_t nr_free = ftl->groups[group].nr_free;
+    bool urgent = nr_free <= kept_free(ftl, group);
+    uint32_t victim, gain;
+    FtlJob *job;
+
+    if (g->collecting ||
+        (!urgent &&
+         (n - nr_free - g->held) * 100 < n * ftl->config.gc_begin)) {
+        return;
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        open_of(ftl, group, i); /* what is full may be a victim */
+    }
+    victim = pick_victim(ftl, group);
+    if (victim == FTL_NONE) {
+        if (urgent) {
+            ftl_hurry(ftl, group);
+        }
+        return;
+    }
+    gain = ftl->cap - ftl->blocks[victim].valid;
+    if (!urgent && gain < ftl->cap / ftl->config.gc_gain) {
+        return;
+    }
+    job = ftl_job();
+    job->lbas = flash_alloc(ftl->cap, sizeof(*job->lbas));
+    for (uint32_t i = 0; i < ftl->cap; i++) {
+        uint64_t lba = ftl->back[(uint64_t)victim * ftl->cap + i];
+
+        if (lba != FTL_FILLER) {
+            job->lbas[job->nr++] = lba;
+        }
+    }
+    if (ftl_used(ftl, victim) < ftl->cap) {
+        g->left -= ftl->cap - ftl_used(ftl, victim);
+    }
+    job->from = job->victims[0] = victim;
+    job->tag = group;
+    job->dest = page_dest;
+    job->ended = collected;
+    job->patient = true;
+    job->held_up = held_up;
+    g->collecting = true;
+    ftl->stats.urgent += urgent;
+    ftl_start(ftl, job);
+}
+
+/* Users' writes. */
+
+/* GC needs room for a victim's blocks, and for what follows from them. */
+uint64_t ftl_page_spare(const Ftl *ftl, uint32_t group)
+{
+    uint64_t have = room(ftl, group), need = 2ull * ftl->cap;
+
+    return have > need ? have - need : 0;
+}
+
+static bool scarce(const Ftl *ftl, uint32_t group)
+{
+    return ftl->mapping->follow ? !ftl_page_spare(ftl, group) :
+                                  !ftl->groups[group].nr_free;
+}
+
+static uint32_t group_place(Ftl *ftl, uint32_t group, int stream)
+{
+    uint32_t *open = open_of(ftl, group, stream);
+    uint32_t block = *open;
+
+    if (block == FTL_NONE) {
+        if (ftl->groups[group].nr_free > kept_free(ftl, group)) {
+            block = *stream_open(ftl, group, stream);
+        }
+        collect(ftl, group);
+    }
+    if (scarce(ftl, group)) {
+        /* a victim may fit by now that did not */
+        collect(ftl, group);
+        return FTL_NONE;        /* GC needs what is left */
+    }
+    if (block != FTL_NONE && ftl_used(ftl, block) + 1 == ftl->cap) {
+        *open = FTL_NONE;
+    }
+    return block;
+}
+
+uint32_t ftl_page_place(Ftl *ftl, uint64_t lba)
+{
+    int stream = lba < ftl->config.logical ? STREAM_USER : STREAM_MAP;
+    Page *page = ftl->own;
+
+    if (page->at != FTL_NONE &&
+        ftl_used(ftl, page->at) % ftl->dev->unit_blocks == 0) {
+        page->turn = (page->turn + 1) % ftl->nr_groups;     /* it was padded */
+    }
+    page->at = FTL_NONE;
+    for (uint32_t i = 0; i < ftl->nr_groups; i++) {
+        uint32_t block = group_place(ftl, page->turn, stream);
+
+        if (block == FTL_NONE ||
+            (ftl_used(ftl, block) + 1) % ftl->dev->unit_blocks == 0) {
+            page->turn = (page->turn + 1) % ftl->nr_groups;
+        } else {
+            page->at = block;
+        }
+        if (block != FTL_NONE) {
+            return block;
+        }
+    }
+    return FTL_NONE;
+}
+
+void ftl_page_near(Ftl *ftl, uint64_t lba, uint32_t further)
+{
+    Page *page = ftl->own;
+    uint64_t place = ftl->map[lba];
+
+    if (place != FTL_NOWHERE) {
+        page->turn = (place / ftl->cap + further) % ftl->nr_groups;
+        page->at = FTL_NONE;
+    }
+}
+
+/* Blocks that were being written go on; what there is more waits for GC. */
+bool ftl_page_load(Ftl *ftl)
+{
+    Page *page = ftl->own;
+
+    page->turn = 0;
+    page->at = FTL_NONE;
+    for (uint32_t i = 0; i < ftl->nr_groups; i++) {
+        page->groups[i] = (PageGroup) {
+            .open = { FTL_NONE, FTL_NONE, FTL_NONE },
+        };
+    }
+    for (uint32_t i = 0; i < ftl->nr_blocks; i++) {
+        PageGroup *g = &page->groups[i % ftl->nr_groups];
+        int stream = ftl->blocks[i].role == ROLE_MAP ? STREAM_MAP :
+                     g->open[STREAM_USER] == FTL_NONE ? STREAM_USER :
+                                                        STREAM_GC;
+
+        if (ftl->blocks[i].state == FTL_CLOSED && ftl_used(ftl, i) < ftl->cap &&
+            g->open[stream] == FTL_NONE &&
+            (stream != STREAM_GC || ftl->config.hot_cold)) {
+            g->open[stream] = i;
+            ftl->blocks[i].state = FTL_OPEN;
+        } else if (ftl->blocks[i].state == FTL_CLOSED) {
+            g->left += ftl->cap - ftl_used(ftl, i);
+        }
+    }
+    for (uint32_t i = 0; i < ftl->nr_groups; i++) {
+        collect(ftl, i);
+    }
+    return true;
+}
+
+static uint64_t page_map_bytes(const Ftl *ftl)
+{
+    bool wide = (uint64_t)ftl->nr_blocks * ftl->cap > UINT32_MAX;
+
+    return ftl->config.logical * (wide ? 8 : 4);
+}
+
+const FtlMapping ftl_page = {
+    .name = "page",
+    .open = page_open,
+    .load = ftl_page_load,
+    .place = ftl_page_place,
+    .near = ftl_page_near,
+    .map_bytes = page_map_bytes,
+};

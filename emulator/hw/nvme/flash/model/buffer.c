@@ -1,0 +1,206 @@
+/*
+ * The write buffer.  See buffer.h.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <string.h>
+
+#include "buffer.h"
+#include "unit.h"
+
+/* Writes. */
+
+static bool write_through(const FlashDev *dev, const FlashCmd *cmd)
+{
+    return cmd->fua || dev->through || !dev->tuning.buffer;
+}
+
+/* Copy nr pieces of a write's data, from piece at on; from NULL: zeroes. */
+static void take(uint8_t *to, const uint8_t *from, uint32_t at, uint32_t nr,
+                 size_t size)
+{
+    if (from && size) {
+        memcpy(to, from + at * size, nr * size);
+    } else if (size) {
+        memset(to, 0, nr * size);
+    }
+}
+
+/* Move as much as fits of a write into the buffer; true: all of it. */
+static bool write_admit(FlashDev *dev, FlashCmd *cmd)
+{
+    const FlashShape *s = &dev->media.shape;
+    FlashZone *z = &dev->zones[cmd->zone];
+
+    while (cmd->admitted < cmd->nlb) {
+        uint32_t n = flash_unit_room(dev, cmd->zone, cmd->nlb - cmd->admitted);
+        FlashUnit *u;
+
+        if (!n) {
+            return false;
+        }
+        u = z->fill ? z->fill : flash_unit_new(dev, cmd->zone);
+        take(u->data + (size_t)u->nlb * s->block_size, cmd->data,
+             cmd->admitted, n, s->block_size);
+        take(u->oob + (size_t)u->nlb * s->meta_size, cmd->oob, cmd->admitted,
+             n, s->meta_size);
+        cmd->admitted += n;
+        if (write_through(dev, cmd)) {
+            flash_unit_wait(u, cmd);
+        }
+        flash_unit_grow(dev, u, n);
+    }
+    if (write_through(dev, cmd) && z->fill) {
+        flash_unit_issue(dev, z->fill);
+    }
+    return true;
+}
+
+/* Windows. */
+
+/* Blocks before it whose program did not begin are holes from now on. */
+static void window_holes(FlashDev *dev, uint32_t zone)
+{
+    FlashZone *z = &dev->zones[zone];
+
+    if (z->fill && !z->fill->kept) {
+        flash_unit_issue(dev, z->fill);
+    }
+    flash_dev_begin(dev, zone, z->accepted, 0);
+}
+
+static void window_store(FlashDev *dev, FlashCmd *cmd, uint64_t end)
+{
+    const FlashShape *s = &dev->media.shape;
+    FlashImageZone *iz = &dev->media.zones[cmd->zone];
+    uint64_t block = cmd->block + cmd->admitted;
+    uint64_t lba = cmd->zone * s->zone_blocks + block;
+
+    if (block >= end) {
+        return;
+    }
+    iz->ahead = iz->ahead > end ? iz->ahead : end;
+    flash_media_mark(&dev->media, lba, end - block, true);
+    take(flash_media_data(&dev->media, lba), cmd->data, cmd->admitted,
+         end - block, s->block_size);
+    take(flash_media_oob(&dev->media, lba), cmd->oob, cmd->admitted,
+         end - block, s->meta_size);
+    flash_media_mark(&dev->media, lba, end - block, false);
+    cmd->admitted += end - block;
+}
+
+/* Write what the window holds, slide it as far as fits; true: all done. */
+static bool window_admit(FlashDev *dev, FlashCmd *cmd)
+{
+    FlashZone *z = &dev->zones[cmd->zone];
+    uint64_t end = cmd->block + cmd->nlb;
+
+    window_holes(dev, cmd->zone);
+    while (z->accepted < cmd->commit) {
+        uint64_t edge = z->accepted + dev->window_blocks;
+        uint32_t n = flash_unit_room(dev, cmd->zone, cmd->commit - z->accepted);
+        FlashUnit *u;
+
+        window_store(dev, cmd, end < edge ? end : edge);
+        if (!n) {
+            return false;
+        }
+        u = z->fill ? z->fill : flash_unit_new(dev, cmd->zone);
+        u->kept = true;
+        dev->media.zones[cmd->zone].wp = z->accepted + n;
+        flash_unit_grow(dev, u, n);
+    }
+    window_store(dev, cmd, end);
+    return true;
+}
+
+void flash_window_end(FlashDev *dev, uint32_t zone)
+{
+    FlashImageZone *iz = &dev->media.zones[zone];
+
+    window_holes(dev, zone);
+    iz->flags &= ~FLASH_ZONE_WINDOW;
+    iz->wp = dev->zones[zone].accepted = flash_zone_end(dev, zone);
+}
+
+/* The queue. */
+
+/* Let waiting writes into the buffer, in the order in which they came. */
+void flash_buffer_pump(FlashDev *dev)
+{
+    while (dev->wait_head) {
+        FlashCmd *cmd = dev->wait_head;
+
+        if (!cmd->admit(dev, cmd)) {
+            flash_units_make_room(dev);
+            return;
+        }
+        dev->wait_head = cmd->wait_next;
+        if (!dev->wait_head) {
+            dev->wait_tail = &dev->wait_head;
+        }
+        flash_cmd_step(dev, cmd);
+    }
+    if (dev->space) {
+        dev->space(dev);
+    }
+}
+
+void flash_buffer_queue(FlashDev *dev, FlashCmd *cmd)
+{
+    bool first = !dev->wait_head;
+
+    /* the answer waits for all of the write, not for its first units */
+    cmd->pending = 1;
+    cmd->wait_next = NULL;
+    *dev->wait_tail = cmd;
+    dev->wait_tail = &cmd->wait_next;
+    if (first) {
+        flash_buffer_pump(dev);
+    }
+}
+
+void flash_buffer_write(FlashDev *dev, FlashCmd *cmd)
+{
+    cmd->admit = cmd->window ? window_admit : write_admit;
+    flash_buffer_queue(dev, cmd);
+    if (dev->wait_head) {
+        dev->stats.waited++;
+    }
+}
+
+bool flash_buffer_waits(const FlashDev *dev, uint32_t zone)
+{
+    const FlashCmd *w = dev->wait_head;
+
+    while (w && w->zone != zone) {
+        w = w->wait_next;
+    }
+    return w;
+}
+
+void flash_buffer_overtake(FlashDev *dev, uint32_t zone)
+{
+    FlashCmd **p = &dev->wait_head;
+
+    while (*p) {
+        FlashCmd *cmd = *p;
+
+        if (cmd->zone != zone) {
+            p = &cmd->wait_next;
+            continue;
+        }
+        *p = cmd->wait_next;
+        cmd->status = FLASH_OVERTAKEN;
+        flash_cmd_step(dev, cmd);
+    }
+    dev->wait_tail = p;
+}
+
+void flash_buffer_init(FlashDev *dev)
+{
+    dev->room = flash_buffer_pump;
+    dev->wait_head = NULL;
+    dev->wait_tail = &dev->wait_head;
+}

@@ -1,0 +1,451 @@
+/*
+ * The clockwork of a NAND package.  See timing.h for the model.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "timing.h"
+
+static void queue_put(FlashQueue *q, FlashOp *op)
+{
+    op->next = NULL;
+    if (q->tail) {
+        q->tail->next = op;
+    } else {
+        q->head = op;
+    }
+    q->tail = op;
+}
+
+static FlashOp *queue_take(FlashQueue *q, FlashOp *prev)
+{
+    FlashOp *op = prev ? prev->next : q->head;
+
+    if (prev) {
+        prev->next = op->next;
+    } else {
+        q->head = op->next;
+    }
+    if (q->tail == op) {
+        q->tail = prev;
+    }
+    return op;
+}
+
+static bool event_before(const FlashEvent *a, const FlashEvent *b)
+{
+    return a->when != b->when ? a->when < b->when : a->order < b->order;
+}
+
+/* Place i is free: ev goes there, or as far towards the top as it belongs. */
+static void heap_up(FlashTime *ft, size_t i, FlashEvent ev)
+{
+    while (i && event_before(&ev, &ft->heap[(i - 1) / 2])) {
+        ft->heap[i] = ft->heap[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    ft->heap[i] = ev;
+}
+
+static void heap_push(FlashTime *ft, FlashEvent ev)
+{
+    if (ft->heap_len == ft->heap_cap) {
+        ft->heap_cap = ft->heap_cap ? 2 * ft->heap_cap : 64;
+        ft->heap = realloc(ft->heap, ft->heap_cap * sizeof(*ft->heap));
+        assert(ft->heap);
+    }
+    heap_up(ft, ft->heap_len++, ev);
+}
+
+static FlashEvent heap_take(FlashTime *ft, size_t i)
+{
+    FlashEvent taken = ft->heap[i];
+    FlashEvent last = ft->heap[--ft->heap_len];
+    size_t child;
+
+    if (i == ft->heap_len) {
+        return taken;
+    }
+    while ((child = 2 * i + 1) < ft->heap_len) {
+        if (child + 1 < ft->heap_len &&
+            event_before(&ft->heap[child + 1], &ft->heap[child])) {
+            child++;
+        }
+        if (!event_before(&ft->heap[child], &last)) {
+            break;
+        }
+        ft->heap[i] = ft->heap[child];
+        i = child;
+    }
+    heap_up(ft, i, last);
+    return taken;
+}
+
+static void event_set(FlashTime *ft, uint64_t when, FlashFire *fire, void *arg,
+                      uint32_t turn)
+{
+    FlashEvent ev = {
+        .when = when < ft->now ? ft->now : when,
+        .order = ft->order++,
+        .fire = fire,
+        .arg = arg,
+        .turn = turn,
+    };
+
+    heap_push(ft, ev);
+}
+
+void flash_time_at(FlashTime *ft, uint64_t when, FlashFire *fire, void *arg)
+{
+    event_set(ft, when, fire, arg, 0);
+}
+
+void flash_time_forget(FlashTime *ft, FlashFire *fire)
+{
+    size_t i = 0;
+
+    while (i < ft->heap_len) {
+        if (ft->heap[i].fire == fire) {
+            heap_take(ft, i);
+            i = 0;              /* what took its place may be anywhere */
+        } else {
+            i++;
+        }
+    }
+}
+
+static FlashDie *op_die(FlashTime *ft, FlashOp *op)
+{
+    return &ft->dies[op->die];
+}
+
+static FlashChannel *op_channel(FlashTime *ft, FlashOp *op)
+{
+    return &ft->channels[op->die % ft->nr_channels];
+}
+
+uint64_t flash_xfer_ns(const FlashTime *ft, uint64_t bytes)
+{
+    uint64_t ns = ft->bus.setup_ns;
+
+    if (ft->bus.bytes_per_s) {
+        ns += (bytes * 1000000000 + ft->bus.bytes_per_s - 1) /
+              ft->bus.bytes_per_s;
+    }
+    return ns;
+}
+
+static void die_kick(FlashTime *ft, FlashDie *die);
+static void xfer_end(FlashTime *ft, void *arg);
+
+static void channel_kick(FlashTime *ft, FlashChannel *ch)
+{
+    uint64_t ns;
+
+    if (ch->current || !ch->queue.head) {
+        return;
+    }
+    ch->current = queue_take(&ch->queue, NULL);
+    ns = flash_xfer_ns(ft, ch->current->bytes);
+    if (ch->last && ch->last != ch->current->die + 1) {
+        ns += ft->bus.switch_ns;
+    }
+    ch->last = ch->current->die + 1;
+    ch->busy_ns += ns;
+    event_set(ft, ft->now + ns, xfer_end, ch->current, 0);
+}
+
+static void xfer_begin(FlashTime *ft, FlashOp *op)
+{
+    op_die(ft, op)->transfers++;
+    queue_put(&op_channel(ft, op)->queue, op);
+    channel_kick(ft, op_channel(ft, op));
+}
+
+/* Defined below; the turn is checked in flash_time_run(). */
+static void cell_end(FlashTime *ft, void *arg);
+
+static void cell_begin(FlashTime *ft, FlashOp *op)
+{
+    FlashDie *die = op_die(ft, op);
+    bool first = !op->suspended;
+
+    assert(!die->cell);
+    if (first) {
+        op->left_ns = op->cell_ns * die->slow / FLASH_SLOW_UNIT;
+    } else {
+        op->left_ns += ft->resume_ns;
+        op->suspended = false;
+    }
+    op->since = ft->now;
+    die->cell = op;
+    die->kind = op->kind;
+    event_set(ft, ft->now + op->left_ns, cell_end, op, ++op->turn);
+    if (first && op->started) {
+        op->started(ft, op);
+    }
+}
+
+static void op_done(FlashTime *ft, FlashOp *op)
+{
+    FlashDie *die = op_die(ft, op);
+
+    die->active--;
+    if (op->kind == FLASH_OP_READ) {
+        die->reading--;
+    } else {
+        die->passed = 0;
+    }
+    die->ops[op->kind]++;
+    op->done(ft, op);           /* may free op */
+    die_kick(ft, die);
+}
+
+static void cell_end(FlashTime *ft, void *arg)
+{
+    FlashOp *op = arg;
+    FlashDie *die = op_die(ft, op);
+
+    die->busy_ns += ft->now - op->since;
+    die->cell = NULL;
+
+    if (op->kind == FLASH_OP_READ) {
+        xfer_begin(ft, op);
+        die_kick(ft, die);
+        return;
+    }
+    if (die->ready) {
+        FlashOp *ready = die->ready;
+
+        die->ready = NULL;
+        cell_begin(ft, ready);
+    }
+    op_done(ft, op);
+}
+
+static void xfer_end(FlashTime *ft, void *arg)
+{
+    FlashOp *op = arg;
+    FlashDie *die = op_die(ft, op);
+    FlashChannel *ch = op_channel(ft, op);
+
+    ch->current = NULL;
+    die->transfers--;
+    channel_kick(ft, ch);
+
+    if (op->kind == FLASH_OP_READ) {
+        op_done(ft, op);
+    } else if (die->cell || die->parked) {
+        die->ready = op;
+    } else {
+        cell_begin(ft, op);
+        die_kick(ft, die);      /* the cache register is free again */
+    }
+}
+
+/* May op join what the die is doing now? */
+static bool die_admits(const FlashTime *ft, const FlashDie *die,
+                       const FlashOp *op)
+{
+    if (!die->active) {
+        return true;
+    }
+    if (!ft->cache || die->active > 1 || op->kind != die->kind || die->parked) {
+        return false;
+    }
+    switch (op->kind) {
+    case FLASH_OP_READ:
+        return !die->cell;
+    case FLASH_OP_PROGRAM:
+        return !die->transfers;
+    default:
+        return false;
+    }
+}
+
+static void op_begin(FlashTime *ft, FlashDie *die, FlashOp *op)
+{
+    uint64_t wait = ft->now - op->since;
+
+    die->wait_ns += wait;
+    if (wait > die->wait_max_ns) {
+        die->wait_max_ns = wait;
+    }
+    die->active++;
+    die->reading += op->kind == FLASH_OP_READ;
+    die->kind = op->kind;
+    if (op->kind == FLASH_OP_PROGRAM) {
+        xfer_begin(ft, op);
+    } else {
+        cell_begin(ft, op);
+    }
+}
+
+/*
+ * A read interrupts the program or erase in the cell array.  What it interrupts
+ * keeps its data, the read takes the page register, and a program that comes
+ * next keeps the cache register.
+ */
+static bool die_suspend(FlashTime *ft, FlashDie *die)
+{
+    FlashOp *op = die->cell;
+
+    if (!ft->suspend || !op || op->kind == FLASH_OP_READ || die->parked) {
+        return false;
+    }
+    die->busy_ns += ft->now - op->since;
+    op->left_ns -= ft->now - op->since;
+    op->suspended = true;
+    op->turn++;
+    die->cell = NULL;
+    die->parked = op;
+    return true;
+}
+
+static FlashOp *first_read(FlashDie *die, FlashOp **prev)
+{
+    FlashOp *op;
+
+    *prev = NULL;
+    for (op = die->queue.head; op; *prev = op, op = op->next) {
+        if (op->kind == FLASH_OP_READ) {
+            return op;
+        }
+    }
+    return NULL;
+}
+
+/*
+ * Reads go first, until read_limit of them have passed the next other
+ * operation.
+ */
+static void die_kick(FlashTime *ft, FlashDie *die)
+{
+    FlashOp *prev, *read;
+
+    for (;;) {
+        read = NULL;
+        prev = NULL;
+        if ((ft->read_first || ft->suspend) && die->passed < ft->read_limit) {
+            read = first_read(die, &prev);
+        }
+        if (read && die->parked && !die->reading) {
+            /* more reads, before the interrupted work goes on */
+            die->passed++;
+            op_begin(ft, die, queue_take(&die->queue, prev));
+            return;
+        }
+        if (die->parked) {
+            if (!die->reading) {
+                FlashOp *op = die->parked;
+
+                die->parked = NULL;
+                cell_begin(ft, op);
+            }
+            return;
+        }
+        if (read && die_suspend(ft, die)) {
+            continue;
+        }
+        if (!read) {
+            prev = NULL;
+        }
+        if (!die->queue.head ||
+            !die_admits(ft, die, prev ? prev->next : die->queue.head)) {
+            return;
+        }
+        die->passed += prev != NULL;    /* all before the first read */
+        op_begin(ft, die, queue_take(&die->queue, prev));
+    }
+}
+
+void flash_op_submit(FlashTime *ft, FlashOp *op)
+{
+    FlashDie *die = op_die(ft, op);
+
+    op->since = ft->now;
+    op->turn = 0;
+    op->suspended = false;
+    queue_put(&die->queue, op);
+    die_kick(ft, die);
+}
+
+bool flash_op_cancel(FlashTime *ft, FlashOp *op)
+{
+    FlashQueue *q = &op_die(ft, op)->queue;
+    FlashOp *prev = NULL;
+
+    for (FlashOp *o = q->head; o; prev = o, o = o->next) {
+        if (o == op) {
+            queue_take(q, prev);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool flash_time_next(const FlashTime *ft, uint64_t *when)
+{
+    if (!ft->heap_len) {
+        return false;
+    }
+    *when = ft->heap[0].when;
+    return true;
+}
+
+void flash_time_run(FlashTime *ft, uint64_t until)
+{
+    while (ft->heap_len && ft->heap[0].when <= until) {
+        FlashEvent ev = heap_take(ft, 0);
+
+        ft->now = ev.when;
+        if (ev.fire == cell_end && ((FlashOp *)ev.arg)->turn != ev.turn) {
+            continue;           /* interrupted meanwhile */
+        }
+        ev.fire(ft, ev.arg);
+    }
+    if (until > ft->now) {
+        ft->now = until;
+    }
+}
+
+void flash_time_init(FlashTime *ft, uint32_t channels, uint32_t dies)
+{
+    memset(ft, 0, sizeof(*ft));
+    ft->nr_channels = channels;
+    ft->nr_dies = dies;
+    ft->dies = calloc(dies, sizeof(*ft->dies));
+    ft->channels = calloc(channels, sizeof(*ft->channels));
+    assert(ft->dies && ft->channels);
+    for (uint32_t i = 0; i < dies; i++) {
+        ft->dies[i].slow = FLASH_SLOW_UNIT;
+    }
+}
+
+void flash_time_free(FlashTime *ft)
+{
+    free(ft->dies);
+    free(ft->channels);
+    free(ft->heap);
+}
+
+void flash_time_clear(FlashTime *ft)
+{
+    for (uint32_t i = 0; i < ft->nr_dies; i++) {
+        FlashDie *die = &ft->dies[i];
+
+        die->queue = (FlashQueue) { 0 };
+        die->cell = die->ready = die->parked = NULL;
+        die->active = die->reading = die->transfers = die->passed = 0;
+    }
+    for (uint32_t i = 0; i < ft->nr_channels; i++) {
+        ft->channels[i].queue = (FlashQueue) { 0 };
+        ft->channels[i].current = NULL;
+        ft->channels[i].last = 0;
+    }
+    ft->heap_len = 0;
+}

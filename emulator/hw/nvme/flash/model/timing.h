@@ -1,0 +1,140 @@
+/*
+ * The clockwork of a NAND package: dies, channels and the instants at which
+ * they become free.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Pure C: no QEMU types, no clock of its own, no threads.  The owner hands in
+ * the present instant, asks for the next one that matters, and calls
+ * flash_time_run() when it has come.  All times are nanoseconds.
+ *
+ * A die has a cell array that does one thing at a time and one page register
+ * (two with cache mode).  A channel is a bus that carries one transfer at a
+ * time, in the order in which the transfers became due.  A read holds the
+ * register from the start of the cell read to the end of its transfer, and
+ * the bus only while bytes move.  A program holds the register from the start
+ * of its transfer to the end of the cell program.  Not protected by a lock:
+ * the owner serialises (QEMU: the big lock).
+ */
+
+#ifndef HW_NVME_FLASH_TIMING_H
+#define HW_NVME_FLASH_TIMING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FLASH_SLOW_UNIT 100     /* FlashDie.slow of an ordinary die */
+#define FLASH_READ_LIMIT 64     /* FlashTime.read_limit, unless it is set */
+
+typedef enum FlashOpKind {
+    FLASH_OP_READ,
+    FLASH_OP_PROGRAM,
+    FLASH_OP_ERASE,
+    FLASH_OP_KINDS
+} FlashOpKind;
+
+typedef struct FlashTime FlashTime;
+typedef struct FlashOp FlashOp;
+typedef void FlashFire(FlashTime *ft, void *arg);
+
+/* One piece of work for one die.  The caller owns it until done() is called. */
+struct FlashOp {
+    FlashOpKind kind;
+    uint32_t die;
+    uint64_t bytes;             /* to carry over the channel */
+    uint64_t cell_ns;           /* nominal time in the cell array */
+    void (*started)(FlashTime *ft, FlashOp *op);    /* cell work begins */
+    void (*done)(FlashTime *ft, FlashOp *op);
+    void *arg;
+
+    /* private to timing.c */
+    FlashOp *next;
+    uint64_t since;             /* queued, then: cell work began */
+    uint64_t left_ns;           /* cell work still to do */
+    uint32_t turn;              /* stale cell-end events have another one */
+    bool suspended;
+};
+
+typedef struct FlashQueue {
+    FlashOp *head;
+    FlashOp *tail;
+} FlashQueue;
+
+typedef struct FlashDie {
+    FlashQueue queue;           /* waiting, in order of arrival */
+    FlashOp *cell;              /* in the cell array */
+    FlashOp *ready;             /* program, transferred, waits for the array */
+    FlashOp *parked;            /* program or erase that a read suspended */
+    FlashOpKind kind;           /* of the work in progress */
+    uint32_t active;            /* page registers in use */
+    uint32_t reading;           /* of these, by reads */
+    uint32_t transfers;         /* of these, on the bus or waiting for it */
+    uint32_t passed;            /* reads that passed the next other operation */
+    uint32_t slow;              /* percent of nominal cell time */
+
+    uint64_t busy_ns;           /* cell array at work */
+    uint64_t wait_ns;           /* sum of time in queue */
+    uint64_t wait_max_ns;
+    uint64_t ops[FLASH_OP_KINDS];
+} FlashDie;
+
+typedef struct FlashChannel {
+    FlashQueue queue;
+    FlashOp *current;
+    uint32_t last;              /* 1 + the die of the last transfer; 0: none */
+    uint64_t busy_ns;
+} FlashChannel;
+
+typedef struct FlashBus {
+    uint64_t bytes_per_s;       /* of a channel; 0: transfers take no time */
+    uint64_t setup_ns;          /* per transfer */
+    uint64_t switch_ns;         /* ... of another die than the one before */
+} FlashBus;
+
+typedef struct FlashEvent {
+    uint64_t when;
+    uint64_t order;             /* ties fire in the order they were set */
+    FlashFire *fire;
+    void *arg;
+    uint32_t turn;
+} FlashEvent;
+
+struct FlashTime {
+    uint64_t now;
+    uint32_t nr_channels;
+    uint32_t nr_dies;           /* die d sits on channel d % nr_channels */
+    FlashDie *dies;
+    FlashChannel *channels;
+
+    /* may change at any time; work in progress keeps what it began with */
+    FlashBus bus;
+    bool cache;                 /* overlap a transfer with the cell array */
+    bool read_first;            /* reads overtake waiting programs, erases */
+    bool suspend;               /* ... and interrupt one in progress */
+    uint64_t resume_ns;         /* what an interrupted one pays extra */
+    uint32_t read_limit;        /* reads that pass one program or erase */
+
+    FlashEvent *heap;
+    size_t heap_len, heap_cap;
+    uint64_t order;
+};
+
+void flash_time_init(FlashTime *ft, uint32_t channels, uint32_t dies);
+void flash_time_free(FlashTime *ft);
+
+/* Forget all work and all events: the power is gone. */
+void flash_time_clear(FlashTime *ft);
+
+void flash_time_at(FlashTime *ft, uint64_t when, FlashFire *fire, void *arg);
+void flash_time_forget(FlashTime *ft, FlashFire *fire);
+bool flash_time_next(const FlashTime *ft, uint64_t *when);
+void flash_time_run(FlashTime *ft, uint64_t until);
+
+void flash_op_submit(FlashTime *ft, FlashOp *op);
+uint64_t flash_xfer_ns(const FlashTime *ft, uint64_t bytes);
+
+/* Take it back; false: it is no longer waiting for its die. */
+bool flash_op_cancel(FlashTime *ft, FlashOp *op);
+
+#endif
