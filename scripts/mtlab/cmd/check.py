@@ -30,7 +30,7 @@ from ..util.base import (
     say,
     write_file,
 )
-from . import house, imports
+from . import house, imports, prose
 
 PYTHON = "/usr/bin/python3"
 # Advice of checkpatch that names helpers which programs do not have.
@@ -174,6 +174,7 @@ def _lint(_args: argparse.Namespace) -> int:
     judge("sparse and W=1", _sparse())
     judge("house", house.complaints())
     judge("imports", imports.complaints())
+    judge("prose", prose.complaints())
     judge("QEMU's checkpatch", checkpatch(emulator.pristine() / "scripts/checkpatch.pl",
                                           _files("emulator/hw/*.[ch]", "emulator/accel/*.[ch]")))
     shellcheck = shutil.which("shellcheck") or "shellcheck"

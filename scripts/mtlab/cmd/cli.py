@@ -13,7 +13,7 @@ from ..run.options import Options, add_options, options_from
 from ..run.outcome import write_pulled
 from ..util import stop
 from ..util.base import LabError, say
-from . import c2c, check, experiments, fuzz, house, report, shell, simulate, suites, top, torture
+from . import c2c, check, experiments, fuzz, house, prose, report, shell, simulate, suites, top, torture
 
 
 def _accel(options: Options) -> str:
@@ -135,6 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     top.add_command(commands)
     check.add_commands(commands)
     house.add_commands(commands)
+    prose.add_commands(commands)
     simulate.add_commands(commands)
     fuzz.add_command(commands)
     return parser
