@@ -46,7 +46,8 @@ static void mtftl_dtr(struct dm_target *ti)
 /*
  * Device-mapper begins to hold bios some time after presuspend() and does not say when. A read with
  * REQ_NOWAIT tells: before, device-mapper sends it to us; from then on it fails the read with
- * EAGAIN.
+ * EAGAIN. If the drive below does not take REQ_NOWAIT, no bio has it, so none can fail for it. Any
+ * other error says nothing.
  */
 static bool is_held(struct mtftl_target *target)
 {
@@ -58,7 +59,7 @@ static bool is_held(struct mtftl_target *target)
 	__bio_add_page(&bio, virt_to_page(target->probe), MTFTL_BLOCK_SIZE, 0);
 	r = submit_bio_wait(&bio);
 	bio_uninit(&bio);
-	return r;
+	return r == -EAGAIN || r == -EOPNOTSUPP;
 }
 
 static bool is_probe(const struct mtftl_target *target, const struct bio *bio)

@@ -1360,13 +1360,18 @@ fio --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --ioengine=io_uri
 	--time_based --runtime=60 --name=job --output=fio.log --eta=never &
 job=$!
 usleep 50000
-holds presuspend
+holds presuspend probe
 echo mtftl_lanes_give_back > /sys/kernel/tracing/set_ftrace_filter
 echo function > /sys/kernel/tracing/current_tracer
 given_back() { grep -q 'mtftl_lanes_give_back <-' /sys/kernel/tracing/trace; }
 dmsetup suspend --nolockfs --noflush t &
 suspend=$!
 until_true 10 is_held presuspend
+# An error of another kind says nothing.
+until_true 10 is_held probe
+usleep 20000
+fails given_back
+go probe
 usleep 20000
 fails given_back
 go presuspend

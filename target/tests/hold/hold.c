@@ -17,7 +17,7 @@
 
 enum {
 	GC, FLUSH, REDO, SUBMIT, READ_PART, PLACE, DISCARD, STARVE, RESET, LOAD, SCAN, SORT, FIRST,
-	LATE, LANDED, ERASE, NOWHERE, PRESUSPEND, UNDO, THREADS, WAKE, NR_PLACES
+	LATE, LANDED, ERASE, NOWHERE, PRESUSPEND, UNDO, THREADS, WAKE, PROBE, NR_PLACES
 };
 
 struct place {
@@ -214,6 +214,11 @@ static void *find_none(void)
 	return NULL;
 }
 
+static int fail_a_probe(void)
+{
+	return -EIO;
+}
+
 static struct place places[] = {
 	/* A mover between its look at the map and its unit's way to the device waits. */
 	[GC] = { "gc", "mtftl_write_take_place", "mtftl_gc/", NULL, take_place_later },
@@ -253,6 +258,8 @@ static struct place places[] = {
 	[UNDO] = { "undo", "mtftl_presuspend_undo", "dmsetup", NULL, undo_later },
 	/* The machine woke up after a sleep; the target does not know it yet. */
 	[WAKE] = { "wake", "power_work", "kworker/", NULL, work_later, .passed = 1 },
+	/* The first reads that ask whether device-mapper holds bios fail. */
+	[PROBE] = { "probe", "submit_bio_wait", "kworker/", "is_held", fail_a_probe, true },
 	/* The process that loads a table waits before its lanes are made. */
 	[THREADS] = { "threads", "mtftl_lanes_alloc", "dmsetup", NULL, alloc_later },
 };
