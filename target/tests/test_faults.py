@@ -1814,3 +1814,119 @@ dmsetup remove t
 mtftl check /dev/nullb0
 """, **QUICK, push=[*helpers, _hold(pytestconfig)], timeout=200)
     assert result.ok, result.output
+
+
+def test_a_writer_that_waits_for_the_drive_keeps_its_cpu(lab_run, helpers, pytestconfig):
+    """A writer sleeps in the drive's queue: it does not lack its CPU, so it is not moved to another one."""
+    result = lab_run(START + HOLDS + """
+null nullb0 size=32 zone_size=1
+mtftl format --op 30% /dev/nullb0 > /dev/null
+dmsetup create t --table "$(table /dev/nullb0 lanes 2)"
+places() {
+	for comm in $(grep -l '^mtftl/' /proc/[0-9]*/comm); do
+		grep Cpus_allowed_list ${comm%comm}status
+	done
+}
+places > before
+cat before
+holds submit
+dd if=/dev/zero of=/dev/mapper/t bs=4k count=1 oflag=direct status=none
+until_true 10 is_held submit
+for look in $(seq 20); do
+	usleep 20000
+	places | cmp - before
+done
+go submit
+sync /dev/mapper/t
+dmsetup remove t
+""", **QUICK | {"clock": "virtual", "cpus": 2}, push=[*helpers, _hold(pytestconfig)])
+    assert result.ok, result.output
+
+
+def test_a_zone_is_closed_once(lab_run, helpers, pytestconfig):
+    """The drive keeps a zone's footer for long; a resume, which closes zones that a pause left, closes no other."""
+    result = lab_run(START + HELD + """
+holds close
+put 0 0 480
+until_true 10 is_held close
+# It waits for the footer for five seconds.
+dmsetup suspend --nolockfs --noflush t
+dmsetup resume t
+go close
+until_true 10 saw 'closing -> full'
+# Zones are closed one after the other.
+put 1000 1000 480 ,fsync
+closed() { test $(grep -c 'closing -> full' /sys/kernel/tracing/trace) -ge 2; }
+until_true 10 closed
+fails saw 'full -> full'
+dmsetup remove t layer
+mtftl check /dev/nullb0
+test -z "$(dmesg | grep -i 'warning:')"
+""", **QUICK, push=[*helpers, _hold(pytestconfig)])
+    assert result.ok, result.output
+
+
+def test_a_drive_that_ends_each_zone_is_given_up(lab_run, helpers, pytestconfig):
+    """Each write fails, and the drive says that it has finished the zone: that must not go on for ever."""
+    result = lab_run(START + HELD + FLAKY_LAYER + """
+put 10000 0 64 ,fsync
+holds full
+become flakey /dev/nullb0 0 0 3600 1 error_writes
+{ put 20000 0 16 ,fsync || touch failed; } 2> /dev/null &
+writer=$!
+read_only() { dmsetup status t | grep 'mtftl read-only'; }
+until_true 20 read_only
+wait $writer
+test -e failed
+test "$(field write_errors t)" -le 10
+become linear /dev/nullb0 0
+dmsetup remove t layer
+mtftl check /dev/nullb0
+""", **QUICK, push=[*helpers, _hold(pytestconfig)])
+    assert result.ok, result.output
+
+
+def test_a_sleep_of_a_suspended_device(lab_run, helpers, pytestconfig):
+    """The machine wakes up: a suspended device sends nothing, and one whose drive is not ready yet tries again."""
+    result = lab_run(START + HOLDS + """
+null nullb0 size=32 zone_size=1
+dmsetup create layer --table "0 $((32 * 2048)) linear /dev/nullb0 0"
+become() {
+	dmsetup load layer --table "0 $((32 * 2048)) $*"
+	dmsetup suspend --nolockfs --noflush layer
+	dmsetup resume layer
+}
+mtftl format --op 30% /dev/mapper/layer > /dev/null
+dmsetup create t --table "$(table /dev/mapper/layer lanes 1)"
+dd if=/dev/zero of=/dev/mapper/t bs=64k count=10 oflag=direct conv=fsync status=none
+commands() { awk '{ print $1 + $5 }' /sys/class/block/nullb0/stat; }
+echo devices > /sys/power/pm_test
+# Suspended by an administrator meanwhile.
+dmsetup suspend --nolockfs --noflush t
+before=$(commands)
+echo disk > /sys/power/state
+usleep 100000
+test $(commands) = $before
+dmsetup resume t
+test $(commands) -gt $before
+dmsetup status t | grep 'mtftl rw'
+# Reads fail when it wakes up, and then no more.
+holds wake
+echo disk > /sys/power/state &
+machine=$!
+until_true 60 is_held wake
+become flakey /dev/nullb0 0 0 3600 1 error_reads
+go wake
+wait $machine
+{ dd if=/dev/zero of=/dev/mapper/t bs=64k count=100 oflag=direct conv=fsync status=none; touch wrote; } &
+usleep 100000
+fails test -e wrote
+dmesg | grep 'the superblock log cannot be read after a sleep'
+dmsetup status t | grep 'mtftl rw'
+become linear /dev/nullb0 0
+until_true 20 test -e wrote
+dmsetup status t | grep 'mtftl rw'
+dmsetup remove t layer
+mtftl check /dev/nullb0
+""", **QUICK, push=[*helpers, _hold(pytestconfig)], timeout=200)
+    assert result.ok, result.output

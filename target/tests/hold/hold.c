@@ -17,7 +17,7 @@
 
 enum {
 	GC, FLUSH, REDO, SUBMIT, READ_PART, PLACE, DISCARD, STARVE, RESET, LOAD, SCAN, SORT, FIRST,
-	LATE, LANDED, ERASE, NOWHERE, PRESUSPEND, UNDO, THREADS, WAKE, PROBE, NR_PLACES
+	LATE, LANDED, ERASE, NOWHERE, PRESUSPEND, UNDO, THREADS, WAKE, PROBE, FULL, CLOSE, NR_PLACES
 };
 
 struct place {
@@ -187,6 +187,14 @@ static int alloc_later(void *ftl)
 	return alloc(ftl);
 }
 
+static int close_later(void *zone, const void *footer, void *buf)
+{
+	int (*write)(void *zone, const void *footer, void *buf) = original(CLOSE);
+
+	hold(CLOSE);
+	return write(zone, footer, buf);
+}
+
 static void work_later(void *work)
 {
 	void (*run)(void *work) = original(WAKE);
@@ -217,6 +225,11 @@ static void *find_none(void)
 static int fail_a_probe(void)
 {
 	return -EIO;
+}
+
+static u8 say_full(void)
+{
+	return BLK_ZONE_COND_FULL;
 }
 
 static struct place places[] = {
@@ -260,6 +273,10 @@ static struct place places[] = {
 	[WAKE] = { "wake", "power_work", "kworker/", NULL, work_later, .passed = 1 },
 	/* The first reads that ask whether device-mapper holds bios fail. */
 	[PROBE] = { "probe", "submit_bio_wait", "kworker/", "is_held", fail_a_probe, true },
+	/* The device says that each zone is full. */
+	[FULL] = { "full", "mtftl_zone_condition", "kworker/", NULL, say_full, true },
+	/* A zone's footer waits before it is written. */
+	[CLOSE] = { "close", "mtftl_footer_write", "kworker/", NULL, close_later },
 	/* The process that loads a table waits before its lanes are made. */
 	[THREADS] = { "threads", "mtftl_lanes_alloc", "dmsetup", NULL, alloc_later },
 };
