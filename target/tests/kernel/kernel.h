@@ -32,6 +32,7 @@ struct bio_vec { void *unused; };
 struct bvec_iter { sector_t bi_sector; unsigned int bi_size; };
 struct bio { struct bvec_iter bi_iter; blk_status_t bi_status; };
 struct completion { int unused; };
+struct cpumask;
 struct dm_target;
 struct mtftl_meta;
 struct work_struct { int unused; };
