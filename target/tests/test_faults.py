@@ -1886,6 +1886,24 @@ mtftl check /dev/nullb0
     assert result.ok, result.output
 
 
+def test_a_discard_that_empties_a_zone_is_logged_before_its_reset(lab_run, helpers, pytestconfig):
+    """GC erases the zone of the discarded block while the discard is not listed yet: a cut must not lose the block."""
+    result = lab_run(START + HELD + """
+put 0 0 480 ,fsync
+put 20001 1 479 ,fsync
+dmsetup message t 0 checkpoint
+holds list
+blkdiscard -l 4k /dev/mapper/t &
+until_true 10 is_held list
+dmsetup message t 0 gc
+wait $!
+cut
+test "$(judge /dev/mapper/t 0 1)" = 0 || cmp -n 4096 /dev/mapper/t /dev/zero
+ends
+""", **QUICK | {"cpus": 4}, push=[*helpers, _hold(pytestconfig)])
+    assert result.ok, result.output
+
+
 def test_a_sleep_of_a_suspended_device(lab_run, helpers, pytestconfig):
     """The machine wakes up: a suspended device sends nothing, and one whose drive is not ready yet tries again."""
     result = lab_run(START + HOLDS + """

@@ -7,6 +7,7 @@
  */
 #include <linux/blkdev.h>
 #include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/kthread.h>
@@ -17,7 +18,8 @@
 
 enum {
 	GC, FLUSH, REDO, SUBMIT, READ_PART, PLACE, DISCARD, STARVE, RESET, LOAD, SCAN, SORT, FIRST,
-	LATE, LANDED, ERASE, NOWHERE, PRESUSPEND, UNDO, THREADS, WAKE, PROBE, FULL, CLOSE, NR_PLACES
+	LATE, LANDED, ERASE, NOWHERE, PRESUSPEND, UNDO, THREADS, WAKE, PROBE, FULL, CLOSE, LIST,
+	NR_PLACES
 };
 
 struct place {
@@ -195,6 +197,15 @@ static int close_later(void *zone, const void *footer, void *buf)
 	return write(zone, footer, buf);
 }
 
+/* Its caller has a spinlock, so it cannot sleep. */
+static void list_later(void *ftl, const void *rec)
+{
+	void (*add)(void *ftl, const void *rec) = original(LIST);
+
+	mdelay(2000);
+	add(ftl, rec);
+}
+
 static void work_later(void *work)
 {
 	void (*run)(void *work) = original(WAKE);
@@ -277,6 +288,8 @@ static struct place places[] = {
 	[FULL] = { "full", "mtftl_zone_condition", "kworker/", NULL, say_full, true },
 	/* A zone's footer waits before it is written. */
 	[CLOSE] = { "close", "mtftl_footer_write", "kworker/", NULL, close_later },
+	/* A discard stands still before its record is listed, for two seconds. */
+	[LIST] = { "list", "mtftl_range_add", "blkdiscard", NULL, list_later },
 	/* The process that loads a table waits before its lanes are made. */
 	[THREADS] = { "threads", "mtftl_lanes_alloc", "dmsetup", NULL, alloc_later },
 };
