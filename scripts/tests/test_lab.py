@@ -564,14 +564,27 @@ def test_readme_shows_the_numbers_of_the_results(tmp_path: Path) -> None:
     (tmp_path / "scaling").mkdir()
     (tmp_path / "scaling/results.json").write_text(json.dumps({"samples": samples}))
     shown = report.update_readme(text, tmp_path)
-    assert all(number in shown for number in ("**480k**", "**6.0x**", "**96%**")) and "least" not in shown
+    assert all(number in shown for number in ("**480k**", "**6.0x**", "**96%**"))
+    assert " to " not in shown.split("<!--")[1]
     assert report.update_readme(shown, RESULTS) == text
     for sample in samples:
         sample |= {"iops_least": sample["iops"] - 5000, "iops_most": sample["iops"]}
     (tmp_path / "scaling/results.json").write_text(json.dumps({"samples": samples}))
     shown = report.update_readme(text, tmp_path)
-    assert "| 480 | 475 to 480 |" in shown and "| 80 | 75 to 80 |" in shown
+    assert "| **480k** (475k to 480k) |" in shown and "80k (75k to 80k) | **6.0x** |" in shown
     assert report.update_readme(shown, RESULTS) == text
+    samples[3] |= {"iops": 20, "iops_least": 10, "iops_most": 2000}     # single, on TLC flash
+    (tmp_path / "scaling/results.json").write_text(json.dumps({"samples": samples}))
+    assert "20 (10 to 2.0k) | at least **238x** |" in report.update_readme(text, tmp_path)
+
+
+def test_the_page_of_results_shows_spreads(tmp_path: Path) -> None:
+    text = (ROOT / "docs/results.md").read_text()
+    assert report.update_spreads(text, RESULTS) == text, "scripts/lab report --readme brings it up to date"
+    (tmp_path / "peers").mkdir()
+    sample = {"line": "mtftl", "iops": 2000, "iops_least": 1000, "iops_most": 3000}
+    (tmp_path / "peers/results.json").write_text(json.dumps({"samples": [sample]}))
+    assert " | 2.0 | 1.0 to 3.0 |\n" in report.update_spreads(text, tmp_path)
 
 
 def test_the_page_of_experiments_is_whole_and_fresh() -> None:

@@ -2,10 +2,12 @@
 """The rules for prose: what `make lint` must see in README, CONTRIBUTING and docs/, and what it must not."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from mtlab.cmd import prose
+from mtlab.util.base import ROOT
 
 LONG = "word " * 24 + "here."
 FILES = {"docs/a.md": "# One heading\n\nText.\n\n## `code` and (more)\n"}
@@ -98,3 +100,23 @@ def test_a_page_is_measured() -> None:
 def test_our_own_pages_comply(tmp_path: Path) -> None:
     assert not prose.complaints()
     assert prose.DEBT.read_text() == prose.written(dict(sorted(json.loads(prose.DEBT.read_text()).items())))
+
+
+def _page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text()
+
+
+def test_the_glossary_has_terms_that_pages_use() -> None:
+    """Each once; and each page leads there."""
+    terms = re.findall(r"^### (.*)$", _page("glossary.md"), re.M)
+    assert len(terms) >= 40 and len(set(terms)) == len(terms)
+    pages = [path.name for path in (ROOT / "docs").glob("*.md") if path.name != "glossary.md"]
+    words = " ".join("\n".join(map(_page, pages)).lower().replace("-", " ").replace("_", " ").split())
+    assert [term for term in terms if not re.search(rf"\b{term.lower().replace('-', ' ')}", words)] == []
+    assert [name for name in pages if "(glossary.md" not in _page(name)] == []
+
+
+def test_the_index_leads_to_every_page() -> None:
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert pages - set(re.findall(r"\]\(([\w-]+\.md)", _page("README.md"))) == set()
+    assert "docs/README.md" in (ROOT / "README.md").read_text()

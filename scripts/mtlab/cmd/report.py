@@ -17,7 +17,23 @@ from . import suites
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 _NUMBERS, _END = "<!-- numbers: scripts/lab report --readme -->", "<!-- end of numbers -->"
-# What the README shows with its spread: its words, which experiment's sample, which field, how it is written.
+_SPREAD = "<!-- spread: scripts/lab report --readme -->", "<!-- end of spread -->"
+Where = tuple[str, dict[str, Any]]      # an experiment, and which of its samples
+# What the README compares: the load, our sample, what there is instead, and its sample.
+COMPARED: tuple[tuple[str, Where, str, Where], ...] = (
+    ("8 users on 8 cores, a fresh drive", ("scaling", {"profile": "tlc", "line": "multi", "users": 8}),
+     "one buffer, one writer thread", ("scaling", {"profile": "tlc", "line": "single", "users": 8})),
+    ("32 users on 32 cores, a server's caches modelled", ("width", {"clock": "caches", "line": "multi", "cpus": 32}),
+     "one buffer, one writer thread", ("width", {"clock": "caches", "line": "single", "cpus": 32})),
+    ("8 users on three quarters of a drive, GC at work", ("peers", {"line": "mtftl"}),
+     "dm-zoned", ("peers", {"line": "dm-zoned"})),
+    ("the same on eight files, ext4 above dm-mtftl", ("peers", {"line": "mtftl-ext4"}),
+     "btrfs, zoned", ("peers", {"line": "btrfs"})),
+    ("the same on a fifth of the drive", ("peers", {"line": "mtftl-ext4-fifth"}), "F2FS", ("peers", {"line": "f2fs"})),
+    ("8 users, a used drive of the same flash", ("pblk", {"state": "steady", "line": "multi", "unit": 8, "users": 8}),
+     "pblk, Linux 5.10", ("pblk", {"state": "steady", "line": "pblk", "unit": 8, "users": 8})),
+)
+# What docs/results.md shows with its spread: its words, which experiment's sample, which field, how it is written.
 HEADLINES: tuple[tuple[str, str, dict[str, Any], str, str, float], ...] = (
     ("8 users' random writes on a fresh TLC drive (1000/s)", "scaling",
      {"profile": "tlc", "line": "multi", "users": 8}, "iops", ".0f", 1000),
@@ -74,47 +90,75 @@ def _samples(results: Path, experiment: str) -> list[dict[str, Any]]:
     return list(json.loads(path.read_text())["samples"]) if path.exists() else []
 
 
+def _sample(results: Path, where: Where) -> dict[str, Any] | None:
+    experiment, of = where
+    return next((s for s in _samples(results, experiment) if all(s.get(k) == v for k, v in of.items())), None)
+
+
+def _short(number: float) -> str:
+    return f"{number / 1000:.{0 if number >= 9950 else 1}f}k" if number >= 1000 else f"{number:.0f}"
+
+
+def _rate(sample: dict[str, Any], mark: str = "") -> str:
+    """A rate, with its spread where it was measured several times."""
+    said = f"{mark}{_short(sample['iops'])}{mark}"
+    return f"{said} ({' to '.join(map(_short, spread(sample, 'iops')))})" if "iops" + LEAST in sample else said
+
+
+def _times(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
+    """How many times as much as theirs; the least that it can be where theirs is hardly the same twice."""
+    (least, _), (their_least, their_most) = spread(ours, "iops"), spread(theirs, "iops")
+    if their_most > 2 * their_least:
+        return f"at least **{least / their_most:.0f}x**"
+    return f"**{ours['iops'] / theirs['iops']:.1f}x**"
+
+
 def _spreads(results: Path) -> str:
-    """The README's table of figures that were measured several times."""
+    """The figures that were measured several times, as a table."""
     rows = []
     for label, experiment, of, key, form, scale in HEADLINES:
-        for sample in _samples(results, experiment):
-            if key + LEAST in sample and all(sample.get(k) == v for k, v in of.items()):
-                least, most = (f"{x / scale:{form}}" for x in spread(sample, key))
-                rows.append(f"| {label} | {sample[key] / scale:{form}} | {least} to {most} |")
-    head = ["", "A run repeats to the bit; how much is chance? The same with other random numbers, at other moments:",
-            "", "| | median | least to most |", "|---|---|---|"]
-    return "\n".join([*head, *rows, ""]) if rows else ""
+        sample = _sample(results, (experiment, of))
+        if sample and key + LEAST in sample:
+            least, most = (f"{x / scale:{form}}" for x in spread(sample, key))
+            rows.append(f"| {label} | {sample[key] / scale:{form}} | {least} to {most} |")
+    return "\n".join(["", "| | median | least to most |", "|---|---|---|", *rows, "", ""])
 
 
 def _width(results: Path) -> str:
-    """The same with caches, where what CPUs share costs time: from the results of width, if there are any."""
-    iops = {(s["line"], s["cpus"]): s["iops"] for s in _samples(results, "width") if s["clock"] == "caches"}
-    if not iops:
+    """How throughput grows with the cores where what CPUs share costs time; nothing without results of width."""
+    multi, few = (_sample(results, ("width", {"clock": "caches", "line": "multi", "cpus": cpus})) for cpus in (32, 8))
+    if not multi or not few:
         return ""
-    multi, single, few = iops["multi", 32], iops["single", 32], iops["multi", 8]
-    return ("With the caches of a server modelled, where a line that moves between cores costs its time:\n"
-            f"32 users on 32 cores write **{multi / 1000:.0f}k** a second, **{multi / single:.1f}x** one buffer and "
-            f"one writer,\nand **{100 * multi / (4 * few):.0f}%** of four times what 8 write on 8 cores.\n")
+    return (f" The second is\n**{100 * multi['iops'] / (4 * few['iops']):.0f}%** of four times what 8 users write on 8 "
+            "of those cores.")
 
 
 def headline(results: Path) -> str:
-    """The README's numbers, from the results of scaling and width, and the spreads; nothing while there are none."""
-    samples = _samples(results, "scaling")
-    if not samples:
+    """The README's numbers, each beside what there is instead; nothing while there are none."""
+    raw = _sample(results, ("scaling", {"profile": "tlc", "line": "raw", "users": 8}))
+    rows, first = [], None
+    for load, our_place, instead, their_place in COMPARED:
+        ours, theirs = _sample(results, our_place), _sample(results, their_place)
+        if ours and theirs:
+            first = first or ours
+            rows.append(f"| {load} | {_rate(ours, '**')} | {instead}: {_rate(theirs)} | {_times(ours, theirs)} |")
+    if not raw or not first:
         return ""
-    iops = {(s["profile"], s["line"], s["users"]): s["iops"] for s in samples}
-    single, multi, raw = (iops["tlc", line, 8] for line in ("single", "multi", "raw"))
-    return (f"Eight users on eight cores, 4 KiB random writes on a fresh TLC drive: **{multi / 1000:.0f}k** a second,\n"
-            f"**{multi / single:.1f}x** what one buffer and one writer reach, and **{100 * multi / raw:.0f}%** of what "
-            "the raw zoned drive takes\nfrom eight sequential writers; an instruction is a nanosecond there, and what "
-            "cores share is free.\n" + _width(results) + _spreads(results))
+    return "\n".join(["", "| 4 KiB random writes a second | dm-mtftl | instead | |", "|---|---|---|---|", *rows, "",
+                      f"The first row is **{100 * first['iops'] / raw['iops']:.0f}%** of what the raw drive takes from "
+                      f"eight sequential writers.{_width(results)}", "", ""])
 
 
 def update_readme(text: str, results: Path) -> str:
     """The README with its numbers as the results are."""
     before, rest = text.split(_NUMBERS)
     return before + _NUMBERS + "\n" + headline(results) + rest[rest.index(_END):]
+
+
+def update_spreads(text: str, results: Path) -> str:
+    """docs/results.md with its table of spreads as the results are."""
+    before, rest = text.split(_SPREAD[0])
+    return before + _SPREAD[0] + "\n" + _spreads(results) + rest[rest.index(_SPREAD[1]):]
 
 
 def found(results: Mapping[str, Any]) -> str:
@@ -143,7 +187,8 @@ def update_experiments(text: str, results: Path) -> str:
 def _report(args: argparse.Namespace) -> int:
     if args.readme:
         for path, update in ((ROOT / "README.md", update_readme), (ROOT / "docs/experiments.md", update_experiments),
-                             (ROOT / "docs/testing.md", suites.update_testing)):
+                             (ROOT / "docs/testing.md", suites.update_testing),
+                             (ROOT / "docs/results.md", update_spreads)):
             path.write_text(update(path.read_text(), args.results))
         lab = ROOT / "docs/lab.md"
         lab.write_text(options.update_docs(lab.read_text()))
