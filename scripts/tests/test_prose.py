@@ -59,6 +59,7 @@ def test_what_is_planted_is_named(text: str, said: str) -> None:
     "<!-- numbers: made by a command -->\n" + "word " * 200 + "\n<!-- end of numbers -->",
     "A [word](https://example.org/" + "long/" * 30 + ").",
     "Where is the zone?",
+    "- It is there (docs/a.md, \"One\n  heading\").",
     "This is for people who have a zoned drive.",
     "It runs as long as that. It reads so much more.",
     "`who`, `whoever` and `dear` are words.",

@@ -147,7 +147,7 @@ def _links(page: str, text: str, read: Callable[[str], str | None]) -> Iterator[
             elif anchor and anchor not in anchors(there):
                 yield Finding(number, "link", f"a link to {target}, but {name} has no such heading")
     # A name of a section may go over the end of a line.
-    flat = " ".join(line if kind == "text" else "" for _, kind, line in _lines(text))
+    flat = " ".join(line.strip() if kind == "text" else "" for _, kind, line in _lines(text))
     for name, heading in re.findall(r"\b(docs/[\w/-]+\.md)(?:, \"([^\"]+)\")?", flat):
         there = read(name)
         if there is None:
