@@ -27,4 +27,17 @@ def test_what_is_sent_before_waits() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         Qmp(ours).send("migrate", uri="file:x")
-        assert json.loads(theirs.recv(65536)) == {"execute": "migrate", "arguments": {"uri": "file:x"}}
+        assert json.loads(theirs.recv(65536)) == {"execute": "migrate", "arguments": {"uri": "file:x"}, "id": 1}
+
+
+def test_an_answer_is_the_commands_own() -> None:
+    """Answers to earlier commands, and events, are not taken for it: what follows them is read, too."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        qmp = Qmp(ours)
+        qmp.send("cont")
+        theirs.sendall(b'{"return": {}, "id": 1}\n{"event": "STOP"}\n')
+        qmp.ask(0.05, "stop")                   # no answer comes
+        assert list(qmp.messages(0.01)) == []
+        theirs.sendall(b'{"return": {}, "id": 3}\n')
+        qmp.ask(60, "stop")

@@ -15,6 +15,7 @@ from . import failure, states
 from .options import Options
 from .qmp import Qmp
 
+ANSWER = 5                  # seconds that QEMU may take to answer on a busy host
 STARTED = "lab: run"        # init says so on the console when the command begins
 
 
@@ -41,7 +42,7 @@ class Tail:
 
 def _press(qmp: Qmp, key: str) -> None:
     """Alt, SysRq and a key, as on a keyboard."""
-    qmp.send("send-key", keys=[{"type": "qcode", "data": k} for k in ("alt", "sysrq", key)])
+    qmp.ask(ANSWER, "send-key", keys=[{"type": "qcode", "data": k} for k in ("alt", "sysrq", key)])
 
 
 def _hang_or_timeout(qmp: Qmp, child: subprocess.Popen[bytes], console: Tail,
@@ -61,15 +62,15 @@ def _hang_or_timeout(qmp: Qmp, child: subprocess.Popen[bytes], console: Tail,
     detail = f"{what} had {seconds:.0f} s"
     alive = False
     # The kernel's own watchdog may end the guest meanwhile; then it has said why.
-    with contextlib.suppress(OSError):
-        qmp.send("qmp_capabilities")        # a second time does no harm
+    with contextlib.suppress(OSError, EOFError):
+        qmp.ask(ANSWER, "qmp_capabilities")     # a second time does no harm
         # At the level that guests boot with, the console would name no task.
         for key in ("7", "w", "l"):
             _press(qmp, key)
             wait(3, 1)
         alive = "sysrq: " in console.text[before:]
         if not alive:
-            qmp.send("inject-nmi")
+            qmp.ask(ANSWER, "inject-nmi")
             wait(30, 30)    # the kernel panics, which ends the guest once each CPU is shown
     console.poll()      # what a panic in an NMI printed comes out right before the end
     lines = tuple(console.text[before:].splitlines()[:200])

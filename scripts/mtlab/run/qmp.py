@@ -7,6 +7,7 @@ What is sent before QEMU runs waits for it there. Debian packages no QMP library
 
 import json
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ class Qmp:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._rest = b""
+        self._sent = 0
 
     @staticmethod
     def arguments(theirs: socket.socket) -> list[str]:
@@ -24,7 +26,17 @@ class Qmp:
         return ["-chardev", f"socket,id=qmp,fd={theirs.fileno()}", "-mon", "chardev=qmp,mode=control"]
 
     def send(self, name: str, **arguments: object) -> None:
-        self._sock.sendall(json.dumps({"execute": name, "arguments": arguments}).encode() + b"\n")
+        self._sent += 1
+        line = {"execute": name, "arguments": arguments, "id": self._sent}
+        self._sock.sendall(json.dumps(line).encode() + b"\n")
+
+    def ask(self, seconds: float, name: str, **arguments: object) -> None:
+        """Send a command and wait for its answer, as long as that does not take too long."""
+        self.send(name, **arguments)
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if any(message.get("id") == self._sent for message in self.messages(left)):
+                return
 
     def messages(self, seconds: float) -> Iterator[dict[str, Any]]:
         """What comes next, once something comes; nothing if that takes too long. EOFError: QEMU has ended."""
