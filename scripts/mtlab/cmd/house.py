@@ -22,8 +22,8 @@ from ..util.base import ROOT
 DRAWN = "docs/target.md"
 MOST_FOLDERS = 10
 MOST_PAIRS = 30             # of folders, one of which knows of the other
-MOST_LINES = 120            # of a header; what describes the format, tracepoints or kernels is as long as they are
-LONG = {"compat.h", "format.h", "trace.h", "parse.h"}
+MOST_LINES = 120            # of a header; what describes the format, admission, tracepoints or kernels is as long as they are
+LONG = {"admit.h", "compat.h", "format.h", "trace.h", "parse.h"}
 # Uses of a component's fields outside of its files. Whoever removes one lowers the number.
 REACH_INS = {"device": 58, "space": 14, "rings": 7, "map": 9, "zones": 70, "super": 19}
 

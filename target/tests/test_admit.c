@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Unit tests of admission. The table is docs/target.md: "The gate", "Before the gate", "Pace" and
+ * "A full device", a row for each thing that they say.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "policy/admit.h"
+
+#define FULL_BUFFERS	200u	/* blocks: two zones */
+#define USABLE		100u
+
+/* 64 zones, 4 of them the reserve: two for the buffers, one for a failed write, one for GC. */
+static const struct mtftl_admit_limits drive = {
+	.usable = USABLE, .reserve = 4, .kept = 3, .flush_zones = 2, .low_water = 8,
+	.data_zones = 8, .buffered = FULL_BUFFERS, .slack = 10, .gc_apart = true,
+	.users_apart = true,
+};
+
+/* The same, without spare zones: classes give way sooner, and flushes have one zone. */
+static const struct mtftl_admit_limits small = {
+	.usable = USABLE, .reserve = 4, .kept = 3, .flush_zones = 1, .low_water = 5,
+	.data_zones = 3, .buffered = FULL_BUFFERS, .slack = 10, .gc_apart = true,
+};
+
+/* Two open zones would be one too many. */
+static const struct mtftl_admit_limits shared = {
+	.usable = USABLE, .reserve = 5, .kept = 3, .flush_zones = 2, .low_water = 8,
+	.data_zones = 1, .buffered = FULL_BUFFERS, .slack = 10, .gc_apart = true, .gc_shares = true,
+};
+
+/* GC writes where users do. */
+static const struct mtftl_admit_limits mixed = {
+	.usable = USABLE, .reserve = 4, .kept = 3, .flush_zones = 2, .low_water = 8,
+	.data_zones = 8, .buffered = FULL_BUFFERS, .slack = 10, .users_apart = true,
+};
+
+#define ZONES(empty, open, resetting) \
+	.zones = { [MTFTL_ZONE_EMPTY] = (empty), [MTFTL_ZONE_OPEN] = (open), \
+		   [MTFTL_ZONE_RESETTING] = (resetting), [MTFTL_ZONE_FULL] = 40 }
+#define WAITS(right)	(1u << MTFTL_RIGHT_##right)
+
+/*
+ * Sources in their order: c, own class; u, users' open zones; g, GC's; U and G, a new one if need
+ * be. Rights that may open a zone: users, flush, retry, gc, metadata.
+ */
+struct row {
+	const char *doc;
+	const struct mtftl_admit_limits *limits;
+	struct mtftl_admit_state state;		/* promised: before the look */
+	enum mtftl_level level;
+	u32 promised;
+	const char *users, *flush, *gc, *may_open;
+};
+
+static const struct row rows[] = {
+	/* Without need. */
+	{ "there is plenty", &drive, { ZONES(30, 3, 0) },
+	  MTFTL_LEVEL_FREE, 2, "U", "UG", "G", "ufrgm" },
+	{ "the last zone of the budget is GC's, which can always open one", &drive,
+	  { ZONES(30, 7, 0) }, MTFTL_LEVEL_FREE, 2, "U", "UG", "G", "gm" },
+	{ "GC has it already", &drive, { ZONES(30, 7, 0), .gc_has_zone = true },
+	  MTFTL_LEVEL_FREE, 2, "U", "UG", "G", "ufrgm" },
+	{ "zones that are being closed count against the budget", &drive,
+	  { .zones = { [MTFTL_ZONE_EMPTY] = 30, [MTFTL_ZONE_OPEN] = 4, [MTFTL_ZONE_CLOSING] = 4 },
+	    .gc_has_zone = true }, MTFTL_LEVEL_FREE, 2, "U", "UG", "G", "m" },
+	{ "a zone that an earlier mount left is open already", &drive,
+	  { .zones = { [MTFTL_ZONE_EMPTY] = 30, [MTFTL_ZONE_OPEN] = 4, [MTFTL_ZONE_PARTIAL] = 4 } },
+	  MTFTL_LEVEL_FREE, 2, "U", "UG", "G", "ufrgm" },
+
+	/* Before the gate. */
+	{ "fewer zones are empty than low_water: by time", &drive, { ZONES(7, 3, 1) },
+	  MTFTL_LEVEL_SLOWED, 2, "U", "UG", "G", "ufrgm" },
+	{ "low_water are empty: users are not slowed", &drive, { ZONES(8, 3, 0) },
+	  MTFTL_LEVEL_FREE, 2, "U", "UG", "G", "ufrgm" },
+	{ "a device that is read-only or paused slows nobody", &drive,
+	  { ZONES(7, 3, 0), .stopped = true }, MTFTL_LEVEL_FREE, 2, "U", "UG", "G", "ufrgm" },
+
+	/* Pace. */
+	{ "GC works: open zones are filled before others are opened", &drive,
+	  { ZONES(7, 3, 0), .gc_works = true, .gc_has_zone = true },
+	  MTFTL_LEVEL_PACED, 2, "cU", "cUG", "G", "ufrgm" },
+	{ "zones about to be empty are free space", &drive,
+	  { ZONES(7, 3, 1), .gc_works = true, .gc_has_zone = true },
+	  MTFTL_LEVEL_SLOWED, 2, "U", "UG", "G", "ufrgm" },
+	{ "few are empty, though GC rests", &drive, { ZONES(6, 3, 0), .gc_has_zone = true },
+	  MTFTL_LEVEL_SLOWED, 2, "cU", "cUG", "G", "ufrgm" },
+
+	/* The gate. */
+	{ "buffers and what lanes take at once fit into the reserve: one more is spare", &drive,
+	  { ZONES(5, 3, 0), .gc_has_zone = true },
+	  MTFTL_LEVEL_SLOWED, 2, "cU", "cUG", "G", "ufrgm" },
+	{ "the reserve: the gate is shut, and what is buffered may use it", &drive,
+	  { ZONES(4, 3, 0), .gc_has_zone = true, .promised = 2 },
+	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gGu", "ufrgm" },
+	{ "as much as has room in users' open zones needs no empty one", &drive,
+	  { ZONES(4, 3, 0), .gc_has_zone = true, .users_room = 110 },
+	  MTFTL_LEVEL_SLOWED, 1, "cU", "cUG", "G", "ufrgm" },
+	{ "all of it has room there", &drive,
+	  { ZONES(2, 3, 0), .gc_has_zone = true, .users_room = FULL_BUFFERS + 10 },
+	  MTFTL_LEVEL_SLOWED, 0, "cugU", "cugUG", "G", "frgm" },
+	{ "GC needs none while it has a whole zone", &drive,
+	  { ZONES(4, 3, 0), .gc_has_zone = true, .gc_room = USABLE },
+	  MTFTL_LEVEL_SLOWED, 2, "cU", "cUG", "G", "ufrgm" },
+	{ "but not if its victims may take more", &drive,
+	  { ZONES(4, 3, 0), .gc_has_zone = true, .gc_room = USABLE, .gc_owes = USABLE + 1,
+	    .promised = 2 },
+	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gGu", "ufrgm" },
+	{ "behind the gate the promise stays, however full the open zones are", &drive,
+	  { ZONES(3, 3, 0), .gc_has_zone = true, .promised = 1 },
+	  MTFTL_LEVEL_GATED, 1, "cUG", "cUG", "gGu", "ufrgm" },
+	{ "and gets less when they have more room", &drive,
+	  { ZONES(1, 3, 0), .gc_has_zone = true, .users_room = 180, .promised = 2 },
+	  MTFTL_LEVEL_GATED, 1, "cugUG", "cugUG", "gG", "ufrm" },
+	{ "GC leaves what was promised and one for a write that fails", &drive,
+	  { ZONES(3, 3, 0), .gc_has_zone = true, .promised = 2 },
+	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gGu", "ufrm" },
+	{ "that one it takes when it has none itself", &drive, { ZONES(3, 3, 0), .promised = 2 },
+	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gGu", "ufrgm" },
+	{ "nothing is empty", &drive, { ZONES(0, 3, 0), .gc_has_zone = true, .promised = 2 },
+	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
+	{ "with little to spare classes give way at the gate", &small,
+	  { ZONES(4, 2, 0), .gc_has_zone = true, .promised = 2 },
+	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrgm" },
+
+	/* A full device. */
+	{ "nothing can be gained: the gate is open, users fill what is open, GC's included", &drive,
+	  { ZONES(4, 3, 0), .gc_has_zone = true, .no_victim = true },
+	  MTFTL_LEVEL_FREE, 2, "cugU", "cugUG", "gGu", "frgm" },
+	{ "but they leave the reserve", &drive,
+	  { ZONES(5, 3, 0), .gc_has_zone = true, .no_victim = true },
+	  MTFTL_LEVEL_FREE, 2, "cugU", "cugUG", "gGu", "ufrgm" },
+	{ "GC without a zone writes to users' while what is buffered fits into empty ones", &drive,
+	  { ZONES(3, 3, 0), .promised = 2 },
+	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gGu", "ufrgm" },
+	{ "no longer", &drive, { ZONES(2, 3, 0), .promised = 2 },
+	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "ufrm" },
+	{ "or while nothing is buffered", &drive, { ZONES(2, 3, 0), .promised = 2,
+						    .buffers_empty = true },
+	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrm" },
+	{ "the last two empty zones are for flushes", &drive,
+	  { ZONES(2, 3, 0), .gc_has_zone = true, .promised = 2, .buffers_empty = true },
+	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrm" },
+	{ "a third one is GC's", &drive,
+	  { ZONES(3, 3, 0), .gc_has_zone = true, .promised = 2, .buffers_empty = true },
+	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gGu", "ufrgm" },
+	{ "one where the device has least to spare", &small,
+	  { ZONES(2, 2, 0), .gc_has_zone = true, .promised = 2, .buffers_empty = true },
+	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrgm" },
+
+	/* One zone for all. */
+	{ "a zone that users and GC share: no room in it is promised", &shared,
+	  { ZONES(5, 1, 0), .users_room = USABLE, .promised = 2 },
+	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "m" },
+	{ "when it is full the next one is for both", &shared, { ZONES(5, 0, 0), .promised = 2 },
+	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrgm" },
+	{ "GC leaves it alone while what is buffered needs the empty ones", &shared,
+	  { ZONES(2, 0, 0), .promised = 2 },
+	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "", "ufrm" },
+
+	/* No classes of GC's. */
+	{ "GC without classes writes where users do", &mixed, { ZONES(30, 3, 0) },
+	  MTFTL_LEVEL_FREE, 2, "U", "UG", "UG", "ufrgm" },
+	{ "not while what is buffered needs the empty ones", &mixed,
+	  { ZONES(2, 3, 0), .promised = 2 },
+	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "ufrm" },
+
+	/* The end. */
+	{ "what is buffered waits, nothing can be gained and nothing is under way", &drive,
+	  { ZONES(0, 0, 0), .no_victim = true, .waiting = WAITS(USER) },
+	  MTFTL_LEVEL_DEAD, 2, "cugU", "cugUG", "gG", "" },
+	{ "GC may gain something yet", &drive,
+	  { ZONES(0, 0, 0), .waiting = WAITS(USER), .promised = 2 },
+	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
+	{ "a reset gives GC a zone", &drive, { ZONES(0, 0, 1), .waiting = WAITS(GC), .promised = 2 },
+	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
+	{ "but not a flush: resets wait for it", &drive,
+	  { ZONES(0, 0, 1), .waiting = WAITS(FLUSH), .promised = 2 },
+	  MTFTL_LEVEL_DEAD, 2, "cugUG", "cugUG", "gG", "" },
+	{ "nor a unit whose write failed, which the flush waits for", &drive,
+	  { ZONES(0, 0, 1), .waiting = WAITS(RETRY), .promised = 2 },
+	  MTFTL_LEVEL_DEAD, 2, "cugUG", "cugUG", "gG", "" },
+	{ "a zone that is being closed may have failed: what comes of it is not known", &drive,
+	  { .zones = { [MTFTL_ZONE_CLOSING] = 1 }, .waiting = WAITS(RETRY), .promised = 2 },
+	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
+	{ "units in flight land, or fail", &drive,
+	  { ZONES(0, 1, 0), .in_flight = true, .waiting = WAITS(FLUSH), .promised = 2 },
+	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
+	{ "commands end", &drive,
+	  { ZONES(0, 0, 1), .at_work = true, .waiting = WAITS(RETRY), .promised = 2 },
+	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
+	{ "GC waits, and nothing else is under way", &drive,
+	  { ZONES(0, 0, 0), .waiting = WAITS(GC), .promised = 2 },
+	  MTFTL_LEVEL_DEAD, 2, "cugUG", "cugUG", "gG", "" },
+	{ "no zone is left that could ever be written, whatever is in flight", &drive,
+	  { ZONES(0, 0, 0), .in_flight = true, .waiting = WAITS(RETRY), .promised = 2 },
+	  MTFTL_LEVEL_DEAD, 2, "cugUG", "cugUG", "gG", "" },
+};
+
+static const char *const levels[] = { "free", "slowed", "paced", "gated", "dead" };
+
+static void say_sources(char *text, const struct mtftl_sources *sources)
+{
+	u32 i, at = strlen(text);
+
+	for (i = 0; i < sources->nr; i++)
+		text[at++] = "cugUG"[sources->from[i]];
+	text[at++] = ' ';
+	text[at] = 0;
+}
+
+static void say(char *text, const struct row *row)
+{
+	struct mtftl_admit_state state = row->state;
+	struct mtftl_admission admission;
+	u32 right, at;
+
+	mtftl_admit_gate(row->limits, &state);
+	mtftl_admit_pace(row->limits, &state);
+	mtftl_admit(row->limits, &state, &admission);
+	sprintf(text, "%s: %s, promised %u, from ", row->doc, levels[admission.level],
+		state.promised);
+	for (right = 0; right < MTFTL_RIGHT_META; right++)
+		say_sources(text, &admission.sources[right]);
+	strcat(text, "may open ");
+	for (right = 0, at = strlen(text); right < MTFTL_NR_RIGHTS; right++)
+		if (admission.may_open[right])
+			text[at++] = "ufrgm"[right];
+	text[at] = 0;
+}
+
+static void admission_is_as_the_docs_say(void **unused)
+{
+	char is[256], expected[256];
+	const struct row *row;
+
+	(void)unused;
+	for (row = rows; row < rows + ARRAY_SIZE(rows); row++) {
+		say(is, row);
+		sprintf(expected, "%s: %s, promised %u, from %s %s %s %s may open %s", row->doc,
+			levels[row->level], row->promised, row->users, row->flush, row->flush,
+			row->gc, row->may_open);
+		assert_string_equal(is, expected);
+	}
+}
+
+/* Credit: what is buffered waits for it, unless GC itself finds no zone. */
+static void users_wait_for_credit(void **unused)
+{
+	(void)unused;
+	assert_true(mtftl_admit_is_spent(true, false, true));
+	assert_false(mtftl_admit_is_spent(false, false, true));
+	assert_false(mtftl_admit_is_spent(true, true, true));
+	assert_false(mtftl_admit_is_spent(true, false, false));
+}
+
+/* Victims beside others: all that they may still write fits into what users cannot take. */
+static void victims_fit_into_what_is_left_to_gc(void **unused)
+{
+	struct mtftl_admit_state state = { ZONES(10, 3, 0), .gc_room = 50, .promised = 2 };
+
+	(void)unused;
+	/* Of the reserve one is for a failed write, two are promised. */
+	assert_true(mtftl_admit_victim(&drive, &state, 150));
+	assert_false(mtftl_admit_victim(&drive, &state, 151));
+	state.gc_owes = 100;
+	assert_true(mtftl_admit_victim(&drive, &state, 50));
+	assert_false(mtftl_admit_victim(&drive, &state, 51));
+	state.zones[MTFTL_ZONE_EMPTY] = 3;
+	assert_false(mtftl_admit_victim(&drive, &state, 1));
+	state.gc_owes = 0;
+	assert_true(mtftl_admit_victim(&drive, &state, 50));
+	state.zones[MTFTL_ZONE_EMPTY] = 30;
+	assert_false(mtftl_admit_victim(&shared, &state, 1));
+}
+
+static void what_is_left_ends_at_the_gate(void **unused)
+{
+	struct mtftl_admit_state state = { ZONES(5, 3, 0), .gc_has_zone = true };
+	u32 room = 0;
+
+	(void)unused;
+	/* A block at a time; a zone is opened when one is needed. */
+	while (mtftl_admit_left(&drive, &state, room) > 0) {
+		state.users_room = room;
+		mtftl_admit_gate(&drive, &state);
+		assert_false(state.gated);
+		if (!room) {
+			state.zones[MTFTL_ZONE_EMPTY]--;
+			room = USABLE;
+		}
+		room--;
+	}
+	/* One more. */
+	state.users_room = room - 1;
+	mtftl_admit_gate(&drive, &state);
+	assert_true(state.gated);
+}
+
+static void limits_fit_the_device(void **unused)
+{
+	struct mtftl_admit_limits limits = { };
+	u32 spare, entries, wanted, low_water;
+
+	(void)unused;
+	for (spare = 0; spare < 100; spare++)
+		for (wanted = 1; wanted < 10000; wanted = 3 * wanted / 2 + 1)
+			for (low_water = 0; low_water < 20; low_water++) {
+				entries = wanted;
+				mtftl_admit_keep(&limits, spare, 128, &entries);
+				mtftl_admit_reserve(&limits, spare, 1024, low_water);
+				assert_in_range(entries, 1, wanted);
+				assert_true(2 * entries <= (limits.kept - 1) * 128);
+				assert_true(limits.kept >= 2);
+				assert_true(limits.kept + 2 <= (spare / 2 > 4 ? spare / 2 : 4));
+				assert_true(limits.reserve == limits.kept + 1);
+				assert_true(limits.low_water > limits.reserve);
+			}
+	entries = 1024;
+	mtftl_admit_keep(&limits, 64, 2048, &entries);
+	assert_int_equal(entries, 1024);
+	assert_int_equal(limits.kept, 2);
+	assert_int_equal(limits.flush_zones, 2);
+	assert_true(limits.users_apart);
+	limits.gc_shares = true;
+	mtftl_admit_reserve(&limits, 64, 1024, 0);
+	assert_int_equal(limits.reserve, 4);
+	assert_int_equal(limits.low_water, 4 + 16);
+}
+
+/* One digit of a number that counts states. */
+static u32 digit(u32 *number, u32 base)
+{
+	u32 value = *number % base;
+
+	*number /= base;
+	return value;
+}
+
+/* On every small drive, in whatever state it is. */
+static void each_state(void (*check)(const struct mtftl_admit_limits *limits,
+				     const struct mtftl_admit_state *state))
+{
+	static const struct mtftl_admit_limits *const all[] = { &drive, &small, &shared, &mixed };
+	u32 i, left;
+
+	for (i = 0, left = 0; !left; i++) {
+		const struct mtftl_admit_limits *limits;
+		struct mtftl_admit_state state = { };
+
+		left = i;
+		limits = all[digit(&left, ARRAY_SIZE(all))];
+		state.zones[MTFTL_ZONE_EMPTY] = digit(&left, 10);
+		state.zones[MTFTL_ZONE_OPEN] = digit(&left, 9);
+		state.zones[MTFTL_ZONE_RESETTING] = digit(&left, 2);
+		state.users_room = 50 * digit(&left, 7);
+		state.gc_room = 50 * digit(&left, 5);
+		state.gc_owes = 130 * digit(&left, 2);
+		state.promised = 1 + digit(&left, 2);
+		state.no_victim = digit(&left, 2);
+		state.gc_has_zone = digit(&left, 2);
+		state.buffers_empty = digit(&left, 2);
+		if (state.zones[MTFTL_ZONE_OPEN] > limits->data_zones)
+			continue;
+		mtftl_admit_gate(limits, &state);
+		check(limits, &state);
+	}
+}
+
+/* A zone that becomes empty shuts nothing and takes no right away. */
+static void check_one_more(const struct mtftl_admit_limits *limits,
+			   const struct mtftl_admit_state *state)
+{
+	struct mtftl_admit_state more = *state;
+	u32 right;
+
+	more.zones[MTFTL_ZONE_EMPTY]++;
+	mtftl_admit_gate(limits, &more);
+	assert_false(more.gated && !state->gated);
+	for (right = 0; right < MTFTL_NR_RIGHTS; right++)
+		/* The gate that opens leaves the reserve to what is buffered then. */
+		if (right != MTFTL_RIGHT_USER || more.gated == state->gated)
+			assert_false(mtftl_admit_may_open(limits, state, right) &&
+				     !mtftl_admit_may_open(limits, &more, right));
+}
+
+static void one_more_empty_zone_harms_nobody(void **unused)
+{
+	(void)unused;
+	each_state(check_one_more);
+}
+
+/* Flushes and failed writes take any zone, and look everywhere. */
+static void check_flush(const struct mtftl_admit_limits *limits,
+			const struct mtftl_admit_state *state)
+{
+	const struct mtftl_sources *sources;
+	struct mtftl_admission admission;
+	u32 in_use = state->zones[MTFTL_ZONE_OPEN] + !(state->gc_has_zone || limits->gc_shares);
+
+	mtftl_admit(limits, state, &admission);
+	assert_int_equal(admission.may_open[MTFTL_RIGHT_FLUSH],
+			 state->zones[MTFTL_ZONE_EMPTY] && in_use < limits->data_zones);
+	assert_memory_equal(&admission.sources[MTFTL_RIGHT_FLUSH],
+			    &admission.sources[MTFTL_RIGHT_RETRY], sizeof(struct mtftl_sources));
+	sources = &admission.sources[MTFTL_RIGHT_FLUSH];
+	assert_int_equal(sources->from[sources->nr - 1], MTFTL_FROM_GC_NEW);
+}
+
+static void a_flush_may_take_what_there_is(void **unused)
+{
+	(void)unused;
+	each_state(check_flush);
+}
+
+/* What was promised to the buffers is left to them by GC, unless they are empty. */
+static void check_promise(const struct mtftl_admit_limits *limits,
+			  const struct mtftl_admit_state *state)
+{
+	u32 left = state->buffers_empty ? 0 : state->promised;
+
+	if (mtftl_admit_may_open(limits, state, MTFTL_RIGHT_GC))
+		assert_true(state->zones[MTFTL_ZONE_EMPTY] > left);
+	/* What enters before the gate shuts fits: into the open ones, or with those promised. */
+	if (!state->gated && !state->no_victim && !limits->gc_shares)
+		assert_true(state->users_room + state->promised * limits->usable >=
+			    limits->buffered);
+}
+
+static void gc_keeps_the_promise(void **unused)
+{
+	(void)unused;
+	each_state(check_promise);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(admission_is_as_the_docs_say),
+		cmocka_unit_test(users_wait_for_credit),
+		cmocka_unit_test(victims_fit_into_what_is_left_to_gc),
+		cmocka_unit_test(what_is_left_ends_at_the_gate),
+		cmocka_unit_test(limits_fit_the_device),
+		cmocka_unit_test(one_more_empty_zone_harms_nobody),
+		cmocka_unit_test(a_flush_may_take_what_there_is),
+		cmocka_unit_test(gc_keeps_the_promise),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
