@@ -8,7 +8,6 @@
 #include <linux/minmax.h>
 
 #define MIN_LOG			16384u	/* units between two checkpoints at least */
-#define APART_SPARE		16u	/* zones: of fewer, one that is half full is too much */
 
 bool mtftl_config_set_streams(struct mtftl_config *config, const char *name)
 {
@@ -50,43 +49,26 @@ u32 mtftl_config_spare_zones(const struct mtftl_config *config)
 	return zones > needed ? zones - needed : 0;
 }
 
-/*
- * Zones for what is buffered, were each unit as small as can be, and one for when a write to those
- * fails. On a device with little to spare, the buffer gets smaller instead.
- */
-static void set_buffer_zones(struct mtftl_config *config)
+/* The rest of the limits, once lanes, buffers and budget are known. */
+static void set_limits(struct mtftl_config *config)
 {
-	u32 spare = mtftl_config_spare_zones(config), most = max(spare / 2, MTFTL_GC_RESERVE_ZONES);
+	struct mtftl_admit_limits *limits = &config->limits;
 
-	config->buffer_zones = 1 + DIV_ROUND_UP(2 * config->buffer_entries, config->capacity);
-	if (config->buffer_zones + 2 > most) {
-		config->buffer_zones = most - 2;
-		config->buffer_entries = (config->buffer_zones - 1) * config->capacity / 2;
-	}
-	config->device_in_zones = zones_of_users(config);
-	config->flush_zones = most > MTFTL_GC_RESERVE_ZONES ? 2 : 1;
-	config->classes_own_zones = spare >= APART_SPARE;
-}
-
-/*
- * Zones that users leave to GC: those that are kept, and one to move into; with a zone that both
- * write to, one more.
- */
-static void set_reserve(struct mtftl_config *config)
-{
-	u32 low_water;
-
-	config->reserve = config->buffer_zones + 1 + config->budget.gc_shares;
-	low_water = config->reserve + mtftl_rate_ready(mtftl_config_spare_zones(config),
-						       config->nr_zones);
-	/* GC that begins when users have to wait already would never begin. */
-	config->low_water = config->low_water ? max(config->low_water, config->reserve + 1) :
-						low_water;
+	limits->usable = mtftl_usable_blocks(config);
+	limits->buffered = 2 * config->buffer_entries;
+	limits->slack = config->nr_lanes * (config->write_unit + config->header_blocks);
+	limits->data_zones = config->budget.data_zones;
+	limits->gc_shares = config->budget.gc_shares;
+	limits->gc_apart = config->streams->gc_classes;
+	mtftl_admit_reserve(limits, mtftl_config_spare_zones(config), config->nr_zones,
+			    limits->low_water);
 }
 
 int mtftl_config_fit(struct mtftl_config *config, u32 open_limit)
 {
-	set_buffer_zones(config);
+	mtftl_admit_keep(&config->limits, mtftl_config_spare_zones(config), config->capacity,
+			 &config->buffer_entries);
+	config->device_in_zones = zones_of_users(config);
 	/* A lane of less than a unit would never compose a full one. */
 	config->nr_lanes = clamp(config->buffer_entries / config->write_unit, 1u, config->nr_lanes);
 	config->write_unit = min(config->write_unit, config->buffer_entries);
@@ -96,7 +78,7 @@ int mtftl_config_fit(struct mtftl_config *config, u32 open_limit)
 	if (mtftl_budget(open_limit, config->nr_lanes, config->nr_zones, config->streams,
 			 &config->budget))
 		return -EINVAL;
-	set_reserve(config);
+	set_limits(config);
 	/* A checkpoint costs little beside what is written in between: 1% with full units. */
 	config->checkpoint_after = max(2u * mtftl_checkpoint_blocks(config), MIN_LOG);
 	return 0;

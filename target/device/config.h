@@ -2,12 +2,13 @@
 /*
  * What is fixed while a table is in force: what it asked for, as far as the device allows it, and
  * what follows from both. table.c fills it in before any other component runs; all may read it.
- * Only low_water and gc_policy change later, by message: with WRITE_ONCE().
+ * Only limits.low_water and gc_policy change later, by message: with WRITE_ONCE().
  */
 #ifndef MTFTL_CONFIG_H
 #define MTFTL_CONFIG_H
 
 #include "format/parse.h"
+#include "policy/admit.h"
 #include "policy/policy.h"
 
 #define MTFTL_CHUNK_SHIFT	10	/* map entries that share a lock for certain */
@@ -39,13 +40,8 @@ struct mtftl_config {
 	const struct mtftl_victim_policy *gc_policy;
 	const struct mtftl_placement *streams;
 	bool append;
-	u32 low_water;		/* zones: GC runs below */
 
-	/* Zones that users cannot take. */
-	u32 reserve;
-	u32 buffer_zones;	/* of them: for what is buffered */
-	u32 flush_zones;	/* of them: for flushes, though nothing is buffered */
-	bool classes_own_zones;	/* classes open zones of their own though zones are short */
+	struct mtftl_admit_limits limits;
 	struct mtftl_budget budget;
 	u32 device_in_zones;	/* zones that hold as much as the device: see policy.h */
 	u64 checkpoint_after;	/* numbers drawn between two checkpoints */

@@ -55,10 +55,59 @@ void mtftl_space_kick_gc(struct mtftl *ftl)
 	wake_up(&ftl->space->gc_wait);
 }
 
-void mtftl_space_set_gate(struct mtftl *ftl, bool gated)
+/* The state */
+
+static void update_gate(struct mtftl *ftl)
 {
-	WRITE_ONCE(ftl->space->gated, gated);
+	struct mtftl_space *space = ftl->space;
+	struct mtftl_admit_state state = space->state;
+
+	mtftl_admit_gate(&ftl->config.limits, &state);
+	WRITE_ONCE(space->state.promised, state.promised);
+	WRITE_ONCE(space->state.gated, state.gated);
+	WRITE_ONCE(space->gated, state.gated);
 }
+
+/* All of them are empty. */
+void mtftl_space_begin_zones(struct mtftl *ftl, u32 nr)
+{
+	ftl->space->state = (struct mtftl_admit_state){
+		.zones[MTFTL_ZONE_EMPTY] = nr,
+		.promised = ftl->config.limits.kept - 1,
+	};
+}
+
+void mtftl_space_move_zone(struct mtftl *ftl, enum mtftl_zone_state from, enum mtftl_zone_state to)
+{
+	u32 *zones = ftl->space->state.zones;
+
+	WRITE_ONCE(zones[from], zones[from] - 1);
+	WRITE_ONCE(zones[to], zones[to] + 1);
+	if (from == MTFTL_ZONE_EMPTY || to == MTFTL_ZONE_EMPTY)
+		update_gate(ftl);
+}
+
+void mtftl_space_set_room(struct mtftl *ftl, u32 users, u32 gc, bool gc_has_zone)
+{
+	WRITE_ONCE(ftl->space->state.users_room, users);
+	WRITE_ONCE(ftl->space->state.gc_room, gc);
+	WRITE_ONCE(ftl->space->state.gc_has_zone, gc_has_zone);
+	update_gate(ftl);
+}
+
+void mtftl_space_set_gc_owes(struct mtftl *ftl, u32 blocks)
+{
+	WRITE_ONCE(ftl->space->state.gc_owes, blocks);
+	update_gate(ftl);
+}
+
+void mtftl_space_set_no_victim(struct mtftl *ftl, bool none)
+{
+	WRITE_ONCE(ftl->space->state.no_victim, none);
+	update_gate(ftl);
+}
+
+/* Levels */
 
 void mtftl_space_set_slowed(struct mtftl *ftl, bool slowed)
 {
@@ -71,9 +120,19 @@ void mtftl_space_set_slowed(struct mtftl *ftl, bool slowed)
 		mtftl_event_tell(&ftl->space->appeared, ftl);
 }
 
-void mtftl_space_set_paced(struct mtftl *ftl, bool paced)
+bool mtftl_space_pace(struct mtftl *ftl, bool gc_works)
 {
-	WRITE_ONCE(ftl->space->paced, paced);
+	struct mtftl_space *space = ftl->space;
+	struct mtftl_admit_state state;
+
+	mtftl_space_look(ftl, &state);
+	state.gc_works = gc_works;
+	mtftl_admit_pace(&ftl->config.limits, &state);
+	if (state.paced == space->paced)
+		return false;
+	WRITE_ONCE(space->state.paced, state.paced);
+	WRITE_ONCE(space->paced, state.paced);
+	return true;
 }
 
 void mtftl_space_set_unpaced(struct mtftl *ftl, bool unpaced)

@@ -5,6 +5,8 @@
  *
  * All of it are flags and counts that anybody may look at, in any context. Who finds no space
  * remembers mtftl_space_gen() from before its attempt, and tries again when that has changed.
+ *
+ * What is decided, and by what, says admit.h. Here are the state that it looks at and its answers.
  */
 #ifndef MTFTL_SPACE_H
 #define MTFTL_SPACE_H
@@ -30,6 +32,8 @@ struct mtftl_space {
 	struct mtftl_event appeared;
 	wait_queue_head_t wait;		/* for whatever moves: space, lanes that drained */
 	wait_queue_head_t gc_wait;	/* GC, for zones that are short */
+	/* Zones and blocks, and what GC said: it changes under the lock of the zones. */
+	struct mtftl_admit_state state ____cacheline_aligned_in_smp;
 };
 
 int mtftl_space_alloc(struct mtftl *ftl);
@@ -44,15 +48,47 @@ void mtftl_space_wake(struct mtftl *ftl);
 /* GC may have something to do. */
 void mtftl_space_kick_gc(struct mtftl *ftl);
 
-void mtftl_space_set_gate(struct mtftl *ftl, bool gated);
+/* The state changes, and the gate with it. Lock of the zones held. */
+void mtftl_space_begin_zones(struct mtftl *ftl, u32 nr);
+void mtftl_space_move_zone(struct mtftl *ftl, enum mtftl_zone_state from, enum mtftl_zone_state to);
+void mtftl_space_set_room(struct mtftl *ftl, u32 users, u32 gc, bool gc_has_zone);
+void mtftl_space_set_gc_owes(struct mtftl *ftl, u32 blocks);
+void mtftl_space_set_no_victim(struct mtftl *ftl, bool none);
+
 void mtftl_space_set_slowed(struct mtftl *ftl, bool slowed);
-void mtftl_space_set_paced(struct mtftl *ftl, bool paced);
+/* True: users are paced from now on, or no more. */
+bool mtftl_space_pace(struct mtftl *ftl, bool gc_works);
 void mtftl_space_set_unpaced(struct mtftl *ftl, bool unpaced);
 void mtftl_space_set_credit(struct mtftl *ftl, s64 credit);
 
 static inline u32 mtftl_space_gen(const struct mtftl *ftl)
 {
 	return atomic_read(&ftl->space->gen);
+}
+
+static inline u32 mtftl_space_zones(const struct mtftl *ftl, enum mtftl_zone_state state)
+{
+	return READ_ONCE(ftl->space->state.zones[state]);
+}
+
+/* No full zone is worth collecting: what could be gained lies in the open ones. */
+static inline bool mtftl_space_has_no_victim(const struct mtftl *ftl)
+{
+	return READ_ONCE(ftl->space->state.no_victim);
+}
+
+/* The state as it is now, or was a moment ago. */
+static inline void mtftl_space_look(const struct mtftl *ftl, struct mtftl_admit_state *state)
+{
+	*state = data_race(ftl->space->state);
+}
+
+static inline s32 mtftl_space_spare(const struct mtftl *ftl)
+{
+	struct mtftl_admit_state state;
+
+	mtftl_space_look(ftl, &state);
+	return mtftl_admit_spare(&ftl->config.limits, &state);
 }
 
 static inline bool mtftl_space_is_gated(const struct mtftl *ftl)
@@ -87,8 +123,8 @@ static inline s64 mtftl_space_credit(const struct mtftl *ftl)
  */
 static inline bool mtftl_space_is_spent(const struct mtftl *ftl)
 {
-	return mtftl_space_is_paced(ftl) && !READ_ONCE(ftl->space->unpaced) &&
-	       mtftl_space_credit(ftl) <= 0;
+	return mtftl_admit_is_spent(mtftl_space_is_paced(ftl), READ_ONCE(ftl->space->unpaced),
+				    mtftl_space_credit(ftl) <= 0);
 }
 
 /* A unit with so many blocks takes place. */

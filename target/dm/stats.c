@@ -55,12 +55,13 @@ void mtftl_status(struct mtftl *ftl, const struct mtftl_cpu_stats *origin, char 
 		DMEMIT("%s%u", i ? "," : "", mtftl_ring_used(&ftl->rings->all[i]));
 	DMEMIT(" entries %u zones %u free %u open %u open_limit %u full %u resetting %u bad %u",
 	       ftl->rings->all[0].entries, config->nr_zones,
-	       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY), ftl->zones->in_use,
+	       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY), mtftl_zones_in_use(ftl),
 	       config->budget.data_zones, mtftl_zones_count(ftl, MTFTL_ZONE_FULL),
 	       mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING),
 	       mtftl_zones_count(ftl, MTFTL_ZONE_BAD));
 	DMEMIT(" gc %s low_water %u reserve %u victims %llu credit %lld", gc_state(ftl),
-	       config->low_water, config->reserve, s.victims, mtftl_space_credit(ftl));
+	       config->limits.low_water, config->limits.reserve, s.victims,
+	       mtftl_space_credit(ftl));
 	DMEMIT(" written %llu absorbed %llu trimmed %llu read %llu hits %llu", s.user_writes,
 	       s.user_overwrites, s.user_trims, s.user_reads, s.buffer_reads);
 	DMEMIT(" flash_data %llu flash_gc %llu flash_headers %llu flash_meta %llu waf %llu.%03llu",
@@ -89,13 +90,13 @@ static int message_low_water(struct mtftl *ftl, const char *value)
 {
 	u32 zones;
 
-	if (kstrtou32(value, 10, &zones) || zones <= ftl->config.reserve ||
+	if (kstrtou32(value, 10, &zones) || zones <= ftl->config.limits.reserve ||
 	    zones > ftl->config.nr_zones / 2) {
-		mtftl_err(ftl, "low_water is %s, expected %u to %u", value, ftl->config.reserve + 1,
-			  ftl->config.nr_zones / 2);
+		mtftl_err(ftl, "low_water is %s, expected %u to %u", value,
+			  ftl->config.limits.reserve + 1, ftl->config.nr_zones / 2);
 		return -EINVAL;
 	}
-	WRITE_ONCE(ftl->config.low_water, zones);
+	WRITE_ONCE(ftl->config.limits.low_water, zones);
 	mtftl_space_kick_gc(ftl);
 	return 0;
 }

@@ -53,7 +53,7 @@ static int parse_option(struct mtftl_target *target, struct mtftl_config *config
 		return parse_number(target, name, value, 1, MTFTL_UNIT_MAX_ENTRIES,
 				    &config->write_unit);
 	if (!strcmp(name, "low_water"))
-		return parse_number(target, name, value, 0, U16_MAX, &config->low_water);
+		return parse_number(target, name, value, 0, U16_MAX, &config->limits.low_water);
 	if (!strcmp(name, "placement"))
 		return parse_switch(target, name, value, "append", "write", &config->append);
 	if (!strcmp(name, "streams")) {
@@ -266,7 +266,7 @@ void mtftl_table_tell(struct mtftl *ftl, char *result, unsigned int maxlen)
 	DMEMIT("%s 14 lanes %u buffer_entries %u write_unit %u gc_policy %s streams %s placement %s low_water %u",
 	       ftl->device->dm->name, config->nr_lanes, config->buffer_entries, config->write_unit,
 	       config->gc_policy->name, config->streams->name, placement_name(config),
-	       config->low_water);
+	       config->limits.low_water);
 }
 
 void mtftl_table_measure(struct mtftl_target *target, char *result, unsigned int maxlen)
@@ -278,5 +278,5 @@ void mtftl_table_measure(struct mtftl_target *target, char *result, unsigned int
 	DMEMIT(",device_name=%s,lanes=%u,buffer_entries=%u,write_unit=%u,gc_policy=%s,streams=%s,placement=%s,low_water=%u;",
 	       target->ftl.device->dm->name, config->nr_lanes, config->buffer_entries,
 	       config->write_unit, config->gc_policy->name, config->streams->name,
-	       placement_name(config), config->low_water);
+	       placement_name(config), config->limits.low_water);
 }

@@ -101,7 +101,7 @@ static bool send_ranges(struct mtftl *ftl, struct mtftl_write *unit)
 	for (;;) {
 		gen = mtftl_space_gen(ftl);
 		if (mtftl_send_begin(ftl)) {
-			stream = mtftl_stream_find(ftl, 0, 0, 1, MTFTL_RIGHT_URGENT, &room);
+			stream = mtftl_stream_find(ftl, 0, 0, 1, MTFTL_RIGHT_FLUSH, &room);
 			if (stream)
 				break;
 			mtftl_send_end(ftl);

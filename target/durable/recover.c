@@ -733,7 +733,6 @@ static int step_count_zones(struct recovery *rec)
 	u32 bits, i;
 
 	guess_ages(rec);
-	ftl->zones->in_use = mtftl_zones_count(ftl, MTFTL_ZONE_PARTIAL);
 	for (i = 0; i < ftl->config.nr_zones; i++) {
 		zone = mtftl_zone(ftl, i);
 		zone->full_seq = zone->first_seq;

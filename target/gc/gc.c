@@ -92,7 +92,7 @@ static u32 zones_coming(const struct mtftl *ftl)
 
 static bool zones_are_short(const struct mtftl *ftl)
 {
-	return zones_coming(ftl) < READ_ONCE(ftl->config.low_water);
+	return zones_coming(ftl) < READ_ONCE(ftl->config.limits.low_water);
 }
 
 /* Choosing */
@@ -101,7 +101,7 @@ static bool zones_are_short(const struct mtftl *ftl)
 static u32 worth_moving(struct mtftl_gc *gc)
 {
 	struct mtftl *ftl = gc->ftl;
-	u32 used = ftl->config.reserve + mtftl_zones_count(ftl, MTFTL_ZONE_SUPER) +
+	u32 used = ftl->config.limits.reserve + mtftl_zones_count(ftl, MTFTL_ZONE_SUPER) +
 		   mtftl_zones_count(ftl, MTFTL_ZONE_CKPT) +
 		   mtftl_zones_count(ftl, MTFTL_ZONE_BAD);
 
@@ -115,7 +115,7 @@ static struct mtftl_zone *pick_victim(struct mtftl_gc *gc, bool forced)
 	struct mtftl_zone *zone, *best = NULL, *least = NULL;
 	u64 score, best_score = 0, now = mtftl_seq_last(ftl);
 	u32 most_worn = 0, limit = worth_moving(gc);
-	bool scarce = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.reserve;
+	bool scarce = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.limits.reserve;
 
 	lockdep_assert_held(&ftl->zones->lock);
 	list_for_each_entry(zone, &ftl->zones->list[MTFTL_ZONE_FULL], list) {
@@ -262,17 +262,6 @@ static u32 needs(const struct mtftl_gc *gc, const struct mtftl_victim *victim)
 	       gc->ftl->config.budget.gc_streams - 1;
 }
 
-/* In zones that nobody but GC takes. */
-static u64 room(const struct mtftl_gc *gc)
-{
-	const struct mtftl_config *config = &gc->ftl->config;
-	u32 empty = min(mtftl_zones_count(gc->ftl, MTFTL_ZONE_EMPTY), config->reserve);
-	u32 kept = 1 + READ_ONCE(gc->ftl->zones->buffer_promise);
-
-	return mtftl_streams_gc_room(gc->ftl) +
-	       (empty > kept ? (u64)(empty - kept) * mtftl_usable_blocks(config) : 0);
-}
-
 /* What all of those may still take that are moved. */
 static u32 debt(struct mtftl_gc *gc)
 {
@@ -288,12 +277,17 @@ static u32 debt(struct mtftl_gc *gc)
 static bool may_admit(struct mtftl_gc *gc)
 {
 	struct victim *last = nth_victim(gc, gc->nr - 1);
+	struct mtftl_admit_state state;
 
 	/* Pairs with list_work(). */
 	if (!gc->nr || last->admitted || smp_load_acquire(&last->listing))
 		return false;
-	return gc->nr == 1 || (!gc->ftl->config.budget.gc_shares &&
-			       debt(gc) + needs(gc, &last->moved) <= room(gc));
+	if (gc->nr == 1)
+		return true;
+	mtftl_space_look(gc->ftl, &state);
+	state.gc_room = mtftl_streams_gc_room(gc->ftl);
+	state.gc_owes = debt(gc);
+	return mtftl_admit_victim(&gc->ftl->config.limits, &state, needs(gc, &last->moved));
 }
 
 static void admit(struct mtftl_gc *gc, struct victim *victim)
@@ -400,13 +394,9 @@ static bool may_choose(struct mtftl_gc *gc)
 
 static void update_active(struct mtftl_gc *gc)
 {
-	bool active = gc->nr && may_go_on(gc) && zones_are_short(gc->ftl);
-
 	mtftl_pace_watch(&gc->pace);
-	if (active == mtftl_space_is_paced(gc->ftl))
-		return;
-	mtftl_space_set_paced(gc->ftl, active);
-	mtftl_pace_update(&gc->pace);
+	if (mtftl_space_pace(gc->ftl, gc->nr && may_go_on(gc)))
+		mtftl_pace_update(&gc->pace);
 }
 
 /*
@@ -417,7 +407,7 @@ static void see_if_stuck(struct mtftl_gc *gc)
 {
 	struct mtftl *ftl = gc->ftl;
 
-	if (!READ_ONCE(ftl->zones->no_victim) || mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING) ||
+	if (!mtftl_space_has_no_victim(ftl) || mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING) ||
 	    mtftl_zones_count(ftl, MTFTL_ZONE_CLOSING) || !mtftl_lanes_landed(ftl) ||
 	    !mtftl_lanes_stuck(ftl))
 		gc->stuck_since = 0;
@@ -540,7 +530,7 @@ static int keeper(void *data)
 
 static void zone_opened(struct mtftl *ftl)
 {
-	if (mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) < READ_ONCE(ftl->config.low_water))
+	if (mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) < READ_ONCE(ftl->config.limits.low_water))
 		mtftl_space_kick_gc(ftl);
 }
 

@@ -45,24 +45,27 @@ void mtftl_pace_update(struct mtftl_pace *pace)
 		.moved = max(atomic_read(&pace->moved), 0),
 	};
 
-	mtftl_space_set_credit(ftl, mtftl_rate_credit(&seen, READ_ONCE(ftl->config.low_water)));
+	mtftl_space_set_credit(ftl, mtftl_rate_credit(&seen,
+						      READ_ONCE(ftl->config.limits.low_water)));
 	mtftl_space_appeared(ftl);
 }
 
 /* What enters the buffers */
 
-/* Few zones are empty, and more are to come. */
 static bool must_slow(const struct mtftl *ftl)
 {
-	return mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) < READ_ONCE(ftl->config.low_water) &&
-	       !READ_ONCE(ftl->zones->no_victim) && !mtftl_is_read_only(ftl) &&
-	       !mtftl_is_paused(ftl);
+	struct mtftl_admit_state state;
+
+	mtftl_space_look(ftl, &state);
+	state.stopped = mtftl_is_read_only(ftl) || mtftl_is_paused(ftl);
+	return mtftl_admit_is_slowed(&ftl->config.limits, &state);
 }
 
 static enum hrtimer_restart tick(struct hrtimer *timer)
 {
 	struct mtftl_pace *pace = container_of(timer, struct mtftl_pace, timer);
 	struct mtftl *ftl = pace->ftl;
+	struct mtftl_admit_state state;
 	ktime_t now = ktime_get();
 	s64 blocks;
 	u32 passed;
@@ -74,8 +77,10 @@ static enum hrtimer_restart tick(struct hrtimer *timer)
 	passed = min_t(s64, ktime_us_delta(now, pace->ticked), LATE_US);
 	pace->ticked = now;
 	mtftl_space_set_slowed(ftl, true);
-	blocks = mtftl_rate_allowance(mtftl_zones_left(ftl, mtftl_streams_room(ftl)), passed,
-				      READ_ONCE(ftl->zones->back_us));
+	mtftl_space_look(ftl, &state);
+	blocks = mtftl_rate_allowance(mtftl_admit_left(&ftl->config.limits, &state,
+						       mtftl_streams_room(ftl)),
+				      passed, READ_ONCE(ftl->zones->back_us));
 	mtftl_lanes_allow(ftl, min_t(s64, blocks, MOST));
 	hrtimer_forward_now(timer, ns_to_ktime(TICK_US * NSEC_PER_USEC));
 	return HRTIMER_RESTART;

@@ -128,7 +128,7 @@ static void recover(struct mtftl *ftl)
 		zones = malloc(sizeof(*zones) + FUZZ_MAX_ZONES * sizeof(*zones->all));
 	memset(zones, 0, sizeof(*zones) + nr_zones * sizeof(*zones->all));
 	ftl->zones = zones;
-	zones->count[MTFTL_ZONE_EMPTY] = nr_zones;
+	ftl->space->state.zones[MTFTL_ZONE_EMPTY] = nr_zones;
 	for (i = 0; i < nr_zones; i++) {
 		mtftl_zone(ftl, i)->ftl = ftl;
 		mtftl_zone(ftl, i)->index = i;
@@ -152,7 +152,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	struct mtftl_device device = { .dm = &dm, .disk = "dm-0", .stats = &stats };
 	struct mtftl_map map = { };
 	struct mtftl_seq seq = { };
-	struct mtftl ftl = { .device = &device, .seq = &seq, .map = &map };
+	struct mtftl_space space = { };
+	struct mtftl ftl = { .device = &device, .seq = &seq, .map = &map, .space = &space };
 
 	if (!sparse_load(&fuzz_image, data, size))
 		return 0;

@@ -43,9 +43,11 @@ int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
 
 void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
 {
-	zone->ftl->zones->count[zone->state]--;
+	u32 *zones = zone->ftl->space->state.zones;
+
+	zones[zone->state]--;
+	zones[state]++;
 	zone->state = state;
-	zone->ftl->zones->count[state]++;
 }
 
 void mtftl_zone_finish_broken(struct mtftl_zone *zone)

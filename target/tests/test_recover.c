@@ -40,6 +40,7 @@ static struct dm_dev dm;
 static struct mtftl_device device;
 static struct mtftl_map map;
 static struct mtftl_seq seq;
+static struct mtftl_space space;
 static struct mtftl ftl;
 static bool mounted;
 
@@ -185,9 +186,10 @@ static int try_to_mount(void)
 	memset(&drive, 0, sizeof(drive));
 	memset(&stats, 0, sizeof(stats));
 	memset(&seq, 0, sizeof(seq));
+	memset(&space, 0, sizeof(space));
 	device = (struct mtftl_device) { .dm = &dm, .disk = "dm-0", .stats = &stats };
 	ftl = (struct mtftl) {
-		.device = &device, .seq = &seq, .map = &map,
+		.device = &device, .seq = &seq, .map = &map, .space = &space,
 		.config = {
 			.nr_zones = image->flash.nr_zones, .capacity = image->flash.zone_capacity,
 			.zone_shift = 31 - __builtin_clz(image->flash.zone_blocks),
@@ -205,7 +207,7 @@ static int try_to_mount(void)
 	memset(map.entries, 0xff, info->logical_blocks * sizeof(*map.entries));
 	map.zones = calloc(info->nr_zones, sizeof(*map.zones));
 	ftl.zones = calloc(1, sizeof(*ftl.zones) + info->nr_zones * sizeof(*ftl.zones->all));
-	ftl.zones->count[MTFTL_ZONE_EMPTY] = info->nr_zones;
+	space.state.zones[MTFTL_ZONE_EMPTY] = info->nr_zones;
 	for (i = 0; i < info->nr_zones; i++) {
 		mtftl_zone(&ftl, i)->ftl = &ftl;
 		mtftl_zone(&ftl, i)->index = i;

@@ -41,40 +41,19 @@ static bool gc_has_zone(const struct mtftl *ftl)
 	return false;
 }
 
-/* Budget and reserve, in one place. */
-static bool may_open_empty(struct mtftl *ftl, enum mtftl_right right)
+static bool may_open(struct mtftl *ftl, enum mtftl_right right)
 {
-	const struct mtftl_config *config = &ftl->config;
-	struct mtftl_zones *zones = ftl->zones;
-	u32 empty = zones->count[MTFTL_ZONE_EMPTY];
-	u32 for_gc = 0, kept;
+	struct mtftl_admit_state state = ftl->space->state;
 
-	lockdep_assert_held(&zones->lock);
-	/* GC can always open its zone: else nothing would ever become free again. */
-	if (right != MTFTL_RIGHT_GC && !gc_has_zone(ftl) && !config->budget.gc_shares)
-		for_gc = 1;
-	if (zones->in_use + for_gc >= config->budget.data_zones)
-		return false;
-	switch (right) {
-	case MTFTL_RIGHT_USER:
-		if (zones->no_victim)
-			return empty > config->reserve;
-		/* Behind the gate that is their limit. */
-		return mtftl_space_is_gated(ftl) ? empty > 0 : mtftl_zones_spare(ftl) > 0;
-	case MTFTL_RIGHT_URGENT:
-		return empty > 0;
-	case MTFTL_RIGHT_GC:
-		break;
-	}
-	/* One for when a write fails. GC may be who it failed, or find a victim that gives nothing. */
-	kept = zones->buffer_promise + (gc_has_zone(ftl) || config->budget.gc_shares);
-	return empty > (mtftl_rings_are_empty(ftl) ? min(kept, config->flush_zones) : kept);
+	lockdep_assert_held(&ftl->zones->lock);
+	state.buffers_empty = right == MTFTL_RIGHT_GC && mtftl_rings_are_empty(ftl);
+	return mtftl_admit_may_open(&ftl->config.limits, &state, right);
 }
 
 /* So few zones are empty that what is left in open ones counts. */
 static bool zones_are_few(const struct mtftl *ftl)
 {
-	return mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.reserve + 2;
+	return mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.limits.reserve + 2;
 }
 
 /* A moment's truth for who does not hold the stream's lock. */
@@ -93,7 +72,7 @@ static void look_at_room(struct mtftl *ftl)
 	lockdep_assert_held(&ftl->zones->lock);
 	for (i = 0; i < ftl->config.budget.user_streams; i++)
 		room += left_in(&ftl->streams->all[i]);
-	mtftl_zones_set_room(ftl, room, mtftl_streams_gc_room(ftl));
+	mtftl_space_set_room(ftl, room, mtftl_streams_gc_room(ftl), gc_has_zone(ftl));
 }
 
 /* For a stream without one. False: no zone for @right. */
@@ -105,9 +84,12 @@ static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right
 
 	lockdep_assert_held(&stream->lock);
 	spin_lock(&zones->lock);
-	/* Zones that an earlier mount left behind count against the budget already. */
+	if (!may_open(ftl, right)) {
+		spin_unlock(&zones->lock);
+		return false;
+	}
 	zone = list_first_entry_or_null(&zones->list[MTFTL_ZONE_PARTIAL], struct mtftl_zone, list);
-	if (!zone && may_open_empty(ftl, right)) {
+	if (!zone) {
 		zone = mtftl_zones_least_worn(ftl);
 		zone->footer = list_first_entry_or_null(&ftl->streams->footer_bufs,
 							struct mtftl_footer_buf, list);
@@ -117,18 +99,14 @@ static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right
 			mtftl_footer_init(&zone->footer->footer, zone->footer->stream,
 					  zone->footer->footer.size);
 		}
-		zones->in_use++;
 	}
-	if (zone)
-		mtftl_zone_set_state(zone, MTFTL_ZONE_OPEN);
-	if (zone && stream < ftl->streams->all + ftl->config.budget.user_streams)
+	mtftl_zone_set_state(zone, MTFTL_ZONE_OPEN);
+	if (stream < ftl->streams->all + ftl->config.budget.user_streams)
 		mtftl_map_tick(ftl);
-	/* With its place in the budget: may_open_empty() looks at both. */
+	/* With its place in the budget: may_open() looks at both. */
 	stream->zone = zone;
 	look_at_room(ftl);
 	spin_unlock(&zones->lock);
-	if (!zone)
-		return false;
 
 	zone->append = ftl->config.append;
 	zone->born_sum = (u64)mtftl_map_born(ftl, zone->index) * zone->wp;
@@ -159,6 +137,7 @@ static void stream_close_zone(struct mtftl_stream *stream)
 	spin_lock(&zones->lock);
 	mtftl_zone_set_state(zone, MTFTL_ZONE_CLOSING);
 	stream->zone = NULL;
+	look_at_room(stream->ftl);
 	spin_unlock(&zones->lock);
 
 	spin_lock_irq(&zone->lock);
@@ -266,7 +245,7 @@ static struct mtftl_stream *try_gc(struct mtftl *ftl, u32 class, u32 least, enum
 static bool may_share(struct mtftl *ftl, enum mtftl_right right)
 {
 	return right != MTFTL_RIGHT_GC ||
-	       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) >= ftl->config.buffer_zones ||
+	       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) >= ftl->config.limits.kept ||
 	       mtftl_rings_are_empty(ftl);
 }
 
@@ -281,9 +260,9 @@ struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, u32 class, unsigned in
 				       enum mtftl_right right, u32 *room)
 {
 	bool shares = may_share(ftl, right), is_gc = right == MTFTL_RIGHT_GC;
-	bool scarce = READ_ONCE(ftl->zones->no_victim) ||
-		      (!is_gc && mtftl_zones_spare(ftl) <= 0) ||
-		      (mtftl_space_is_gated(ftl) && (is_gc || !ftl->config.classes_own_zones));
+	bool scarce = mtftl_space_has_no_victim(ftl) ||
+		      (!is_gc && mtftl_space_spare(ftl) <= 0) ||
+		      (mtftl_space_is_gated(ftl) && (is_gc || !ftl->config.limits.users_apart));
 	bool mixed = shares && (!is_gc || !ftl->config.streams->gc_classes);
 	u32 user_class = is_gc ? ftl->config.budget.user_classes - 1 : class;
 	u32 gc_class = is_gc ? class : 0;
@@ -440,7 +419,6 @@ static void zone_close_work(struct work_struct *work)
 	zone->footer = NULL;
 	zone->quiet_wp = zone->wp;
 	zone->full_seq = mtftl_seq_last(ftl);
-	ftl->zones->in_use--;
 	mtftl_zone_set_state(zone, MTFTL_ZONE_FULL);
 	if (mtftl_zone_is_worn_out(zone))
 		ftl->zones->worn_out++;

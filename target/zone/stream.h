@@ -15,13 +15,6 @@
 #include "device/event.h"
 #include "zone/zone.h"
 
-/* Which zones may be taken by whom. */
-enum mtftl_right {
-	MTFTL_RIGHT_USER,	/* what is buffered fits into the reserve: see gc.c */
-	MTFTL_RIGHT_URGENT,	/* a flush or a failed write waits for it: any zone */
-	MTFTL_RIGHT_GC,		/* leaves zones for what is buffered */
-};
-
 struct mtftl_stream {
 	struct mutex lock;		/* who takes place */
 	struct mtftl *ftl;

@@ -271,7 +271,7 @@ static bool redo_one(struct mtftl_writes *writes)
 	gen = mtftl_space_gen(ftl);
 	stream = NULL;
 	if (!mtftl_is_read_only(ftl))
-		stream = mtftl_stream_find(ftl, 0, 0, unit->place.blocks, MTFTL_RIGHT_URGENT,
+		stream = mtftl_stream_find(ftl, 0, 0, unit->place.blocks, MTFTL_RIGHT_RETRY,
 					   &room);
 	if (stream) {
 		mtftl_write_take_place(unit, stream);

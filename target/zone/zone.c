@@ -12,89 +12,33 @@
 #include "device/trace.h"
 #include "map/map.h"
 
-/*
- * Zones that have to stay empty for so many blocks, where they do not fit into what users have open.
- * What they share with GC it may fill, too.
- */
-static u32 zones_for(const struct mtftl *ftl, u32 blocks)
-{
-	u32 room = ftl->config.budget.gc_shares ? 0 : ftl->zones->users_room;
-
-	return blocks > room ? DIV_ROUND_UP(blocks - room, mtftl_usable_blocks(&ftl->config)) : 0;
-}
-
-/* What is buffered may take so many blocks, were each unit as small as can be. */
-static u32 buffered(const struct mtftl_config *config)
-{
-	return 2 * config->buffer_entries;
-}
-
-/* Lanes that take place at once see what is left before each other's unit. */
-static u32 slack(const struct mtftl_config *config)
-{
-	return config->nr_lanes * (config->write_unit + config->header_blocks);
-}
-
-/* Buffers take nothing more while too few zones are empty for what they hold. */
-static void update_gate(struct mtftl *ftl)
-{
-	const struct mtftl_config *config = &ftl->config;
-	struct mtftl_zones *zones = ftl->zones;
-	u32 promised = min(zones_for(ftl, buffered(config)), config->buffer_zones - 1);
-	u32 wanted = min(zones_for(ftl, buffered(config) + slack(config)), config->buffer_zones);
-	bool shut;
-
-	lockdep_assert_held(&zones->lock);
-	shut = !zones->no_victim && mtftl_zones_spare(ftl) < (s32)wanted;
-	/* What was promised stays: behind a shut gate the buffers only get emptier. */
-	WRITE_ONCE(zones->buffer_promise, shut ? min(zones->buffer_promise, promised) : promised);
-	mtftl_space_set_gate(ftl, shut);
-}
-
 void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
 {
-	bool counts = zone->state == MTFTL_ZONE_EMPTY || state == MTFTL_ZONE_EMPTY;
 	struct mtftl_zones *zones = zone->ftl->zones;
 
 	lockdep_assert_held(&zones->lock);
 	trace_mtftl_zone_state(zone->ftl->device->bdev->bd_dev, zone->index, zone->state, state,
 			       zone->wp, mtftl_map_valid(zone->ftl, zone->index));
-	zones->count[zone->state]--;
-	zone->state = state;
-	zones->count[state]++;
 	list_move_tail(&zone->list, &zones->list[state]);
-	if (counts)
-		update_gate(zone->ftl);
-}
-
-/* Blocks left in what users, and GC, have open: so much needs no empty zone. */
-void mtftl_zones_set_room(struct mtftl *ftl, u32 users, u32 gc)
-{
-	lockdep_assert_held(&ftl->zones->lock);
-	WRITE_ONCE(ftl->zones->users_room, users);
-	WRITE_ONCE(ftl->zones->gc_room, gc);
-	update_gate(ftl);
+	mtftl_space_move_zone(zone->ftl, zone->state, state);
+	zone->state = state;
 }
 
 /* Blocks that GC may still write for the victims that it has taken. */
 void mtftl_zones_set_gc_owes(struct mtftl *ftl, u32 blocks)
 {
 	spin_lock(&ftl->zones->lock);
-	ftl->zones->gc_owes = blocks;
-	update_gate(ftl);
+	mtftl_space_set_gc_owes(ftl, blocks);
 	spin_unlock(&ftl->zones->lock);
 }
 
 /* Nothing that is under way could make a zone writable again. */
 bool mtftl_zones_are_out(struct mtftl *ftl)
 {
-	const u32 *count = ftl->zones->count;
 	bool out;
 
 	spin_lock(&ftl->zones->lock);
-	out = !count[MTFTL_ZONE_EMPTY] && !count[MTFTL_ZONE_PARTIAL] && !count[MTFTL_ZONE_OPEN] &&
-	      !count[MTFTL_ZONE_CLOSING] && !count[MTFTL_ZONE_RESETTING] &&
-	      !count[MTFTL_ZONE_VICTIM];
+	out = mtftl_admit_is_out(&ftl->space->state);
 	spin_unlock(&ftl->zones->lock);
 	return out;
 }
@@ -145,51 +89,16 @@ struct mtftl_zone *mtftl_zones_least_worn(struct mtftl *ftl)
 	return best;
 }
 
-/* Of the reserve, what is not there for what is buffered. */
-static s32 fixed_zones(const struct mtftl_config *config)
-{
-	return config->reserve - (config->buffer_zones - 1);
-}
-
-/* Empty ones that need not be left to GC and to failed writes. */
-s32 mtftl_zones_spare(const struct mtftl *ftl)
-{
-	const struct mtftl_config *config = &ftl->config;
-	const struct mtftl_zones *zones = ftl->zones;
-	s32 fixed = fixed_zones(config);
-
-	/* GC has its zone already. */
-	if (!config->budget.gc_shares &&
-	    READ_ONCE(zones->gc_room) >= max(mtftl_usable_blocks(config), READ_ONCE(zones->gc_owes)))
-		fixed--;
-	return (s32)mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) - fixed;
-}
-
-/*
- * Blocks that may be written before the gate shuts, @room of them in open zones. GC's count as well:
- * what it takes it gives back.
- */
-s64 mtftl_zones_left(const struct mtftl *ftl, u64 room)
-{
-	const struct mtftl_config *config = &ftl->config;
-	s64 usable = mtftl_usable_blocks(config);
-	s32 zones = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) - fixed_zones(config);
-
-	return zones * usable + (s64)room -
-	       min_t(s64, buffered(config) + slack(config), config->buffer_zones * usable);
-}
-
 /*
  * No full zone is worth collecting: what could be gained lies in the open ones, so users go
  * on in those until they are full.
  */
 void mtftl_zones_set_no_victim(struct mtftl *ftl, bool none)
 {
-	if (none == READ_ONCE(ftl->zones->no_victim))
+	if (none == mtftl_space_has_no_victim(ftl))
 		return;
 	spin_lock(&ftl->zones->lock);
-	ftl->zones->no_victim = none;
-	update_gate(ftl);
+	mtftl_space_set_no_victim(ftl, none);
 	spin_unlock(&ftl->zones->lock);
 	mtftl_space_appeared(ftl);
 }
@@ -318,8 +227,7 @@ int mtftl_zones_alloc(struct mtftl *ftl)
 		zone->limit = ftl->config.capacity;
 		list_add_tail(&zone->list, &zones->list[MTFTL_ZONE_EMPTY]);
 	}
-	zones->count[MTFTL_ZONE_EMPTY] = ftl->config.nr_zones;
-	zones->buffer_promise = ftl->config.buffer_zones - 1;
+	mtftl_space_begin_zones(ftl, ftl->config.nr_zones);
 	zones->wq = alloc_ordered_workqueue("mtftl-%s", WQ_MEM_RECLAIM, ftl->device->disk);
 	return zones->wq ? 0 : -ENOMEM;
 }

@@ -13,20 +13,7 @@
 #include <linux/workqueue.h>
 
 #include "device/device.h"
-
-enum mtftl_zone_state {
-	MTFTL_ZONE_EMPTY,
-	MTFTL_ZONE_OPEN,	/* some stream writes to it */
-	MTFTL_ZONE_PARTIAL,	/* written in part by an earlier mount: opened again first */
-	MTFTL_ZONE_CLOSING,	/* has its data, waits for its footer */
-	MTFTL_ZONE_FULL,
-	MTFTL_ZONE_VICTIM,	/* GC works on it */
-	MTFTL_ZONE_RESETTING,
-	MTFTL_ZONE_SUPER,	/* superblock log */
-	MTFTL_ZONE_CKPT,	/* set aside for checkpoints */
-	MTFTL_ZONE_BAD,		/* retired, read-only or offline */
-	MTFTL_NR_ZONE_STATES
-};
+#include "device/space.h"
 
 #define MTFTL_ZONE_LIVES	2u	/* each ended by a failed write, in a row: it is worn out */
 
@@ -61,16 +48,10 @@ struct mtftl_zone {
 };
 
 struct mtftl_zones {
-	spinlock_t lock;	/* what follows, up to no_victim */
+	spinlock_t lock;	/* what follows, up to back_us, and the state of space.h */
 	struct list_head list[MTFTL_NR_ZONE_STATES];
-	u32 count[MTFTL_NR_ZONE_STATES];
-	u32 in_use;		/* open, closing and partial: against the budget */
 	u32 worn_out;		/* full ones that GC has to clear */
-	u32 users_room, gc_room;	/* blocks left in what each has open, as of the last look */
-	u32 gc_owes;		/* blocks that it may still write for its victims */
 	u32 back_us;		/* from victim to empty, of late; 0: not known yet */
-	u32 buffer_promise;		/* empty ones that are left for what is buffered */
-	bool no_victim;		/* GC finds none: users fill what is open */
 	struct workqueue_struct *wq;	/* ordered: closing zones, writing units again */
 	struct mtftl_zone all[];
 };
@@ -87,7 +68,15 @@ static inline u32 mtftl_zone_start(const struct mtftl_zone *zone)
 
 static inline u32 mtftl_zones_count(const struct mtftl *ftl, enum mtftl_zone_state state)
 {
-	return READ_ONCE(ftl->zones->count[state]);
+	return mtftl_space_zones(ftl, state);
+}
+
+/* Against the budget of open ones. */
+static inline u32 mtftl_zones_in_use(const struct mtftl *ftl)
+{
+	return mtftl_zones_count(ftl, MTFTL_ZONE_OPEN) +
+	       mtftl_zones_count(ftl, MTFTL_ZONE_CLOSING) +
+	       mtftl_zones_count(ftl, MTFTL_ZONE_PARTIAL);
 }
 
 int mtftl_zones_alloc(struct mtftl *ftl);
@@ -95,10 +84,7 @@ void mtftl_zones_free(struct mtftl *ftl);
 /* Lock held. */
 void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state);
 struct mtftl_zone *mtftl_zones_least_worn(struct mtftl *ftl);
-void mtftl_zones_set_room(struct mtftl *ftl, u32 users, u32 gc);
 /* By themselves, the rest. */
-s32 mtftl_zones_spare(const struct mtftl *ftl);
-s64 mtftl_zones_left(const struct mtftl *ftl, u64 room);
 void mtftl_zones_set_gc_owes(struct mtftl *ftl, u32 blocks);
 void mtftl_zones_set_no_victim(struct mtftl *ftl, bool none);
 bool mtftl_zones_are_out(struct mtftl *ftl);
