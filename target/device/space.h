@@ -83,14 +83,6 @@ static inline void mtftl_space_look(const struct mtftl *ftl, struct mtftl_admit_
 	*state = data_race(ftl->space->state);
 }
 
-static inline s32 mtftl_space_spare(const struct mtftl *ftl)
-{
-	struct mtftl_admit_state state;
-
-	mtftl_space_look(ftl, &state);
-	return mtftl_admit_spare(&ftl->config.limits, &state);
-}
-
 static inline bool mtftl_space_is_gated(const struct mtftl *ftl)
 {
 	return READ_ONCE(ftl->space->gated);

@@ -94,6 +94,7 @@ static const struct mtftl_write_owner ranges_owner = {
 
 static bool send_ranges(struct mtftl *ftl, struct mtftl_write *unit)
 {
+	static const struct mtftl_want want = { .right = MTFTL_RIGHT_FLUSH, .least = 1 };
 	struct mtftl_hope hope = { };
 	struct mtftl_stream *stream;
 	u32 room, gen;
@@ -101,7 +102,7 @@ static bool send_ranges(struct mtftl *ftl, struct mtftl_write *unit)
 	for (;;) {
 		gen = mtftl_space_gen(ftl);
 		if (mtftl_send_begin(ftl)) {
-			stream = mtftl_stream_find(ftl, 0, 0, 1, MTFTL_RIGHT_FLUSH, &room);
+			stream = mtftl_stream_find(ftl, &want, &room);
 			if (stream)
 				break;
 			mtftl_send_end(ftl);

@@ -585,10 +585,14 @@ static u32 write_unit(struct slice *slice, u32 i, bool *sent)
 	struct mtftl_write *unit = slice->unit;
 	u32 zone = slice->victim->zone->index, room, n;
 	u32 life = mtftl_age_moved(ftl, zone);
+	struct mtftl_want want = {
+		.right = MTFTL_RIGHT_GC,
+		.class = mtftl_age_class_moved(ftl, life),
+		.least = ftl->config.header_blocks + 1,
+	};
 	struct mtftl_stream *stream;
 
-	stream = mtftl_stream_find(ftl, mtftl_age_class_moved(ftl, life), 0,
-				   ftl->config.header_blocks + 1, MTFTL_RIGHT_GC, &room);
+	stream = mtftl_stream_find(ftl, &want, &room);
 	if (!stream)
 		return 0;
 	room = min(room - ftl->config.header_blocks, (u32)unit->max);

@@ -460,6 +460,7 @@ static u32 follow(struct lane *lane, const struct mtftl_pick *picked)
 static bool lane_compose(struct lane *lane)
 {
 	struct mtftl *ftl = lane->ftl;
+	struct mtftl_want want = { .right = MTFTL_RIGHT_USER, .least = ftl->config.header_blocks + 1 };
 	struct mtftl_stream *stream;
 	struct mtftl_write *unit;
 	struct mtftl_pick picked;
@@ -486,8 +487,9 @@ static bool lane_compose(struct lane *lane)
 		WRITE_ONCE(lane->stalled, NOT_STALLED);
 		return false;
 	}
-	stream = mtftl_stream_find(ftl, picked.class, lane->index + follow(lane, &picked),
-				   ftl->config.header_blocks + 1, MTFTL_RIGHT_USER, &room);
+	want.class = picked.class;
+	want.first = lane->index + follow(lane, &picked);
+	stream = mtftl_stream_find(ftl, &want, &room);
 	if (!stream) {
 		put_unit(lane, unit);
 		return false;

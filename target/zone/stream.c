@@ -41,12 +41,21 @@ static bool gc_has_zone(const struct mtftl *ftl)
 	return false;
 }
 
-static bool may_open(struct mtftl *ftl, enum mtftl_right right)
+/* Each lane is asked: only where it matters. */
+static void look_at_buffers(const struct mtftl *ftl, enum mtftl_right right,
+			    struct mtftl_admit_state *state)
+{
+	state->buffers_empty = right == MTFTL_RIGHT_GC &&
+			       state->zones[MTFTL_ZONE_EMPTY] <= ftl->config.limits.kept &&
+			       mtftl_rings_are_empty(ftl);
+}
+
+static bool may_open(const struct mtftl *ftl, enum mtftl_right right)
 {
 	struct mtftl_admit_state state = ftl->space->state;
 
 	lockdep_assert_held(&ftl->zones->lock);
-	state.buffers_empty = right == MTFTL_RIGHT_GC && mtftl_rings_are_empty(ftl);
+	look_at_buffers(ftl, right, &state);
 	return mtftl_admit_may_open(&ftl->config.limits, &state, right);
 }
 
@@ -162,11 +171,10 @@ static bool is_busy(struct mtftl_zone *zone)
 }
 
 /*
- * Blocks that a unit may take now, header included; 0: busy, or no zone for @right.
- * Where fewer than @least are left the zone is closed and another one opened.
+ * Blocks that a unit may take now, header included. 0: the zone is busy, or there is none that this
+ * right may open. A zone with less room than is wanted is closed, and another one opened.
  */
-static u32 stream_room(struct mtftl_stream *stream, u32 least, enum mtftl_right right,
-		       bool may_open)
+static u32 stream_room(struct mtftl_stream *stream, const struct mtftl_want *want, bool opens)
 {
 	struct mtftl_zone *zone = stream->zone;
 	bool busy, close;
@@ -174,35 +182,35 @@ static u32 stream_room(struct mtftl_stream *stream, u32 least, enum mtftl_right 
 	lockdep_assert_held(&stream->lock);
 	if (zone) {
 		busy = is_busy(zone);
-		close = READ_ONCE(zone->broken) || zone->wp + least > zone->limit;
+		close = READ_ONCE(zone->broken) || zone->wp + want->least > zone->limit;
 		if (!close)
 			return busy ? 0 : zone->limit - zone->wp;
 		stream_close_zone(stream);
 	}
-	if (!may_open || !stream_open_zone(stream, right))
+	if (!opens || !stream_open_zone(stream, want->right))
 		return 0;
 	zone = stream->zone;
-	if (zone->broken || zone->wp + least > zone->limit) {
+	if (zone->broken || zone->wp + want->least > zone->limit) {
 		stream_close_zone(stream);
 		return 0;
 	}
 	return zone->limit - zone->wp;
 }
 
-static struct mtftl_stream *try_stream(struct mtftl_stream *stream, u32 least,
-				       enum mtftl_right right, bool may_open, u32 *room)
+static struct mtftl_stream *try_stream(struct mtftl_stream *stream, const struct mtftl_want *want,
+				       bool opens, u32 *room)
 {
 	mutex_lock(&stream->lock);
-	*room = stream_room(stream, least, right, may_open);
+	*room = stream_room(stream, want, opens);
 	if (*room)
 		return stream;
 	mutex_unlock(&stream->lock);
 	return NULL;
 }
 
-/* Users' streams of a class, @first of them first. */
-static struct mtftl_stream *try_class(struct mtftl *ftl, u32 class, unsigned int first, u32 least,
-				      enum mtftl_right right, bool may_open, u32 *room)
+/* Users' streams of a class, the wanted one first. */
+static struct mtftl_stream *try_class(struct mtftl *ftl, u32 class, const struct mtftl_want *want,
+				      bool opens, u32 *room)
 {
 	const struct mtftl_budget *budget = &ftl->config.budget;
 	u32 from = mtftl_budget_first(budget, class), i;
@@ -210,79 +218,70 @@ static struct mtftl_stream *try_class(struct mtftl *ftl, u32 class, unsigned int
 	struct mtftl_stream *stream = NULL;
 
 	for (i = 0; i < nr && !stream; i++)
-		stream = try_stream(&ftl->streams->all[from + (first + i) % nr], least, right,
-				    may_open, room);
-	return stream;
-}
-
-/* Users' streams, those of @class first. */
-static struct mtftl_stream *try_classes(struct mtftl *ftl, u32 class, unsigned int first,
-					u32 least, enum mtftl_right right, bool may_open,
-					u32 *room)
-{
-	u32 i, nr = ftl->config.budget.user_classes;
-	struct mtftl_stream *stream = NULL;
-
-	for (i = 0; i < nr && !stream; i++)
-		stream = try_class(ftl, (class + i) % nr, first, least, right, may_open, room);
-	return stream;
-}
-
-/* GC's streams, that of @class first. */
-static struct mtftl_stream *try_gc(struct mtftl *ftl, u32 class, u32 least, enum mtftl_right right,
-				   bool may_open, u32 *room)
-{
-	u32 i, nr = ftl->config.budget.gc_streams;
-	struct mtftl_stream *stream = NULL;
-
-	for (i = 0; i < nr && !stream; i++)
-		stream = try_stream(&ftl->streams->gc[(class + i) % nr], least, right, may_open,
+		stream = try_stream(&ftl->streams->all[from + (want->first + i) % nr], want, opens,
 				    room);
 	return stream;
 }
 
-/* GC leaves room in users' zones to what is buffered, unless that fits into empty ones. */
-static bool may_share(struct mtftl *ftl, enum mtftl_right right)
+/* What GC moves has lived for long: among users it is with the coldest. */
+static u32 users_class(const struct mtftl *ftl, const struct mtftl_want *want)
 {
-	return right != MTFTL_RIGHT_GC ||
-	       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) >= ftl->config.limits.kept ||
-	       mtftl_rings_are_empty(ftl);
+	return want->right == MTFTL_RIGHT_GC ? ftl->config.budget.user_classes - 1 : want->class;
 }
 
-/*
- * A stream with room, locked, or NULL. Users try their class's own first, then the others'. While
- * GC works, what is open is filled before another one is opened: half-filled zones are space
- * that nobody can use. Where zones are short, or nothing can be gained, other classes' and GC's
- * too: who lies with whom is a wish, and so is hot and cold apart. But where there is much to spare
- * users rather open what is kept for the buffers, as long as it lasts.
- */
-struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, u32 class, unsigned int first, u32 least,
-				       enum mtftl_right right, u32 *room)
+static struct mtftl_stream *try_users(struct mtftl *ftl, const struct mtftl_want *want, bool opens,
+				      u32 *room)
 {
-	bool shares = may_share(ftl, right), is_gc = right == MTFTL_RIGHT_GC;
-	bool scarce = mtftl_space_has_no_victim(ftl) ||
-		      (!is_gc && mtftl_space_spare(ftl) <= 0) ||
-		      (mtftl_space_is_gated(ftl) && (is_gc || !ftl->config.limits.users_apart));
-	bool mixed = shares && (!is_gc || !ftl->config.streams->gc_classes);
-	u32 user_class = is_gc ? ftl->config.budget.user_classes - 1 : class;
-	u32 gc_class = is_gc ? class : 0;
+	u32 i, nr = ftl->config.budget.user_classes, class = users_class(ftl, want);
 	struct mtftl_stream *stream = NULL;
 
-	if (!shares && ftl->config.budget.gc_shares)
+	for (i = 0; i < nr && !stream; i++)
+		stream = try_class(ftl, (class + i) % nr, want, opens, room);
+	return stream;
+}
+
+static struct mtftl_stream *try_gc(struct mtftl *ftl, const struct mtftl_want *want, bool opens,
+				   u32 *room)
+{
+	u32 i, nr = ftl->config.budget.gc_streams;
+	u32 class = want->right == MTFTL_RIGHT_GC ? want->class : 0;
+	struct mtftl_stream *stream = NULL;
+
+	for (i = 0; i < nr && !stream; i++)
+		stream = try_stream(&ftl->streams->gc[(class + i) % nr], want, opens, room);
+	return stream;
+}
+
+static struct mtftl_stream *try_source(struct mtftl *ftl, enum mtftl_source source,
+				       const struct mtftl_want *want, u32 *room)
+{
+	switch (source) {
+	case MTFTL_FROM_CLASS:
+		return try_class(ftl, users_class(ftl, want), want, false, room);
+	case MTFTL_FROM_USERS:
+	case MTFTL_FROM_USERS_NEW:
+		return try_users(ftl, want, source == MTFTL_FROM_USERS_NEW, room);
+	case MTFTL_FROM_GC:
+	case MTFTL_FROM_GC_NEW:
+		return try_gc(ftl, want, source == MTFTL_FROM_GC_NEW, room);
+	default:
 		return NULL;
-	if (mixed && (zones_are_few(ftl) || mtftl_space_is_paced(ftl)))
-		stream = try_class(ftl, user_class, first, least, right, false, room);
-	if (!stream && mixed && scarce)
-		stream = try_classes(ftl, user_class, first, least, right, false, room);
-	if (!stream && (is_gc || mixed) && scarce)
-		stream = try_gc(ftl, gc_class, least, right, false, room);
-	if (!stream && mixed)
-		stream = try_classes(ftl, user_class, first, least, right, true, room);
-	if (!stream && (right != MTFTL_RIGHT_USER || mtftl_space_is_gated(ftl)))
-		stream = try_gc(ftl, gc_class, least, right, true, room);
-	/* Without a zone GC would wait for ever. */
-	if (!stream && !mixed && shares && scarce)
-		stream = try_classes(ftl, user_class, first, least, right, false, room);
+	}
+}
+
+struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, const struct mtftl_want *want, u32 *room)
+{
+	const struct mtftl_admit_limits *limits = &ftl->config.limits;
+	struct mtftl_stream *stream = NULL;
+	struct mtftl_admit_state state;
+	struct mtftl_sources sources;
+	u32 i;
+
+	mtftl_space_look(ftl, &state);
+	look_at_buffers(ftl, want->right, &state);
+	sources = mtftl_admit_sources(limits, &state, want->right);
+	for (i = 0; i < sources.nr && !stream; i++)
+		stream = try_source(ftl, sources.from[i], want, room);
 	return stream;
 }
 

@@ -34,9 +34,16 @@ void mtftl_streams_free(struct mtftl *ftl);
 /* Called when a zone was opened, with the stream's lock held. */
 void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl));
 
-/* @class: of users' data, or of GC's; @first: of the streams that users of a class have. */
-struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, u32 class, unsigned int first, u32 least,
-				       enum mtftl_right right, u32 *room);
+/* What a writer looks for. */
+struct mtftl_want {
+	enum mtftl_right right;
+	u32 class;		/* of users' data, or of GC's */
+	unsigned int first;	/* of the streams that a users' class has */
+	u32 least;		/* blocks */
+};
+
+/* A stream with room, locked, or NULL: see admit.h. @room: blocks that a unit may take. */
+struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, const struct mtftl_want *want, u32 *room);
 /*
  * The page that each stream of a class would write to, from @first on, @max of them at most; their
  * number. A moment's truth: others write.

@@ -245,6 +245,7 @@ void mtftl_write_compose(struct mtftl_write *unit)
  */
 static bool redo_one(struct mtftl_writes *writes)
 {
+	struct mtftl_want want = { .right = MTFTL_RIGHT_RETRY };
 	struct mtftl *ftl = writes->ftl;
 	struct mtftl_stream *stream;
 	struct mtftl_write *unit;
@@ -269,10 +270,10 @@ static bool redo_one(struct mtftl_writes *writes)
 	if (mtftl_zones_are_out(ftl))
 		mtftl_set_read_only(ftl, "a write failed and no zone is left for it");
 	gen = mtftl_space_gen(ftl);
+	want.least = unit->place.blocks;
 	stream = NULL;
 	if (!mtftl_is_read_only(ftl))
-		stream = mtftl_stream_find(ftl, 0, 0, unit->place.blocks, MTFTL_RIGHT_RETRY,
-					   &room);
+		stream = mtftl_stream_find(ftl, &want, &room);
 	if (stream) {
 		mtftl_write_take_place(unit, stream);
 		mutex_unlock(&stream->lock);

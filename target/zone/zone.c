@@ -188,12 +188,13 @@ void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok)
 /* A zone that was set aside has failed: an empty one for it. U32_MAX: there is none. */
 u32 mtftl_zone_replace(struct mtftl *ftl, u32 index)
 {
-	struct mtftl_zone *bad = mtftl_zone(ftl, index), *zone;
+	struct mtftl_zone *bad = mtftl_zone(ftl, index), *zone = NULL;
 
 	/* It retires at its first failure: zones set aside are found by where they lie. */
 	mtftl_zone_finish_broken(bad);
 	spin_lock(&ftl->zones->lock);
-	zone = mtftl_zones_least_worn(ftl);
+	if (mtftl_admit_may_open(&ftl->config.limits, &ftl->space->state, MTFTL_RIGHT_META))
+		zone = mtftl_zones_least_worn(ftl);
 	if (zone) {
 		mtftl_zone_set_state(bad, MTFTL_ZONE_BAD);
 		mtftl_zone_set_state(zone, MTFTL_ZONE_CKPT);

@@ -58,13 +58,12 @@ static void take_place_later(void *unit, void *stream)
 	take_place(unit, stream);
 }
 
-static void *find_later(void *ftl, u32 class, unsigned int first, u32 least, int right, u32 *room)
+static void *find_later(void *ftl, const void *want, u32 *room)
 {
-	void *(*find)(void *ftl, u32 class, unsigned int first, u32 least, int right,
-		      u32 *room) = original(REDO);
+	void *(*find)(void *ftl, const void *want, u32 *room) = original(REDO);
 
 	hold(REDO);
-	return find(ftl, class, first, least, right, room);
+	return find(ftl, want, room);
 }
 
 static void submit_later(void *unit)
