@@ -57,6 +57,36 @@ void mtftl_space_kick_gc(struct mtftl *ftl)
 
 /* The state */
 
+void mtftl_space_look(const struct mtftl *ftl, struct mtftl_admit_state *state)
+{
+	/* Without the lock of the zones the counts may be of different moments. */
+	*state = data_race(ftl->space->state);
+	state->paced = mtftl_space_is_paced(ftl);
+}
+
+bool mtftl_space_has_no_victim(const struct mtftl *ftl)
+{
+	return READ_ONCE(ftl->space->state.no_victim);
+}
+
+struct mtftl_sources mtftl_space_sources(const struct mtftl *ftl, enum mtftl_right right,
+					 bool buffers_empty)
+{
+	struct mtftl_admit_state state;
+
+	mtftl_space_look(ftl, &state);
+	state.buffers_empty = buffers_empty;
+	return mtftl_admit_sources(&ftl->config.limits, &state, right);
+}
+
+bool mtftl_space_may_open(const struct mtftl *ftl, enum mtftl_right right, bool buffers_empty)
+{
+	struct mtftl_admit_state state = ftl->space->state;
+
+	state.buffers_empty = buffers_empty;
+	return mtftl_admit_may_open(&ftl->config.limits, &state, right);
+}
+
 static void update_gate(struct mtftl *ftl)
 {
 	struct mtftl_space *space = ftl->space;
@@ -122,16 +152,14 @@ void mtftl_space_set_slowed(struct mtftl *ftl, bool slowed)
 
 bool mtftl_space_pace(struct mtftl *ftl, bool gc_works)
 {
-	struct mtftl_space *space = ftl->space;
 	struct mtftl_admit_state state;
 
 	mtftl_space_look(ftl, &state);
 	state.gc_works = gc_works;
 	mtftl_admit_pace(&ftl->config.limits, &state);
-	if (state.paced == space->paced)
+	if (state.paced == mtftl_space_is_paced(ftl))
 		return false;
-	WRITE_ONCE(space->state.paced, state.paced);
-	WRITE_ONCE(space->paced, state.paced);
+	WRITE_ONCE(ftl->space->paced, state.paced);
 	return true;
 }
 
@@ -143,4 +171,10 @@ void mtftl_space_set_unpaced(struct mtftl *ftl, bool unpaced)
 void mtftl_space_set_credit(struct mtftl *ftl, s64 credit)
 {
 	atomic64_set(&ftl->space->credit, credit);
+}
+
+bool mtftl_space_is_spent(const struct mtftl *ftl)
+{
+	return mtftl_admit_is_spent(mtftl_space_is_paced(ftl), READ_ONCE(ftl->space->unpaced),
+				    mtftl_space_credit(ftl) <= 0);
 }

@@ -48,7 +48,14 @@ void mtftl_space_wake(struct mtftl *ftl);
 /* GC may have something to do. */
 void mtftl_space_kick_gc(struct mtftl *ftl);
 
-/* The state changes, and the gate with it. Lock of the zones held. */
+/* The state as it is now, or was a moment ago. */
+void mtftl_space_look(const struct mtftl *ftl, struct mtftl_admit_state *state);
+bool mtftl_space_has_no_victim(const struct mtftl *ftl);
+struct mtftl_sources mtftl_space_sources(const struct mtftl *ftl, enum mtftl_right right,
+					 bool buffers_empty);
+/* Lock of the zones held. */
+bool mtftl_space_may_open(const struct mtftl *ftl, enum mtftl_right right, bool buffers_empty);
+/* It changes, and the gate with it. Lock of the zones held. */
 void mtftl_space_begin_zones(struct mtftl *ftl, u32 nr);
 void mtftl_space_move_zone(struct mtftl *ftl, enum mtftl_zone_state from, enum mtftl_zone_state to);
 void mtftl_space_set_room(struct mtftl *ftl, u32 users, u32 gc, bool gc_has_zone);
@@ -69,18 +76,6 @@ static inline u32 mtftl_space_gen(const struct mtftl *ftl)
 static inline u32 mtftl_space_zones(const struct mtftl *ftl, enum mtftl_zone_state state)
 {
 	return READ_ONCE(ftl->space->state.zones[state]);
-}
-
-/* No full zone is worth collecting: what could be gained lies in the open ones. */
-static inline bool mtftl_space_has_no_victim(const struct mtftl *ftl)
-{
-	return READ_ONCE(ftl->space->state.no_victim);
-}
-
-/* The state as it is now, or was a moment ago. */
-static inline void mtftl_space_look(const struct mtftl *ftl, struct mtftl_admit_state *state)
-{
-	*state = data_race(ftl->space->state);
 }
 
 static inline bool mtftl_space_is_gated(const struct mtftl *ftl)
@@ -113,11 +108,7 @@ static inline s64 mtftl_space_credit(const struct mtftl *ftl)
  * Composing has to wait for credit. While GC itself finds no zone, what is buffered goes
  * first: GC may have more of the zones that are left when the buffers are empty.
  */
-static inline bool mtftl_space_is_spent(const struct mtftl *ftl)
-{
-	return mtftl_admit_is_spent(mtftl_space_is_paced(ftl), READ_ONCE(ftl->space->unpaced),
-				    mtftl_space_credit(ftl) <= 0);
-}
+bool mtftl_space_is_spent(const struct mtftl *ftl);
 
 /* A unit with so many blocks takes place. */
 static inline void mtftl_space_charge(struct mtftl *ftl, u32 blocks)

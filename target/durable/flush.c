@@ -16,6 +16,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "device/await.h"
 #include "device/device.h"
 #include "device/inflight.h"
 #include "device/pause.h"
@@ -95,22 +96,22 @@ static const struct mtftl_write_owner ranges_owner = {
 static bool send_ranges(struct mtftl *ftl, struct mtftl_write *unit)
 {
 	static const struct mtftl_want want = { .right = MTFTL_RIGHT_FLUSH, .least = 1 };
-	struct mtftl_hope hope = { };
+	struct mtftl_wait wait = { .right = MTFTL_RIGHT_FLUSH };
+	struct mtftl_admit_state state;
 	struct mtftl_stream *stream;
-	u32 room, gen;
+	u32 room;
 
 	for (;;) {
-		gen = mtftl_space_gen(ftl);
+		wait.gen = mtftl_space_gen(ftl);
 		if (mtftl_send_begin(ftl)) {
 			stream = mtftl_stream_find(ftl, &want, &room);
 			if (stream)
 				break;
 			mtftl_send_end(ftl);
 		}
-		if (mtftl_is_read_only(ftl) || mtftl_hope_is_lost(ftl, &hope))
+		mtftl_zones_look(ftl, &state);
+		if (!mtftl_wait_for_place(ftl, &state, &wait, NULL, NULL))
 			return false;
-		wait_event_timeout(ftl->space->wait, gen != mtftl_space_gen(ftl) ||
-				   mtftl_is_read_only(ftl), MTFTL_LAST_HOPE);
 	}
 	mtftl_write_take_place(unit, stream);
 	mutex_unlock(&stream->lock);

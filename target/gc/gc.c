@@ -20,6 +20,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "device/await.h"
 #include "device/device.h"
 #include "device/pause.h"
 #include "device/seq.h"
@@ -66,7 +67,7 @@ struct mtftl_gc {
 	void *block;			/* for whether the device answers */
 	u32 payload;			/* blocks that fit into a zone that GC writes */
 	u32 turn;			/* victims chosen */
-	unsigned long stuck_since;	/* jiffies, 0: it is not */
+	struct mtftl_wait users;	/* what is buffered finds no place */
 	int forced;			/* by message: collect once even if zones are not short; an int */
 	bool running;			/* by who starts and stops */
 	bool stopping;
@@ -405,16 +406,15 @@ static void update_active(struct mtftl_gc *gc)
  */
 static void see_if_stuck(struct mtftl_gc *gc)
 {
-	struct mtftl *ftl = gc->ftl;
+	struct mtftl_admit_state state;
 
-	if (!mtftl_space_has_no_victim(ftl) || mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING) ||
-	    mtftl_zones_count(ftl, MTFTL_ZONE_CLOSING) || !mtftl_lanes_landed(ftl) ||
-	    !mtftl_lanes_stuck(ftl))
-		gc->stuck_since = 0;
-	else if (!gc->stuck_since)
-		gc->stuck_since = jiffies | 1;
-	else if (time_after(jiffies, gc->stuck_since + MTFTL_LAST_HOPE))
-		mtftl_set_read_only(ftl, "no zone is left from which space could be gained");
+	if (!mtftl_lanes_stuck(gc->ftl)) {
+		gc->users.moved = 0;
+		return;
+	}
+	mtftl_zones_look(gc->ftl, &state);
+	state.in_flight |= !mtftl_lanes_landed(gc->ftl);
+	mtftl_is_dead_end(gc->ftl, &state, &gc->users);
 }
 
 /* False: there is none to gain from. */
@@ -543,6 +543,7 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 		return -ENOMEM;
 	ftl->gc = gc;
 	gc->ftl = ftl;
+	gc->users.right = MTFTL_RIGHT_USER;
 	mtftl_pace_init(&gc->pace, ftl);
 	INIT_WORK(&gc->list_work, list_work);
 	gc->payload = usable;

@@ -18,6 +18,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "device/await.h"
 #include "device/inflight.h"
 #include "device/meta.h"
 #include "device/pause.h"
@@ -550,31 +551,29 @@ static void set_starved(struct mtftl_movers *movers, bool starved)
 		mtftl_space_appeared(movers->ftl);
 }
 
-/* No zone comes, and no unit is in flight that could change that. */
-static bool nothing_moves(struct mtftl *ftl)
+/* Resets that failed are to be tried again, or there is no more to be done now. */
+static bool is_over(void *data)
 {
-	return !mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING) &&
-	       !mtftl_zones_count(ftl, MTFTL_ZONE_CLOSING) && mtftl_lanes_landed(ftl) &&
-	       !mtftl_seq_has_unordered(ftl);
+	struct mtftl_movers *movers = data;
+
+	return mtftl_resets_failed(movers->resets) || !may_go_on(movers);
 }
 
-/* Space was looked for at generation @gen, in vain. False: it is not worth another try. */
-static bool wait_for_space(struct slice *slice, u32 gen)
+/* It has looked for space in vain. False: it is not worth another try. */
+static bool wait_for_space(struct slice *slice, struct mtftl_wait *wait)
 {
 	struct mtftl_movers *movers = slice->mover->movers;
 	struct mtftl *ftl = movers->ftl;
+	struct mtftl_admit_state state;
 
 	/* What it wants was promised to those before it. */
 	if (!READ_ONCE(slice->victim->oldest))
 		return false;
 	set_starved(movers, true);
 	mtftl_resets_retry(movers->resets, slice->mover->block);
-	if (!wait_event_timeout(ftl->space->wait, gen != mtftl_space_gen(ftl) ||
-				mtftl_resets_failed(movers->resets) || !may_go_on(movers),
-				MTFTL_LAST_HOPE) &&
-	    nothing_moves(ftl))
-		mtftl_set_read_only(ftl, "no zone is left for what would have to be moved");
-	return may_go_on(movers);
+	mtftl_zones_look(ftl, &state);
+	state.in_flight |= !mtftl_lanes_landed(ftl) || mtftl_seq_has_unordered(ftl);
+	return mtftl_wait_for_place(ftl, &state, wait, is_over, movers) && may_go_on(movers);
 }
 
 /* How many items it dealt with, 0: no space. Alive ones are sent. */
@@ -646,18 +645,19 @@ static u32 send_unit(struct slice *slice, u32 i, bool *sent)
 static bool write_slice(struct slice *slice)
 {
 	struct mtftl_movers *movers = slice->mover->movers;
+	struct mtftl_wait wait = { .right = MTFTL_RIGHT_GC };
 	bool sent = false;
-	u32 i, n, gen;
+	u32 i, n;
 
 	for (i = 0; i < slice->nr; i += n) {
 		/* Its zone was at its end: the unit is needed again. */
 		if (sent)
 			wait_for_completion_io(&slice->landed);
-		gen = mtftl_space_gen(movers->ftl);
+		wait.gen = mtftl_space_gen(movers->ftl);
 		n = send_unit(slice, i, &sent);
 		if (n)
 			set_starved(movers, false);
-		else if (!wait_for_space(slice, gen))
+		else if (!wait_for_space(slice, &wait))
 			return false;
 	}
 	for (i = 0; i < slice->nr; i++)

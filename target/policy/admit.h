@@ -122,7 +122,7 @@ struct mtftl_admit_state {
 	bool stopped;		/* read-only or paused: nothing is slowed */
 	bool buffers_empty;
 	bool at_work;		/* commands at the device other than reads and units */
-	bool in_flight;		/* units that have not landed, GC's included */
+	bool in_flight;		/* units at the device; for USER and GC, also those that wait for a retry */
 	bool spent;		/* mtftl_rate_credit() is 0 or less */
 	u8 waiting;		/* 1 << right: has looked at this state, and found no place */
 };

@@ -42,21 +42,11 @@ static bool gc_has_zone(const struct mtftl *ftl)
 }
 
 /* Each lane is asked: only where it matters. */
-static void look_at_buffers(const struct mtftl *ftl, enum mtftl_right right,
-			    struct mtftl_admit_state *state)
+static bool are_buffers_empty(const struct mtftl *ftl, enum mtftl_right right)
 {
-	state->buffers_empty = right == MTFTL_RIGHT_GC &&
-			       state->zones[MTFTL_ZONE_EMPTY] <= ftl->config.limits.kept &&
-			       mtftl_rings_are_empty(ftl);
-}
-
-static bool may_open(const struct mtftl *ftl, enum mtftl_right right)
-{
-	struct mtftl_admit_state state = ftl->space->state;
-
-	lockdep_assert_held(&ftl->zones->lock);
-	look_at_buffers(ftl, right, &state);
-	return mtftl_admit_may_open(&ftl->config.limits, &state, right);
+	return right == MTFTL_RIGHT_GC &&
+	       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.limits.kept &&
+	       mtftl_rings_are_empty(ftl);
 }
 
 /* So few zones are empty that what is left in open ones counts. */
@@ -93,7 +83,7 @@ static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right
 
 	lockdep_assert_held(&stream->lock);
 	spin_lock(&zones->lock);
-	if (!may_open(ftl, right)) {
+	if (!mtftl_space_may_open(ftl, right, are_buffers_empty(ftl, right))) {
 		spin_unlock(&zones->lock);
 		return false;
 	}
@@ -112,7 +102,7 @@ static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right
 	mtftl_zone_set_state(zone, MTFTL_ZONE_OPEN);
 	if (stream < ftl->streams->all + ftl->config.budget.user_streams)
 		mtftl_map_tick(ftl);
-	/* With its place in the budget: may_open() looks at both. */
+	/* With its place in the budget: mtftl_space_may_open() looks at both. */
 	stream->zone = zone;
 	look_at_room(ftl);
 	spin_unlock(&zones->lock);
@@ -271,15 +261,11 @@ static struct mtftl_stream *try_source(struct mtftl *ftl, enum mtftl_source sour
 
 struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, const struct mtftl_want *want, u32 *room)
 {
-	const struct mtftl_admit_limits *limits = &ftl->config.limits;
 	struct mtftl_stream *stream = NULL;
-	struct mtftl_admit_state state;
 	struct mtftl_sources sources;
 	u32 i;
 
-	mtftl_space_look(ftl, &state);
-	look_at_buffers(ftl, want->right, &state);
-	sources = mtftl_admit_sources(limits, &state, want->right);
+	sources = mtftl_space_sources(ftl, want->right, are_buffers_empty(ftl, want->right));
 	for (i = 0; i < sources.nr && !stream; i++)
 		stream = try_source(ftl, sources.from[i], want, room);
 	return stream;

@@ -8,6 +8,7 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 
+#include "device/await.h"
 #include "device/pause.h"
 #include "device/seq.h"
 #include "device/space.h"
@@ -20,7 +21,7 @@ struct mtftl_writes {
 	spinlock_t lock;		/* redo */
 	struct list_head redo;
 	struct delayed_work work;
-	struct mtftl_hope hope;		/* the work's, like block */
+	struct mtftl_wait wait;		/* the work's, like block */
 	void *block;
 };
 
@@ -249,7 +250,8 @@ static bool redo_one(struct mtftl_writes *writes)
 	struct mtftl *ftl = writes->ftl;
 	struct mtftl_stream *stream;
 	struct mtftl_write *unit;
-	u32 room, gen;
+	struct mtftl_admit_state state;
+	u32 room;
 
 	spin_lock_irq(&writes->lock);
 	unit = list_first_entry_or_null(&writes->redo, struct mtftl_write, list);
@@ -267,9 +269,7 @@ static bool redo_one(struct mtftl_writes *writes)
 	 */
 	if (mtftl_streams_failures(ftl) >= MTFTL_MAX_FAILURES)
 		mtftl_set_read_only(ftl, "writes fail wherever they go");
-	if (mtftl_zones_are_out(ftl))
-		mtftl_set_read_only(ftl, "a write failed and no zone is left for it");
-	gen = mtftl_space_gen(ftl);
+	writes->wait.gen = mtftl_space_gen(ftl);
 	want.least = unit->place.blocks;
 	stream = NULL;
 	if (!mtftl_is_read_only(ftl))
@@ -280,8 +280,9 @@ static bool redo_one(struct mtftl_writes *writes)
 		mtftl_write_submit(unit);
 		return true;
 	}
-	if (mtftl_is_read_only(ftl) || !mtftl_device_answers(ftl, writes->block) ||
-	    mtftl_hope_is_lost(ftl, &writes->hope)) {
+	mtftl_zones_look(ftl, &state);
+	if (mtftl_is_dead_end(ftl, &state, &writes->wait) ||
+	    !mtftl_device_answers(ftl, writes->block)) {
 		rcu_read_lock();
 		unit->owner->done(unit, BLK_STS_IOERR);
 		rcu_read_unlock();
@@ -292,7 +293,7 @@ static bool redo_one(struct mtftl_writes *writes)
 	spin_unlock_irq(&writes->lock);
 	/* It looks at the list: what appeared while it was empty was missed. */
 	smp_mb();
-	if (gen != mtftl_space_gen(ftl))
+	if (writes->wait.gen != mtftl_space_gen(ftl))
 		return true;
 	queue_delayed_work(ftl->zones->wq, &writes->work, MTFTL_LAST_HOPE);
 	return false;
@@ -325,6 +326,7 @@ int mtftl_writes_alloc(struct mtftl *ftl)
 		return -ENOMEM;
 	ftl->writes = writes;
 	writes->ftl = ftl;
+	writes->wait.right = MTFTL_RIGHT_RETRY;
 	spin_lock_init(&writes->lock);
 	INIT_LIST_HEAD(&writes->redo);
 	INIT_DELAYED_WORK(&writes->work, redo_work);

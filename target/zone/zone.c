@@ -6,8 +6,6 @@
 
 #include <linux/slab.h>
 
-#include "device/pause.h"
-#include "device/seq.h"
 #include "device/space.h"
 #include "device/trace.h"
 #include "map/map.h"
@@ -32,50 +30,18 @@ void mtftl_zones_set_gc_owes(struct mtftl *ftl, u32 blocks)
 	spin_unlock(&ftl->zones->lock);
 }
 
-/* Nothing that is under way could make a zone writable again. */
-bool mtftl_zones_are_out(struct mtftl *ftl)
+/* The state that a wait is judged by, with what is at the device. */
+void mtftl_zones_look(struct mtftl *ftl, struct mtftl_admit_state *state)
 {
-	bool out;
-
-	spin_lock(&ftl->zones->lock);
-	out = mtftl_admit_is_out(&ftl->space->state);
-	spin_unlock(&ftl->zones->lock);
-	return out;
-}
-
-/*
- * Does anything go on by itself? Units that are to be written again do not: they need a place.
- * Resets do not: they need a flush. A command that the device has will end, however long it takes:
- * the kernel handles commands that do not.
- */
-static bool something_moves(struct mtftl *ftl)
-{
-	bool any = mtftl_device_is_at_work(ftl);
+	bool at_work = mtftl_device_is_at_work(ftl);
 	struct mtftl_zone *zone;
 
 	spin_lock(&ftl->zones->lock);
-	any |= mtftl_zones_count(ftl, MTFTL_ZONE_CLOSING);
+	mtftl_space_look(ftl, state);
+	state->at_work = at_work;
 	list_for_each_entry(zone, &ftl->zones->list[MTFTL_ZONE_OPEN], list)
-		any |= READ_ONCE(zone->in_flight);
+		state->in_flight |= READ_ONCE(zone->in_flight);
 	spin_unlock(&ftl->zones->lock);
-	return any;
-}
-
-/*
- * For who must write and finds no place, at each of its looks: if nothing is written
- * and nothing freed for so long, all wait for each other, and none will appear.
- */
-bool mtftl_hope_is_lost(struct mtftl *ftl, struct mtftl_hope *hope)
-{
-	u64 moved = mtftl_seq_last(ftl) + mtftl_space_gen(ftl);
-
-	if (moved != hope->moved || something_moves(ftl) || mtftl_is_paused(ftl)) {
-		hope->moved = moved;
-		hope->since = jiffies;
-	} else if (time_after_eq(jiffies, hope->since + MTFTL_LAST_HOPE)) {
-		mtftl_set_read_only(ftl, "no place is left for what has to be written");
-	}
-	return mtftl_is_read_only(ftl);
 }
 
 /* The least worn of the empty ones. */
@@ -193,7 +159,7 @@ u32 mtftl_zone_replace(struct mtftl *ftl, u32 index)
 	/* It retires at its first failure: zones set aside are found by where they lie. */
 	mtftl_zone_finish_broken(bad);
 	spin_lock(&ftl->zones->lock);
-	if (mtftl_admit_may_open(&ftl->config.limits, &ftl->space->state, MTFTL_RIGHT_META))
+	if (mtftl_space_may_open(ftl, MTFTL_RIGHT_META, false))
 		zone = mtftl_zones_least_worn(ftl);
 	if (zone) {
 		mtftl_zone_set_state(bad, MTFTL_ZONE_BAD);

@@ -87,7 +87,7 @@ struct mtftl_zone *mtftl_zones_least_worn(struct mtftl *ftl);
 /* By themselves, the rest. */
 void mtftl_zones_set_gc_owes(struct mtftl *ftl, u32 blocks);
 void mtftl_zones_set_no_victim(struct mtftl *ftl, bool none);
-bool mtftl_zones_are_out(struct mtftl *ftl);
+void mtftl_zones_look(struct mtftl *ftl, struct mtftl_admit_state *state);
 static inline bool mtftl_zone_is_worn_out(const struct mtftl_zone *zone)
 {
 	return zone->failed_lives >= MTFTL_ZONE_LIVES;
@@ -97,10 +97,4 @@ void mtftl_zone_finish_broken(struct mtftl_zone *zone);
 void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok);
 #define MTFTL_GIVEN_UP	(2 * MTFTL_LAST_HOPE)	/* so long GC leaves what it could not read or reset */
 u32 mtftl_zone_replace(struct mtftl *ftl, u32 index);
-/* Of one who finds no place: what it saw, and since when nothing has moved. */
-struct mtftl_hope {
-	u64 moved;
-	unsigned long since;		/* jiffies */
-};
-bool mtftl_hope_is_lost(struct mtftl *ftl, struct mtftl_hope *hope);
 #endif

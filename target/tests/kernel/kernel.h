@@ -111,7 +111,6 @@ static inline unsigned long roundup_pow_of_two(unsigned long n)
 #define memalloc_noio_save()		0u
 #define memalloc_noio_restore(flags)	((void)(flags))
 
-#define data_race(expr)			(expr)
 #define atomic_read(v)			((v)->counter)
 #define atomic_read_acquire(v)		atomic_read(v)
 #define atomic_set(v, n)		((v)->counter = (n))
