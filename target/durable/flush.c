@@ -198,6 +198,28 @@ static int flush_device(struct mtftl *ftl, u64 drawn)
 	return r;
 }
 
+/*
+ * Resets wait for this, too. So if a lane finds no place, and nothing moves, none will appear.
+ */
+static int wait_for_lanes(struct mtftl *ftl)
+{
+	struct mtftl_wait wait = { .right = MTFTL_RIGHT_USER };
+	struct mtftl_admit_state state;
+
+	while (!wait_event_timeout(ftl->space->wait, mtftl_rings_are_drained(ftl) ||
+				   mtftl_is_read_only(ftl), MTFTL_LAST_HOPE)) {
+		if (!mtftl_lanes_stuck(ftl, true)) {
+			wait.moved = 0;
+			continue;
+		}
+		mtftl_zones_look(ftl, &state);
+		state.in_flight |= !mtftl_lanes_landed(ftl);
+		state.flushing = true;
+		mtftl_is_dead_end(ftl, &state, &wait);
+	}
+	return mtftl_rings_are_drained(ftl) ? 0 : -EIO;
+}
+
 static int flush_round(struct mtftl *ftl)
 {
 	unsigned long killed = mtftl_map_killed(ftl);
@@ -217,9 +239,9 @@ static int flush_round(struct mtftl *ftl)
 	if (r)
 		return r;
 	drawn = mtftl_seq_before_unordered(ftl, drawn);
-	wait_event(ftl->space->wait, mtftl_rings_are_drained(ftl) || mtftl_is_read_only(ftl));
-	if (!mtftl_rings_are_drained(ftl))
-		return -EIO;
+	r = wait_for_lanes(ftl);
+	if (r)
+		return r;
 	/* A discard may have killed a slot before it was written; then its record is listed. */
 	if (mtftl_map_killed(ftl) != killed)
 		r = write_ranges(ftl, false);

@@ -408,7 +408,7 @@ static void see_if_stuck(struct mtftl_gc *gc)
 {
 	struct mtftl_admit_state state;
 
-	if (!mtftl_lanes_stuck(gc->ftl)) {
+	if (!mtftl_lanes_stuck(gc->ftl, false)) {
 		gc->users.moved = 0;
 		return;
 	}

@@ -972,8 +972,7 @@ bool mtftl_lanes_landed(struct mtftl *ftl)
 	return true;
 }
 
-/* What is buffered finds no place. */
-bool mtftl_lanes_stuck(struct mtftl *ftl)
+bool mtftl_lanes_stuck(struct mtftl *ftl, bool drain)
 {
 	bool stuck = false;
 	unsigned int i;
@@ -981,7 +980,7 @@ bool mtftl_lanes_stuck(struct mtftl *ftl)
 	for (i = 0; i < ftl->lanes->nr; i++) {
 		struct lane *lane = &ftl->lanes->all[i];
 
-		if (READ_ONCE(lane->ring->head) == READ_ONCE(lane->ring->tail))
+		if (drain ? mtftl_ring_is_drained(lane->ring) : !mtftl_ring_used(lane->ring))
 			continue;
 		stuck = READ_ONCE(lane->stalled) == NO_PLACE && is_stalled(lane);
 		if (!stuck)

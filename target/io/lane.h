@@ -33,8 +33,8 @@ void mtftl_lanes_give_back(struct mtftl *ftl);
 
 /* No unit of theirs is in flight. */
 bool mtftl_lanes_landed(struct mtftl *ftl);
-/* What is buffered finds no place. */
-bool mtftl_lanes_stuck(struct mtftl *ftl);
+/* What is buffered finds no place; @drain: what a flush waits for. */
+bool mtftl_lanes_stuck(struct mtftl *ftl, bool drain);
 
 /*
  * A line each: how many writes that waited for a slot did so for 0, 1, 2-3, 4-7, ... microseconds.

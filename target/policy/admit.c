@@ -240,7 +240,9 @@ bool mtftl_admit_is_dead_end(const struct mtftl_admit_state *state, enum mtftl_r
 		return false;
 	switch (right) {
 	case MTFTL_RIGHT_USER:
-		return state->no_victim && !state->zones[MTFTL_ZONE_RESETTING];
+		/* Without a flush a reset may come, and a victim that needs no place. */
+		return state->flushing ||
+		       (state->no_victim && !state->zones[MTFTL_ZONE_RESETTING]);
 	case MTFTL_RIGHT_GC:
 		return !state->zones[MTFTL_ZONE_RESETTING];
 	case MTFTL_RIGHT_FLUSH:

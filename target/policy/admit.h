@@ -123,6 +123,7 @@ struct mtftl_admit_state {
 	bool buffers_empty;
 	bool at_work;		/* commands at the device other than reads and units */
 	bool in_flight;		/* units at the device; for USER and GC, also those that wait for a retry */
+	bool flushing;		/* a flush waits for what is buffered, and resets for the flush */
 	bool spent;		/* mtftl_rate_credit() is 0 or less */
 	u8 waiting;		/* 1 << right: has looked at this state, and found no place */
 };

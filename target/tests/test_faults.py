@@ -677,6 +677,23 @@ ends
     assert result.ok, result.output
 
 
+def test_a_flush_of_what_finds_no_place_ends(lab_run, helpers, pytestconfig):
+    """A lane is refused for ever. A flush waits for it, and the resets that would give it a place for the flush."""
+    result = lab_run(START + HELD + """
+put 0 0 64 ,fsync
+holds place
+put 64 64 32
+sync /dev/mapper/t &
+is_read_only() { dmsetup status t | grep -q 'mtftl read-only'; }
+until_true 60 is_read_only
+fails wait $!
+dmesg | grep 'read-only: no zone is left from which space could be gained'
+test "$(judge /dev/mapper/t 0 96)" = 0
+dmsetup remove t
+""", **QUICK, push=[*helpers, _hold(pytestconfig)])
+    assert result.ok, result.output
+
+
 def test_a_zone_is_not_reset_before_what_is_on_its_way(lab_run, helpers, pytestconfig):
     """What is newer than its blocks left the buffers, and the device has not got it: a cut must find the old ones."""
     result = lab_run(START + HELD + """
