@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A drive without time: see drive.h. What the target does between its policies is done here in the
- * same order: stream.c (streams and their zones), gc.c (when, and which victim), rate.c (pace).
+ * same order: stream.c (streams and their zones), gc.c (when, and which victim), rate.c (pace),
+ * admit.c (where users stop).
  */
 #include "drive.h"
 
@@ -26,14 +27,14 @@ static u32 user_stream(const struct drive *drive, u32 class)
 
 static u32 least_worn(struct drive *drive)
 {
-	u32 i, best = 0, zone;
+	u32 *nr = &drive->state.zones[MTFTL_ZONE_EMPTY], i, best = 0, zone;
 
-	for (i = 1; i < drive->nr_empty; i++)
+	for (i = 1; i < *nr; i++)
 		if (drive->zones[drive->empty[i]].erase_count <
 		    drive->zones[drive->empty[best]].erase_count)
 			best = i;
 	zone = drive->empty[best];
-	drive->empty[best] = drive->empty[--drive->nr_empty];
+	drive->empty[best] = drive->empty[--*nr];
 	return zone;
 }
 
@@ -157,7 +158,7 @@ static s64 pick_victim(struct drive *drive)
 static s64 credit(const struct drive *drive)
 {
 	struct mtftl_space_seen seen = {
-		.zones = drive->nr_empty,
+		.zones = drive->state.zones[MTFTL_ZONE_EMPTY],
 		.capacity = drive->capacity,
 		.room = drive->room,
 		.victims = drive->victim >= 0,
@@ -212,7 +213,7 @@ static void move_one(struct drive *drive)
 	       drive->capacity * sizeof(u32));
 	zone->state = EMPTY;
 	zone->erase_count++;
-	drive->empty[drive->nr_empty++] = drive->victim;
+	drive->empty[drive->state.zones[MTFTL_ZONE_EMPTY]++] = drive->victim;
 	drive->victim = -1;
 	drive->to_move = 0;
 	drive->moved = 0;
@@ -222,7 +223,7 @@ void drive_write(struct drive *drive, u32 block)
 {
 	u32 class;
 
-	while ((credit(drive) <= 0 || drive->nr_empty <= drive->reserve) &&
+	while ((credit(drive) <= 0 || mtftl_admit_spare(&drive->limits, &drive->state) <= 0) &&
 	       (drive->victim >= 0 || choose(drive)))
 		move_one(drive);
 	class = drive->placing->written(drive, block);
@@ -249,7 +250,7 @@ void drive_start(struct drive *drive)
 	memset(drive->map, 0xff, drive->blocks * sizeof(u32));
 	memset(drive->owner, 0xff, pages * sizeof(u32));
 	for (i = 0; i < drive->nr_zones; i++)
-		drive->empty[drive->nr_empty++] = i;
+		drive->empty[drive->state.zones[MTFTL_ZONE_EMPTY]++] = i;
 	for (i = 0; i < MAX_STREAMS; i++)
 		drive->streams[i].zone = -1;
 	drive->device_in_zones = (drive->blocks + drive->blocks / 32 + drive->capacity - 1) /

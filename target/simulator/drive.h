@@ -6,6 +6,7 @@
 #ifndef MTFTL_DRIVE_H
 #define MTFTL_DRIVE_H
 
+#include "policy/admit.h"
 #include "policy/policy.h"
 
 #define MAX_STREAMS	256u
@@ -49,7 +50,7 @@ struct drive {
 	u32 write_unit, gc_unit;
 	u32 lanes;
 	u32 low_water;		/* zones: GC works below */
-	u32 reserve;		/* zones: users stop there */
+	struct mtftl_admit_limits limits;	/* where users stop: nothing is buffered */
 	u32 wear_interval, wear_spread;
 	const struct mtftl_victim_policy *victims;
 	const struct mtftl_placement *own;	/* the target's, if placing is */
@@ -62,7 +63,8 @@ struct drive {
 	u32 *written_at;	/* by block, in users' writes: for who needs it */
 	struct zone *zones;
 	struct stream streams[MAX_STREAMS];
-	u32 *empty, nr_empty;
+	u32 *empty;
+	struct mtftl_admit_state state;	/* how many are empty */
 	u32 device_in_zones, clock;
 	u64 seq;		/* units so far */
 	u64 room;		/* in open zones */

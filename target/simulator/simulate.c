@@ -97,12 +97,12 @@ static bool set_up(struct drive *drive, const struct parameters *parameters)
 	needed = (drive->blocks + drive->blocks / 32 + drive->capacity - 1) / drive->capacity;
 	spare = drive->nr_zones > needed ? drive->nr_zones - needed : 0;
 	kept = 1 + (2 * parameters->entries + parameters->capacity - 1) / parameters->capacity;
-	drive->reserve = kept + 1;
+	drive->limits.usable = drive->capacity;
+	drive->limits.kept = 1;
+	drive->limits.reserve = kept + 1;
 	drive->low_water = parameters->low_water ? parameters->low_water :
-			   drive->reserve + mtftl_rate_ready(spare, parameters->zones);
-	if (drive->low_water <= drive->reserve)
-		return false;
-	return true;
+			   drive->limits.reserve + mtftl_rate_ready(spare, parameters->zones);
+	return drive->low_water > drive->limits.reserve;
 }
 
 /* The buffer: a block that is in it takes what is written to it. */
