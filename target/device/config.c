@@ -54,7 +54,6 @@ static void set_limits(struct mtftl_config *config)
 {
 	struct mtftl_admit_limits *limits = &config->limits;
 
-	limits->usable = mtftl_usable_blocks(config);
 	limits->buffered = 2 * config->buffer_entries;
 	limits->slack = config->nr_lanes * (config->write_unit + config->header_blocks);
 	limits->data_zones = config->budget.data_zones;
@@ -66,8 +65,13 @@ static void set_limits(struct mtftl_config *config)
 
 int mtftl_config_fit(struct mtftl_config *config, u32 open_limit)
 {
-	mtftl_admit_keep(&config->limits, mtftl_config_spare_zones(config), config->capacity,
-			 &config->buffer_entries);
+	struct mtftl_admit_limits *limits = &config->limits;
+
+	static_assert(MTFTL_GC_RESERVE_ZONES >= MTFTL_ADMIT_LEAST_SPARE);
+	limits->smallest = config->header_blocks + 1;
+	limits->usable = mtftl_admit_room(limits, mtftl_usable_blocks(config));
+	mtftl_admit_keep(limits, mtftl_config_spare_zones(config), config->capacity,
+			 config->write_unit, &config->buffer_entries);
 	config->device_in_zones = zones_of_users(config);
 	/* A lane of less than a unit would never compose a full one. */
 	config->nr_lanes = clamp(config->buffer_entries / config->write_unit, 1u, config->nr_lanes);

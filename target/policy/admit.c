@@ -10,11 +10,9 @@
  */
 #include "policy/admit.h"
 
-#include "format/format.h"
 #include "policy/policy.h"
 
 #define APART_SPARE	16u	/* zones: of fewer, one that is half full is too much */
-#define FEW		2u	/* empty zones beyond the reserve: room in open zones counts */
 
 static u32 least(u32 a, u32 b)
 {
@@ -129,7 +127,7 @@ static void add_users(const struct mtftl_admit_limits *limits,
 		      const struct mtftl_admit_state *state, enum mtftl_right right,
 		      struct mtftl_sources *sources)
 {
-	if (empty(state) <= limits->reserve + FEW || state->paced)
+	if (mtftl_admit_is_room_needed(limits, empty(state)) || state->paced)
 		add(sources, MTFTL_FROM_CLASS);
 	if (is_scarce(limits, state, right)) {
 		add(sources, MTFTL_FROM_USERS);
@@ -291,18 +289,19 @@ void mtftl_admit(const struct mtftl_admit_limits *limits, const struct mtftl_adm
 
 /* Limits */
 
-void mtftl_admit_keep(struct mtftl_admit_limits *limits, u32 spare, u32 capacity,
+void mtftl_admit_keep(struct mtftl_admit_limits *limits, u32 spare, u32 capacity, u32 write_unit,
 		      u32 *buffer_entries)
 {
-	u32 most = spare / 2 > MTFTL_GC_RESERVE_ZONES ? spare / 2 : MTFTL_GC_RESERVE_ZONES;
+	u32 most = spare / 2 > MTFTL_ADMIT_LEAST_SPARE ? spare / 2 : MTFTL_ADMIT_LEAST_SPARE;
+	u32 fits;
 
 	/* For the buffers, were each unit as small as can be, and one for a failed write to them. */
 	limits->kept = 1 + (2 * *buffer_entries + capacity - 1) / capacity;
-	if (limits->kept + 2 > most) {
-		limits->kept = most - 2;
-		*buffer_entries = (limits->kept - 1) * capacity / 2;
-	}
-	limits->flush_zones = most > MTFTL_GC_RESERVE_ZONES ? 2 : 1;
+	limits->kept = least(limits->kept, most - 2);
+	/* Larger units leave room for footers. Else these cost some slots rather than a zone. */
+	fits = (limits->kept - 1) * (write_unit > 1 ? capacity : limits->usable) / 2;
+	*buffer_entries = least(*buffer_entries, fits);
+	limits->flush_zones = most > MTFTL_ADMIT_LEAST_SPARE ? 2 : 1;
 	limits->users_apart = spare >= APART_SPARE;
 }
 

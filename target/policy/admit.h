@@ -92,7 +92,8 @@ enum mtftl_level {
 
 /* Fixed for a table, except for low_water. Zones, if nothing else is said. */
 struct mtftl_admit_limits {
-	u32 usable;		/* blocks of a zone that take units */
+	u32 smallest;		/* unit: blocks, header included; 1 or 2 */
+	u32 usable;		/* blocks of a zone that units take: mtftl_admit_room() */
 	u32 reserve;		/* zones that users leave: kept, one for GC, one more if gc_shares */
 	u32 kept;		/* of them: for buffered blocks, and one for a failed write; >= 2 */
 	u32 flush_zones;	/* of them: for flushes although nothing is buffered; 1 or 2 */
@@ -108,7 +109,7 @@ struct mtftl_admit_limits {
 /* What admission looks at. Blocks, zones and flags as they are now, or were a moment ago. */
 struct mtftl_admit_state {
 	u32 zones[MTFTL_NR_ZONE_STATES];	/* super, checkpoint and bad ones do not matter */
-	u32 users_room;		/* blocks left in users' open zones */
+	u32 users_room;		/* blocks left in users' open zones: mtftl_admit_room() of each */
 	u32 gc_room;		/* blocks left in GC's own open zones, less one a zone; 0: gc_shares */
 	u32 gc_owes;		/* blocks that GC may still write for the victims it has begun */
 	/* Earlier answers, which hold until they are asked for again. */
@@ -184,12 +185,28 @@ s32 mtftl_admit_spare(const struct mtftl_admit_limits *limits,
 s64 mtftl_admit_left(const struct mtftl_admit_limits *limits,
 		     const struct mtftl_admit_state *state, u64 room);
 
+/* So few zones are empty that room in open ones matters: users_room has to be up to date. */
+static inline bool mtftl_admit_is_room_needed(const struct mtftl_admit_limits *limits, u32 empty)
+{
+	return empty <= limits->reserve + 2;
+}
+
+/* Blocks of those left in a zone that units take, however small they are. */
+static inline u32 mtftl_admit_room(const struct mtftl_admit_limits *limits, u32 left)
+{
+	return left - left % limits->smallest;
+}
+
+/* Zones that every format keeps from users: kept, one for GC, and one more if that is shared. */
+#define MTFTL_ADMIT_LEAST_SPARE	4u
+
 /*
- * Limits for a device with so many zones beyond what users' blocks need. The first sets kept,
- * flush_zones and users_apart, and lowers @buffer_entries to what fits; the second, which needs
- * these and gc_shares, sets reserve and low_water. @low_water: as asked for, 0 for the default.
+ * Limits for a device with so many zones beyond what users' blocks need. The first, which needs
+ * usable, sets kept, flush_zones and users_apart, and lowers @buffer_entries to what fits. The
+ * second, which needs these and gc_shares, sets reserve and low_water. @low_water: as asked for,
+ * 0 for the default.
  */
-void mtftl_admit_keep(struct mtftl_admit_limits *limits, u32 spare, u32 capacity,
+void mtftl_admit_keep(struct mtftl_admit_limits *limits, u32 spare, u32 capacity, u32 write_unit,
 		      u32 *buffer_entries);
 void mtftl_admit_reserve(struct mtftl_admit_limits *limits, u32 spare, u32 nr_zones,
 			 u32 low_water);

@@ -301,28 +301,47 @@ static void what_is_left_ends_at_the_gate(void **unused)
 	assert_true(state.gated);
 }
 
+/* A block that is too few for a header and a block is no room. */
+static void blocks_that_no_unit_takes_are_no_room(void **unused)
+{
+	struct mtftl_admit_limits limits = { .smallest = 2 };
+
+	(void)unused;
+	assert_int_equal(mtftl_admit_room(&limits, 0), 0);
+	assert_int_equal(mtftl_admit_room(&limits, 1), 0);
+	assert_int_equal(mtftl_admit_room(&limits, 7), 6);
+	limits.smallest = 1;
+	assert_int_equal(mtftl_admit_room(&limits, 7), 7);
+}
+
 static void limits_fit_the_device(void **unused)
 {
-	struct mtftl_admit_limits limits = { };
-	u32 spare, entries, wanted, low_water;
+	struct mtftl_admit_limits limits = { .smallest = 2, .usable = 126 };
+	u32 spare, entries, wanted, low_water, unit;
 
 	(void)unused;
 	for (spare = 0; spare < 100; spare++)
 		for (wanted = 1; wanted < 10000; wanted = 3 * wanted / 2 + 1)
-			for (low_water = 0; low_water < 20; low_water++) {
+			for (low_water = 0; low_water < 60; low_water++) {
+				unit = 1 + low_water % 3;
 				entries = wanted;
-				mtftl_admit_keep(&limits, spare, 128, &entries);
-				mtftl_admit_reserve(&limits, spare, 1024, low_water);
+				mtftl_admit_keep(&limits, spare, 128, unit, &entries);
+				mtftl_admit_reserve(&limits, spare, 1024, low_water / 3);
 				assert_in_range(entries, 1, wanted);
-				assert_true(2 * entries <= (limits.kept - 1) * 128);
+				/* All of it fits, each unit with a header. */
+				assert_true(entries + (entries + unit - 1) / unit <=
+					    (limits.kept - 1) * limits.usable);
 				assert_true(limits.kept >= 2);
 				assert_true(limits.kept + 2 <= (spare / 2 > 4 ? spare / 2 : 4));
 				assert_true(limits.reserve == limits.kept + 1);
 				assert_true(limits.low_water > limits.reserve);
 			}
+	limits.usable = 2042;
 	entries = 1024;
-	mtftl_admit_keep(&limits, 64, 2048, &entries);
+	mtftl_admit_keep(&limits, 64, 2048, 32, &entries);
 	assert_int_equal(entries, 1024);
+	mtftl_admit_keep(&limits, 64, 2048, 1, &entries);
+	assert_int_equal(entries, 1021);
 	assert_int_equal(limits.kept, 2);
 	assert_int_equal(limits.flush_zones, 2);
 	assert_true(limits.users_apart);
@@ -444,6 +463,7 @@ int main(void)
 		cmocka_unit_test(users_wait_for_credit),
 		cmocka_unit_test(victims_fit_into_what_is_left_to_gc),
 		cmocka_unit_test(what_is_left_ends_at_the_gate),
+		cmocka_unit_test(blocks_that_no_unit_takes_are_no_room),
 		cmocka_unit_test(limits_fit_the_device),
 		cmocka_unit_test(one_more_empty_zone_harms_nobody),
 		cmocka_unit_test(a_flush_may_take_what_there_is),

@@ -49,12 +49,6 @@ static bool are_buffers_empty(const struct mtftl *ftl, enum mtftl_right right)
 	       mtftl_rings_are_empty(ftl);
 }
 
-/* So few zones are empty that what is left in open ones counts. */
-static bool zones_are_few(const struct mtftl *ftl)
-{
-	return mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.limits.reserve + 2;
-}
-
 /* A moment's truth for who does not hold the stream's lock. */
 static u32 left_in(const struct mtftl_stream *stream)
 {
@@ -70,7 +64,7 @@ static void look_at_room(struct mtftl *ftl)
 
 	lockdep_assert_held(&ftl->zones->lock);
 	for (i = 0; i < ftl->config.budget.user_streams; i++)
-		room += left_in(&ftl->streams->all[i]);
+		room += mtftl_admit_room(&ftl->config.limits, left_in(&ftl->streams->all[i]));
 	mtftl_space_set_room(ftl, room, mtftl_streams_gc_room(ftl), gc_has_zone(ftl));
 }
 
@@ -304,7 +298,8 @@ void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_extent *place, 
 			  div_u64(zone->life_sum, zone->wp));
 	zone->in_flight++;
 	spin_unlock_irq(&zone->lock);
-	if (zones_are_few(ftl)) {
+	if (mtftl_admit_is_room_needed(&ftl->config.limits,
+				       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY))) {
 		spin_lock(&ftl->zones->lock);
 		look_at_room(ftl);
 		spin_unlock(&ftl->zones->lock);
