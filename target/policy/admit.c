@@ -175,6 +175,12 @@ static u32 gc_leaves(const struct mtftl_admit_limits *limits, const struct mtftl
 	/* Without a zone GC takes that one: its own zone failed, or a victim gave nothing back. */
 	u32 leaves = state->promised + (state->gc_has_zone || limits->gc_shares);
 
+	/*
+	 * If no zone is resetting, only GC can bring one. It may have the last one then: a victim
+	 * never fills it, so the flush before the reset has room there.
+	 */
+	if (state->buffers_empty && !state->gc_has_zone && !state->zones[MTFTL_ZONE_RESETTING])
+		return 0;
 	return state->buffers_empty ? least(leaves, limits->flush_zones) : leaves;
 }
 

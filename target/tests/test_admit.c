@@ -139,8 +139,8 @@ static const struct row rows[] = {
 	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gGu", "ufrgm" },
 	{ "no longer", &drive, { ZONES(2, 3, 0), .promised = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "ufrm" },
-	{ "or while nothing is buffered", &drive, { ZONES(2, 3, 0), .promised = 2,
-						    .buffers_empty = true },
+	{ "or while nothing is buffered", &drive,
+	  { ZONES(2, 3, 1), .promised = 2, .buffers_empty = true },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrm" },
 	{ "the last two empty zones are for flushes", &drive,
 	  { ZONES(2, 3, 0), .gc_has_zone = true, .promised = 2, .buffers_empty = true },
@@ -151,6 +151,12 @@ static const struct row rows[] = {
 	{ "one where the device has least to spare", &small,
 	  { ZONES(2, 2, 0), .gc_has_zone = true, .promised = 2, .buffers_empty = true },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrgm" },
+	{ "all are GC's that has none, if nothing is buffered and no reset would bring one", &drive,
+	  { ZONES(1, 3, 0), .promised = 2, .buffers_empty = true },
+	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrgm" },
+	{ "not before the flush that a reset waits for", &drive,
+	  { ZONES(1, 3, 1), .promised = 2, .buffers_empty = true },
+	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrm" },
 
 	/* One zone for all. */
 	{ "a zone that users and GC share: no room in it is promised", &shared,
