@@ -22,19 +22,24 @@ PYTHON	:= /usr/bin/python3
 LAB	:= $(PYTHON) -B scripts/lab
 
 help:
-	@echo 'make demo      single- against multi-threaded FTL: a table and a figure'
-	@echo 'make test      all tests; K=name: those whose name contains it; KERNEL=NAME: in guests of 6.1, current, kasan or kcsan'
-	@echo 'make check     lint and the tests that need no guest: two minutes on two cores, once all is built'
-	@echo 'make results   all experiments, into results/ and what shows them, and build/report.html'
-	@echo 'make shell     an interactive guest with a zoned device; KERNEL=6.12, 6.1, current or a path'
-	@echo 'make emulator  build QEMU with our flash device and virtual time'
-	@echo 'make guest     build the guest: kernels and tools'
-	@echo 'make target    build dm-mtftl.ko and mtftl(8) for the guest'
-	@echo 'make torture   cut the power CUTS=1000 times, from SEED=1 on'
-	@echo 'make fuzz      feed what reads media with any bytes, SECONDS=600 in all'
-	@echo 'make lint      check style and types'
-	@echo 'make install   install the module (DKMS) and mtftl(8) on this machine'
-	@echo 'make clean     remove what was built'
+	@echo 'Try it:'
+	@echo '  make demo      compare a single- with a multi-threaded FTL: a table and a figure'
+	@echo '  make shell     open a guest with a zoned drive; KERNEL=6.12, 6.1, current or a path'
+	@echo 'Use it:'
+	@echo '  make install   install the module (DKMS) and mtftl(8) on this machine'
+	@echo 'Change it:'
+	@echo '  make check     lint and the tests that need no guest: two minutes on two cores, once all is built'
+	@echo '  make test      all tests; K=name: those whose name contains it; KERNEL=6.1, current, kasan or kcsan'
+	@echo '  make lint      style, types, layers and prose'
+	@echo '  make torture   cut the power CUTS=1000 times, from SEED=1 on'
+	@echo '  make fuzz      fuzz everything that reads media, for SECONDS=600 in all'
+	@echo 'Measure it:'
+	@echo '  make results   all experiments, into results/ and the docs, and build/report.html'
+	@echo 'Build parts:'
+	@echo '  make emulator  QEMU with our flash device and virtual time'
+	@echo '  make guest     kernels and tools of the guests'
+	@echo '  make target    dm-mtftl.ko and mtftl(8) for the guests'
+	@echo '  make clean     remove everything that was built'
 
 torture: $(PYTHON)
 	@$(LAB) torture --cuts $(CUTS) --seed $(SEED)

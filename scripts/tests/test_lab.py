@@ -18,8 +18,8 @@ import matplotlib.colors
 import matplotlib.image
 import pytest
 from mtlab.build import debian, emulator, guest, kernels, target
+from mtlab.cmd import cli, report
 from mtlab.cmd import experiments as commands
-from mtlab.cmd import report
 from mtlab.exp import campaign, compare, experiments, figures, fio
 from mtlab.exp.campaign import Campaign
 from mtlab.exp.results import RESULTS, Results, again, format_checks, judge, keep
@@ -101,7 +101,15 @@ def test_make_help_names_every_goal() -> None:
     phony = re.search(r"^\.PHONY: (.*)$", makefile, re.M)
     assert phony
     help_text = subprocess.run(["make", "-s", "-C", ROOT], capture_output=True, text=True).stdout
-    assert set(re.findall(r"^make (\w+)", help_text, re.M)) == set(phony[1].split()) - {"help"}
+    assert set(re.findall(r"^  make (\w+)", help_text, re.M)) == set(phony[1].split()) - {"help"}
+    assert help_text.count("\n") < 24, "it fits a screen"
+
+
+def test_the_labs_help_names_every_command_once() -> None:
+    shown = cli._parser().format_help()
+    named = re.findall(r"^  (\w+) +\w", shown, re.M)
+    usage = subprocess.run([sys.executable, ROOT / "scripts/lab", "no-such"], capture_output=True, text=True).stderr
+    assert sorted(named) == sorted(re.findall(r"'(\w+)'", usage.partition("choose from")[2]))
 
 
 def test_cpio_is_read_by_others(tmp_path: Path) -> None:

@@ -201,15 +201,16 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     test = commands.add_parser("test", help="run the tests of the project")
     test.add_argument("-k", default="", metavar="NAME", help="only tests whose name contains it")
     test.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH",
-                      help="of the guests that would run the default one")
+                      help="kernel of all guests that would run the default one; default %(default)s")
     test.add_argument("--jobs", type=int, default=guests_at_once(), metavar="N",
                       help="tests side by side; default: the host's cores, as far as its memory goes")
-    test.add_argument("--shuffle", type=int, metavar="SEED", help="in an order of this seed, not the longest first")
+    test.add_argument("--shuffle", type=int, metavar="SEED",
+                      help="run in an order that this seed chooses, not the longest first")
     test.add_argument("paths", nargs="*", metavar="PATH")
     test.set_defaults(function=_test)
     check = commands.add_parser("check", help="lint, and the tests that need no guest")
     check.set_defaults(function=_check)
-    lint = commands.add_parser("lint", help="check style and types")
+    lint = commands.add_parser("lint", help="check style, types, layers and prose")
     lint.set_defaults(function=_lint)
     install = commands.add_parser("install", help="install the module (DKMS) and the tool on this machine")
     install.set_defaults(function=_install)

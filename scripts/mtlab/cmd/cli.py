@@ -15,6 +15,15 @@ from ..util import stop
 from ..util.base import LabError, say
 from . import c2c, check, experiments, fuzz, house, prose, report, shell, simulate, suites, top, torture
 
+# What `lab --help` shows, by what it is for.
+GROUPS = {
+    "Run something:": ("run", "shell", "top", "c2c"),
+    "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware"),
+    "Break it:": ("torture", "fuzz", "suite"),
+    "Change it:": ("check", "test", "lint", "house", "prose"),
+    "Build and install:": ("build", "install"),
+}
+
 
 def _accel(options: Options) -> str:
     return "tcg" if options.clock == "virtual" else accel.choose()
@@ -90,10 +99,10 @@ def _build(args: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lab", description="Builds the parts of dm-mtftl and runs commands in a "
-                                     "guest with an emulated zoned flash device.",
-                                     epilog="docs/lab.md tells more of each; `make help` lists the short ways.")
-    commands = parser.add_subparsers(dest="which", required=True, metavar="COMMAND")
+    parser = argparse.ArgumentParser(prog="lab", usage="lab COMMAND ...",
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="which", required=True, metavar="COMMAND", prog="lab",
+                                     help=argparse.SUPPRESS)
 
     run = commands.add_parser("run", help="run a command in a guest",
                               description="Boots a guest, runs a command in /root, returns its exit status. "
@@ -101,24 +110,25 @@ def _parser() -> argparse.ArgumentParser:
                               + ", ".join(f"{s} {k}" for k, (s, _) in failure.KINDS.items()) + ".",
                               usage="lab run [options] -- COMMAND")
     add_options(run)
-    run.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="where pulled files go")
+    run.add_argument("--out", type=Path, default=Path("."), metavar="DIR",
+                     help="folder for pulled files; default: this one")
     run.add_argument("--console", type=Path, metavar="FILE", help="keep the kernel's messages")
-    run.add_argument("--json", type=Path, metavar="FILE", help="how the run ended, for programs")
+    run.add_argument("--json", type=Path, metavar="FILE", help="write how the run ended, for programs")
     run.add_argument("-v", "--verbose", action="store_true", help="show the kernel's messages too")
     run.add_argument("command", nargs="+", metavar="COMMAND", help="a line for bash")
     run.set_defaults(function=_run)
 
-    shared = commands.add_parser("c2c", help="what a command's CPUs share, line by line of memory",
+    shared = commands.add_parser("c2c", help="list the lines of memory that a command's CPUs share",
                                  description="Runs a command in virtual time with a model of memory and lists what "
                                  "moved from CPU to CPU. The command may bound what counts by count_on and count_off; "
                                  "where it prints a line `operations N` all is divided by N.",
                                  usage="lab c2c [options] -- COMMAND")
     add_options(shared, without=("clock", "pull", "host_root"))
     shared.add_argument("--names", type=Path, nargs="+", default=[], metavar="KO",
-                        help="more modules whose structures to name, beside their sources")
-    shared.add_argument("--keep", type=Path, metavar="FILE", help="what the emulator wrote down")
+                        help="further modules whose structures get names; sources lie beside them")
+    shared.add_argument("--keep", type=Path, metavar="FILE", help="keep the emulator's raw output")
     shared.add_argument("--against", type=Path, metavar="FILE",
-                        help="what an earlier run printed: list what has changed")
+                        help="output of an earlier run: list what has changed")
     shared.add_argument("--lines", type=int, default=c2c.LISTED, metavar="N", help="how many of each kind to list")
     shared.add_argument("command", nargs="+", metavar="COMMAND", help="a line for bash")
     shared.set_defaults(function=_c2c)
@@ -138,7 +148,18 @@ def _parser() -> argparse.ArgumentParser:
     prose.add_commands(commands)
     simulate.add_commands(commands)
     fuzz.add_command(commands)
+    parser.description = _overview(commands)
     return parser
+
+
+def _overview(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> str:
+    """All commands with their help, by what they are for."""
+    helps = {action.dest: action.help for action in commands._choices_actions}
+    lines = ["Builds the parts of dm-mtftl and runs commands in a guest with an emulated zoned flash drive."]
+    for group, names in GROUPS.items():
+        lines += ["", group, *(f"  {name:10}{helps[name]}" for name in names)]
+    return "\n".join([*lines, "", "`lab COMMAND --help` has the options, docs/lab.md more; `make help` lists "
+                      "short ways."])
 
 
 def main() -> int:

@@ -96,13 +96,13 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     exp.add_argument("--quick", action="store_true", help="a small form, below build/quick")
     exp.add_argument("--strict", action="store_true", help="exit status 1 when a check misses")
     exp.add_argument("--fresh", action="store_true",
-                     help="boot all guests, also those whose inputs are those of an earlier run in virtual time")
-    exp.add_argument("--again", action="store_true", help="judge and draw the results that are there, without guests")
+                     help="boot all guests, even if an earlier run in virtual time had the same inputs")
+    exp.add_argument("--again", action="store_true", help="judge and draw the existing results, without guests")
     exp.add_argument("--jobs", type=int, default=guests_at_once(), metavar="N",
                      help="guests side by side; default: the host's cores, as far as its memory goes")
     exp.add_argument("--out", type=Path, metavar="DIR", help="keep the results below this folder instead")
     exp.set_defaults(function=_exp)
-    demo = commands.add_parser("demo", help="single- against multi-threaded FTL, in a few minutes")
+    demo = commands.add_parser("demo", help="compare a single- with a multi-threaded FTL, in a few minutes")
     demo.set_defaults(function=_demo)
     diff = commands.add_parser("diff", help="compare results with those of another commit")
     diff.add_argument("names", nargs="*", metavar="NAME")

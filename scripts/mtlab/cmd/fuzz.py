@@ -213,14 +213,14 @@ def _fuzz(args: argparse.Namespace) -> int:
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """`fuzz` on the command line of scripts/lab."""
     parser = commands.add_parser(
-        "fuzz", help="feed what reads media with any bytes", description="Runs the fuzzers: "
+        "fuzz", help="fuzz everything that reads media", description="Runs the fuzzers: "
         + "; ".join(f"{f.name}: {f.what}" for f in FUZZERS.values()) + ".")
     parser.add_argument("names", nargs="*", choices=[[], *FUZZERS], metavar="NAME", help="only these")
     parser.add_argument("--seconds", type=int, default=600, metavar="N",
-                        help="for all of them together, the build apart; default %(default)s")
+                        help="time for all fuzzers together, without the build; default %(default)s")
     parser.add_argument("--jobs", type=int, default=cores(), metavar="N",
                         help="fuzzers side by side; default: a core each")
     parser.add_argument("--keep", type=int, default=0, metavar="KIB",
-                        help="do not fuzz: put the fewest inputs that reach all that is known to be reached into the "
-                        "tree, so many KiB a fuzzer at most")
+                        help="do not fuzz: select the fewest inputs that reach all known code, at most this many "
+                        "KiB a fuzzer, and put them into the tree")
     parser.set_defaults(function=_fuzz)

@@ -213,5 +213,5 @@ def _house(_args: argparse.Namespace) -> int:
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """`house` on the command line of scripts/lab."""
-    house = commands.add_parser("house", help="the target's folders and files, and which may use which")
+    house = commands.add_parser("house", help="draw the target's folders and files, and which may use which")
     house.set_defaults(function=_house)

@@ -200,7 +200,7 @@ def _report(args: argparse.Namespace) -> int:
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """`report` on the command line of scripts/lab."""
-    parser = commands.add_parser("report", help="one HTML page of all results")
+    parser = commands.add_parser("report", help="write one HTML page of all results")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
     parser.add_argument("--out", type=Path, default=BUILD / "report.html", metavar="FILE")
     parser.add_argument("--readme", action="store_true",

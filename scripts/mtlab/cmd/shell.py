@@ -54,6 +54,7 @@ def _shell(args: argparse.Namespace) -> int:
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """`shell` on the command line of scripts/lab."""
-    parser = commands.add_parser("shell", help="an interactive guest over the host's root, with the device ready")
+    parser = commands.add_parser("shell",
+                                 help="open an interactive guest that sees the host's files, with the device ready")
     add_options(parser, only=("kernel", "cpus", "memory", "profile", "media", "watch"))
     parser.set_defaults(function=_shell)

@@ -132,10 +132,10 @@ def _firmware(args: argparse.Namespace) -> int:
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """`simulate` and `firmware` on the command line of scripts/lab."""
-    parser = commands.add_parser("simulate", help="what the target's policies cost on a drive without time")
+    parser = commands.add_parser("simulate", help="try the target's policies on a drive without time")
     parser.add_argument("words", nargs="*", metavar="NAME=VALUE", help="see target/simulator/simulate.c")
-    parser.add_argument("--compare", action="store_true", help="loads against policies, into results/policies")
+    parser.add_argument("--compare", action="store_true", help="run all loads with all policies, into results/policies")
     parser.set_defaults(function=_simulate)
-    inside = commands.add_parser("firmware", help="a drive with its FTL inside, under a load, in seconds")
+    inside = commands.add_parser("firmware", help="try a drive with its FTL inside under a load, in seconds")
     inside.add_argument("words", nargs="*", metavar="NAME=VALUE", help="see emulator/simulator/firmware.c")
     inside.set_defaults(function=_firmware)

@@ -398,11 +398,12 @@ def bugs(args: argparse.Namespace) -> int:
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """`torture` on the command line of scripts/lab."""
     parser = commands.add_parser(
-        "torture", help="cut the power, again and again, and check that nothing is lost",
+        "torture", help="cut the power again and again, and check that nothing is lost",
         description="Runs a seeded workload on dm-mtftl, cuts the emulated device's power at seeded instants, mounts "
         "again and checks every block. Prints how to replay what it finds.")
     parser.add_argument("--cuts", type=int, default=1000, metavar="N", help="power cuts to make; default %(default)s")
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the first boot; each has one more")
+    parser.add_argument("--seed", type=int, default=1, metavar="S",
+                        help="seed of the first boot, plus 1 for each further one; default %(default)s")
     parser.add_argument("--per-boot", type=int, default=PER_BOOT, metavar="N",
                         help="cuts that one guest makes; default %(default)s")
     parser.add_argument("--jobs", type=int, default=guests_at_once(), metavar="N",
@@ -410,13 +411,17 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--check-every", type=int, default=10, metavar="N",
                         help="rounds between offline checks with mtftl(8), 0: none; default %(default)s")
     parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH",
-                        help="of the guests; default %(default)s")
-    parser.add_argument("--clock", choices=("wall", "virtual"), default="virtual")
-    parser.add_argument("--cpus", type=int, default=0, metavar="N", help="instead of what the seed chooses")
-    parser.add_argument("--device", default="", metavar="KEY=VALUE,...", help="over what the seed chooses")
-    parser.add_argument("--timeout", type=float, default=3600, metavar="S", help="of one boot, host's clock")
+                        help="kernel of the guests; default %(default)s")
+    parser.add_argument("--clock", choices=("wall", "virtual"), default="virtual",
+                        help="clock of the guests; default %(default)s")
+    parser.add_argument("--cpus", type=int, default=0, metavar="N",
+                        help="processors of each guest; default: the seed chooses")
+    parser.add_argument("--device", default="", metavar="KEY=VALUE,...",
+                        help="properties of the device, over those that the seed chooses")
+    parser.add_argument("--timeout", type=float, default=3600, metavar="S",
+                        help="seconds of the host's clock that one boot may take; default %(default)s")
     parser.add_argument("--bugs", nargs="*", metavar="NAME",
-                        help="plant these bugs (all), each in a target of its own, and look for it")
+                        help="plant these bugs (default: all), each in a target of its own, and look for it")
     parser.add_argument("--allocations", action="store_true",
                         help="fail each allocation of a mount, then many under load (--kernel kasan)")
     parser.add_argument("--storm", type=int, default=0, metavar="N",
@@ -425,8 +430,8 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--crafted", type=int, default=0, metavar="N",
                         help="mount N images after the cuts, each with one field wrong behind a right checksum, and "
                         "force GC")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the result")
-    parser.add_argument("-v", "--verbose", action="store_true", help="a line a round")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result, boot by boot")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print a line for each round")
     parser.set_defaults(function=_choose)
 
 
