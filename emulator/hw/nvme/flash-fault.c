@@ -96,46 +96,135 @@ static void nvme_flash_power_on(NvmeFlash *f)
 
 /* From the guest (vendor command) and from QOM (text). */
 
-typedef enum NvmeFlashAction {
-    NVME_FLASH_POWER_ON = 0x00,
-    NVME_FLASH_CUT = 0x01,          /* a: ns from now, 0: now */
-    NVME_FLASH_CUT_AT_PROGRAM = 0x02, /* a: n-th program from now */
-    NVME_FLASH_CUT_FORGET = 0x03,
-    NVME_FLASH_CUT_AT_RESET = 0x04, /* a: n-th reset of a zone from now */
-    NVME_FLASH_READ_ERROR = 0x10,   /* a: slba, b: nlb, c: times, 0: always */
-    NVME_FLASH_WRITE_ERROR = 0x11,  /* the same */
-    NVME_FLASH_READ_RATE = 0x12,    /* a: per million commands */
-    NVME_FLASH_WRITE_RATE = 0x13,
-    NVME_FLASH_FAIL_PROGRAM = 0x14, /* a: n-th program from now */
-    NVME_FLASH_READ_ONLY = 0x15,    /* a: lba in the zone */
-    NVME_FLASH_OFFLINE = 0x16,      /* a: lba in the zone */
-    NVME_FLASH_SLOW_DIE = 0x17,     /* a: die, b: percent of nominal time */
-    NVME_FLASH_DROP = 0x18,         /* a: completions to swallow */
-    NVME_FLASH_SEED = 0x19,         /* a: seed of the rates */
-    NVME_FLASH_CLEAR = 0x1f,        /* no faults any more */
-} NvmeFlashAction;
+/* An action's numbers; what they mean depends on the action. */
+typedef struct NvmeFlashNumbers {
+    uint64_t a, b;
+    uint32_t c;
+} NvmeFlashNumbers;
 
-static const struct {
-    const char *name;
-    NvmeFlashAction action;
-} nvme_flash_actions[] = {
-    { "power-on", NVME_FLASH_POWER_ON },
-    { "cut", NVME_FLASH_CUT },
-    { "cut-at-program", NVME_FLASH_CUT_AT_PROGRAM },
-    { "cut-forget", NVME_FLASH_CUT_FORGET },
-    { "cut-at-reset", NVME_FLASH_CUT_AT_RESET },
-    { "read-error", NVME_FLASH_READ_ERROR },
-    { "write-error", NVME_FLASH_WRITE_ERROR },
-    { "read-rate", NVME_FLASH_READ_RATE },
-    { "write-rate", NVME_FLASH_WRITE_RATE },
-    { "fail-program", NVME_FLASH_FAIL_PROGRAM },
-    { "read-only", NVME_FLASH_READ_ONLY },
-    { "offline", NVME_FLASH_OFFLINE },
-    { "slow-die", NVME_FLASH_SLOW_DIE },
-    { "drop", NVME_FLASH_DROP },
-    { "seed", NVME_FLASH_SEED },
-    { "clear", NVME_FLASH_CLEAR },
-};
+static uint16_t nvme_flash_act_power_on(NvmeFlash *f, const NvmeFlashNumbers *n)
+{
+    nvme_flash_power_on(f);
+    return NVME_SUCCESS;
+}
+
+static uint16_t nvme_flash_act_cut(NvmeFlash *f, const NvmeFlashNumbers *n)
+{
+    if (n->a > INT64_MAX / 2) {
+        return NVME_INVALID_FIELD;
+    }
+    flash_dev_cut(&f->dev, f->dev.time.now + n->a);
+    nvme_flash_run(f);
+    return NVME_SUCCESS;
+}
+
+static uint16_t nvme_flash_act_cut_at_program(NvmeFlash *f,
+                                              const NvmeFlashNumbers *n)
+{
+    f->dev.trouble.cut_at_program = n->a;
+    return NVME_SUCCESS;
+}
+
+static uint16_t nvme_flash_act_cut_forget(NvmeFlash *f,
+                                          const NvmeFlashNumbers *n)
+{
+    flash_dev_forget_cuts(&f->dev);
+    return NVME_SUCCESS;
+}
+
+static uint16_t nvme_flash_act_cut_at_reset(NvmeFlash *f,
+                                            const NvmeFlashNumbers *n)
+{
+    f->dev.trouble.cut_at_reset = n->a;
+    return NVME_SUCCESS;
+}
+
+static uint16_t nvme_flash_add_range(NvmeFlash *f, const NvmeFlashNumbers *n,
+                                     bool write)
+{
+    NvmeFlashFaults *faults = f->faults;
+    NvmeFlashRange *r;
+
+    if (!n->b || n->a + n->b < n->a) {
+        return NVME_INVALID_FIELD;
+    }
+    if (faults->nr_ranges == NVME_FLASH_MAX_RANGES) {
+        return NVME_CAP_EXCEEDED;
+    }
+    r = g_new0(NvmeFlashRange, 1);
+    r->slba = n->a;
+    r->nlb = n->b;
+    r->left = n->c;
+    r->write = write;
+    QTAILQ_INSERT_TAIL(&faults->ranges, r, entry);
+    faults->nr_ranges++;
+    return NVME_SUCCESS;
+}
+
+static uint16_t nvme_flash_act_read_error(NvmeFlash *f,
+                                          const NvmeFlashNumbers *n)
+{
+    return nvme_flash_add_range(f, n, false);
+}
+
+static uint16_t nvme_flash_act_write_error(NvmeFlash *f,
+                                           const NvmeFlashNumbers *n)
+{
+    return nvme_flash_add_range(f, n, true);
+}
+
+static uint16_t nvme_flash_act_read_rate(NvmeFlash *f,
+                                         const NvmeFlashNumbers *n)
+{
+    f->faults->read_ppm = MIN(n->a, 1000000);
+    return NVME_SUCCESS;
+}
+
+static uint16_t nvme_flash_act_write_rate(NvmeFlash *f,
+                                          const NvmeFlashNumbers *n)
+{
+    f->faults->write_ppm = MIN(n->a, 1000000);
+    return NVME_SUCCESS;
+}
+
+static uint16_t nvme_flash_act_fail_program(NvmeFlash *f,
+                                            const NvmeFlashNumbers *n)
+{
+    f->dev.trouble.fail_program = n->a;
+    return NVME_SUCCESS;
+}
+
+static uint16_t nvme_flash_act_read_only(NvmeFlash *f,
+                                         const NvmeFlashNumbers *n)
+{
+    return f->personality->fail(f->ns, n->a, false);
+}
+
+static uint16_t nvme_flash_act_offline(NvmeFlash *f, const NvmeFlashNumbers *n)
+{
+    return f->personality->fail(f->ns, n->a, true);
+}
+
+static uint16_t nvme_flash_act_slow_die(NvmeFlash *f, const NvmeFlashNumbers *n)
+{
+    if (n->a >= f->dev.time.nr_dies || !n->b || n->b > 1000000) {
+        return NVME_INVALID_FIELD;
+    }
+    f->dev.time.dies[n->a].slow = n->b;
+    return NVME_SUCCESS;
+}
+
+static uint16_t nvme_flash_act_drop(NvmeFlash *f, const NvmeFlashNumbers *n)
+{
+    f->drop = MIN(n->a, UINT32_MAX);
+    return NVME_SUCCESS;
+}
+
+static uint16_t nvme_flash_act_seed(NvmeFlash *f, const NvmeFlashNumbers *n)
+{
+    f->faults->random = n->a ? n->a : 1;
+    return NVME_SUCCESS;
+}
 
 static void nvme_flash_clear_faults(NvmeFlash *f)
 {
@@ -152,103 +241,74 @@ static void nvme_flash_clear_faults(NvmeFlash *f)
     }
 }
 
-static uint16_t nvme_flash_act(NvmeFlash *f, NvmeFlashAction action,
-                               uint64_t a, uint64_t b, uint32_t c)
+static uint16_t nvme_flash_act_clear(NvmeFlash *f, const NvmeFlashNumbers *n)
 {
-    NvmeFlashFaults *faults = f->faults;
-    NvmeFlashRange *r;
+    nvme_flash_clear_faults(f);
+    return NVME_SUCCESS;
+}
+
+/* docs/emulator.md says what each does with its numbers. */
+typedef struct NvmeFlashAction {
+    uint32_t code;              /* of the vendor command */
+    const char *name;           /* in text */
+    uint16_t (*act)(NvmeFlash *f, const NvmeFlashNumbers *n);
+} NvmeFlashAction;
+
+static const NvmeFlashAction nvme_flash_actions[] = {
+    { 0x00, "power-on", nvme_flash_act_power_on },
+    { 0x01, "cut", nvme_flash_act_cut },
+    { 0x02, "cut-at-program", nvme_flash_act_cut_at_program },
+    { 0x03, "cut-forget", nvme_flash_act_cut_forget },
+    { 0x04, "cut-at-reset", nvme_flash_act_cut_at_reset },
+    { 0x10, "read-error", nvme_flash_act_read_error },
+    { 0x11, "write-error", nvme_flash_act_write_error },
+    { 0x12, "read-rate", nvme_flash_act_read_rate },
+    { 0x13, "write-rate", nvme_flash_act_write_rate },
+    { 0x14, "fail-program", nvme_flash_act_fail_program },
+    { 0x15, "read-only", nvme_flash_act_read_only },
+    { 0x16, "offline", nvme_flash_act_offline },
+    { 0x17, "slow-die", nvme_flash_act_slow_die },
+    { 0x18, "drop", nvme_flash_act_drop },
+    { 0x19, "seed", nvme_flash_act_seed },
+    { 0x1f, "clear", nvme_flash_act_clear },
+};
+
+static uint16_t nvme_flash_act(NvmeFlash *f, const NvmeFlashAction *action,
+                               const NvmeFlashNumbers *n)
+{
     uint16_t status;
 
     nvme_flash_run(f);
-    trace_nvme_flash_action(f->ns->params.nsid, action, a, b, c);
-    switch (action) {
-    case NVME_FLASH_POWER_ON:
-        nvme_flash_power_on(f);
-        break;
-    case NVME_FLASH_CUT:
-        if (a > INT64_MAX / 2) {
-            return NVME_INVALID_FIELD;
-        }
-        flash_dev_cut(&f->dev, f->dev.time.now + a);
-        nvme_flash_run(f);
-        break;
-    case NVME_FLASH_CUT_AT_PROGRAM:
-        f->dev.trouble.cut_at_program = a;
-        break;
-    case NVME_FLASH_CUT_FORGET:
-        flash_dev_forget_cuts(&f->dev);
-        break;
-    case NVME_FLASH_CUT_AT_RESET:
-        f->dev.trouble.cut_at_reset = a;
-        break;
-    case NVME_FLASH_READ_ERROR:
-    case NVME_FLASH_WRITE_ERROR:
-        if (!b || a + b < a) {
-            return NVME_INVALID_FIELD;
-        }
-        if (faults->nr_ranges == NVME_FLASH_MAX_RANGES) {
-            return NVME_CAP_EXCEEDED;
-        }
-        r = g_new0(NvmeFlashRange, 1);
-        r->slba = a;
-        r->nlb = b;
-        r->left = c;
-        r->write = action == NVME_FLASH_WRITE_ERROR;
-        QTAILQ_INSERT_TAIL(&faults->ranges, r, entry);
-        faults->nr_ranges++;
-        break;
-    case NVME_FLASH_READ_RATE:
-        faults->read_ppm = MIN(a, 1000000);
-        break;
-    case NVME_FLASH_WRITE_RATE:
-        faults->write_ppm = MIN(a, 1000000);
-        break;
-    case NVME_FLASH_FAIL_PROGRAM:
-        f->dev.trouble.fail_program = a;
-        break;
-    case NVME_FLASH_READ_ONLY:
-    case NVME_FLASH_OFFLINE:
-        status = f->personality->fail(f->ns, a, action == NVME_FLASH_OFFLINE);
-        if (status) {
-            return status;
-        }
-        break;
-    case NVME_FLASH_SLOW_DIE:
-        if (a >= f->dev.time.nr_dies || !b || b > 1000000) {
-            return NVME_INVALID_FIELD;
-        }
-        f->dev.time.dies[a].slow = b;
-        break;
-    case NVME_FLASH_DROP:
-        f->drop = MIN(a, UINT32_MAX);
-        break;
-    case NVME_FLASH_SEED:
-        faults->random = a ? a : 1;
-        break;
-    case NVME_FLASH_CLEAR:
-        nvme_flash_clear_faults(f);
-        break;
-    default:
-        return NVME_INVALID_FIELD;
+    trace_nvme_flash_action(f->ns->params.nsid, action->code, n->a, n->b, n->c);
+    status = action->act(f, n);
+    if (!status) {
+        nvme_flash_arm(f);
     }
-    nvme_flash_arm(f);
-    return NVME_SUCCESS;
+    return status;
 }
 
 uint16_t nvme_flash_admin(NvmeCtrl *n, NvmeRequest *req)
 {
     NvmeNamespace *ns = nvme_ns(n, le32_to_cpu(req->cmd.nsid));
-    uint64_t a = (uint64_t)le32_to_cpu(req->cmd.cdw12) << 32 |
-                 le32_to_cpu(req->cmd.cdw11);
-    uint64_t b = (uint64_t)le32_to_cpu(req->cmd.cdw14) << 32 |
-                 le32_to_cpu(req->cmd.cdw13);
-    uint16_t status;
+    NvmeFlashNumbers numbers = {
+        .a = (uint64_t)le32_to_cpu(req->cmd.cdw12) << 32 |
+             le32_to_cpu(req->cmd.cdw11),
+        .b = (uint64_t)le32_to_cpu(req->cmd.cdw14) << 32 |
+             le32_to_cpu(req->cmd.cdw13),
+        .c = le32_to_cpu(req->cmd.cdw15),
+    };
+    uint32_t code = le32_to_cpu(req->cmd.cdw10);
+    uint16_t status = NVME_INVALID_FIELD;
 
     if (!ns || !ns->flash) {
         return NVME_INVALID_NSID | NVME_DNR;
     }
-    status = nvme_flash_act(ns->flash, le32_to_cpu(req->cmd.cdw10), a, b,
-                            le32_to_cpu(req->cmd.cdw15));
+    for (size_t i = 0; i < ARRAY_SIZE(nvme_flash_actions); i++) {
+        if (nvme_flash_actions[i].code == code) {
+            status = nvme_flash_act(ns->flash, &nvme_flash_actions[i],
+                                    &numbers);
+        }
+    }
     return status ? status | NVME_DNR : NVME_SUCCESS;
 }
 
@@ -267,8 +327,9 @@ void nvme_flash_fault_text(NvmeFlash *f, const char *text, Error **errp)
     }
     for (size_t i = 0; n && i < ARRAY_SIZE(nvme_flash_actions); i++) {
         if (!strcmp(word[0], nvme_flash_actions[i].name)) {
-            status = nvme_flash_act(f, nvme_flash_actions[i].action, arg[0],
-                                    arg[1], arg[2]);
+            NvmeFlashNumbers numbers = { arg[0], arg[1], arg[2] };
+
+            status = nvme_flash_act(f, &nvme_flash_actions[i], &numbers);
             if (status) {
                 error_setg(errp, "flash.fault '%s': %s", text,
                            status == NVME_CAP_EXCEEDED ?
