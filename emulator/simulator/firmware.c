@@ -386,15 +386,6 @@ static void tell(const FtlStats *before, const FlashStats *flash,
         const char *name;
         uint64_t value;
     } numbers[] = {
-        { "host", now->host - before->host },
-        { "moved", now->moved - before->moved },
-        { "filler", now->filler - before->filler },
-        { "victims", now->victims - before->victims },
-        { "merges_switch", now->merges_switch - before->merges_switch },
-        { "merges_partial", now->merges_partial - before->merges_partial },
-        { "merges_full", now->merges_full - before->merges_full },
-        { "map_reads", now->map_reads - before->map_reads },
-        { "map_writes", now->map_writes - before->map_writes },
         { "map_bytes", ftl_map_bytes(ftl) },
         { "programmed", (dev.stats.programmed_bytes - flash->programmed_bytes) /
                         shape.block_size },
@@ -409,6 +400,10 @@ static void tell(const FtlStats *before, const FlashStats *flash,
 
     printf("{\"seconds\": %.9f, \"iops\": %.3f, \"mb_s\": %.4f", seconds,
            seconds ? n / seconds : 0, seconds ? bytes / seconds / 1e6 : 0);
+    for (const FtlCounter *c = ftl_counters; c->name; c++) {
+        printf(",\n \"%s\": %llu", c->name,
+               (unsigned long long)(ftl_count(now, c) - ftl_count(before, c)));
+    }
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         printf(",\n \"%s\": %llu", numbers[i].name,
                (unsigned long long)numbers[i].value);

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from bare import PROFILES, STOPPED, Monitor, device
+from mtlab.exp import counters
 
 HERE = Path(__file__).resolve().parent
 NVME = HERE.parent / "hw/nvme"
@@ -500,13 +501,17 @@ def test_stream_and_log(emulator_binary: Path, bios: Path, tmp_path: Path, lab_r
     """Log page and stream tell the same story as the guest."""
     stream = tmp_path / "stream"
     result = lab_run(TOOLS + r"""put 0 0 8 a; sync_; get 0 0 >/dev/null
-        nvme get-log /dev/nvme0 --namespace-id=1 --log-id=0xf0 --log-len=376 --raw-binary > log""",
+        nvme get-log /dev/nvme0 --namespace-id=1 --log-id=0xf0 --log-len=392 --raw-binary > log""",
         profile="dram", device=SMALL | {"flash.stream": "s", "flash.stream_ms": "10"}, pull=["log"],
         qemu=[f"-chardev file,id=s,path={stream}"], **LOCKSTEP)
     log = next(iter(result.files.values()))
     assert log[:4] == b"MTFL" and int.from_bytes(log[4:6], "little") == 1
     lines = [json.loads(x) for x in stream.read_text().splitlines()]
     last = lines[-1]
+    told = counters.flash(log)
+    assert {key: told[key] for key in ("written_bytes", "programmed_bytes", "erases")} == {
+        key: last[key] for key in ("written_bytes", "programmed_bytes", "erases")}
+    assert told["writes"] == last["commands"]["write"] and told["busy"] * 2 == sum(d["busy_ns"] for d in last["dies"])
     assert len(lines) > 10 and last["written_bytes"] == 32768 and last["commands"]["flush"] >= 1
     assert sum(d["programs"] for d in last["dies"]) == 2 == last["programs_full"]
     assert sum(d["busy_ns"] for d in last["dies"]) == 2_000_000 + 50_000 * last["reads"]

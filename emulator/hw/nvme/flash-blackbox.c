@@ -278,26 +278,16 @@ static void nvme_blackbox_tell(const NvmeNamespace *ns, GString *json)
 {
     const Ftl *ftl = ns->flash->ftl;
     const FtlStats *s = ftl_stats(ftl);
-    const struct {
-        const char *name;
-        uint64_t value;
-    } numbers[] = {
-        { "logical_blocks", ns->flash->ftl_config.logical },
-        { "free_blocks", s->free_blocks },
-        { "map_bytes", ftl_map_bytes(ftl) },
-        { "host", s->host }, { "moved", s->moved }, { "filler", s->filler },
-        { "trimmed", s->trimmed }, { "victims", s->victims },
-        { "urgent", s->urgent }, { "merges_switch", s->merges_switch },
-        { "merges_partial", s->merges_partial },
-        { "merges_full", s->merges_full },
-        { "map_reads", s->map_reads }, { "map_writes", s->map_writes },
-    };
 
-    g_string_append_printf(json, ",\"ftl\":{\"mapping\":\"%s\"",
-                           ftl_name(ftl));
-    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-        g_string_append_printf(json, ",\"%s\":%" PRIu64, numbers[i].name,
-                               numbers[i].value);
+    g_string_append_printf(json, ",\"ftl\":{\"mapping\":\"%s\""
+                           ",\"logical_blocks\":%" PRIu64
+                           ",\"free_blocks\":%" PRIu64
+                           ",\"map_bytes\":%" PRIu64,
+                           ftl_name(ftl), ns->flash->ftl_config.logical,
+                           s->free_blocks, ftl_map_bytes(ftl));
+    for (const FtlCounter *c = ftl_counters; c->name; c++) {
+        g_string_append_printf(json, ",\"%s\":%" PRIu64, c->name,
+                               ftl_count(s, c));
     }
     g_string_append(json, "}");
 }

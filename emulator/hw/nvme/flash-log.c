@@ -21,67 +21,176 @@ typedef struct NvmeFlashStream {
     uint64_t interval_ns;
 } NvmeFlashStream;
 
-/* The vendor log page: little endian, this order; grows at its end only. */
-typedef struct QEMU_PACKED NvmeFlashLogDie {
-    uint64_t busy_ns;
-    uint64_t wait_ns;
-    uint64_t wait_max_ns;
-    uint64_t reads;
-    uint64_t programs;
-    uint64_t erases;
-} NvmeFlashLogDie;
+/*
+ * What is counted, each number once: its name in JSON, its place in the log
+ * page, where it is in NvmeFlash or which function knows it.
+ */
+typedef struct NvmeFlashCounter {
+    const char *name;
+    int slot;                   /* of NvmeFlashLog.counters, or NOT_LOGGED */
+    size_t offset;              /* of a 64-bit number in NvmeFlash */
+    uint64_t (*get)(const NvmeFlash *f);        /* instead */
+} NvmeFlashCounter;
 
+#define NOT_LOGGED  (-1)
+#define LOGGED      32          /* numbers in the log page, dies apart */
+
+#define COUNTER(_slot, _name, _field) \
+    { _name, _slot, offsetof(NvmeFlash, _field), NULL }
+#define STAT(_slot, _name) \
+    { #_name, _slot, offsetof(NvmeFlash, dev.stats._name), NULL }
+#define COMMAND(_slot, _name, _kind) \
+    { _name, _slot, offsetof(NvmeFlash, dev.stats.cmds[_kind]), NULL }
+
+static uint64_t nvme_flash_powered(const NvmeFlash *f)
+{
+    return f->powered;
+}
+
+static uint64_t nvme_flash_buffer_mean(const NvmeFlash *f)
+{
+    return flash_buffer_mean(&f->dev);
+}
+
+static const NvmeFlashCounter nvme_flash_now[] = {
+    COUNTER(0, "now_ns", dev.time.now),
+    { "powered", 29, 0, nvme_flash_powered },
+};
+
+static const NvmeFlashCounter nvme_flash_commands[] = {
+    COMMAND(1, "read", FLASH_CMD_READ),
+    COMMAND(2, "write", FLASH_CMD_WRITE),
+    COMMAND(3, "append", FLASH_CMD_APPEND),
+    COMMAND(4, "flush", FLASH_CMD_FLUSH),
+    COMMAND(5, "open", FLASH_CMD_OPEN),
+    COMMAND(6, "close", FLASH_CMD_CLOSE),
+    COMMAND(7, "finish", FLASH_CMD_FINISH),
+    COMMAND(8, "reset", FLASH_CMD_RESET),
+    COMMAND(30, "commit", FLASH_CMD_COMMIT),
+    COMMAND(31, "trim", FLASH_CMD_TRIM),
+};
+
+static const NvmeFlashCounter nvme_flash_counters[] = {
+    STAT(9, errors),
+    STAT(10, read_bytes),
+    STAT(11, written_bytes),
+    STAT(12, programmed_bytes),
+    STAT(13, buffer_hits),
+    STAT(14, reads),
+    STAT(15, programs_full),
+    STAT(16, programs_padded),
+    STAT(17, programs_finish),
+    STAT(18, programs_retried),
+    STAT(19, erases),
+    STAT(20, buffer_used),
+    STAT(21, buffer_max),
+    { "buffer_mean", 22, 0, nvme_flash_buffer_mean },
+    STAT(23, waited),
+    COUNTER(NOT_LOGGED, "held", held),
+    COUNTER(NOT_LOGGED, "held_max", held_max),
+    STAT(24, cuts),
+    STAT(25, lost_bytes),
+    COUNTER(26, "late", late),
+    COUNTER(27, "late_ns", late_ns),
+    COUNTER(28, "late_max_ns", late_max_ns),
+};
+
+/* 32-bit numbers of FlashShape, in the order of NvmeFlashLog.geometry. */
+static const struct {
+    const char *name;
+    size_t offset;
+} nvme_flash_geometry[] = {
+    { "channels", offsetof(FlashShape, channels) },
+    { "dies", offsetof(FlashShape, dies_per_channel) },
+    { "planes", offsetof(FlashShape, planes) },
+    { "page", offsetof(FlashShape, page_size) },
+    { "program_pages", offsetof(FlashShape, program_pages) },
+    { "block_pages", offsetof(FlashShape, pages_per_block) },
+    { "zone_dies", offsetof(FlashShape, zone_dies) },
+};
+
+/* 64-bit numbers of FlashDie, in the order of a die's record in the log. */
+static const struct {
+    const char *name;
+    size_t offset;
+} nvme_flash_die[] = {
+    { "busy_ns", offsetof(FlashDie, busy_ns) },
+    { "wait_ns", offsetof(FlashDie, wait_ns) },
+    { "wait_max_ns", offsetof(FlashDie, wait_max_ns) },
+    { "reads", offsetof(FlashDie, ops[FLASH_OP_READ]) },
+    { "programs", offsetof(FlashDie, ops[FLASH_OP_PROGRAM]) },
+    { "erases", offsetof(FlashDie, ops[FLASH_OP_ERASE]) },
+};
+
+static uint32_t u32_at(const void *base, size_t offset)
+{
+    return *(const uint32_t *)((const char *)base + offset);
+}
+
+static uint64_t u64_at(const void *base, size_t offset)
+{
+    return *(const uint64_t *)((const char *)base + offset);
+}
+
+static uint64_t nvme_flash_count_of(const NvmeFlash *f,
+                                    const NvmeFlashCounter *c)
+{
+    return c->get ? c->get(f) : u64_at(f, c->offset);
+}
+
+/* The vendor log page: little endian; the counters grow at their end only. */
 typedef struct QEMU_PACKED NvmeFlashLog {
     char magic[4];
     uint16_t version;
-    uint16_t header_len;
+    uint16_t header_len;        /* a record for each die follows */
     uint16_t die_len;
     uint16_t reserved;
-    uint32_t channels;
-    uint32_t dies_per_channel;
-    uint32_t planes;
-    uint32_t page_size;
-    uint32_t program_pages;
-    uint32_t block_pages;
-    uint32_t zone_dies;
-    uint64_t now_ns;
-    uint64_t cmds[FLASH_CMD_RESET + 1];
-    uint64_t errors;
-    uint64_t read_bytes;
-    uint64_t written_bytes;
-    uint64_t programmed_bytes;
-    uint64_t buffer_hits;
-    uint64_t reads;
-    uint64_t programs_full;
-    uint64_t programs_padded;
-    uint64_t programs_finish;
-    uint64_t programs_retried;
-    uint64_t erases;
-    uint64_t buffer_used;
-    uint64_t buffer_max;
-    uint64_t buffer_mean;
-    uint64_t waited;
-    uint64_t cuts;
-    uint64_t lost_bytes;
-    uint64_t late;
-    uint64_t late_ns;
-    uint64_t late_max_ns;
-    uint64_t powered;
-    uint64_t commits;
-    uint64_t trims;
+    uint32_t geometry[ARRAY_SIZE(nvme_flash_geometry)];
+    uint64_t counters[LOGGED];
+    uint64_t dies[][ARRAY_SIZE(nvme_flash_die)];
 } NvmeFlashLog;
 
-uint16_t nvme_flash_log(NvmeCtrl *n, NvmeRequest *req, uint32_t len,
-                        uint64_t off)
+static void nvme_flash_log_counters(const NvmeFlash *f, NvmeFlashLog *log,
+                                    const NvmeFlashCounter *c, size_t n)
 {
-    uint32_t nsid = le32_to_cpu(req->cmd.nsid);
+    for (; n--; c++) {
+        assert(c->slot < LOGGED);
+        if (c->slot != NOT_LOGGED) {
+            log->counters[c->slot] = cpu_to_le64(nvme_flash_count_of(f, c));
+        }
+    }
+}
+
+static void nvme_flash_log_fill(const NvmeFlash *f, NvmeFlashLog *log)
+{
+    const FlashDev *dev = &f->dev;
+
+    memcpy(log->magic, "MTFL", 4);
+    log->version = cpu_to_le16(1);
+    log->header_len = cpu_to_le16(sizeof(*log));
+    log->die_len = cpu_to_le16(sizeof(log->dies[0]));
+    for (size_t i = 0; i < ARRAY_SIZE(nvme_flash_geometry); i++) {
+        log->geometry[i] = cpu_to_le32(u32_at(&dev->media.shape,
+                                              nvme_flash_geometry[i].offset));
+    }
+    nvme_flash_log_counters(f, log, nvme_flash_now,
+                            ARRAY_SIZE(nvme_flash_now));
+    nvme_flash_log_counters(f, log, nvme_flash_commands,
+                            ARRAY_SIZE(nvme_flash_commands));
+    nvme_flash_log_counters(f, log, nvme_flash_counters,
+                            ARRAY_SIZE(nvme_flash_counters));
+    for (uint32_t i = 0; i < dev->time.nr_dies; i++) {
+        for (size_t j = 0; j < ARRAY_SIZE(nvme_flash_die); j++) {
+            log->dies[i][j] = cpu_to_le64(u64_at(&dev->time.dies[i],
+                                                 nvme_flash_die[j].offset));
+        }
+    }
+}
+
+/* The namespace that was asked for; without a number, the first on flash. */
+static NvmeNamespace *nvme_flash_log_ns(NvmeCtrl *n, uint32_t nsid)
+{
     NvmeNamespace *ns = NULL;
-    g_autofree NvmeFlashLog *log = NULL;
-    NvmeFlashLogDie *die;
-    const FlashStats *s;
-    const FlashShape *shape;
-    FlashDev *dev;
-    size_t size;
 
     if (nsid == NVME_NSID_BROADCAST || !nsid) {
         for (uint32_t i = 1; i <= NVME_MAX_NAMESPACES && !ns; i++) {
@@ -90,67 +199,26 @@ uint16_t nvme_flash_log(NvmeCtrl *n, NvmeRequest *req, uint32_t len,
     } else {
         ns = nvme_ns(n, nsid);
     }
-    if (!ns || !ns->flash) {
+    return ns && ns->flash ? ns : NULL;
+}
+
+uint16_t nvme_flash_log(NvmeCtrl *n, NvmeRequest *req, uint32_t len,
+                        uint64_t off)
+{
+    NvmeNamespace *ns = nvme_flash_log_ns(n, le32_to_cpu(req->cmd.nsid));
+    g_autofree NvmeFlashLog *log = NULL;
+    size_t size;
+
+    if (!ns) {
         return NVME_INVALID_FIELD | NVME_DNR;
     }
     nvme_flash_run(ns->flash);
-    dev = &ns->flash->dev;
-    s = &dev->stats;
-    shape = &dev->media.shape;
-    size = sizeof(*log) + dev->time.nr_dies * sizeof(*die);
+    size = sizeof(*log) + ns->flash->dev.time.nr_dies * sizeof(log->dies[0]);
     if (off >= size) {
         return NVME_INVALID_FIELD | NVME_DNR;
     }
     log = g_malloc0(size);
-    memcpy(log->magic, "MTFL", 4);
-    log->version = cpu_to_le16(1);
-    log->header_len = cpu_to_le16(sizeof(*log));
-    log->die_len = cpu_to_le16(sizeof(*die));
-    log->channels = cpu_to_le32(shape->channels);
-    log->dies_per_channel = cpu_to_le32(shape->dies_per_channel);
-    log->planes = cpu_to_le32(shape->planes);
-    log->page_size = cpu_to_le32(shape->page_size);
-    log->program_pages = cpu_to_le32(shape->program_pages);
-    log->block_pages = cpu_to_le32(shape->pages_per_block);
-    log->zone_dies = cpu_to_le32(shape->zone_dies);
-    log->now_ns = cpu_to_le64(dev->time.now);
-    for (int i = 0; i <= FLASH_CMD_RESET; i++) {
-        log->cmds[i] = cpu_to_le64(s->cmds[i]);
-    }
-    log->errors = cpu_to_le64(s->errors);
-    log->read_bytes = cpu_to_le64(s->read_bytes);
-    log->written_bytes = cpu_to_le64(s->written_bytes);
-    log->programmed_bytes = cpu_to_le64(s->programmed_bytes);
-    log->buffer_hits = cpu_to_le64(s->buffer_hits);
-    log->reads = cpu_to_le64(s->reads);
-    log->programs_full = cpu_to_le64(s->programs_full);
-    log->programs_padded = cpu_to_le64(s->programs_padded);
-    log->programs_finish = cpu_to_le64(s->programs_finish);
-    log->programs_retried = cpu_to_le64(s->programs_retried);
-    log->erases = cpu_to_le64(s->erases);
-    log->buffer_used = cpu_to_le64(s->buffer_used);
-    log->buffer_max = cpu_to_le64(s->buffer_max);
-    log->buffer_mean = cpu_to_le64(flash_buffer_mean(dev));
-    log->waited = cpu_to_le64(s->waited);
-    log->cuts = cpu_to_le64(s->cuts);
-    log->lost_bytes = cpu_to_le64(s->lost_bytes);
-    log->late = cpu_to_le64(ns->flash->late);
-    log->late_ns = cpu_to_le64(ns->flash->late_ns);
-    log->late_max_ns = cpu_to_le64(ns->flash->late_max_ns);
-    log->powered = cpu_to_le64(ns->flash->powered);
-    log->commits = cpu_to_le64(s->cmds[FLASH_CMD_COMMIT]);
-    log->trims = cpu_to_le64(s->cmds[FLASH_CMD_TRIM]);
-    die = (NvmeFlashLogDie *)(log + 1);
-    for (uint32_t i = 0; i < dev->time.nr_dies; i++, die++) {
-        const FlashDie *d = &dev->time.dies[i];
-
-        die->busy_ns = cpu_to_le64(d->busy_ns);
-        die->wait_ns = cpu_to_le64(d->wait_ns);
-        die->wait_max_ns = cpu_to_le64(d->wait_max_ns);
-        die->reads = cpu_to_le64(d->ops[FLASH_OP_READ]);
-        die->programs = cpu_to_le64(d->ops[FLASH_OP_PROGRAM]);
-        die->erases = cpu_to_le64(d->ops[FLASH_OP_ERASE]);
-    }
+    nvme_flash_log_fill(ns->flash, log);
     return nvme_c2h(n, (uint8_t *)log + off, MIN(size - off, len), req);
 }
 
@@ -176,73 +244,54 @@ static void json_u64(GString *s, const char *name, uint64_t value)
                            s->str[s->len - 1] == '{' ? "" : ",", name, value);
 }
 
-/* The same as JSON, in one line. */
-char *nvme_flash_json(NvmeFlash *f)
+static void json_counters(GString *g, const NvmeFlash *f,
+                          const NvmeFlashCounter *c, size_t n)
 {
-    static const char *const cmds[FLASH_CMD_KINDS] = {
-        "read", "write", "append", "flush", "open", "close", "finish", "reset",
-        "commit", "trim",
-    };
-    FlashDev *dev = &f->dev;
-    const FlashStats *s = &dev->stats;
-    const FlashShape *shape = &dev->media.shape;
-    GString *g = g_string_new("{");
-
-    json_u64(g, "version", 1);
-    json_u64(g, "now_ns", dev->time.now);
-    json_u64(g, "powered", f->powered);
-    g_string_append(g, ",\"geometry\":{");
-    json_u64(g, "channels", shape->channels);
-    json_u64(g, "dies", shape->dies_per_channel);
-    json_u64(g, "planes", shape->planes);
-    json_u64(g, "page", shape->page_size);
-    json_u64(g, "program_pages", shape->program_pages);
-    json_u64(g, "block_pages", shape->pages_per_block);
-    json_u64(g, "zone_dies", shape->zone_dies);
-    json_u64(g, "zones", shape->nr_zones);
-    json_u64(g, "zone_size", shape->zone_blocks * shape->block_size);
-    json_u64(g, "zone_capacity", shape->zone_cap * shape->block_size);
-    g_string_append(g, "},\"commands\":{");
-    for (int i = 0; i < FLASH_CMD_KINDS; i++) {
-        json_u64(g, cmds[i], s->cmds[i]);
+    for (; n--; c++) {
+        json_u64(g, c->name, nvme_flash_count_of(f, c));
     }
-    g_string_append(g, "}");
-    json_u64(g, "errors", s->errors);
-    json_u64(g, "read_bytes", s->read_bytes);
-    json_u64(g, "written_bytes", s->written_bytes);
-    json_u64(g, "programmed_bytes", s->programmed_bytes);
-    json_u64(g, "buffer_hits", s->buffer_hits);
-    json_u64(g, "reads", s->reads);
-    json_u64(g, "programs_full", s->programs_full);
-    json_u64(g, "programs_padded", s->programs_padded);
-    json_u64(g, "programs_finish", s->programs_finish);
-    json_u64(g, "programs_retried", s->programs_retried);
-    json_u64(g, "erases", s->erases);
-    json_u64(g, "buffer_used", s->buffer_used);
-    json_u64(g, "buffer_max", s->buffer_max);
-    json_u64(g, "buffer_mean", flash_buffer_mean(dev));
-    json_u64(g, "waited", s->waited);
-    json_u64(g, "held", f->held);
-    json_u64(g, "held_max", f->held_max);
-    json_u64(g, "cuts", s->cuts);
-    json_u64(g, "lost_bytes", s->lost_bytes);
-    json_u64(g, "late", f->late);
-    json_u64(g, "late_ns", f->late_ns);
-    json_u64(g, "late_max_ns", f->late_max_ns);
-    g_string_append(g, ",\"dies\":[");
-    for (uint32_t i = 0; i < dev->time.nr_dies; i++) {
-        const FlashDie *d = &dev->time.dies[i];
+}
 
+static void json_geometry(GString *g, const FlashShape *s)
+{
+    g_string_append(g, ",\"geometry\":{");
+    for (size_t i = 0; i < ARRAY_SIZE(nvme_flash_geometry); i++) {
+        json_u64(g, nvme_flash_geometry[i].name,
+                 u32_at(s, nvme_flash_geometry[i].offset));
+    }
+    json_u64(g, "zones", s->nr_zones);
+    json_u64(g, "zone_size", s->zone_blocks * s->block_size);
+    json_u64(g, "zone_capacity", s->zone_cap * s->block_size);
+    g_string_append(g, "}");
+}
+
+static void json_dies(GString *g, const FlashTime *ft)
+{
+    g_string_append(g, ",\"dies\":[");
+    for (uint32_t i = 0; i < ft->nr_dies; i++) {
         g_string_append(g, i ? ",{" : "{");
-        json_u64(g, "busy_ns", d->busy_ns);
-        json_u64(g, "wait_ns", d->wait_ns);
-        json_u64(g, "wait_max_ns", d->wait_max_ns);
-        json_u64(g, "reads", d->ops[FLASH_OP_READ]);
-        json_u64(g, "programs", d->ops[FLASH_OP_PROGRAM]);
-        json_u64(g, "erases", d->ops[FLASH_OP_ERASE]);
+        for (size_t j = 0; j < ARRAY_SIZE(nvme_flash_die); j++) {
+            json_u64(g, nvme_flash_die[j].name,
+                     u64_at(&ft->dies[i], nvme_flash_die[j].offset));
+        }
         g_string_append(g, "}");
     }
     g_string_append(g, "]");
+}
+
+/* The same as JSON, in one line. */
+char *nvme_flash_json(NvmeFlash *f)
+{
+    GString *g = g_string_new("{");
+
+    json_u64(g, "version", 1);
+    json_counters(g, f, nvme_flash_now, ARRAY_SIZE(nvme_flash_now));
+    json_geometry(g, &f->dev.media.shape);
+    g_string_append(g, ",\"commands\":{");
+    json_counters(g, f, nvme_flash_commands, ARRAY_SIZE(nvme_flash_commands));
+    g_string_append(g, "}");
+    json_counters(g, f, nvme_flash_counters, ARRAY_SIZE(nvme_flash_counters));
+    json_dies(g, &f->dev.time);
     if (f->personality->tell) {
         f->personality->tell(f->ns, g);
     }

@@ -10,6 +10,7 @@
 #define HW_NVME_FLASH_FTL_CONFIG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct Ftl Ftl;
@@ -43,5 +44,18 @@ typedef struct FtlStats {
     uint64_t free_blocks;       /* now */
     uint64_t merges_switch, merges_partial, merges_full;
 } FtlStats;
+
+/* The numbers of FtlStats that only grow, by their names; ends with NULL. */
+typedef struct FtlCounter {
+    const char *name;
+    size_t offset;              /* of a 64-bit number in FtlStats */
+} FtlCounter;
+
+extern const FtlCounter ftl_counters[];
+
+static inline uint64_t ftl_count(const FtlStats *stats, const FtlCounter *c)
+{
+    return *(const uint64_t *)((const char *)stats + c->offset);
+}
 
 #endif

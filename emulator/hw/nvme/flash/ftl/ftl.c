@@ -254,6 +254,23 @@ bool ftl_bad(const Ftl *ftl, uint64_t lba, uint32_t nlb)
 
 /* What it tells. */
 
+#define COUNTER(_name) { #_name, offsetof(FtlStats, _name) }
+
+const FtlCounter ftl_counters[] = {
+    COUNTER(host),
+    COUNTER(moved),
+    COUNTER(filler),
+    COUNTER(trimmed),
+    COUNTER(victims),
+    COUNTER(urgent),
+    COUNTER(merges_switch),
+    COUNTER(merges_partial),
+    COUNTER(merges_full),
+    COUNTER(map_reads),
+    COUNTER(map_writes),
+    { NULL, 0 },
+};
+
 const FtlStats *ftl_stats(const Ftl *ftl)
 {
     return &ftl->stats;
