@@ -273,6 +273,29 @@ static const NvmeFlashProp nvme_flash_props[] = {
          "... of an explicit ZRWA flush"),
 };
 
+/*
+ * Read or write, as @v goes.  DEFINE_PROP_*() would not do: the setters of
+ * qdev refuse once a device is realized, and these go on.
+ */
+static bool nvme_flash_visit_prop(Visitor *v, const char *name,
+                                  NvmeFlashPropKind kind, void *field,
+                                  Error **errp)
+{
+    switch (kind) {
+    case FLASH_PROP_BOOL:
+        return visit_type_bool(v, name, field, errp);
+    case FLASH_PROP_U32:
+        return visit_type_uint32(v, name, field, errp);
+    case FLASH_PROP_U64:
+        return visit_type_uint64(v, name, field, errp);
+    case FLASH_PROP_SIZE:
+        return visit_type_size(v, name, field, errp);
+    case FLASH_PROP_STR:
+        return visit_type_str(v, name, field, errp);
+    }
+    g_assert_not_reached();
+}
+
 static void nvme_flash_get_prop(Object *obj, Visitor *v, const char *name,
                                 void *opaque, Error **errp)
 {
@@ -280,23 +303,10 @@ static void nvme_flash_get_prop(Object *obj, Visitor *v, const char *name,
     void *field = (char *)conf_of(NVME_NS(obj)) + p->offset;
     char *empty = (char *)"";
 
-    switch (p->kind) {
-    case FLASH_PROP_BOOL:
-        visit_type_bool(v, name, field, errp);
-        break;
-    case FLASH_PROP_U32:
-        visit_type_uint32(v, name, field, errp);
-        break;
-    case FLASH_PROP_U64:
-        visit_type_uint64(v, name, field, errp);
-        break;
-    case FLASH_PROP_SIZE:
-        visit_type_size(v, name, field, errp);
-        break;
-    case FLASH_PROP_STR:
-        visit_type_str(v, name, *(char **)field ? field : &empty, errp);
-        break;
+    if (p->kind == FLASH_PROP_STR && !*(char **)field) {
+        field = &empty;
     }
+    nvme_flash_visit_prop(v, name, p->kind, field, errp);
 }
 
 static void nvme_flash_set_prop(Object *obj, Visitor *v, const char *name,
@@ -315,25 +325,11 @@ static void nvme_flash_set_prop(Object *obj, Visitor *v, const char *name,
         }
         nvme_flash_run(f);
     }
-    switch (p->kind) {
-    case FLASH_PROP_BOOL:
-        visit_type_bool(v, name, field, errp);
-        break;
-    case FLASH_PROP_U32:
-        visit_type_uint32(v, name, field, errp);
-        break;
-    case FLASH_PROP_U64:
-        visit_type_uint64(v, name, field, errp);
-        break;
-    case FLASH_PROP_SIZE:
-        visit_type_size(v, name, field, errp);
-        break;
-    case FLASH_PROP_STR:
-        if (visit_type_str(v, name, &str, errp)) {
-            g_free(*(char **)field);
-            *(char **)field = str;
-        }
-        break;
+    if (p->kind != FLASH_PROP_STR) {
+        nvme_flash_visit_prop(v, name, p->kind, field, errp);
+    } else if (nvme_flash_visit_prop(v, name, p->kind, &str, errp)) {
+        g_free(*(char **)field);
+        *(char **)field = str;
     }
     if (f->ns->flash) {
         if (!f->personality->check(f->ns, errp)) {
