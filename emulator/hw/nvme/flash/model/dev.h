@@ -52,6 +52,7 @@ struct FlashDev {
 
     /* private */
     bool powered;
+    bool instant;               /* as tuned, no read and no write takes time */
     uint32_t unit_blocks;       /* logical blocks of a program unit */
     uint32_t row_blocks;        /* ... of a page on all planes */
     uint32_t units_per_block;

@@ -198,19 +198,9 @@ void flash_dev_submit(FlashDev *dev, FlashCmd *cmd)
 
 bool flash_dev_instant(const FlashDev *dev, uint32_t zone)
 {
-    const FlashTuning *t = &dev->tuning;
-
-    return !(t->delay_read && t->read_ns) &&
-           !(t->delay_program && t->program_ns) &&
-           !(t->delay_erase && t->erase_ns) &&
-           !(t->delay_transfer && (t->bus.bytes_per_s || t->bus.setup_ns ||
-                                   t->bus.switch_ns)) &&
-           !t->service_ns && !dev->fill_head && !dev->issued_head &&
-           !dev->wait_head && !dev->jobs && !t->cmd_ns[FLASH_CMD_READ] &&
-           !t->cmd_ns[FLASH_CMD_WRITE] && !t->cmd_ns[FLASH_CMD_APPEND] &&
-           !(t->delay_transfer && t->link_rate) && !t->long_read_ns &&
-           !dev->trouble.cut_at_program && !dev->trouble.fail_program &&
-           !dev->zones[zone].fill;
+    return dev->instant && !dev->fill_head && !dev->issued_head &&
+           !dev->wait_head && !dev->jobs && !dev->trouble.cut_at_program &&
+           !dev->trouble.fail_program && !dev->zones[zone].fill;
 }
 
 void flash_dev_write_begin(FlashDev *dev, uint32_t zone, uint32_t nlb)
@@ -320,6 +310,22 @@ void flash_dev_power_on(FlashDev *dev)
 
 /* Life. */
 
+/* Does no step of a read or a write take time? */
+static bool takes_no_time(const FlashTuning *t)
+{
+    bool cells = (t->delay_read && t->read_ns) ||
+                 (t->delay_program && t->program_ns) ||
+                 (t->delay_erase && t->erase_ns);
+    bool transfers = t->delay_transfer &&
+                     (t->bus.bytes_per_s || t->bus.setup_ns ||
+                      t->bus.switch_ns || t->link_rate);
+    bool firmware = t->service_ns || t->cmd_ns[FLASH_CMD_READ] ||
+                    t->long_read_ns || t->cmd_ns[FLASH_CMD_WRITE] ||
+                    t->cmd_ns[FLASH_CMD_APPEND];
+
+    return !cells && !transfers && !firmware;
+}
+
 void flash_dev_retune(FlashDev *dev)
 {
     const FlashTuning *t = &dev->tuning;
@@ -331,6 +337,7 @@ void flash_dev_retune(FlashDev *dev)
     ft->suspend = t->suspend;
     ft->resume_ns = t->resume_ns;
     ft->read_limit = t->read_limit ? t->read_limit : FLASH_READ_LIMIT;
+    dev->instant = takes_no_time(t);
     flash_buffer_pump(dev);
 }
 
