@@ -94,66 +94,71 @@ static uint16_t nvme_flash_bring(NvmeRequest *req, uint32_t nlb, bool zeroes,
     return nvme_flash_fetch(req, nlb, data, oob);
 }
 
-uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
-                          bool append, bool zeroes)
+/* A write that takes no time: its data goes from the host to the media. */
+static uint16_t nvme_flash_write_now(NvmeRequest *req, NvmeZone *zone,
+                                     FlashCmdKind kind, uint32_t nlb,
+                                     bool zeroes, bool inside)
+{
+    NvmeNamespace *ns = req->ns;
+    FlashDev *dev = &ns->flash->dev;
+    uint64_t lba = le64_to_cpu(((NvmeRwCmd *)&req->cmd)->slba);
+    uint32_t idx = lba / ns->zone_size;
+    uint16_t status;
+
+    flash_dev_write_begin(dev, idx, nlb);
+    status = nvme_flash_bring(req, nlb, zeroes,
+                              flash_media_data(&dev->media, lba),
+                              flash_media_oob(&dev->media, lba));
+    nvme_sg_unmap(&req->sg);
+    if (status) {
+        flash_dev_write_undo(dev, idx, nlb);
+        return status;
+    }
+    flash_dev_write_end(dev, kind, idx, nlb);
+    zone->w_ptr += nlb;
+    nvme_finalize_zoned_write(ns, req);
+    nvme_flash_begin(req);
+    if (!inside) {
+        nvme_flash_count(req, true, nlb);
+    }
+    return nvme_flash_end(req, NVME_SUCCESS);
+}
+
+/* Take the data of a write.  A status; the model frees what it gets. */
+static uint16_t nvme_flash_write_fetch(NvmeRequest *req, FlashCmd *cmd,
+                                       uint32_t nlb)
+{
+    uint16_t status;
+
+    /* the model knows no glib */
+    cmd->data = malloc(nvme_l2b(req->ns, nlb));
+    cmd->oob = malloc(MAX(nvme_m2b(req->ns, nlb), 1));
+    status = cmd->data && cmd->oob ?
+             nvme_flash_bring(req, nlb, false, cmd->data, cmd->oob) :
+             NVME_INTERNAL_DEV_ERROR;
+    nvme_sg_unmap(&req->sg);
+    if (status) {
+        free(cmd->data);
+        free(cmd->oob);
+    }
+    return status;
+}
+
+static uint16_t nvme_flash_write_queued(NvmeRequest *req, NvmeZone *zone,
+                                        FlashCmdKind kind, uint32_t nlb,
+                                        bool zeroes, bool inside)
 {
     NvmeRwCmd *rw = (NvmeRwCmd *)&req->cmd;
     NvmeNamespace *ns = req->ns;
     NvmeFlash *f = ns->flash;
-    FlashDev *dev = &f->dev;
     uint64_t slba = le64_to_cpu(rw->slba);
-    uint32_t nlb = (uint32_t)le16_to_cpu(rw->nlb) + 1;
-    uint32_t idx = slba / ns->zone_size;
-    uint64_t block = slba % ns->zone_size;
     bool window = zone->d.za & NVME_ZA_ZRWA_VALID;
-    bool inside = zeroes || req->opaque;        /* opaque: a copy's */
-    FlashCmdKind kind = append ? FLASH_CMD_APPEND : FLASH_CMD_WRITE;
-    FlashCmd *cmd;
-    uint16_t status;
+    FlashCmd *cmd = g_new0(FlashCmd, 1);
 
-    if (nvme_flash_faulty(f, true, slba, nlb)) {
-        return NVME_WRITE_FAULT | NVME_DNR;
-    }
-    if (!inside) {
-        status = nvme_map_dptr(n, &req->sg, nvme_l2b(ns, nlb), &req->cmd);
-        if (status) {
-            return status;
-        }
-    }
-    if (flash_dev_instant(dev, idx) && !window) {
-        uint64_t lba = idx * ns->zone_size + block;
-
-        flash_dev_write_begin(dev, idx, nlb);
-        status = nvme_flash_bring(req, nlb, zeroes,
-                                  flash_media_data(&dev->media, lba),
-                                  flash_media_oob(&dev->media, lba));
-        nvme_sg_unmap(&req->sg);
-        if (status) {
-            flash_dev_write_undo(dev, idx, nlb);
-            return status;
-        }
-        flash_dev_write_end(dev, kind, idx, nlb);
-        zone->w_ptr += nlb;
-        nvme_finalize_zoned_write(ns, req);
-        nvme_flash_begin(req);
-        if (!inside) {
-            nvme_flash_count(req, true, nlb);
-        }
-        return nvme_flash_end(req, NVME_SUCCESS);
-    }
-
-    cmd = g_new0(FlashCmd, 1);
     if (!zeroes) {
-        /* freed by the model, which knows no glib */
-        cmd->data = malloc(nvme_l2b(ns, nlb));
-        cmd->oob = malloc(MAX(nvme_m2b(ns, nlb), 1));
-        status = cmd->data && cmd->oob ?
-                 nvme_flash_bring(req, nlb, false, cmd->data, cmd->oob) :
-                 NVME_INTERNAL_DEV_ERROR;
-        nvme_sg_unmap(&req->sg);
+        uint16_t status = nvme_flash_write_fetch(req, cmd, nlb);
+
         if (status) {
-            free(cmd->data);
-            free(cmd->oob);
             g_free(cmd);
             return status;
         }
@@ -163,8 +168,8 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
         nvme_flash_count(req, true, nlb);
     }
     cmd->kind = kind;
-    cmd->zone = idx;
-    cmd->block = block;
+    cmd->zone = slba / ns->zone_size;
+    cmd->block = slba % ns->zone_size;
     cmd->nlb = nlb;
     cmd->fua = le16_to_cpu(rw->control) & NVME_RW_FUA;
     cmd->closes = f->auto_closed;
@@ -177,6 +182,33 @@ uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
     cmd->commit = zone->d.wp - zone->d.zslba;
     nvme_flash_submit(f, cmd);
     return nvme_flash_end(req, NVME_SUCCESS);
+}
+
+uint16_t nvme_flash_write(NvmeCtrl *n, NvmeRequest *req, NvmeZone *zone,
+                          bool append, bool zeroes)
+{
+    NvmeRwCmd *rw = (NvmeRwCmd *)&req->cmd;
+    NvmeNamespace *ns = req->ns;
+    uint64_t slba = le64_to_cpu(rw->slba);
+    uint32_t nlb = (uint32_t)le16_to_cpu(rw->nlb) + 1;
+    bool window = zone->d.za & NVME_ZA_ZRWA_VALID;
+    bool inside = zeroes || req->opaque;        /* opaque: a copy's */
+    FlashCmdKind kind = append ? FLASH_CMD_APPEND : FLASH_CMD_WRITE;
+    uint16_t status;
+
+    if (nvme_flash_faulty(ns->flash, true, slba, nlb)) {
+        return NVME_WRITE_FAULT | NVME_DNR;
+    }
+    if (!inside) {
+        status = nvme_map_dptr(n, &req->sg, nvme_l2b(ns, nlb), &req->cmd);
+        if (status) {
+            return status;
+        }
+    }
+    if (!window && flash_dev_instant(&ns->flash->dev, slba / ns->zone_size)) {
+        return nvme_flash_write_now(req, zone, kind, nlb, zeroes, inside);
+    }
+    return nvme_flash_write_queued(req, zone, kind, nlb, zeroes, inside);
 }
 
 /* Copy. */
