@@ -168,6 +168,38 @@ static bool parse_count(QemuOpts *opts, const char *name, int64_t max,
     return true;
 }
 
+/* May the options stand together?  A line for each rule, and what to say. */
+static bool check_options(QemuOpts *opts, long shift, bool sleep,
+                          int64_t quantum, int64_t speed, int64_t stall,
+                          Error **errp)
+{
+    bool memory = qemu_opt_get(opts, "memory");
+    bool part = qemu_opt_get(opts, "speed") || qemu_opt_get(opts, "spin") ||
+                memory || stall;
+    const struct {
+        bool wrong;
+        const char *why;
+    } checks[] = {
+        { !quantum && part, "speed, spin, memory and stall need quantum" },
+        { quantum && qemu_opt_get(opts, "stall-every") && !stall,
+          "stall-every needs stall" },
+        { quantum && qemu_opt_get(opts, "rr"),
+          "quantum and rr are incompatible" },
+        { quantum && shift < 0, "quantum needs a fixed shift" },
+        { quantum && sleep, "quantum needs sleep=off" },
+        { speed > 1 && shift > 0, "speed needs shift=0" },
+        { memory && shift > 0, "memory needs shift=0" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
+        if (checks[i].wrong) {
+            error_setg(errp, "icount: %s", checks[i].why);
+            return false;
+        }
+    }
+    return true;
+}
+
 bool lockstep_configure(QemuOpts *opts, long shift, bool sleep, Error **errp)
 {
     int64_t quantum = 0;
@@ -179,47 +211,16 @@ bool lockstep_configure(QemuOpts *opts, long shift, bool sleep, Error **errp)
     if (!parse_count(opts, "quantum", MAX_QUANTUM, &quantum, errp) ||
         !parse_count(opts, "speed", MAX_SPEED, &speed, errp) ||
         !parse_count(opts, "stall", MAX_STALL, &stall, errp) ||
-        !parse_count(opts, "stall-every", MAX_STALL, &every, errp)) {
+        !parse_count(opts, "stall-every", MAX_STALL, &every, errp) ||
+        !check_options(opts, shift, sleep, quantum, speed, stall, errp)) {
         return false;
     }
     if (!quantum) {
-        if (qemu_opt_get(opts, "speed") || qemu_opt_get(opts, "spin") ||
-            qemu_opt_get(opts, "memory") || stall) {
-            error_setg(errp, "icount: speed, spin, memory and stall need "
-                       "quantum");
-            return false;
-        }
         return true;
     }
-    if (qemu_opt_get(opts, "stall-every") && !stall) {
-        error_setg(errp, "icount: stall-every needs stall");
-        return false;
-    }
     spin = MIN(SPIN, quantum);
-    if (!parse_count(opts, "spin", quantum, &spin, errp)) {
-        return false;
-    }
-    if (qemu_opt_get(opts, "rr")) {
-        error_setg(errp, "icount: quantum and rr are incompatible");
-        return false;
-    }
-    if (shift < 0) {
-        error_setg(errp, "icount: quantum needs a fixed shift");
-        return false;
-    }
-    if (sleep) {
-        error_setg(errp, "icount: quantum needs sleep=off");
-        return false;
-    }
-    if (speed > 1 && shift > 0) {
-        error_setg(errp, "icount: speed needs shift=0");
-        return false;
-    }
-    if (shift > 0 && qemu_opt_get(opts, "memory")) {
-        error_setg(errp, "icount: memory needs shift=0");
-        return false;
-    }
-    if (!memory_configure(opts, speed, errp)) {
+    if (!parse_count(opts, "spin", quantum, &spin, errp) ||
+        !memory_configure(opts, speed, errp)) {
         return false;
     }
     lockstep.speed = speed;
@@ -503,6 +504,47 @@ static void see_if_it_waits(VCpu *vcpu)
     }
 }
 
+/* @vcpu owes time: it stands still until @limit, or a timer, at most. */
+static void stand_still(VCpu *vcpu, int64_t limit)
+{
+    int64_t stall = MIN(vcpu->owes,
+                        MIN(limit, lockstep.due) - lockstep.now);
+
+    vcpu->owes -= stall;
+    lockstep.now += stall;
+}
+
+/* Run @vcpu until @limit, a timer or its next stall; what ended its run. */
+static int run_until_stall(VCpu *vcpu, int64_t limit)
+{
+    int64_t began = lockstep.now;
+    int ret;
+
+    run_queued_work(vcpu->cpu);
+    lockstep.stalls = began + vcpu->runs;
+    ret = run_until(vcpu->cpu, MIN(limit, MIN(lockstep.due, lockstep.stalls)));
+    if (unlikely(lockstep.stall)) {
+        maybe_stall(vcpu, lockstep.now - began);
+    }
+    return ret;
+}
+
+/* The turn of @vcpu, which got as far as lockstep.now, is over. */
+static void end_turn(VCpu *vcpu, int ret)
+{
+    vcpu->at = lockstep.now;
+    see_if_it_waits(vcpu);
+    if (unlikely(vcpu->cpu->stop)) {
+        qatomic_set(&lockstep.asked, true);
+    }
+    if (unlikely(ret == EXCP_DEBUG)) {
+        bql_lock();
+        cpu_handle_guest_debug(vcpu->cpu);
+        bql_unlock();
+        lockstep.frozen = true;
+    }
+}
+
 /*
  * Run @vcpu from lockstep.now to @limit.  @far is how far others have got in
  * this round.  Returns the limit for those who come after: a timer armed
@@ -512,7 +554,6 @@ static int64_t run_slice(VCpu *vcpu, int64_t limit, int64_t far, bool alone)
 {
     CPUState *cpu = vcpu->cpu;
     int ret = EXCP_INTERRUPT;
-    int64_t began;
 
     current_cpu = cpu;
     lockstep.turn = vcpu;
@@ -534,43 +575,20 @@ static int64_t run_slice(VCpu *vcpu, int64_t limit, int64_t far, bool alone)
             run_timers(lockstep.now);
         }
         if (unlikely(vcpu->owes)) {
-            int64_t stall = MIN(vcpu->owes,
-                                MIN(limit, lockstep.due) - lockstep.now);
-
-            vcpu->owes -= stall;
-            lockstep.now += stall;
-            continue;
-        }
-        if (!can_run(cpu)) {
-            if (lockstep.due >= limit) {
+            stand_still(vcpu, limit);
+        } else if (can_run(cpu)) {
+            ret = run_until_stall(vcpu, limit);
+            if ((alone && lockstep.woken) || vcpu->turns) {
                 break;
             }
+        } else if (lockstep.due < limit) {
             /* Halted, but maybe for less than the round. */
             run_timers(lockstep.due);
-            continue;
-        }
-        run_queued_work(cpu);
-        began = lockstep.now;
-        lockstep.stalls = began + vcpu->runs;
-        ret = run_until(cpu, MIN(limit, MIN(lockstep.due, lockstep.stalls)));
-        if (unlikely(lockstep.stall)) {
-            maybe_stall(vcpu, lockstep.now - began);
-        }
-        if ((alone && lockstep.woken) || vcpu->turns) {
+        } else {
             break;
         }
     }
-    vcpu->at = lockstep.now;
-    see_if_it_waits(vcpu);
-    if (unlikely(cpu->stop)) {
-        qatomic_set(&lockstep.asked, true);
-    }
-    if (unlikely(ret == EXCP_DEBUG)) {
-        bql_lock();
-        cpu_handle_guest_debug(cpu);
-        bql_unlock();
-        lockstep.frozen = true;
-    }
+    end_turn(vcpu, ret);
     return limit;
 }
 
@@ -618,14 +636,69 @@ static VCpu *furthest_behind(int64_t base, int64_t limit)
     return behind;
 }
 
+/* How far a round may go, and how far vCPUs have got in it. */
+typedef struct Round {
+    int64_t base;       /* the instant at which it began */
+    int64_t limit;
+    int64_t far;
+} Round;
+
+/* @vcpu has its turn in the round. */
+static void take_turn(Round *round, VCpu *vcpu, bool alone)
+{
+    lockstep.now = MAX(round->base, vcpu->at);
+    if (lockstep.now < round->limit) {
+        round->limit = run_slice(vcpu, round->limit, round->far, alone);
+    }
+    round->far = MAX(round->far, MIN(round->limit, lockstep.now));
+}
+
+/* With a model of memory whoever is furthest behind has its turn, again. */
+static void run_furthest_behind(Round *round)
+{
+    VCpu *end = lockstep.vcpus + lockstep.count;
+    int64_t first = NEVER;
+    VCpu *vcpu;
+
+    for (vcpu = lockstep.vcpus; vcpu < end; vcpu++) {
+        vcpu->turns = true;
+        if (can_run(vcpu->cpu)) {
+            first = MIN(first, vcpu->at);
+        }
+    }
+    /* All may be waiting for memory. */
+    if (first >= round->limit) {
+        round->far = MIN(first, lockstep.due);
+        round->limit = MIN(round->far + lockstep.length, lockstep.due);
+    }
+    while ((vcpu = furthest_behind(round->base, round->limit))) {
+        take_turn(round, vcpu, false);
+    }
+}
+
+/* One turn each, in order.  @busy: how many vCPUs can run. */
+static void run_in_turn(Round *round, int busy)
+{
+    VCpu *end = lockstep.vcpus + lockstep.count;
+    VCpu *vcpu;
+
+    for (vcpu = lockstep.vcpus; vcpu < end; vcpu++) {
+        if (can_run(vcpu->cpu)) {
+            take_turn(round, vcpu, busy == 1);
+            /* Whom it woke begins when that was, in the next round. */
+            if (busy == 1) {
+                break;
+            }
+        }
+    }
+}
+
 /* Returns false if there is nothing to do: no vCPU to run and no timer. */
 static bool run_round(void)
 {
     VCpu *end = lockstep.vcpus + lockstep.count;
-    int64_t base = lockstep.now;
-    int64_t far = base;
+    Round round = { .base = lockstep.now, .far = lockstep.now };
     int64_t waits = -1;
-    int64_t limit;
     int busy = 0;
     VCpu *vcpu;
 
@@ -637,52 +710,23 @@ static bool run_round(void)
             waits = MAX(waits, vcpu->waits);
         }
     }
-    lockstep.length = round_length(base, busy, waits);
+    lockstep.length = round_length(round.base, busy, waits);
     /* A timer may have gone, which nobody tells. */
     find_due();
-    limit = MIN(base + lockstep.length, lockstep.due);
-    if (busy > 1 && icount_lockstep_memory()) {
-        int64_t first = NEVER;
-
-        for (vcpu = lockstep.vcpus; vcpu < end; vcpu++) {
-            vcpu->turns = true;
-            if (can_run(vcpu->cpu)) {
-                first = MIN(first, vcpu->at);
-            }
-        }
-        /* All may be waiting for memory. */
-        if (first >= limit) {
-            far = MIN(first, lockstep.due);
-            limit = MIN(far + lockstep.length, lockstep.due);
-        }
-        while ((vcpu = furthest_behind(base, limit))) {
-            lockstep.now = MAX(base, vcpu->at);
-            limit = run_slice(vcpu, limit, far, false);
-            far = MAX(far, MIN(limit, lockstep.now));
-        }
-    } else if (busy) {
-        for (vcpu = lockstep.vcpus; vcpu < end; vcpu++) {
-            if (can_run(vcpu->cpu)) {
-                lockstep.now = MAX(base, vcpu->at);
-                if (lockstep.now < limit) {
-                    limit = run_slice(vcpu, limit, far, busy == 1);
-                }
-                far = MAX(far, MIN(limit, lockstep.now));
-                /* Whom it woke begins when that was, in the next round. */
-                if (busy == 1) {
-                    break;
-                }
-            }
-        }
+    round.limit = MIN(round.base + lockstep.length, lockstep.due);
+    if (!busy) {
+        round.far = lockstep.due;
+    } else if (busy > 1 && icount_lockstep_memory()) {
+        run_furthest_behind(&round);
     } else {
-        far = lockstep.due;
+        run_in_turn(&round, busy);
     }
-    if (far == NEVER) {
+    if (round.far == NEVER) {
         return false;
     }
-    lockstep.now = base;
-    run_timers(far);
-    qatomic_set_i64(&timers_state.qemu_icount, far);
+    lockstep.now = round.base;
+    run_timers(round.far);
+    qatomic_set_i64(&timers_state.qemu_icount, round.far);
     return true;
 }
 
