@@ -104,6 +104,7 @@ void lines_flush_page(CPUState *cpu, int mmu_idx, vaddr page)
 {
     vaddr addr;
 
+    assert(!(page & ~TARGET_PAGE_MASK));
     for (addr = page; addr != page + TARGET_PAGE_SIZE; addr += MEM_LINE_SIZE) {
         CPUTLBEntry *entry = entry_of(cpu, mmu_idx, addr);
 
@@ -156,6 +157,7 @@ static void remember(CPUState *cpu, int number, vaddr addr, int mmu_idx,
     CPUTLBEntry *entry = entry_of(cpu, mmu_idx, addr);
     vaddr page_addr = addr & TARGET_PAGE_MASK;
 
+    assert(!(addr & (MEM_LINE_SIZE - 1)));
     if (slot->addr != addr || slot->mmu_idx != mmu_idx) {
         forget(NULL, cpu->cpu_index, number, false);
         slot->addr = addr;
@@ -198,6 +200,7 @@ void memory_access(CPUState *cpu, vaddr addr, int size, ram_addr_t ram,
     if (!memory.model || !cpu->running) {
         return;
     }
+    assert(memory.cpus[cpu->cpu_index] == cpu);
     for (at = addr >> MEM_LINE_BITS; at <= last && line < memory.lines;
          at++, line++) {
         MemAnswer answer = mem_access(memory.model, cpu->cpu_index, line, kind,
@@ -241,6 +244,7 @@ bool memory_configure(QemuOpts *opts, int64_t speed, Error **errp)
     const MemProfile *profile;
     unsigned i;
 
+    assert(!memory.profile);
     if (!name) {
         if (file) {
             error_setg(errp, "icount: sharing needs memory");
@@ -317,6 +321,7 @@ void memory_start(int64_t slice, int64_t speed, const MemoryClock *clock)
     if (!icount_memory) {
         return;
     }
+    assert(!memory.model && clock->instant && clock->charge);
     CPU_FOREACH(cpu) {
         cpus = MAX(cpus, cpu->cpu_index + 1);
     }
@@ -340,6 +345,7 @@ void memory_start(int64_t slice, int64_t speed, const MemoryClock *clock)
         for (i = 0; i < mem_l1_slots(memory.model); i++) {
             slots[i].addr = NOWHERE;
         }
+        assert(!memory.slots[cpu->cpu_index]);
         memory.slots[cpu->cpu_index] = slots;
         memory.cpus[cpu->cpu_index] = cpu;
     }

@@ -16,6 +16,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -79,6 +80,7 @@ static bool tags_init(Tags *tags, MemCache shape)
 {
     size_t nr = (size_t)shape.sets * shape.ways;
 
+    assert(nr);
     tags->shape = shape;
     tags->line = malloc(nr * sizeof(*tags->line));
     tags->next = calloc(shape.sets, sizeof(*tags->next));
@@ -120,6 +122,7 @@ static int tags_insert(Tags *tags, uint32_t line, uint32_t *gone)
     uint32_t set = tags_set(tags, line);
     int slot = set * tags->shape.ways + tags->next[set];
 
+    assert(tags->next[set] < tags->shape.ways);
     tags->next[set] = (tags->next[set] + 1) % tags->shape.ways;
     *gone = tags->line[slot];
     tags->line[slot] = line;
@@ -132,6 +135,7 @@ static void put_into_l3(MemModel *m, int socket, uint32_t line)
 {
     uint32_t gone;
 
+    assert(line < m->lines && (uint32_t)socket < m->profile.sockets);
     if (m->line[line].in_l3 & 1u << socket) {
         return;
     }
@@ -174,6 +178,7 @@ static void take_from_others(MemModel *m, int cpu, uint32_t line)
     Line *l = &m->line[line];
     uint64_t others = l->holders & ~(cpu < 0 ? 0 : 1ull << cpu);
 
+    assert(!(l->holders >> (m->cpus - 1) >> 1));
     l->holders &= ~others;
     for (; others; others &= others - 1) {
         drop_from_l1(m, __builtin_ctzll(others), line);
@@ -188,6 +193,7 @@ static void downgrade(MemModel *m, uint32_t line)
     int owner = __builtin_ctzll(l->holders);
     int slot = tags_find(&m->cores[owner].l1, line);
 
+    assert(l->state & EXCLUSIVE && l->holders == 1ull << owner);
     if (slot >= 0) {
         m->forget(m->opaque, owner, slot, true);
     }
@@ -200,6 +206,7 @@ static void put_into_l2(MemModel *m, int cpu, uint32_t line)
     Tags *l2 = &m->cores[cpu].l2;
     uint32_t gone;
 
+    assert(!(m->line[line].holders & 1ull << cpu));
     m->line[line].holders |= 1ull << cpu;
     if (tags_find(l2, line) < 0) {
         tags_insert(l2, line, &gone);
@@ -215,6 +222,7 @@ static int put_into_l1(MemModel *m, int cpu, uint32_t line)
     int slot = tags_find(l1, line);
     uint32_t gone;
 
+    assert(m->line[line].holders & 1ull << cpu);    /* in L2 as well */
     if (slot < 0) {
         slot = tags_insert(l1, line, &gone);
         if (gone != NO_LINE) {
@@ -295,6 +303,7 @@ static uint64_t ask_others(MemModel *m, int cpu, uint32_t line, bool write,
     bool same = write ? !(others & ~near) : others & near;
     MemLatency latency = m->profile.modified_ns;
 
+    assert(others);
     if (l->holders != others) {
         answer->source = MEM_UPGRADE;
     } else if (!alone) {
@@ -358,6 +367,7 @@ MemAnswer mem_access(MemModel *m, int cpu, uint64_t number, MemKind kind,
     bool write = kind != MEM_LOAD;
     uint64_t takes = 0;
 
+    assert(cpu >= 0 && cpu < m->cpus && number < m->lines);
     if (l->holders & me && (!write || l->state & EXCLUSIVE)) {
         /* Who asks for it next may be behind in time. */
         answer.contended = is_hot(m, l, now);
@@ -390,6 +400,8 @@ MemAnswer mem_access(MemModel *m, int cpu, uint64_t number, MemKind kind,
         put_into_l2(m, cpu, line);
     }
     answer.slot = put_into_l1(m, cpu, line);
+    assert(l->holders & me);
+    assert(!(l->state & EXCLUSIVE) || l->holders == me);
 
     if (kind == MEM_LOAD) {
         takes = takes * p->load_percent / 100;
@@ -406,6 +418,7 @@ MemAnswer mem_access(MemModel *m, int cpu, uint64_t number, MemKind kind,
 
 void mem_dma_write(MemModel *m, uint64_t line)
 {
+    assert(line < m->lines);
     take_from_others(m, -1, line);
     m->line[line].state = 0;
     if (m->profile.dma_to_l3) {
@@ -420,11 +433,13 @@ int mem_l1_slots(const MemModel *m)
 
 uint64_t mem_count(const MemModel *m, MemSource source)
 {
+    assert(source < MEM_NR_SOURCES);
     return m->count[source];
 }
 
 uint64_t mem_ticks(const MemModel *m, MemSource source)
 {
+    assert(source < MEM_NR_SOURCES);
     return m->ticks[source];
 }
 
@@ -432,11 +447,13 @@ uint64_t mem_ticks(const MemModel *m, MemSource source)
 
 int mem_socket(const MemModel *m, int cpu)
 {
+    assert(cpu >= 0 && cpu < m->cpus);
     return m->cores[cpu].socket;
 }
 
 void mem_place(MemModel *m, uint64_t first, uint64_t lines, int socket)
 {
+    assert((uint32_t)socket < m->profile.sockets);
     m->home[socket] = (Home) { .first = first, .lines = lines };
 }
 

@@ -16,6 +16,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
+#include <assert.h>
 #include <string.h>
 
 #include "memory-model.h"
@@ -74,6 +75,7 @@ const MemProfile *mem_profile(const char *name)
     const MemProfile *profile;
     unsigned i;
 
+    assert(name);
     for (i = 0; (profile = mem_profile_at(i)); i++) {
         if (!strcmp(profile->name, name)) {
             break;

@@ -85,6 +85,7 @@ void sharing_start(const char *file, int64_t speed)
 {
     static Notifier at_exit = { .notify = write_all };
 
+    assert(!sharing.places);
     sharing.file = g_strdup(file);
     sharing.speed = speed;
     sharing.places = g_hash_table_new_full(place_hash, place_equal, g_free,
@@ -113,6 +114,7 @@ void sharing_note(int cpu, uint64_t line, vaddr addr, vaddr pc, MemKind kind,
     };
     Place *place = g_hash_table_lookup(sharing.places, &key);
 
+    assert(cpu < MEM_MAX_CPUS);
     if (!place) {
         place = g_memdup2(&key, sizeof(key));
         g_hash_table_add(sharing.places, place);

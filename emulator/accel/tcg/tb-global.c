@@ -46,6 +46,7 @@ bool tb_global_may_link(CPUState *cpu, vaddr pc, TranslationBlock *from, int n,
     Link link = { from, n };
     CPUState *other;
 
+    assert(n == 0 || n == 1);
     /* A block that may be elsewhere as well leads elsewhere from there. */
     if (tb_cflags(from) & CF_PCREL || !is_global(cpu, pc, to)) {
         return false;

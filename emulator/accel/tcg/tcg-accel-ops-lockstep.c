@@ -230,6 +230,7 @@ bool lockstep_configure(QemuOpts *opts, long shift, bool sleep, Error **errp)
     lockstep.pause = MAX(PAUSE * speed - (1 << shift), 0);
     lockstep.stall = stall * speed;
     lockstep.stall_every = every * speed;
+    assert(lockstep.spin_slice > 0 && lockstep.spin_slice <= lockstep.slice);
     icount_quantum = quantum;
     return true;
 }
@@ -257,6 +258,7 @@ int64_t lockstep_get_raw(void)
         error_report("Bad icount read");
         exit(1);
     }
+    assert(lockstep.turn->cpu == cpu);
     now = lockstep.end - ticks(instructions_left(cpu));
     lockstep.turn->looked = true;
     if (now > lockstep.seen) {
@@ -287,6 +289,7 @@ static void find_due(void)
     } else {
         lockstep.due = (lockstep_get_clock() + delta) * lockstep.speed;
     }
+    assert(lockstep.due >= lockstep.now);
     lockstep.armed = false;
     lockstep.now = now;
 }
@@ -328,6 +331,7 @@ static void run_timers(int64_t until)
 /* Give @cpu @instructions to run. */
 static void set_budget(CPUState *cpu, int64_t instructions)
 {
+    assert(instructions >= 0);
     cpu->neg.icount_decr.u16.low = MIN(0xffff, instructions);
     cpu->icount_extra = instructions - cpu->neg.icount_decr.u16.low;
 }
@@ -345,6 +349,7 @@ void icount_spin_hint(CPUState *cpu)
     int64_t left = instructions_left(cpu);
     int64_t used = MIN(left, lockstep.pause >> lockstep.shift);
 
+    assert(vcpu->cpu == cpu);
     set_budget(cpu, left - used);
     if (lockstep.end < lockstep.due) {
         lockstep.end = MIN(lockstep.end + lockstep.pause - ticks(used),
@@ -393,6 +398,7 @@ static void charge(CPUState *cpu, int64_t cost, bool cut)
     int64_t room = MAX(lockstep.due - lockstep.end, 0);
     bool missed = cost && cut;
 
+    assert(lockstep.turn->cpu == cpu && cost >= 0);
     /* How long ago PAUSE was is counted in instructions. */
     lockstep.turn->paused += cost;
     cpu->icount_extra -= extra;
@@ -434,11 +440,13 @@ static void plan_stall(VCpu *vcpu)
     /* Half of NEVER, so that an instant may be added to it. */
     vcpu->runs = lockstep.stall ? 1 + random_below(2 * lockstep.stall_every)
                                 : NEVER / 2;
+    assert(vcpu->runs > 0);
 }
 
 /* @vcpu has run for @ran ticks.  Does it stand still now? */
 static void maybe_stall(VCpu *vcpu, int64_t ran)
 {
+    assert(ran >= 0 && lockstep.stall);
     vcpu->runs -= ran;
     if (vcpu->runs <= 0) {
         vcpu->owes += 1 + random_below(MAX(lockstep.stall >>
@@ -462,6 +470,7 @@ static int run_until(CPUState *cpu, int64_t until)
     int64_t budget = DIV_ROUND_UP(until - lockstep.now, 1 << lockstep.shift);
     int ret;
 
+    assert(budget > 0);
     cpu->icount_budget = budget;
     set_budget(cpu, budget);
     lockstep.end = lockstep.now + ticks(budget);
@@ -510,6 +519,7 @@ static void stand_still(VCpu *vcpu, int64_t limit)
     int64_t stall = MIN(vcpu->owes,
                         MIN(limit, lockstep.due) - lockstep.now);
 
+    assert(stall > 0);
     vcpu->owes -= stall;
     lockstep.now += stall;
 }
@@ -523,6 +533,7 @@ static int run_until_stall(VCpu *vcpu, int64_t limit)
     run_queued_work(vcpu->cpu);
     lockstep.stalls = began + vcpu->runs;
     ret = run_until(vcpu->cpu, MIN(limit, MIN(lockstep.due, lockstep.stalls)));
+    assert(lockstep.now >= began);
     if (unlikely(lockstep.stall)) {
         maybe_stall(vcpu, lockstep.now - began);
     }
@@ -532,6 +543,7 @@ static int run_until_stall(VCpu *vcpu, int64_t limit)
 /* The turn of @vcpu, which got as far as lockstep.now, is over. */
 static void end_turn(VCpu *vcpu, int ret)
 {
+    assert(vcpu == lockstep.turn && vcpu->owes >= 0);
     vcpu->at = lockstep.now;
     see_if_it_waits(vcpu);
     if (unlikely(vcpu->cpu->stop)) {
@@ -711,6 +723,7 @@ static bool run_round(void)
         }
     }
     lockstep.length = round_length(round.base, busy, waits);
+    assert(lockstep.length > 0);
     /* A timer may have gone, which nobody tells. */
     find_due();
     round.limit = MIN(round.base + lockstep.length, lockstep.due);
@@ -724,6 +737,7 @@ static bool run_round(void)
     if (round.far == NEVER) {
         return false;
     }
+    assert(round.far >= round.base);    /* the clock never goes back */
     lockstep.now = round.base;
     run_timers(round.far);
     qatomic_set_i64(&timers_state.qemu_icount, round.far);

@@ -10,6 +10,8 @@
  * serialises.
  */
 
+#include <assert.h>
+
 #include "hybrid.h"
 #include "mappings.h"
 
@@ -45,6 +47,7 @@ static void merge(Ftl *ftl, uint32_t piece)
 
     while (bast->pieces[n] != piece) {
         n++;
+        assert(n < bast->nr);
     }
     for (bast->nr--; n < bast->nr; n++) {
         bast->pieces[n] = bast->pieces[n + 1];
@@ -73,6 +76,7 @@ static uint32_t bast_place(Ftl *ftl, uint64_t lba)
     if (block == FTL_NONE) {
         block = bast->logs[piece] = ftl_hybrid_take(ftl);
         bast->pieces[bast->nr++] = piece;
+        assert(bast->nr <= ftl->config.log_blocks);
     } else if (ftl_used(ftl, block) == ftl->cap) {
         merge(ftl, piece);
         return FTL_NONE;
@@ -91,6 +95,7 @@ static bool bast_load(Ftl *ftl)
     for (uint32_t i = 0; i < bast->nr; i++) {
         uint32_t log = bast->pieces[i], piece = ftl_hybrid_piece(ftl, log);
 
+        assert(piece < bast->hybrid.pieces);
         if (bast->logs[piece] != FTL_NONE || !ftl_hybrid_one_piece(ftl, log)) {
             return false;
         }

@@ -22,6 +22,7 @@ typedef struct FtlRun {
 
 static uint32_t block_of(const Ftl *ftl, uint64_t place)
 {
+    assert(place < (uint64_t)ftl->nr_blocks * ftl->cap);
     return place / ftl->cap;
 }
 
@@ -44,6 +45,7 @@ void ftl_unmap(Ftl *ftl, uint64_t lba)
         return;
     }
     b = &ftl->blocks[block_of(ftl, place)];
+    assert(b->valid && ftl->back[place] == lba);
     b->valid--;
     b->changed = ftl->version;
     ftl->back[place] = FTL_FILLER;
@@ -56,6 +58,7 @@ static void map_to(Ftl *ftl, uint64_t lba, uint64_t place)
 
     ftl_unmap(ftl, lba);
     ftl->map[lba] = place;
+    assert(ftl->back[place] == FTL_FILLER);
     ftl->back[place] = lba;
     b->valid++;
     b->changed = ftl->version;
@@ -72,6 +75,7 @@ static void put(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data,
     };
 
     assert(n < ftl->cap);
+    assert(b->state == FTL_OPEN);
     if (lba != FTL_FILLER) {
         map_to(ftl, lba, (uint64_t)block * ftl->cap + n);
     }
@@ -110,6 +114,7 @@ static void give(Ftl *ftl, uint32_t block)
     FtlBlock *b = &ftl->blocks[block];
 
     assert(!b->valid);
+    assert(b->state != FTL_FREE && !ftl_used(ftl, block));
     b->state = FTL_FREE;
     b->next = FTL_NONE;
     ftl->stats.free_blocks++;
@@ -130,6 +135,7 @@ uint32_t ftl_take(Ftl *ftl, uint32_t group, uint8_t role)
         return FTL_NONE;
     }
     g->nr_free--;
+    assert(ftl->blocks[block].state == FTL_FREE && ftl->stats.free_blocks);
     ftl->stats.free_blocks--;
     g->first = ftl->blocks[block].next;
     ftl->blocks[block].state = FTL_OPEN;
@@ -153,6 +159,7 @@ static void run_ended(FlashDev *dev, FlashCmd *cmd)
 
     (void)dev;
     if (!cmd->status && run->job) {
+        assert(run->first + cmd->nlb <= run->job->nr);
         memset(run->job->read + run->first, true, cmd->nlb);
         run->ftl->kick(run->ftl);
     }
@@ -182,6 +189,7 @@ static void job_read(Ftl *ftl, FtlJob *job, uint32_t most)
     uint32_t n = 1;
     FtlRun *run;
 
+    assert(job->asked < job->nr && most);
     if (place == FTL_NOWHERE) {
         job->read[job->asked++] = true;
         return;
@@ -212,6 +220,7 @@ static void job_put(Ftl *ftl, FtlJob *job)
     uint64_t place;
     FtlOob oob;
 
+    assert(job->put <= job->asked);
     if (!wanted(ftl, job, lba)) {
         return;                 /* the host was faster */
     }
@@ -279,6 +288,7 @@ static void step_ended(FlashDev *dev, FlashCmd *cmd)
 
     (void)dev;
     if (!cmd->status) {
+        assert(step->job->waits);
         step->job->waits--;
         step->ftl->kick(step->ftl);
     }
@@ -301,6 +311,7 @@ static void job_erase(Ftl *ftl, FtlJob *job, uint32_t block)
     FlashCmd *cmd = job_step(ftl, job);
 
     cmd->kind = FLASH_CMD_RESET;
+    assert(ftl->blocks[block].state == FTL_VICTIM);
     cmd->zone = block;
     flash_dev_do(ftl->dev, cmd);
 }
@@ -330,6 +341,7 @@ static bool wait_for(Ftl *ftl, uint32_t victim, uint32_t n, FlashCmd *cmd,
     uint64_t lba = oob ? oob->lba & FTL_FILLER : FTL_FILLER;
     uint64_t place;
 
+    assert(n < ftl_used(ftl, victim));
     if (lba >= ftl->config.logical || !oob->version) {
         return false;
     }
@@ -391,6 +403,7 @@ static void job_end(Ftl *ftl, FtlJob *job)
 
     while (*p != job) {
         p = &(*p)->next;
+        assert(*p);
     }
     *p = job->next;
     for (int i = 0; i < 2; i++) {
@@ -411,6 +424,7 @@ static void job_moved(Ftl *ftl, FtlJob *job)
     FlashCmd *cmd = job_step(ftl, job);
 
     job->step = FTL_WAITING;
+    assert(job->put == job->nr);
     if (job->in_place) {
         flash_dev_pin(ftl->dev, job->tag, false);
     }
@@ -462,11 +476,15 @@ void ftl_jobs(Ftl *ftl)
 void ftl_start(Ftl *ftl, FtlJob *job)
 {
     job->read = flash_alloc(job->nr, 1);
+    assert(job->ended && (job->dest || !job->nr));
+    assert(!job->patient || job->held_up);
     if (job->in_place) {
         flash_dev_pin(ftl->dev, job->tag, true);
     }
     for (int i = 0; i < 2; i++) {
         if (job->victims[i] != FTL_NONE) {
+            assert(ftl->blocks[job->victims[i]].state == FTL_OPEN ||
+                   ftl->blocks[job->victims[i]].state == FTL_CLOSED);
             ftl->blocks[job->victims[i]].state = FTL_VICTIM;
         }
     }
@@ -497,6 +515,7 @@ void ftl_core_init(Ftl *ftl)
     ftl->cap = s->zone_cap;
     ftl->nr_blocks = s->nr_zones;
     ftl->nr_groups = ftl->dev->time.nr_dies / s->zone_dies;
+    assert(ftl->cap && ftl->nr_groups);
     ftl->trims = (uint64_t *)ftl->dev->media.ext;
     ftl->map = flash_alloc(ftl->space, sizeof(*ftl->map));
     ftl->back = flash_alloc((size_t)ftl->nr_blocks * ftl->cap,

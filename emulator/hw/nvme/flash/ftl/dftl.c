@@ -15,6 +15,7 @@
  * owner serialises.
  */
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,6 +81,7 @@ static bool write_back(Ftl *ftl, Slot *slot)
     uint32_t *entries = (uint32_t *)ftl->scratch;
     uint32_t block;
 
+    assert(slot->page < dftl->pages && slot->changed);
     if (!flash_dev_room(ftl->dev)) {
         return false;
     }
@@ -114,6 +116,7 @@ static Slot *make_room(Ftl *ftl)
         return NULL;
     }
     if (oldest->page != FTL_NONE) {
+        assert(dftl->slot_of[oldest->page] == oldest - dftl->slots);
         dftl->slot_of[oldest->page] = FTL_NONE;
     }
     return oldest;
@@ -125,6 +128,7 @@ static void arrived(FlashDev *dev, FlashCmd *cmd)
 
     (void)dev;
     if (!cmd->status) {
+        assert(fetch->slot->coming);
         fetch->slot->coming = false;
         fetch->ftl->kick(fetch->ftl);
     }
@@ -136,6 +140,7 @@ static void read_page(Ftl *ftl, Slot *slot)
     uint64_t place = ftl->map[ftl->config.logical + slot->page];
     Fetch *fetch;
 
+    assert(!slot->coming);
     if (place == FTL_NOWHERE) {
         return;                 /* it was never written */
     }
@@ -159,6 +164,7 @@ static bool dftl_fetch(Ftl *ftl, uint64_t lba, bool change)
     uint32_t page = lba / dftl->entries;
     Slot *slot;
 
+    assert(page < dftl->pages);
     if (dftl->slot_of[page] == FTL_NONE) {
         slot = make_room(ftl);
         if (!slot) {
@@ -231,6 +237,7 @@ static FtlJob *dftl_follow(Ftl *ftl, const FtlJob *done)
             ftl->stats.map_writes++;
         }
     }
+    assert(job->nr <= most);
     if (!job->nr) {
         free(job->lbas);
         free(job);

@@ -11,6 +11,8 @@
  * serialises.
  */
 
+#include <assert.h>
+
 #include "hybrid.h"
 #include "mappings.h"
 
@@ -51,6 +53,7 @@ static uint32_t take_in_order(Fast *fast)
 {
     uint32_t log = fast->in_order;
 
+    assert(log != FTL_NONE);
     fast->in_order = FTL_NONE;
     return log;
 }
@@ -60,6 +63,7 @@ static void empty_oldest(Ftl *ftl)
     Fast *fast = ftl->own;
     uint32_t piece;
 
+    assert(fast->nr);
     fast->victim = fast->logs[0];
     piece = ftl_hybrid_piece(ftl, fast->victim);
     if (piece < fast->hybrid.pieces) {
@@ -90,6 +94,7 @@ static uint32_t place_in_order(Ftl *ftl, uint64_t lba)
         fast->in_order = ftl_hybrid_take(ftl);
         fast->piece = lba / ftl->cap;
     }
+    assert(fast->in_order != FTL_NONE && fast->piece == lba / ftl->cap);
     return fast->in_order;
 }
 
@@ -105,6 +110,7 @@ static uint32_t place_anywhere(Ftl *ftl)
         empty_oldest(ftl);
         return FTL_NONE;
     }
+    assert(fast->nr < ftl->config.log_blocks);
     return fast->logs[fast->nr++] = ftl_hybrid_new_way(ftl);
 }
 

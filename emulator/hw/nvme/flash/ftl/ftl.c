@@ -12,6 +12,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ static void part(Ftl *ftl, FlashCmd *whole, FlashCmdKind kind, uint64_t place,
 {
     FlashCmd *cmd = flash_alloc(1, sizeof(*cmd));
 
+    assert(place % ftl->cap + nlb <= ftl->cap);
     cmd->kind = kind;
     cmd->zone = place / ftl->cap;
     cmd->block = place % ftl->cap;
@@ -143,6 +145,7 @@ static bool host_write(Ftl *ftl, FlashCmd *cmd)
             last = FTL_NONE;
             break;
         }
+        assert(cmd->data && ftl_used(ftl, block) < ftl->cap);
         ftl_put(ftl, block, lba, cmd->data + cmd->admitted * size,
                 through ? cmd : NULL);
         ftl->stats.host++;
@@ -169,6 +172,7 @@ static void pump(Ftl *ftl)
         while (ftl->head && host_write(ftl, ftl->head)) {
             FlashCmd *cmd = ftl->head;
 
+            assert(cmd->admitted == cmd->nlb);
             ftl->head = cmd->wait_next;
             if (!ftl->head) {
                 ftl->tail = &ftl->head;
@@ -187,6 +191,7 @@ static void on_space(FlashDev *dev)
 
 static void host_queue(Ftl *ftl, FlashCmd *cmd)
 {
+    assert(!*ftl->tail);
     cmd->pending++;             /* for its place in the queue */
     cmd->wait_next = NULL;
     *ftl->tail = cmd;
@@ -199,6 +204,8 @@ static void on_host(FlashDev *dev, FlashCmd *cmd)
 {
     Ftl *ftl = dev->ftl;
 
+    assert(cmd->kind == FLASH_CMD_FLUSH ||
+           cmd->block + cmd->nlb <= ftl->config.logical);
     cmd->pending = 1;
     switch (cmd->kind) {
     case FLASH_CMD_READ:
@@ -227,6 +234,7 @@ void ftl_copy(const Ftl *ftl, uint64_t lba, uint32_t nlb, uint8_t *data)
     size_t size = ftl->dev->media.shape.block_size;
     FtlOob oob;
 
+    assert(lba + nlb <= ftl->config.logical);
     for (; nlb; nlb--, lba++, data += size) {
         uint64_t place = ftl->map[lba];
 
@@ -241,6 +249,7 @@ void ftl_copy(const Ftl *ftl, uint64_t lba, uint32_t nlb, uint8_t *data)
 
 bool ftl_bad(const Ftl *ftl, uint64_t lba, uint32_t nlb)
 {
+    assert(lba + nlb <= ftl->config.logical);
     for (; nlb; nlb--, lba++) {
         uint64_t place = ftl->map[lba];
 

@@ -76,6 +76,7 @@ uint32_t ftl_hybrid_data(Ftl *ftl, uint64_t lba)
 {
     uint32_t *data = &hybrid_of(ftl)->data[lba / ftl->cap];
 
+    assert(lba / ftl->cap < hybrid_of(ftl)->pieces);
     if (*data == FTL_NONE && lba % ftl->cap == 0) {
         *data = ftl_hybrid_take(ftl);
     }
@@ -88,6 +89,7 @@ static uint32_t next_way(Ftl *ftl, uint32_t block)
 {
     FtlHybrid *h = hybrid_of(ftl);
 
+    assert(ftl_used(ftl, block) < ftl->cap);
     h->at = block;
     if ((ftl_used(ftl, block) + 1) % ftl->dev->unit_blocks == 0) {
         h->way = (h->way + 1) % ftl->config.log_ways;
@@ -101,6 +103,7 @@ uint32_t ftl_hybrid_way(Ftl *ftl)
     FtlHybrid *h = hybrid_of(ftl);
     uint32_t block;
 
+    assert(h->way < ftl->config.log_ways);
     if (h->at != FTL_NONE && h->at == h->ways[h->way] &&
         ftl_used(ftl, h->at) % ftl->dev->unit_blocks == 0) {
         h->way = (h->way + 1) % ftl->config.log_ways;   /* it was padded */
@@ -161,6 +164,7 @@ static uint64_t lba_of(const Ftl *ftl, uint32_t piece, uint32_t n)
 {
     uint64_t lba = (uint64_t)piece * ftl->cap + n;
 
+    assert(piece < hybrid_of(ftl)->pieces && n < ftl->cap);
     return lba < ftl->config.logical ? lba : FTL_FILLER;
 }
 
@@ -190,13 +194,14 @@ static void job_ended(Ftl *ftl, FtlJob *job)
     FtlHybrid *h = hybrid_of(ftl);
 
     (void)job;
+    assert(h->jobs);
     h->jobs--;
     h->ended(ftl);
 }
 
 static uint32_t job_dest(Ftl *ftl, FtlJob *job)
 {
-    (void)ftl;
+    assert(ftl_used(ftl, job->tag) < ftl->cap);
     return job->tag;
 }
 
@@ -205,6 +210,7 @@ void ftl_hybrid_erase(Ftl *ftl, uint32_t block)
     FtlHybrid *h = hybrid_of(ftl);
     FtlJob *job = ftl_job();
 
+    assert(!ftl->blocks[block].valid);
     for (uint32_t i = 0; i < ftl->config.log_ways; i++) {
         if (h->ways[i] == block) {
             h->ways[i] = FTL_NONE;
@@ -222,6 +228,7 @@ void ftl_hybrid_merge(Ftl *ftl, uint32_t piece, uint32_t log)
     FtlJob *job = ftl_job();
     uint32_t n = 0, end = ftl->cap;
 
+    assert(piece < h->pieces && (log == FTL_NONE || log != h->data[piece]));
     job->victims[0] = h->data[piece];
     job->dest = job_dest;
     job->ended = job_ended;
@@ -309,6 +316,7 @@ uint32_t ftl_hybrid_load(Ftl *ftl, uint32_t *logs)
             ftl_hybrid_erase(ftl, i);
         } else if (h->data[ftl_hybrid_piece(ftl, i)] != i) {
             logs[n++] = i;
+            assert(n <= ftl->nr_blocks);
         }
     }
     return n;

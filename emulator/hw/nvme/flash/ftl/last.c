@@ -12,6 +12,8 @@
  * owner serialises.
  */
 
+#include <assert.h>
+
 #include "hybrid.h"
 #include "mappings.h"
 
@@ -73,6 +75,7 @@ static void remove_from(uint32_t *list, uint32_t *nr, uint32_t block)
 
     while (list[n] != block) {
         n++;
+        assert(n < *nr);
     }
     for (--*nr; n < *nr; n++) {
         list[n] = list[n + 1];
@@ -108,6 +111,7 @@ static void empty_victim(Ftl *ftl)
     Last *last = ftl->own;
     uint32_t piece = ftl_hybrid_piece(ftl, last->victim);
 
+    assert(last->is_log[last->victim]);
     if (piece < last->hybrid.pieces) {
         merge(ftl, piece);
         return;
@@ -134,6 +138,7 @@ static void empty_least(Ftl *ftl)
 {
     Last *last = ftl->own;
 
+    assert(last->nr);
     last->victim = FTL_NONE;
     for (uint32_t i = 0; i < last->nr; i++) {
         uint32_t log = last->logs[i];
@@ -165,6 +170,7 @@ static uint32_t place_in_order(Ftl *ftl, uint64_t lba)
         return FTL_NONE;
     }
     log = last->in_order[last->nr_in_order++] = ftl_hybrid_take(ftl);
+    assert(last->nr_in_order <= most_in_order(ftl) && !last->is_log[log]);
     last->piece_of[log] = piece;
     return log;
 }
@@ -188,6 +194,7 @@ static uint32_t place_anywhere(Ftl *ftl, uint64_t lba)
     } else {
         log = ftl_hybrid_new_way(ftl);
     }
+    assert(last->nr < most_logs(ftl) && !last->is_log[log]);
     last->logs[last->nr++] = log;
     last->is_log[log] = true;
     return log;

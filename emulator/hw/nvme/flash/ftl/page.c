@@ -157,6 +157,7 @@ static uint32_t take_left(Ftl *ftl, uint32_t group)
          i += ftl->nr_groups) {
         if (ftl->blocks[i].state == FTL_CLOSED && ftl_used(ftl, i) < ftl->cap) {
             ftl->blocks[i].state = FTL_OPEN;
+            assert(g->left >= ftl->cap - ftl_used(ftl, i));
             g->left -= ftl->cap - ftl_used(ftl, i);
             return i;
         }
@@ -193,6 +194,7 @@ static uint32_t page_dest(Ftl *ftl, FtlJob *job)
         open = open_of(ftl, job->tag, i);
     }
     block = *open;
+    assert(ftl_used(ftl, block) < ftl->cap);
     if (ftl_used(ftl, block) + 1 == ftl->cap) {
         *open = FTL_NONE;
     }
@@ -206,6 +208,7 @@ static void held_up(Ftl *ftl, FtlJob *job)
 {
     PageGroup *g = &((Page *)ftl->own)->groups[job->tag];
 
+    assert(g->collecting && job->patient);
     g->held++;
     g->collecting = false;
     collect(ftl, job->tag);
@@ -217,8 +220,10 @@ static void collected(Ftl *ftl, FtlJob *job)
     FtlJob *next = NULL;
 
     if (job->from == FTL_NONE) {
+        assert(g->promised >= ftl_units(ftl, job->nr));
         g->promised -= ftl_units(ftl, job->nr);
     } else {
+        assert(g->held >= job->held);
         g->held -= job->held;
     }
 
@@ -276,8 +281,10 @@ static void collect(Ftl *ftl, uint32_t group)
         }
     }
     if (ftl_used(ftl, victim) < ftl->cap) {
+        assert(g->left >= ftl->cap - ftl_used(ftl, victim));
         g->left -= ftl->cap - ftl_used(ftl, victim);
     }
+    assert(job->nr == ftl->blocks[victim].valid);
     job->from = job->victims[0] = victim;
     job->tag = group;
     job->dest = page_dest;
@@ -332,6 +339,7 @@ uint32_t ftl_page_place(Ftl *ftl, uint64_t lba)
     int stream = lba < ftl->config.logical ? STREAM_USER : STREAM_MAP;
     Page *page = ftl->own;
 
+    assert(page->turn < ftl->nr_groups && lba < ftl->space);
     if (page->at != FTL_NONE &&
         ftl_used(ftl, page->at) % ftl->dev->unit_blocks == 0) {
         page->turn = (page->turn + 1) % ftl->nr_groups;     /* it was padded */

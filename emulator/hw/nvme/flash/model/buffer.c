@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
+#include <assert.h>
 #include <string.h>
 
 #include "buffer.h"
@@ -46,6 +47,7 @@ static bool write_admit(FlashDev *dev, FlashCmd *cmd)
         take(u->oob + (size_t)u->nlb * s->meta_size, cmd->oob, cmd->admitted,
              n, s->meta_size);
         cmd->admitted += n;
+        assert(cmd->admitted <= cmd->nlb);
         if (write_through(dev, cmd)) {
             flash_unit_wait(u, cmd);
         }
@@ -77,6 +79,7 @@ static void window_store(FlashDev *dev, FlashCmd *cmd, uint64_t end)
     uint64_t block = cmd->block + cmd->admitted;
     uint64_t lba = cmd->zone * s->zone_blocks + block;
 
+    assert(end <= s->zone_cap && cmd->admitted <= cmd->nlb);
     if (block >= end) {
         return;
     }
@@ -96,6 +99,7 @@ static bool window_admit(FlashDev *dev, FlashCmd *cmd)
     FlashZone *z = &dev->zones[cmd->zone];
     uint64_t end = cmd->block + cmd->nlb;
 
+    assert(cmd->commit <= dev->media.shape.zone_cap);
     window_holes(dev, cmd->zone);
     while (z->accepted < cmd->commit) {
         uint64_t edge = z->accepted + dev->window_blocks;
@@ -132,6 +136,7 @@ void flash_buffer_pump(FlashDev *dev)
     while (dev->wait_head) {
         FlashCmd *cmd = dev->wait_head;
 
+        assert(cmd->pending && cmd->admit);
         if (!cmd->admit(dev, cmd)) {
             flash_units_make_room(dev);
             return;
@@ -151,6 +156,7 @@ void flash_buffer_queue(FlashDev *dev, FlashCmd *cmd)
 {
     bool first = !dev->wait_head;
 
+    assert(!*dev->wait_tail);
     /* the answer waits for all of the write, not for its first units */
     cmd->pending = 1;
     cmd->wait_next = NULL;
@@ -191,6 +197,7 @@ void flash_buffer_overtake(FlashDev *dev, uint32_t zone)
             p = &cmd->wait_next;
             continue;
         }
+        assert(cmd->pending);
         *p = cmd->wait_next;
         cmd->status = FLASH_OVERTAKEN;
         flash_cmd_step(dev, cmd);

@@ -25,6 +25,7 @@ uint32_t flash_dev_die(const FlashDev *dev, uint32_t zone, uint64_t unit)
     uint32_t width = dev->media.shape.zone_dies;
     uint32_t groups = dev->time.nr_dies / width;
 
+    assert(zone < dev->media.shape.nr_zones);
     return zone % groups * width + (unit + zone / groups) % width;
 }
 
@@ -43,6 +44,7 @@ uint64_t flash_units_at(const FlashDev *dev, uint64_t from, uint64_t to,
 {
     uint32_t width = dev->media.shape.zone_dies;
 
+    assert(from <= to && place < width);
     return (to + width - 1 - place) / width -
            (from + width - 1 - place) / width;
 }
@@ -66,6 +68,8 @@ void flash_buffer_add(FlashDev *dev, int64_t bytes)
 {
     FlashStats *s = &dev->stats;
 
+    assert(bytes >= 0 || s->buffer_used >= (uint64_t)-bytes);
+    assert(dev->time.now >= s->buffer_since);
     s->buffer_time += (unsigned __int128)s->buffer_used *
                       (dev->time.now - s->buffer_since);
     s->buffer_since = dev->time.now;
@@ -101,6 +105,7 @@ uint64_t flash_link_take(FlashDev *dev, FlashWay way, uint64_t from,
     uint64_t rate = dev->tuning.delay_transfer ? dev->tuning.link_rate : 0;
     uint64_t *free_at = &dev->link_free[way];
 
+    assert(way < FLASH_WAYS && from >= dev->time.now);
     if (rate) {
         from = *free_at > from ? *free_at : from;
         *free_at = from + (bytes * 1000000000 + rate - 1) / rate;
@@ -112,6 +117,7 @@ uint64_t flash_link_take(FlashDev *dev, FlashWay way, uint64_t from,
 void flash_dev_begin(FlashDev *dev, uint32_t zone, uint64_t block,
                      uint32_t nlb)
 {
+    assert(block + nlb <= dev->media.shape.zone_cap);
     flash_erase_end(&dev->media, zone);
     flash_media_begin(&dev->media, zone, block, nlb);
 }
@@ -129,6 +135,7 @@ static uint64_t cmd_firmware_ns(const FlashDev *dev, const FlashCmd *cmd)
 
 void flash_cmd_link(FlashDev *dev, FlashCmd *cmd)
 {
+    assert(cmd->kind < FLASH_CMD_KINDS);
     cmd->status = FLASH_OK;
     cmd->admit = NULL;
     cmd->ended = NULL;
@@ -146,6 +153,7 @@ void flash_cmd_link(FlashDev *dev, FlashCmd *cmd)
 
 static void cmd_unlink(FlashCmd *cmd)
 {
+    assert(*cmd->pprev == cmd);
     *cmd->pprev = cmd->next;
     if (cmd->next) {
         cmd->next->pprev = cmd->pprev;
@@ -157,6 +165,7 @@ void flash_cmd_done(FlashTime *ft, void *arg)
     FlashDev *dev = flash_time_dev(ft);
     FlashCmd *cmd = arg;
 
+    assert(!cmd->pending || cmd->status);
     cmd_unlink(cmd);
     free(cmd->reads);
     free(cmd->data);

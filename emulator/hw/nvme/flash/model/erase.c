@@ -8,6 +8,8 @@
  * between the two finds the record, and flash_erase_cut() may begin again.
  */
 
+#include <assert.h>
+
 #include "erase.h"
 
 typedef enum Fate {
@@ -31,6 +33,11 @@ typedef struct Span {
     uint64_t nlb;               /* 0: the zone ended before it */
 } Span;
 
+static uint32_t units_per_block(const FlashMedia *m)
+{
+    return m->shape.pages_per_block / m->shape.program_pages;
+}
+
 static Span unit_span(const FlashMedia *m, EraseBlock b, uint32_t unit)
 {
     const FlashShape *s = &m->shape;
@@ -40,6 +47,7 @@ static Span unit_span(const FlashMedia *m, EraseBlock b, uint32_t unit)
     uint64_t nr = b.n * (s->pages_per_block / s->program_pages) + unit;
     Span span = { .block = (nr * s->zone_dies + b.place) * unit_blocks };
 
+    assert(b.place < s->zone_dies && unit < units_per_block(m));
     if (span.block < was) {
         span.nlb = unit_blocks;
         if (span.nlb > was - span.block) {
@@ -47,11 +55,6 @@ static Span unit_span(const FlashMedia *m, EraseBlock b, uint32_t unit)
         }
     }
     return span;
-}
-
-static uint32_t units_per_block(const FlashMedia *m)
-{
-    return m->shape.pages_per_block / m->shape.program_pages;
 }
 
 static uint64_t zone_start(const FlashMedia *m, uint32_t zone)
@@ -64,6 +67,7 @@ static void clear(FlashMedia *m, uint32_t zone, uint64_t block, uint64_t nlb)
 {
     uint64_t lba = zone_start(m, zone) + block;
 
+    assert(block + nlb <= m->shape.zone_cap);
     flash_media_wipe(m, lba, nlb);
     flash_media_mark(m, lba, nlb, false);
 }
@@ -101,6 +105,7 @@ void flash_erase_begin(FlashMedia *m, uint32_t zone, uint64_t now)
     publish(z, z->wp);
     zone_empty(m, zone);
     z->erases++;
+    assert(!z->wp && z->was <= m->shape.zone_cap);
 }
 
 void flash_erase_block(FlashMedia *m, uint32_t zone, uint32_t place, uint64_t n)
@@ -141,6 +146,7 @@ void flash_erase_end(FlashMedia *m, uint32_t zone)
     FlashImageZone *z = &m->zones[zone];
 
     if (z->was) {
+        assert(z->was <= m->shape.zone_cap);
         flash_media_mark(m, zone_start(m, zone), z->was, true);
         clear(m, zone, 0, z->was);
         publish(z, 0);
@@ -198,6 +204,7 @@ void flash_erase_cut(FlashMedia *m, uint32_t zone)
             }
         }
     }
+    assert(end <= was);
     if (end < was) {
         clear(m, zone, end, was - end);
         z->was_flags &= ~(FLASH_ZONE_FINISHED | FLASH_ZONE_BY_DRIVE);

@@ -7,6 +7,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -166,6 +167,7 @@ char *flash_media_open(FlashMedia *m, const char *path, const FlashShape *shape)
     char *why;
 
     layout(shape, &l);
+    assert(shape->zone_cap <= shape->zone_blocks);
     memset(m, 0, sizeof(*m));
     m->shape = *shape;
     m->map = MAP_FAILED;
@@ -232,6 +234,7 @@ bool flash_media_bad(const FlashMedia *m, uint64_t lba, uint64_t nlb)
 {
     uint64_t end = lba + nlb;
 
+    assert(end <= m->shape.nr_zones * m->shape.zone_blocks);
     while (lba < end) {
         if (!(lba & 7) && end - lba >= 8 && !m->bad[lba / 8]) {
             lba += 8;
@@ -248,6 +251,7 @@ void flash_media_mark(FlashMedia *m, uint64_t lba, uint64_t nlb, bool bad)
 {
     uint64_t end = lba + nlb;
 
+    assert(end <= m->shape.nr_zones * m->shape.zone_blocks);
     while (lba < end) {
         uint8_t *byte = &m->bad[lba / 8];
 
@@ -274,6 +278,7 @@ void flash_media_begin(FlashMedia *m, uint32_t zone, uint64_t block,
     FlashImageZone *z = &m->zones[zone];
     uint64_t start = zone * m->shape.zone_blocks;
 
+    assert(zone < m->shape.nr_zones && block + nlb <= m->shape.zone_cap);
     flash_media_mark(m, start + block, nlb, true);
     if (block + nlb > z->wp) {
         if (block > z->wp) {
@@ -288,6 +293,7 @@ void flash_media_commit(FlashMedia *m, uint32_t zone, uint64_t block,
 {
     uint64_t lba = zone * m->shape.zone_blocks + block;
 
+    assert(block + nlb <= m->zones[zone].wp);   /* its program has begun */
     memcpy(flash_media_data(m, lba), data, (size_t)nlb * m->shape.block_size);
     if (m->shape.meta_size) {
         memcpy(flash_media_oob(m, lba), oob, (size_t)nlb * m->shape.meta_size);
@@ -300,6 +306,7 @@ void flash_media_undo(FlashMedia *m, uint32_t zone, uint64_t block,
 {
     uint64_t lba = zone * m->shape.zone_blocks + block;
 
+    assert(block <= m->zones[zone].wp);
     m->zones[zone].wp = block;
     memset(flash_media_data(m, lba), 0, (size_t)nlb * m->shape.block_size);
     memset(flash_media_oob(m, lba), 0, (size_t)nlb * m->shape.meta_size);
@@ -330,6 +337,7 @@ static void discard(uint8_t *from, uint64_t len)
 void flash_media_wipe(FlashMedia *m, uint64_t lba, uint64_t nlb)
 {
     if (nlb) {
+        assert(lba + nlb <= m->shape.nr_zones * m->shape.zone_blocks);
         discard(flash_media_data(m, lba), nlb * m->shape.block_size);
         discard(flash_media_oob(m, lba), nlb * m->shape.meta_size);
     }

@@ -7,6 +7,7 @@
  * operations on dies -> answer -> (firmware latency) -> done.
  */
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,8 @@
 
 static void cmd_do(FlashDev *dev, FlashCmd *cmd)
 {
+    assert(cmd->zone < dev->media.shape.nr_zones ||
+           (cmd->kind == FLASH_CMD_RESET && cmd->zone == FLASH_ALL_ZONES));
     switch (cmd->kind) {
     case FLASH_CMD_READ:
         flash_read(dev, cmd);
@@ -97,6 +100,7 @@ void flash_dev_put(FlashDev *dev, uint32_t zone, const uint8_t *data,
         flash_unit_take(dev, u);
         u->own = false;
     }
+    assert(u->nlb < dev->unit_blocks);
     memcpy(u->data + (size_t)u->nlb * s->block_size, data, s->block_size);
     memcpy(u->oob + (size_t)u->nlb * s->meta_size, oob, s->meta_size);
     if (wait) {
@@ -114,6 +118,7 @@ void flash_dev_push(FlashDev *dev, uint32_t zone)
 
 void flash_dev_pin(FlashDev *dev, uint32_t zone, bool pinned)
 {
+    assert(zone < dev->media.shape.nr_zones);
     dev->zones[zone].pinned = pinned;
 }
 
@@ -147,6 +152,7 @@ void flash_dev_align(FlashDev *dev, uint32_t zone)
     FlashZone *z = &dev->zones[zone];
     uint64_t end = flash_zone_units(dev, z->accepted) * dev->unit_blocks;
 
+    assert(!z->fill);
     z->accepted = end < dev->media.shape.zone_cap ? end :
                                                     dev->media.shape.zone_cap;
 }
@@ -207,6 +213,7 @@ void flash_dev_write_begin(FlashDev *dev, uint32_t zone, uint32_t nlb)
 {
     FlashZone *z = &dev->zones[zone];
 
+    assert(!z->fill && !z->units);
     flash_dev_begin(dev, zone, z->accepted, nlb);
     z->programmed = z->accepted + nlb;
 }
@@ -217,6 +224,7 @@ void flash_dev_write_end(FlashDev *dev, FlashCmdKind kind, uint32_t zone,
     uint64_t bytes = (uint64_t)nlb * dev->media.shape.block_size;
     FlashZone *z = &dev->zones[zone];
 
+    assert(z->programmed == z->accepted + nlb);
     flash_media_mark(&dev->media,
                      zone * dev->media.shape.zone_blocks + z->accepted, nlb,
                      false);
@@ -231,6 +239,7 @@ void flash_dev_write_undo(FlashDev *dev, uint32_t zone, uint32_t nlb)
 {
     FlashZone *z = &dev->zones[zone];
 
+    assert(z->programmed == z->accepted + nlb);
     flash_media_undo(&dev->media, zone, z->accepted, nlb);
     z->programmed = z->accepted;
 }
@@ -246,6 +255,7 @@ static void zone_load(FlashDev *dev, uint32_t zone)
 {
     const FlashImageZone *iz = &dev->media.zones[zone];
 
+    assert(iz->wp <= dev->media.shape.zone_cap);
     dev->zones[zone] = (FlashZone) {
         .accepted = iz->wp,
         .programmed = iz->wp,
@@ -266,6 +276,8 @@ static void drop_all(FlashDev *dev)
     dev->link_free[FLASH_FROM_HOST] = dev->link_free[FLASH_TO_HOST] = 0;
     flash_buffer_add(dev, (int64_t)(dev->window_bytes -
                                     dev->stats.buffer_used));
+    assert(!dev->fill_head && !dev->issued_head && !dev->jobs);
+    assert(dev->stats.buffer_used == dev->window_bytes);
     flash_time_clear(&dev->time);
 }
 
@@ -273,6 +285,7 @@ static void cut_now(FlashTime *ft, void *arg)
 {
     FlashDev *dev = arg;
 
+    assert(dev->powered);
     dev->powered = false;
     dev->cut_at = UINT64_MAX;
     dev->stats.cuts++;
@@ -354,6 +367,7 @@ char *flash_dev_open(FlashDev *dev, const char *path, const FlashShape *shape)
     dev->row_blocks = row / shape->block_size;
     dev->unit_blocks = row * shape->program_pages / shape->block_size;
     dev->units_per_block = shape->pages_per_block / shape->program_pages;
+    assert(dev->row_blocks && dev->unit_blocks && dev->units_per_block);
     dev->zones = flash_alloc(shape->nr_zones, sizeof(*dev->zones));
     flash_units_init(dev);
     flash_buffer_init(dev);

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
+#include <assert.h>
 #include <string.h>
 
 #include "read.h"
@@ -19,6 +20,7 @@ static void read_out(FlashDev *dev, FlashCmd *cmd, uint64_t bytes)
 {
     uint64_t now = dev->time.now, when = now;
 
+    assert(bytes <= (uint64_t)cmd->nlb * dev->media.shape.block_size);
     if (bytes && !cmd->inside) {
         when = flash_link_take(dev, FLASH_TO_HOST, now, bytes);
     }
@@ -39,6 +41,7 @@ static void read_through(FlashDev *dev, FlashCmd *cmd, uint64_t end)
 {
     FlashZone *z = &dev->zones[cmd->zone];
 
+    assert(end <= dev->media.shape.zone_cap);
     if (z->fill && !z->fill->kept && end > z->fill->block) {
         if (z->pinned) {
             flash_unit_wait(z->fill, cmd);
@@ -63,6 +66,7 @@ void flash_read(FlashDev *dev, FlashCmd *cmd)
     uint64_t buffered = 0;
     uint32_t n = 0;
 
+    assert(cmd->zone < s->nr_zones && limit <= s->zone_cap);
     if (end > limit) {
         end = limit;            /* beyond it there is nothing to read */
     }
@@ -113,6 +117,7 @@ const uint8_t *flash_dev_oob(const FlashDev *dev, uint32_t zone, uint64_t block)
     const FlashUnit *u = flash_unit_of(dev, zone, block);
     uint64_t lba = zone * s->zone_blocks + block;
 
+    assert(zone < s->nr_zones && block < s->zone_cap);
     if (u && !u->kept) {
         return u->oob + (block - u->block) * s->meta_size;
     }
@@ -128,6 +133,7 @@ const uint8_t *flash_dev_peek(const FlashDev *dev, uint32_t zone,
     const FlashZone *z = &dev->zones[zone];
     const FlashUnit *u;
 
+    assert(zone < dev->media.shape.nr_zones);
     if (block + nlb > flash_zone_end(dev, zone)) {
         return NULL;
     }
@@ -149,6 +155,7 @@ void flash_dev_copy(const FlashDev *dev, uint32_t zone, uint64_t block,
     const FlashShape *s = &dev->media.shape;
     uint64_t lba = zone * s->zone_blocks + block;
 
+    assert(zone < s->nr_zones && block + nlb <= s->zone_blocks);
     for (; nlb; nlb--, block++, lba++, data += s->block_size) {
         const FlashUnit *u = flash_unit_of(dev, zone, block);
 
@@ -174,6 +181,7 @@ bool flash_dev_bad(const FlashDev *dev, uint32_t zone, uint64_t block,
     uint64_t start = zone * dev->media.shape.zone_blocks;
     uint64_t end = block + nlb;
 
+    assert(zone < dev->media.shape.nr_zones);
     if (end > flash_zone_end(dev, zone)) {
         end = flash_zone_end(dev, zone);
     }

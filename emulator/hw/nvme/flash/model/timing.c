@@ -25,6 +25,7 @@ static FlashOp *queue_take(FlashQueue *q, FlashOp *prev)
 {
     FlashOp *op = prev ? prev->next : q->head;
 
+    assert(op);
     if (prev) {
         prev->next = op->next;
     } else {
@@ -33,6 +34,7 @@ static FlashOp *queue_take(FlashQueue *q, FlashOp *prev)
     if (q->tail == op) {
         q->tail = prev;
     }
+    assert(!q->head == !q->tail);
     return op;
 }
 
@@ -67,6 +69,7 @@ static FlashEvent heap_take(FlashTime *ft, size_t i)
     FlashEvent last = ft->heap[--ft->heap_len];
     size_t child;
 
+    assert(i <= ft->heap_len);
     if (i == ft->heap_len) {
         return taken;
     }
@@ -120,6 +123,7 @@ void flash_time_forget(FlashTime *ft, FlashFire *fire)
 
 static FlashDie *op_die(FlashTime *ft, FlashOp *op)
 {
+    assert(op->die < ft->nr_dies);
     return &ft->dies[op->die];
 }
 
@@ -150,6 +154,7 @@ static void channel_kick(FlashTime *ft, FlashChannel *ch)
         return;
     }
     ch->current = queue_take(&ch->queue, NULL);
+    assert(op_channel(ft, ch->current) == ch);
     ns = flash_xfer_ns(ft, ch->current->bytes);
     if (ch->last && ch->last != ch->current->die + 1) {
         ns += ft->bus.switch_ns;
@@ -162,6 +167,7 @@ static void channel_kick(FlashTime *ft, FlashChannel *ch)
 static void xfer_begin(FlashTime *ft, FlashOp *op)
 {
     op_die(ft, op)->transfers++;
+    assert(op_die(ft, op)->transfers <= op_die(ft, op)->active);
     queue_put(&op_channel(ft, op)->queue, op);
     channel_kick(ft, op_channel(ft, op));
 }
@@ -175,6 +181,7 @@ static void cell_begin(FlashTime *ft, FlashOp *op)
     bool first = !op->suspended;
 
     assert(!die->cell);
+    assert(!die->parked || op->kind == FLASH_OP_READ);
     if (first) {
         op->left_ns = op->cell_ns * die->slow / FLASH_SLOW_UNIT;
     } else {
@@ -194,8 +201,10 @@ static void op_done(FlashTime *ft, FlashOp *op)
 {
     FlashDie *die = op_die(ft, op);
 
+    assert(die->active);
     die->active--;
     if (op->kind == FLASH_OP_READ) {
+        assert(die->reading);
         die->reading--;
     } else {
         die->passed = 0;
@@ -210,6 +219,7 @@ static void cell_end(FlashTime *ft, void *arg)
     FlashOp *op = arg;
     FlashDie *die = op_die(ft, op);
 
+    assert(die->cell == op);
     die->busy_ns += ft->now - op->since;
     die->cell = NULL;
 
@@ -233,6 +243,7 @@ static void xfer_end(FlashTime *ft, void *arg)
     FlashDie *die = op_die(ft, op);
     FlashChannel *ch = op_channel(ft, op);
 
+    assert(ch->current == op && die->transfers);
     ch->current = NULL;
     die->transfers--;
     channel_kick(ft, ch);
@@ -240,6 +251,7 @@ static void xfer_end(FlashTime *ft, void *arg)
     if (op->kind == FLASH_OP_READ) {
         op_done(ft, op);
     } else if (die->cell || die->parked) {
+        assert(!die->ready);
         die->ready = op;
     } else {
         cell_begin(ft, op);
@@ -271,6 +283,7 @@ static void op_begin(FlashTime *ft, FlashDie *die, FlashOp *op)
 {
     uint64_t wait = ft->now - op->since;
 
+    assert(op_die(ft, op) == die && ft->now >= op->since);
     die->wait_ns += wait;
     if (wait > die->wait_max_ns) {
         die->wait_max_ns = wait;
@@ -297,6 +310,7 @@ static bool die_suspend(FlashTime *ft, FlashDie *die)
     if (!ft->suspend || !op || op->kind == FLASH_OP_READ || die->parked) {
         return false;
     }
+    assert(op->left_ns >= ft->now - op->since);
     die->busy_ns += ft->now - op->since;
     op->left_ns -= ft->now - op->since;
     op->suspended = true;
@@ -328,6 +342,7 @@ static void die_kick(FlashTime *ft, FlashDie *die)
     FlashOp *prev, *read;
 
     for (;;) {
+        assert(die->reading <= die->active && die->transfers <= die->active);
         read = NULL;
         prev = NULL;
         if ((ft->read_first || ft->suspend) && die->passed < ft->read_limit) {
@@ -393,6 +408,7 @@ bool flash_time_next(const FlashTime *ft, uint64_t *when)
     if (!ft->heap_len) {
         return false;
     }
+    assert(ft->heap[0].when >= ft->now);
     *when = ft->heap[0].when;
     return true;
 }
@@ -402,6 +418,7 @@ void flash_time_run(FlashTime *ft, uint64_t until)
     while (ft->heap_len && ft->heap[0].when <= until) {
         FlashEvent ev = heap_take(ft, 0);
 
+        assert(ev.when >= ft->now);
         ft->now = ev.when;
         if (ev.fire == cell_end && ((FlashOp *)ev.arg)->turn != ev.turn) {
             continue;           /* interrupted meanwhile */
@@ -416,6 +433,7 @@ void flash_time_run(FlashTime *ft, uint64_t until)
 void flash_time_init(FlashTime *ft, uint32_t channels, uint32_t dies)
 {
     memset(ft, 0, sizeof(*ft));
+    assert(channels && dies % channels == 0);
     ft->nr_channels = channels;
     ft->nr_dies = dies;
     ft->dies = calloc(dies, sizeof(*ft->dies));

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,8 @@ FlashUnit *flash_unit_new(FlashDev *dev, uint32_t zone)
     const FlashShape *s = &dev->media.shape;
     FlashUnit *u = dev->spare;
 
+    assert(!dev->zones[zone].fill);
+    assert(dev->zones[zone].accepted < s->zone_cap);
     if (u) {
         dev->spare = u->next;
     } else {
@@ -57,6 +60,8 @@ static void unit_free(FlashDev *dev, FlashUnit *u)
 
 static void list_remove(FlashUnit **head, FlashUnit **tail, FlashUnit *u)
 {
+    assert((u->prev ? u->prev->next : *head) == u);
+    assert((u->next ? u->next->prev : *tail) == u);
     if (u->prev) {
         u->prev->next = u->next;
     } else {
@@ -101,6 +106,7 @@ static void zone_forget_unit(FlashDev *dev, FlashUnit *u)
 
     while (*p != u) {
         p = &(*p)->zone_next;
+        assert(*p);
     }
     *p = u->zone_next;
 }
@@ -123,6 +129,7 @@ static void flushes_check(FlashDev *dev)
 static void slots_add(FlashDev *dev, FlashUnit *u, int64_t n)
 {
     u->slots += n;
+    assert(u->slots <= dev->unit_blocks);
     flash_buffer_add(dev, n * dev->media.shape.block_size);
 }
 
@@ -135,6 +142,7 @@ static void unit_started(FlashTime *ft, FlashOp *op)
     if (u->dropped) {
         return;                 /* of it only the transfer was left */
     }
+    assert(u->filled <= u->nlb && u->nlb <= dev->unit_blocks);
     if (u->begun) {
         dev->stats.programs_retried++;
     } else if (u->filled == dev->unit_blocks) {
@@ -160,6 +168,7 @@ static void unit_ended(FlashTime *ft, FlashOp *op)
     FlashUnit *u = op->arg;
     FlashDev *dev = flash_time_dev(ft);
 
+    assert(u->begun || u->dropped);
     if (!u->dropped && dev->trouble.fail_program &&
         !--dev->trouble.fail_program) {
         /* the drive still has the data, and writes it to a spare block */
@@ -185,6 +194,7 @@ static void unit_ended(FlashTime *ft, FlashOp *op)
 void flash_unit_take(FlashDev *dev, FlashUnit *u)
 {
     if (u->own) {
+        assert(!u->slots);
         slots_add(dev, u, u->nlb);
     }
 }
@@ -197,6 +207,7 @@ static void unit_pad(FlashDev *dev, FlashUnit *u)
 
     end -= u->block % dev->unit_blocks;
     end = end < s->zone_cap ? end : s->zone_cap;
+    assert(u->nlb && u->block + u->nlb <= end);
     memset(u->data + (size_t)u->nlb * s->block_size, 0,
            (end - u->block - u->nlb) * s->block_size);
     memset(u->oob + (size_t)u->nlb * s->meta_size, 0,
@@ -210,6 +221,7 @@ void flash_unit_issue(FlashDev *dev, FlashUnit *u)
 {
     FlashZone *z = &dev->zones[u->zone];
 
+    assert(z->fill == u && u->nlb);
     flash_unit_take(dev, u);
     if (dev->padded) {
         unit_pad(dev, u);
@@ -264,6 +276,8 @@ void flash_unit_grow(FlashDev *dev, FlashUnit *u, uint32_t n)
     u->nlb += n;
     u->filled = u->nlb;
     z->accepted += n;
+    assert(z->fill == u && u->nlb <= dev->unit_blocks);
+    assert(z->accepted <= dev->media.shape.zone_cap);
     if (!u->own) {
         slots_add(dev, u, n);
     }
@@ -279,6 +293,7 @@ uint64_t flash_unit_room(const FlashDev *dev, uint32_t zone, uint64_t n)
                     dev->zones[zone].accepted % dev->unit_blocks;
     uint64_t room = flash_buffer_room(dev);
 
+    assert(dev->zones[zone].accepted <= dev->media.shape.zone_cap);
     n = n < room ? n : room;
     return n < left ? n : left;
 }
@@ -329,6 +344,7 @@ void flash_units_drop(FlashDev *dev, uint32_t zone)
     FlashUnit *u;
 
     while ((u = z->units)) {
+        assert(u->zone == zone && !u->dropped);
         z->units = u->zone_next;
         slots_add(dev, u, -(int64_t)u->slots);
         if (flash_op_cancel(&dev->time, &u->op)) {
@@ -353,6 +369,7 @@ void flash_units_drop(FlashDev *dev, uint32_t zone)
     }
     z->accepted = z->programmed = 0;
     z->finished = z->pinned = false;
+    assert(!z->units && !z->fill);
     flushes_check(dev);
 }
 
@@ -374,6 +391,7 @@ void flash_units_lose(FlashDev *dev)
 {
     lose(dev, &dev->fill_head, &dev->fill_tail);
     lose(dev, &dev->issued_head, &dev->issued_tail);
+    assert(!dev->fill_tail && !dev->issued_tail);
     flash_units_init(dev);
 }
 
@@ -414,6 +432,7 @@ void flash_units_init(FlashDev *dev)
 
 void flash_units_free(FlashDev *dev)
 {
+    assert(!dev->fill_head && !dev->issued_head);
     while (dev->spare) {
         FlashUnit *u = dev->spare;
 

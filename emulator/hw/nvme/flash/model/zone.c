@@ -52,6 +52,7 @@ static void job_started(FlashTime *ft, FlashOp *op)
     }
     job->begun = true;
     if (op->kind == FLASH_OP_ERASE) {
+        assert(job->block < job->share->blocks);
         dev->stats.erases++;
         flash_erase_block(&dev->media, job->share->zone, job->share->place,
                           job->block++);
@@ -72,6 +73,7 @@ static void job_next(FlashDev *dev, FlashJob *job)
     const FlashTuning *t = &dev->tuning;
 
     if (!job->left) {
+        assert(*job->pprev == job);
         *job->pprev = job->next;
         if (job->next) {
             job->next->pprev = job->pprev;
@@ -107,6 +109,7 @@ static void job_start(FlashDev *dev, FlashCmd *cmd, FlashOpKind kind,
     if (!count) {
         return;
     }
+    assert(!shares == (kind != FLASH_OP_ERASE));
     job = flash_alloc(1, sizeof(*job));
     job->cmd = cmd;
     job->left = count;
@@ -175,6 +178,7 @@ static void zone_drop(FlashDev *dev, uint32_t zone)
         }
     }
     flash_buffer_overtake(dev, zone);
+    assert(!flash_buffer_waits(dev, zone));
     flash_units_drop(dev, zone);
 }
 
@@ -193,6 +197,7 @@ static void zone_erases(FlashDev *dev, uint32_t zone, FlashErases *dies)
     uint64_t used = begun > iz->padded ? begun : iz->padded;
     uint64_t units = flash_zone_units(dev, used);
 
+    assert(used <= dev->media.shape.zone_cap);
     for (uint32_t i = 0; i < dev->media.shape.zone_dies; i++) {
         uint64_t n = flash_units_at(dev, 0, units, i);
 
@@ -220,6 +225,7 @@ static void reset_ended(FlashDev *dev, FlashCmd *cmd)
     uint32_t first = all ? 0 : cmd->zone;
     uint32_t last = all ? dev->media.shape.nr_zones - 1 : cmd->zone;
 
+    assert(last < dev->media.shape.nr_zones);
     for (uint32_t i = first; i <= last; i++) {
         flash_erase_end(&dev->media, i);
     }
@@ -261,6 +267,7 @@ static void finish_ended(FlashDev *dev, FlashCmd *cmd)
 {
     FlashImageZone *z = &dev->media.zones[cmd->zone];
 
+    assert(cmd->zone < dev->media.shape.nr_zones);
     if (cmd->status || cmd->seq != z->erases) {
         return;                 /* it was reset meanwhile */
     }
