@@ -122,6 +122,16 @@ def test_write_amplification(spare: int) -> None:
     assert (told["host"] + told["moved"]) / told["host"] == pytest.approx(greedy(ratio, 256), rel=0.02)
 
 
+@pytest.mark.parametrize("mapping", MAPPINGS)
+def test_each_block_is_counted_once(mapping: str) -> None:
+    """What is programmed was written for the host, moved, a filler, or a page of the map; 72 blocks are in flight."""
+    told = simulate("sector=512", "page=512", "small=512", "large=512", "run=512", "block_pages=64", "blocks=128",
+                    "spare_permille=300", "buffer=32768", "age=50", "requests=20000", f"mapping={mapping}",
+                    "log_blocks=16", "map_pages=4")
+    written = sum(told[key] for key in ("host", "moved", "filler", "map_writes"))
+    assert written == pytest.approx(told["programmed"], abs=72)
+
+
 def test_logs_in_turn() -> None:
     """Random writes to empty logs: one die programs, or all of those whose logs are written in turn."""
     rates = [simulate("sector=512", "page=512", "small=512", "large=512", "run=512", "program_ns=900000", "channels=4",

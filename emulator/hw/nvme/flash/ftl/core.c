@@ -232,7 +232,8 @@ static void job_put(Ftl *ftl, FtlJob *job)
     } else {
         flash_dev_copy(ftl->dev, block_of(ftl, place), place % ftl->cap, 1,
                        ftl->scratch, (uint8_t *)&oob);
-        ftl->stats.moved++;
+        /* pages of a map that are written anew: the mapping counts them */
+        ftl->stats.moved += job->from != FTL_NONE || lba < ftl->config.logical;
     }
     job->last = job->dest(ftl, job);
     ftl_put_own(ftl, job->last, lba, ftl->scratch);
