@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the docs name exists, and what exists is in the docs: options, counters, messages, statuses, commands."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from mtlab.cmd import cli
+from mtlab.run import failure
+from mtlab.util.base import ROOT
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+TARGET = ROOT / "target"
+
+
+def _table(page: str, head: str) -> Iterator[list[str]]:
+    """The rows of the first table of a page that begins with this head."""
+    lines = (ROOT / page).read_text().split(f"\n{head}")[1].splitlines()[2:]
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def _named(page: str, head: str) -> set[str]:
+    """The names, set as code, in the first column of a table."""
+    return {re.split(r"[ <]", name)[0] for row in _table(page, head) for name in re.findall(r"`([^`]+)`", row[0])}
+
+
+def _code() -> Iterator[tuple[Path, str]]:
+    """Code in the pages: indented lines and spans."""
+    for page in PAGES:
+        text = page.read_text()
+        for code in [*re.findall(r"^(?: {4}|\t)(.*)$", text, re.M), *re.findall(r"`([^`]+)`", text)]:
+            yield page, code
+
+
+def test_options_of_the_table_line() -> None:
+    source = (TARGET / "dm/table.c").read_text()
+    parsed = set(re.findall(r'strcmp\(name, "(\w+)"\)', source))
+    assert _named("docs/target.md", "| option | default | |") == parsed
+    manual = (TARGET / "tool/mtftl.8").read_text()
+    assert [option for option in parsed if not re.search(rf"^\.(BR|BI) {option} ?=", manual, re.M)] == []
+
+
+def test_names_of_the_status_line() -> None:
+    source = (TARGET / "dm/stats.c").read_text()
+    formats = " ".join(re.findall(r'DMEMIT\("([^"]*)"', source))
+    names = set(re.findall(r"\b([a-z_]+) %", formats)) | set(re.findall(r"\b(fill) ", formats))
+    assert _named("docs/target.md", "| name | |") == names
+
+
+def test_messages() -> None:
+    source = (TARGET / "dm/stats.c").read_text()
+    known = set(re.findall(r'strcmp\(argv\[0\], "(\w+)"\)', source)) | set(re.findall(r'^\t\{ "(\w+)",', source, re.M))
+    assert _named("docs/target.md", "| message | |") == known
+
+
+def test_tracepoints() -> None:
+    defined = set(re.findall(r"^(?:TRACE|DEFINE)_EVENT\((?:\w+, )?(mtftl_\w+)", (TARGET / "device/trace.h").read_text(),
+                             re.M))
+    said = (ROOT / "docs/target.md").read_text().split("Tracepoints (")[1].split(". ")[0]
+    assert set(re.findall(r"`(mtftl_\w+)`", said)) == defined
+
+
+def test_exit_statuses_of_the_lab() -> None:
+    rows = {row[1]: int(row[0]) for row in _table("docs/lab.md", "| status | kind | what happened |")}
+    assert rows == {kind: status for kind, (status, _) in failure.KINDS.items()}
+
+
+def test_exit_statuses_of_the_tool() -> None:
+    header = (TARGET / "tool/mtftl.h").read_text()
+    manual = (TARGET / "tool/mtftl.8").read_text().split(".SH EXIT STATUS")[1].split(".SH")[0]
+    assert set(re.findall(r"^\.B (\d+)$", manual, re.M)) == set(re.findall(r"EXIT_\w+\s*= (\d+)", header))
+
+
+@pytest.mark.parametrize(("command", "known"), [
+    (r"(?:^|[ (])scripts/lab ([a-z]\w*)", lambda: {name for names in cli.GROUPS.values() for name in names}),
+    (r"^(?:sudo )?make ([a-z]\w*)", lambda: set(re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(),
+                                                           re.M)[0].split())),
+    (r"(?:^|; |&& |sudo )mtftl ([a-z]\w*)", lambda: set(re.findall(r'^\t\{ "(\w+)", cmd_',
+                                                                  (TARGET / "tool/mtftl.c").read_text(), re.M))),
+], ids=["lab", "make", "mtftl"])
+def test_commands(command: str, known: Callable[[], set[str]]) -> None:
+    names = known()
+    used = {(page.name, name) for page, code in _code() for name in re.findall(command, code)}
+    assert names & {name for _, name in used}
+    assert {(page, name) for page, name in used if name not in names} == set()
