@@ -351,7 +351,7 @@ static void retire(struct mtftl_gc *gc)
 	zone->not_before = victim->gave_up ? (jiffies + MTFTL_GIVEN_UP) | 1 : 0;
 	spin_unlock(&ftl->zones->lock);
 	if (victim->gave_up)
-		mtftl_warn(ftl, "zone %u cannot be read now, but later perhaps", zone->index);
+		mtftl_warn(ftl, "zone %u: read failed, trying again in 10 s", zone->index);
 	victim->zone = NULL;
 	gc->first = (gc->first + 1) % VICTIMS;
 	gc->nr--;

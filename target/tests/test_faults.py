@@ -168,7 +168,7 @@ is_empty() { zones /dev/nullb0 | awk -v zone=$1 'NR - 1 == zone { exit $3 != 1 }
 zone_is $1 error
 # It is the first of those that hold nothing, and the last one when it was refused.
 for i in 1 2; do dmsetup message t 0 gc; done
-until_true 10 says "zone $1 cannot be reset now"
+until_true 10 says "zone $1: reset failed"
 test "$(field bad t)" = 0
 zone_is -
 dmsetup message t 0 gc
@@ -197,7 +197,7 @@ numbered 0 900 | dd of=/dev/mapper/t bs=4k iflag=fullblock oflag=direct status=n
 sync /dev/mapper/t
 zone_is $zone
 dmsetup message t 0 gc
-until_true 10 says "zone $zone cannot be read now" || test "$(field lost t)" = 0
+until_true 10 says "zone $zone: read failed" || test "$(field lost t)" = 0
 echo "GC lost $(field lost t)"
 test "$(field lost t)" = 0
 zone_is -

@@ -11,17 +11,17 @@ static const struct command {
 	const char *what;
 } commands[] = {
 	{ "format", cmd_format, "[--op PERCENT] [--headers auto|blocks|metadata] [--force] [--uuid UUID] DEVICE",
-	  "make DEVICE a new, empty one: all that is on it is lost; --force: without asking" },
+	  "erase DEVICE and prepare it for use; --force: without asking" },
 	{ "open", cmd_open, "[--readonly] DEVICE NAME [KEY=VALUE...]",
-	  "make it usable as /dev/mapper/NAME; KEY=VALUE: settings, such as lanes=8" },
+	  "make DEVICE usable as /dev/mapper/NAME; KEY=VALUE: options, such as lanes=8" },
 	{ "close", cmd_close, "[--force] NAME",
-	  "stop it cleanly, the opposite of open; --force: also if that loses data" },
+	  "flush and remove NAME, the opposite of open; --force: even if that loses data" },
 	{ "check", cmd_check, "[--rebuild [--force]] DEVICE",
-	  "read and verify all of a device that is not open; --rebuild: mend its map" },
+	  "verify everything on a device that is not open; --rebuild: mend its map" },
 	{ "dump", cmd_dump, "[--units] DEVICE",
-	  "print what is on a device that is not open, as JSON" },
+	  "print the content of a device that is not open, as JSON" },
 	{ "status", cmd_status, "[--counters | --json] NAME",
-	  "how well, full and worn an open one is" },
+	  "print the health, size, fill level and wear of NAME" },
 };
 
 static void usage(FILE *to)

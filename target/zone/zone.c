@@ -126,7 +126,7 @@ void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok)
 	if (ok)
 		zone->erase_count++;
 	if (!ok && !mtftl_zone_is_worn_out(zone) && ++zone->failed_lives < MTFTL_ZONE_LIVES) {
-		mtftl_warn(ftl, "zone %u cannot be reset now, but later perhaps", zone->index);
+		mtftl_warn(ftl, "zone %u: reset failed, trying again in 10 s", zone->index);
 		spin_lock(&ftl->zones->lock);
 		mtftl_zone_set_state(zone, MTFTL_ZONE_FULL);
 		spin_unlock(&ftl->zones->lock);
