@@ -99,7 +99,7 @@ def lock(name: str) -> Iterator[None]:
         try:
             fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"waiting for {name}: somebody else builds it")
+            say(f"waiting for {name}: another lab builds it")
             fcntl.flock(f, fcntl.LOCK_EX)
         yield
 
