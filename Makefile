@@ -27,6 +27,7 @@ help:
 	@echo '  make shell     open a guest with a zoned drive; KERNEL=6.12, 6.1, current or a path'
 	@echo 'Use it:'
 	@echo '  make install   install the module (DKMS) and mtftl(8) on this machine'
+	@echo '  make deb       build their Debian packages, in build/deb'
 	@echo 'Change it:'
 	@echo '  make check     lint and the tests that need no guest: two minutes on two cores, once all is built'
 	@echo '  make test      all tests; K=name: those whose name contains it; KERNEL=6.1, current, kasan or kcsan'
@@ -63,6 +64,9 @@ shell: $(PYTHON)
 emulator guest target: $(PYTHON)
 	@$(LAB) build $@
 
+deb:
+	@$(MAKE) -C target BUILD=$(MTFTL_BUILD) deb
+
 clean:
 	rm -rf $(MTFTL_BUILD)
 
@@ -71,4 +75,4 @@ $(PYTHON):
 	@echo 'missing Debian package: python3'
 	@test $$(id -u) = 0 && S= || S=sudo; $$S apt-get -q update && $$S apt-get -q install -y --no-install-recommends python3
 
-.PHONY: help demo check test torture fuzz results shell emulator guest target lint install clean
+.PHONY: help demo check test torture fuzz results shell emulator guest target lint deb install clean

@@ -24,6 +24,8 @@ PACKAGES = {
              " e2fsprogs xfsprogs btrfs-progs f2fs-tools",
     "tool": "libzbd-dev libdevmapper-dev libisal-dev libblkid-dev uuid-dev",
     "install": "dkms",
+    "deb": "build-essential debhelper dh-dkms lintian",
+    "rpm": "rpm rpmlint",
     "figures": "python3-matplotlib",
     "report": "python3-jinja2",
     "test": "python3-pytest python3-pytest-xdist libcmocka-dev git chromium",

@@ -129,7 +129,7 @@ def check_files(command: Sequence[str | Path], checker: Path, files: Sequence[Pa
 def _sparse() -> str:
     """What sparse and W=1 say about the module."""
     kernel = kernels.get(kernels.DEFAULT)
-    sources = [p for p in _files("target") if p.is_file() and "tests" not in p.parts]
+    sources = [p for p in _files("target") if p.is_file() and not _is_user_space(p) and "packaging" not in p.parts]
     contents = {str(p.relative_to(ROOT)): p.read_bytes() for p in sources}
     stamp = _stamp("sparse", str(kernel.headers), digest_files(contents))
     if stamp.exists():

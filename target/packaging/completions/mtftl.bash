@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0
+# Completion of mtftl(8) for bash.
+
+_mtftl_drives() # host-managed block devices
+{
+	local zoned
+
+	for zoned in /sys/block/*/queue/zoned; do
+		[[ -r $zoned && $(<"$zoned") == host-managed ]] || continue
+		zoned=${zoned#/sys/block/}
+		echo "/dev/${zoned%/queue/zoned}"
+	done
+}
+
+_mtftl_open() # names of open devices
+{
+	local uuid name
+
+	for uuid in /sys/block/dm-*/dm/uuid; do
+		[[ -r $uuid && $(<"$uuid") == mtftl-* ]] || continue
+		name=$(<"${uuid%uuid}name")
+		echo "$name"
+	done
+}
+
+_mtftl()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} words
+
+	if ((COMP_CWORD == 1)); then
+		mapfile -t COMPREPLY < <(compgen -W "check close dump format help open status" -- "$cur")
+		return
+	fi
+	case ${COMP_WORDS[1]} in
+	check)	words="--rebuild --force $(_mtftl_drives)" ;;
+	close)	words="--force $(_mtftl_open)" ;;
+	dump)	words="--units $(_mtftl_drives)" ;;
+	format)	words="--op --headers --force --uuid $(_mtftl_drives)" ;;
+	open)	words="--readonly lanes= buffer_entries= write_unit= low_water= streams= gc_policy= placement=
+		       $(_mtftl_drives)" ;;
+	status)	words="--counters --json $(_mtftl_open)" ;;
+	esac
+	[[ ${COMP_WORDS[COMP_CWORD - 1]} != --headers ]] || words="auto blocks metadata"
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+	[[ ${COMPREPLY[0]} != *= ]] || compopt -o nospace
+}
+
+complete -F _mtftl mtftl
