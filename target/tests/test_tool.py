@@ -134,7 +134,7 @@ CASES = {
     # The command line.
     "nothing": Case("mtftl", 16, "usage: mtftl format"),
     "help": Case("mtftl --help", 0, "usage: mtftl format"),
-    "help-of-one": Case("mtftl open --help", 0, "mtftl open .--readonly. DEVICE NAME.*settings, such as lanes=8"),
+    "help-of-one": Case("mtftl open --help", 0, "mtftl open .--readonly. DEVICE NAME.*options, such as lanes=8"),
     "no-command": Case("mtftl frobnicate", 16, "no command 'frobnicate'"),
     "format-nothing": Case("mtftl format", 16, "0 devices given, expected one"),
     "format-two": Case("mtftl format a b", 16, "2 devices given, expected one"),
