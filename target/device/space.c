@@ -37,6 +37,11 @@ void mtftl_space_appeared(struct mtftl *ftl)
 	mtftl_space_wake(ftl);
 }
 
+void mtftl_space_sit_out_pause(struct mtftl *ftl, bool (*over)(void *data), void *data)
+{
+	wait_event_idle(ftl->space->wait, !mtftl_is_paused(ftl) || over(data));
+}
+
 void mtftl_space_send_begin(struct mtftl *ftl)
 {
 	while (!mtftl_send_begin(ftl))

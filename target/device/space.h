@@ -41,8 +41,9 @@ void mtftl_space_free(struct mtftl *ftl);
 
 /* A zone, or users' credit: whoever was refused may try again. */
 void mtftl_space_appeared(struct mtftl *ftl);
-/* Begin to send: see pause.h. Waits as long as there is a pause. Sleeps. */
+/* Wait as long as there is a pause, then begin to send: see pause.h. Or until @over(). Both sleep. */
 void mtftl_space_send_begin(struct mtftl *ftl);
+void mtftl_space_sit_out_pause(struct mtftl *ftl, bool (*over)(void *data), void *data);
 /* Somebody else may have waited for what has just happened. */
 void mtftl_space_wake(struct mtftl *ftl);
 /* GC may have something to do. */
@@ -61,7 +62,6 @@ void mtftl_space_move_zone(struct mtftl *ftl, enum mtftl_zone_state from, enum m
 void mtftl_space_set_room(struct mtftl *ftl, u32 users, u32 gc, bool gc_has_zone);
 void mtftl_space_set_gc_owes(struct mtftl *ftl, u32 blocks);
 void mtftl_space_set_no_victim(struct mtftl *ftl, bool none);
-
 void mtftl_space_set_slowed(struct mtftl *ftl, bool slowed);
 /* True: users are paced from now on, or no more. */
 bool mtftl_space_pace(struct mtftl *ftl, bool gc_works);

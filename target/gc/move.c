@@ -10,6 +10,9 @@
  * the shard lock, only blocks that the map still points at. A write that comes later gets a slot,
  * whose unit draws a higher number. On completion the map follows only where it is unchanged.
  *
+ * Pauses. A mover keeps its slices during a pause, and goes on with them when it ends. If it gave
+ * them up, pauses that follow each other faster than a slice is read would stop GC.
+ *
  * movers->lock protects the queue of victims and what is handed out of them. A slice belongs to its
  * mover, then to its bio; its last reference makes it free again.
  */
@@ -74,6 +77,7 @@ struct slice {
 	struct part parts[SLICE_ITEMS];
 	u32 nr_parts;
 	struct mtftl_inflight inflight;	/* reads */
+	bool is_read;			/* they have landed, and it no longer counts as sending */
 	void **chunks;			/* its blocks' memory */
 	void **oobs;			/* a page for each chunk, where there are no headers */
 	struct mtftl_meta *metas;	/* likewise, of each part */
@@ -119,10 +123,16 @@ static bool is_header(const struct mtftl_item *item)
 	return item->lba == MTFTL_NO_LBA;
 }
 
-static bool may_go_on(const struct mtftl_movers *movers)
+static bool has_ended(void *data)
 {
-	return !mtftl_is_read_only(movers->ftl) && !mtftl_is_paused(movers->ftl) &&
-	       !READ_ONCE(movers->stopping);
+	const struct mtftl_movers *movers = data;
+
+	return mtftl_is_read_only(movers->ftl) || READ_ONCE(movers->stopping);
+}
+
+static bool may_go_on(struct mtftl_movers *movers)
+{
+	return !has_ended(movers) && !mtftl_is_paused(movers->ftl);
 }
 
 /* Slices and their victims */
@@ -314,12 +324,43 @@ static void start_reading(struct slice *slice)
 	struct blk_plug plug;
 	u32 i;
 
+	slice->is_read = false;
 	memset(slice->found, WHOLE, sizeof(slice->found));
 	mtftl_inflight_begin(&slice->inflight);
 	blk_start_plug(&plug);
 	for (i = 0; i < slice->nr_parts; i++)
 		submit_part(slice, &slice->parts[i]);
 	blk_finish_plug(&plug);
+}
+
+/* From its begin on the slice counts as sending. */
+static void wait_for_reads(struct slice *slice)
+{
+	if (slice->is_read)
+		return;
+	mtftl_inflight_wait(&slice->inflight);
+	mtftl_send_end(slice->mover->movers->ftl);
+	slice->is_read = true;
+}
+
+/*
+ * Begin to send: see pause.h. Waits as long as there is a pause, which must not wait for slices that
+ * this mover began to read. False: nothing is to be sent.
+ */
+static bool send_begin(struct mover *mover)
+{
+	struct mtftl_movers *movers = mover->movers;
+	struct mtftl *ftl = movers->ftl;
+	u32 i;
+
+	while (!mtftl_send_begin(ftl)) {
+		for (i = 0; i < mover->nr_reading; i++)
+			wait_for_reads(mover->reading[i]);
+		mtftl_space_sit_out_pause(ftl, has_ended, movers);
+		if (has_ended(movers))
+			return false;
+	}
+	return true;
 }
 
 /* One block by itself. False: the device does not answer at all. */
@@ -346,16 +387,16 @@ static bool read_block(struct slice *slice, u32 i)
 	return true;
 }
 
-/* False: the device does not answer, or must not be asked now. */
+/* False: the device does not answer, or must not be asked any more. */
 static bool read_again(struct slice *slice, u32 i)
 {
-	struct mtftl *ftl = slice->mover->movers->ftl;
+	struct mover *mover = slice->mover;
 	bool answers;
 
-	if (!mtftl_send_begin(ftl))
+	if (!send_begin(mover))
 		return false;
 	answers = read_block(slice, i);
-	mtftl_send_end(ftl);
+	mtftl_send_end(mover->movers->ftl);
 	return answers;
 }
 
@@ -468,8 +509,7 @@ static bool finish_reading(struct slice *slice)
 	struct mover *mover = slice->mover;
 	u32 i;
 
-	mtftl_inflight_wait(&slice->inflight);
-	mtftl_send_end(mover->movers->ftl);
+	wait_for_reads(slice);
 	/* Where a read failed, one by one: its neighbours may be fine. */
 	for (i = 0; i < slice->nr; i++)
 		if (slice->parts[slice->part[i]].status && !read_again(slice, i))
@@ -573,7 +613,7 @@ static bool wait_for_space(struct slice *slice, struct mtftl_wait *wait)
 	mtftl_resets_retry(movers->resets, slice->mover->block);
 	mtftl_zones_look(ftl, &state);
 	state.in_flight |= !mtftl_lanes_landed(ftl) || mtftl_seq_has_unordered(ftl);
-	return mtftl_wait_for_place(ftl, &state, wait, is_over, movers) && may_go_on(movers);
+	return mtftl_wait_for_place(ftl, &state, wait, is_over, movers) && !has_ended(movers);
 }
 
 /* How many items it dealt with, 0: no space. Alive ones are sent. */
@@ -630,14 +670,14 @@ static u32 write_unit(struct slice *slice, u32 i, bool *sent)
 /* One unit from item @i on, if any of them is alive. */
 static u32 send_unit(struct slice *slice, u32 i, bool *sent)
 {
-	struct mtftl *ftl = slice->mover->movers->ftl;
+	struct mover *mover = slice->mover;
 	u32 n;
 
 	*sent = false;
-	if (!mtftl_send_begin(ftl))
+	if (!send_begin(mover))
 		return 0;
 	n = write_unit(slice, i, sent);
-	mtftl_send_end(ftl);
+	mtftl_send_end(mover->movers->ftl);
 	return n;
 }
 

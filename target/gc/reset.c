@@ -58,6 +58,28 @@ static bool may_go_on(struct mtftl_resets *resets)
 	       !READ_ONCE(resets->hurry);
 }
 
+static bool is_hurried(void *data)
+{
+	const struct mtftl_resets *resets = data;
+
+	return READ_ONCE(resets->hurry);
+}
+
+/* If resets began again after each pause, frequent ones would stop them. False: GC stops in it. */
+static bool sit_out_pause(struct mtftl_resets *resets)
+{
+	mtftl_space_sit_out_pause(resets->ftl, is_hurried, resets);
+	return !mtftl_is_paused(resets->ftl);
+}
+
+static bool send_begin(struct mtftl_resets *resets)
+{
+	while (!mtftl_send_begin(resets->ftl))
+		if (!sit_out_pause(resets))
+			return false;
+	return true;
+}
+
 static void give_up(struct mtftl_resets *resets, struct list_head *list)
 {
 	struct mtftl *ftl = resets->ftl;
@@ -118,7 +140,7 @@ static void erase_work(struct work_struct *work)
 		/* Zones may have become short meanwhile. */
 		if (!eraser->helps)
 			queue_work(resets->erase_wq, &resets->erasers[1].work);
-		if (!mtftl_send_begin(ftl)) {
+		if (!send_begin(resets)) {
 			spin_lock(&ftl->zones->lock);
 			list_splice_init(&resets->settled, &taken);
 			spin_unlock(&ftl->zones->lock);
@@ -152,10 +174,12 @@ static u64 take_collected(struct mtftl_zones *zones, struct list_head *list)
 	return ranges_seq;
 }
 
-static bool may_settle(struct mtftl *ftl, u64 ranges_seq)
+static bool may_settle(struct mtftl_resets *resets, u64 ranges_seq)
 {
+	struct mtftl *ftl = resets->ftl;
+
 	/* Nothing can be gained any more, only lost. */
-	if (mtftl_is_read_only(ftl) || mtftl_is_paused(ftl))
+	if (!sit_out_pause(resets) || mtftl_is_read_only(ftl))
 		return false;
 	/* Resets change what a clean checkpoint stands for, as writes do. */
 	if (mtftl_super_dirty(ftl))
@@ -188,11 +212,12 @@ static bool write_replaced(struct mtftl_resets *resets)
 }
 
 /* It makes no number durable: units that nobody waits for may be in flight. */
-static int flush_device(struct mtftl *ftl)
+static int flush_device(struct mtftl_resets *resets)
 {
+	struct mtftl *ftl = resets->ftl;
 	int r;
 
-	if (!mtftl_send_begin(ftl))
+	if (!send_begin(resets))
 		return -EAGAIN;
 	mtftl_count(ftl, flushes, 1);
 	r = mtftl_flush_device(ftl, 0);
@@ -212,10 +237,10 @@ static void settle_work(struct work_struct *work)
 	/* What replaced the pages in these zones must be durable first. */
 	mutex_lock(&resets->buffers_lock);
 	ranges_seq = take_collected(ftl->zones, &list);
-	may = !list_empty(&list) && may_settle(ftl, ranges_seq);
+	may = !list_empty(&list) && may_settle(resets, ranges_seq);
 	written = may && write_replaced(resets);
 	mutex_unlock(&resets->buffers_lock);
-	if (may && !(written ? flush_device(ftl) : mtftl_flush_sync(ftl))) {
+	if (may && !(written ? flush_device(resets) : mtftl_flush_sync(ftl))) {
 		mtftl_wait_readers(ftl);
 		spin_lock(&ftl->zones->lock);
 		list_splice_tail(&list, &resets->settled);

@@ -1469,6 +1469,69 @@ mtftl check /dev/nvme0n1
     assert result.ok, result.output
 
 
+def test_pauses_that_follow_each_other_do_not_stop_gc(lab_run, helpers):
+    """GC moves and resets a victim though each pause begins before what it reads has come."""
+    result = lab_run(START + """
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
+fill() {
+	fio --name=fill --filename=/dev/mapper/t --direct=1 --ioengine=io_uring --iodepth=8 --output=fio.log \
+		--eta=never "$@"
+}
+fill --rw=write --bs=64k
+fill --rw=randwrite --bs=4k --io_size=10%
+sync /dev/mapper/t
+before=$(field victims t)
+trace=/sys/kernel/tracing
+echo 1 > $trace/events/mtftl/mtftl_zone_state/enable
+saw() { grep -q "$1" $trace/trace; }
+dmsetup message t 0 gc
+for turn in $(seq 100); do
+	timeout 4 dmsetup suspend --nolockfs --noflush t
+	dmsetup resume t
+	! saw 'resetting -> empty' || break
+done
+echo "$turn pauses"
+grep mtftl_zone_state $trace/trace
+fails saw 'victim -> full'
+gained $before
+saw 'resetting -> empty'
+dmsetup remove t
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=2, push=helpers, timeout=200, device=SMALL | {
+        "flash.read_ns": "10000000", "flash.program_ns": "10000000", "flash.suspend": "on", "flash.buffer": "0"})
+    assert result.ok, result.output
+
+
+def test_pauses_that_follow_each_other_do_not_stop_resets(lab_run, helpers, pytestconfig):
+    """A reset has failed, and each pause begins before GC knows whether the device answers: still it is tried again."""
+    result = lab_run(START + HOLDS + """
+mtftl format --op 30% /dev/nvme0n1 > /dev/null
+dmsetup create t --table "$(table /dev/nvme0n1 lanes 1)"
+# Two zones with garbage alone.
+for turn in 1 2; do
+	dd if=/dev/zero of=/dev/mapper/t bs=1M count=16 oflag=direct conv=fsync status=none
+done
+saw() { grep -q "$1" /sys/kernel/tracing/trace; }
+holds reset
+dmsetup message t 0 gc
+until_true 10 is_held reset
+go reset
+for turn in $(seq 10); do
+	dmsetup suspend --nolockfs --noflush t
+	dmsetup resume t
+	! saw 'resetting -> empty' || break
+done
+echo "$turn pauses"
+grep mtftl_zone_state /sys/kernel/tracing/trace
+saw 'resetting -> empty'
+dmsetup remove t
+mtftl check /dev/nvme0n1
+""", clock="virtual", profile="tlc", cpus=2, push=[*helpers, _hold(pytestconfig)], timeout=200,
+                     device=SMALL | {"flash.read_ns": "20000000"})
+    assert result.ok, result.output
+
+
 def test_users_wait_at_the_gate_of_a_new_table(lab_run, helpers):
     """A mount begins with few zones empty: users' writes must not take what is kept for GC and flushes."""
     result = lab_run(START + """
