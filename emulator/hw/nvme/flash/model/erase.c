@@ -116,6 +116,9 @@ void flash_erase_block(FlashMedia *m, uint32_t zone, uint32_t place, uint64_t n)
         Span span = unit_span(m, b, unit);
         uint64_t lba = zone_start(m, zone) + span.block;
 
+        if (!span.nlb) {
+            break;              /* so are those behind it */
+        }
         for (uint64_t i = 0; i < span.nlb; i++) {
             if (flash_media_bad(m, lba + i, 1)) {
                 /* half a program must not come back as if it were data */
@@ -169,6 +172,9 @@ static void block_torn(FlashMedia *m, EraseBlock b, uint64_t *random)
         uint64_t lba = zone_start(m, b.zone) + span.block;
         Fate fate = draw(random);
 
+        if (!span.nlb) {
+            continue;           /* its fate is drawn all the same */
+        }
         if (fate != FATE_KEPT) {
             flash_media_wipe(m, lba, span.nlb);
         }
