@@ -28,7 +28,7 @@ MEMORY = [64 << 20]
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of states of our own, and of their locks: these are shared by keys that begin alike."""
     monkeypatch.setattr(states, "FOLDER", tmp_path / "boot")
-    monkeypatch.setattr(base, "BUILD", tmp_path)
+    monkeypatch.setattr(states, "lock", lambda name: base.lock(str(tmp_path / name)))
     return tmp_path / "boot"
 
 
