@@ -123,7 +123,7 @@ class Options:
     boot_timeout: float = 600               # and for what comes before it
     silence: float = 600                    # of that, before the console says its first word
     push: Sequence[Path] = _option([], "files to put into /root", "FILE", nargs="+", type=Path, wrong=_wrong_push)
-    pull: Sequence[str] = _option([], "files (patterns) to bring out", "FILE", nargs="+")
+    pull: Sequence[str] = _option([], "files (patterns) to bring out", "FILE", nargs="+", type=str)
     module: bool = _option(True, "leave out the target and its tool", flag="no-module", action="store_false")
     append: str = _option("", "more of the kernel's command line", "WORDS")
     qemu: Sequence[str] = _option([], "more of QEMU's command line", "ARGS", action="append")
