@@ -24,10 +24,11 @@ def test_no_words_give_the_defaults() -> None:
 
 def test_words_come_back_as_what_they_say() -> None:
     found = _parsed("--cpus", "8", "--timeout", "1.5", "--no-module", "--device", "ms=16,nvme0.mdts=2", "--push", "a",
-                    "b", "--pull", "x*", "y", "--qemu=-s", "--qemu=-S", "--memory-model", "server2", "--media", "m", "--boot")
+                    "b", "--pull", "x*", "y", "--qemu=-s", "--qemu=-S", "--memory-model", "server2", "--media", "m",
+                    "--boot")
     assert found == Options(cpus=8, timeout=1.5, module=False, device={"ms": "16", "nvme0.mdts": "2"},
-                            push=[Path("a"), Path("b")], pull=["x*", "y"], qemu=["-s", "-S"], memory_model="server2", media=Path("m"),
-                            boot=True)
+                            push=[Path("a"), Path("b")], pull=["x*", "y"], qemu=["-s", "-S"], memory_model="server2",
+                            media=Path("m"), boot=True)
 
 
 def test_a_command_takes_some_of_them() -> None:
