@@ -134,7 +134,7 @@ CASES = {
     # The command line.
     "nothing": Case("mtftl", 16, "usage: mtftl format"),
     "help": Case("mtftl --help", 0, "usage: mtftl format"),
-    "help-of-one": Case("mtftl open --help", 0, "mtftl open .--readonly. DEVICE NAME.*options, such as lanes=8"),
+    "help-of-one": Case("mtftl open --help", 0, "mtftl open .--readonly. .DEVICE. NAME.*options, such as lanes=8"),
     "no-command": Case("mtftl frobnicate", 16, "no command 'frobnicate'"),
     "format-nothing": Case("mtftl format", 16, "0 devices given, expected one"),
     "format-two": Case("mtftl format a b", 16, "2 devices given, expected one"),
@@ -145,7 +145,7 @@ CASES = {
     "uuid": Case("mtftl format --uuid 123 x", 16, "--uuid 123: expected a UUID"),
     "check-nothing": Case("mtftl check", 16, "0 devices given, expected one"),
     "dump-two": Case("mtftl dump a b", 16, "2 devices given, expected one"),
-    "open-nothing": Case("mtftl open", 16, "expected a device and a name"),
+    "open-nothing": Case("mtftl open", 16, "expected a device and a name, or a name in /etc/mtftltab"),
     "open-option": Case("mtftl open /dev/null x lanes", 16, "'lanes', expected key=value"),
     "close-nothing": Case("mtftl close", 16, "0 names given, expected one"),
     "status-nothing": Case("mtftl status", 16, "0 names given, expected one"),
@@ -313,6 +313,32 @@ CASES = {
                          "^mtftl: ftl: cannot open /dev/nullb[0-9]+: option frob is not known\n"
                          "mtftl: second: cannot open /dev/nullb[0-9]+: lanes is 0, expected 1 to 1024\n$",
                          media(clean=0)),
+    # Who a drive is, and drives by their UUID.
+    "probe": Case("mtftl probe /dev/%s", 0, "^ID_FS_TYPE=mtftl\nID_FS_USAGE=other\nID_FS_VERSION=1\n"
+                  "ID_FS_UUID=6d656469-6120-666f-7220-746573747321\n.*MTFTL_CLEAN=1\nMTFTL_HEADERS=blocks\n$",
+                  media(clean=0)),
+    "probe-open": Case("mtftl open /dev/%s ftl && mtftl probe /dev/%s; s=$?; mtftl close ftl; exit $s", 0,
+                       "^ID_FS_TYPE=mtftl", media(clean=0)),
+    "probe-nothing": Case("mtftl probe /dev/%s", 2, "^mtftl: [^\n]*no mtftl superblock[^\n]*\n$", media(gone=0)),
+    "probe-version": Case("mtftl probe /dev/%s", 4, "^mtftl: [^\n]*a superblock of another version", media(version=0)),
+    "probe-absurd": Case("mtftl probe /dev/%s", 4, "^mtftl: [^\n]*fields contradict each other", media(absurd=0)),
+    "probe-other": Case("mtftl probe /dev/%s", 4, "^mtftl: [^\n]*written for another geometry", media(other=0)),
+    "probe-file": Case("mtftl probe /proc/version", 8, "not a block device"),
+    "open-uuid": Case("mtftl format --uuid 11111111-89ab-cdef-0123-456789abcdef /dev/%s >/dev/null &&"
+                      " mtftl open UUID=11111111-89AB-cdef-0123-456789abcdef ftl && mtftl status ftl &&"
+                      " mtftl close ftl", 0, "on /dev/nullb[0-9]+\n", zoned()),
+    "open-uuid-none": Case("mtftl open UUID=22222222-89ab-cdef-0123-456789abcdef ftl", 8,
+                           "UUID=22222222-.*: no idle drive has it, expected one"),
+    "open-uuid-twice": Case("for d in %s %s-copy; do mtftl format --uuid 33333333-89ab-cdef-0123-456789abcdef /dev/$d"
+                            " >/dev/null; done; mtftl open UUID=33333333-89ab-cdef-0123-456789abcdef ftl", 8,
+                            "UUID=33333333-[^\n]*: /dev/nullb[0-9]+ and /dev/nullb[0-9]+-copy have it, expected one"
+                            " drive: none is opened", zoned() + "; zoned %s-copy 128"),
+    "open-tab": Case("echo \"ftl /dev/%s lanes=1,readonly,nofail\" >tab; MTFTLTAB=tab mtftl open ftl &&"
+                     " mtftl status ftl && dmsetup table ftl && mtftl close ftl", 0,
+                     "^ftl is open read-only\n.* mtftl [0-9:]+ [0-9]+ lanes 1 [^\n]*\n$", media(clean=0)),
+    "open-tab-wrong": Case("printf \"ftl /dev/%s lanes=1\nbad /dev/x frob\n\" >tab; MTFTLTAB=tab mtftl open ftl &&"
+                           " mtftl close ftl; s=$?; MTFTLTAB=tab mtftl open bad; test $? = 8 && exit $s", 0,
+                           "tab: line 2: an option is not one.*mtftl: bad: not in tab", media(clean=0)),
     "open-nothing-there": Case("mtftl open /dev/%s x", 8, "no mtftl superblock", media(gone=0)),
     "open-in-use": Case("mtftl open /dev/%s x", 8, "in use, held by dm-[0-9]+", IN_USE),
     "close-unknown": Case("mtftl close nobody", 8, "nobody: no such device-mapper device"),

@@ -18,6 +18,7 @@
 
 #include "device.h"
 #include "dm.h"
+#include "find.h"
 #include "kmsg.h"
 #include "mtftl.h"
 #include "super.h"
@@ -212,6 +213,24 @@ static int load_table(const struct opening *opening, u64 sectors, const char *pa
 	return err;
 }
 
+/* What the tab says of opening->name; returns the number of words. */
+static int take_entry(struct opening *opening, char *words, bool *read_only)
+{
+	struct tab_entry entry;
+	const char *at;
+	char *setting;
+	int nr = 0;
+
+	find_entry(opening->name, &entry);
+	opening->path = find_drive(entry.device);
+	*read_only |= tab_has(&entry, "readonly");
+	for (at = entry.options; (setting = tab_setting(&at)); nr += 2) {
+		add_option(words, setting);
+		free(setting);
+	}
+	return nr;
+}
+
 int cmd_open(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -230,13 +249,18 @@ int cmd_open(int argc, char **argv)
 			return EXIT_USAGE;
 		read_only = true;
 	}
-	if (argc - optind < 2)
-		fail(EXIT_USAGE, "open: expected a device and a name");
-	opening.path = argv[optind];
-	opening.name = argv[optind + 1];
-	for (i = optind + 2; i < argc; i++)
-		add_option(words, argv[i]);
-	nr = 2 * (argc - optind - 2);
+	if (argc == optind)
+		fail(EXIT_USAGE, "open: expected a device and a name, or a name in " TAB_PATH);
+	if (argc - optind == 1) {
+		opening.name = argv[optind];
+		nr = take_entry(&opening, words, &read_only);
+	} else {
+		opening.path = find_drive(argv[optind]);
+		opening.name = argv[optind + 1];
+		for (i = optind + 2; i < argc; i++)
+			add_option(words, argv[i]);
+		nr = 2 * (argc - optind - 2);
+	}
 
 	lock_drive(opening.path);
 	device = device_open(opening.path, DEVICE_READ_IDLE);

@@ -12,8 +12,9 @@ static const struct command {
 } commands[] = {
 	{ "format", cmd_format, "[--op PERCENT] [--headers auto|blocks|metadata] [--force] [--uuid UUID] DEVICE",
 	  "erase DEVICE and prepare it for use; --force: without asking" },
-	{ "open", cmd_open, "[--readonly] DEVICE NAME [KEY=VALUE...]",
-	  "make DEVICE usable as /dev/mapper/NAME; KEY=VALUE: options, such as lanes=8" },
+	{ "open", cmd_open, "[--readonly] [DEVICE] NAME [KEY=VALUE...]",
+	  "make DEVICE usable as /dev/mapper/NAME; KEY=VALUE: options, such as lanes=8;\n"
+	  "           without DEVICE: as /etc/mtftltab says" },
 	{ "close", cmd_close, "[--force] NAME",
 	  "flush and remove NAME, the opposite of open; --force: even if that loses data" },
 	{ "check", cmd_check, "[--rebuild [--force]] DEVICE",
@@ -22,6 +23,10 @@ static const struct command {
 	  "print the content of a device that is not open, as JSON" },
 	{ "status", cmd_status, "[--counters | --json] NAME",
 	  "print the health, size, fill level and wear of NAME" },
+	{ "probe", cmd_probe, "DEVICE",
+	  "print what DEVICE is, as KEY=VALUE; exit status 2: no mtftl device" },
+	{ "tab", cmd_tab, "[--with OPTION]",
+	  "print the lines of /etc/mtftltab, and which are wrong" },
 };
 
 static void usage(FILE *to)

@@ -5,9 +5,10 @@
 
 #include "lib/pure.h"
 
-/* As fsck(8) has them. */
+/* As fsck(8) has them, and blkid(8) the one of nothing. */
 enum mtftl_exit {
 	EXIT_OK		= 0,
+	EXIT_NOTHING	= 2,	/* probe: no device of ours */
 	EXIT_DAMAGE	= 4,	/* check: errors found */
 	EXIT_FAILED	= 8,	/* could not be done */
 	EXIT_USAGE	= 16,
@@ -38,5 +39,7 @@ int cmd_close(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
+int cmd_probe(int argc, char **argv);
+int cmd_tab(int argc, char **argv);
 
 #endif

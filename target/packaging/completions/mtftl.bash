@@ -28,7 +28,7 @@ _mtftl()
 	local cur=${COMP_WORDS[COMP_CWORD]} words
 
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "check close dump format help open status" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "check close dump format help open probe status tab" -- "$cur")
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -38,7 +38,9 @@ _mtftl()
 	format)	words="--op --headers --force --uuid $(_mtftl_drives)" ;;
 	open)	words="--readonly lanes= buffer_entries= write_unit= low_water= streams= gc_policy= placement=
 		       $(_mtftl_drives)" ;;
+	probe)	words=$(_mtftl_drives) ;;
 	status)	words="--counters --json $(_mtftl_open)" ;;
+	tab)	words="--with" ;;
 	esac
 	[[ ${COMP_WORDS[COMP_CWORD - 1]} != --headers ]] || words="auto blocks metadata"
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
