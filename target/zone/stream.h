@@ -58,9 +58,9 @@ void mtftl_stream_landed(struct mtftl_extent *place, enum mtftl_unit_type type, 
 			 const u64 *lbas);
 /* Failed, and about to go elsewhere. */
 void mtftl_stream_failed(struct mtftl_extent *place);
-/* Zones in a row that failed a write. */
 /* The last failure does not count: the device had finished its zone. */
 void mtftl_streams_forgive(struct mtftl *ftl);
+/* Zones in a row that failed a write. */
 int mtftl_streams_failures(const struct mtftl *ftl);
 
 /* Left in zones that are open: a moment's truth, as good as pacing needs. */
