@@ -32,6 +32,7 @@ struct mtftl_checkpoints {
 	struct mutex lock;		/* what follows, up to records */
 	u32 set[2][MTFTL_SB_MAX_CKPT_ZONES];	/* zones set aside, two checkpoints' worth */
 	u32 set_zones;
+	u32 found[2];			/* of them, by a mount */
 	unsigned int durable_set;
 	void *buf;			/* of MTFTL_BUFFER_ORDER */
 	struct mtftl_scanner *scanner;	/* of a mount */
@@ -55,15 +56,18 @@ struct ckpt_stream {
 
 static int ckpt_reset_zone(struct mtftl *ftl, u32 index)
 {
+	struct mtftl_zone *zone = mtftl_zone(ftl, index);
 	int r;
 
 	if (!mtftl_send_begin(ftl))
 		return -EAGAIN;
-	mtftl_zone(ftl, index)->erase_count++;
+	zone->erase_count++;
+	zone->quiet_wp = 0;
+	zone->first_seq = 0;
 	r = mtftl_zone_mgmt(ftl, index, REQ_OP_ZONE_RESET);
 	mtftl_send_end(ftl);
 	if (r)
-		mtftl_zone(ftl, index)->broken = true;
+		zone->broken = true;
 	return r;
 }
 
@@ -96,14 +100,18 @@ static int ckpt_write(struct ckpt_stream *stream)
 		return r;
 	}
 	mtftl_count(ftl, meta_blocks, 1 + stream->fill);
+	if (!stream->wp)
+		mtftl_zone(ftl, zone)->first_seq = info.seq;
 	stream->wp += 1 + stream->fill;
+	mtftl_zone(ftl, zone)->quiet_wp = stream->wp;
 	stream->index += stream->fill;
 	stream->fill = 0;
 	/* Too little left for a unit of MTFTL_STREAM_UNIT_BLOCKS: the next zone. */
 	if (ftl->config.capacity - stream->wp < 1 + MTFTL_STREAM_UNIT_BLOCKS) {
 		/* Not full, it would stay active, and is not counted. One that refuses is not. */
-		if (stream->wp < ftl->config.capacity || ftl->config.capacity_unaligned)
-			mtftl_zone_mgmt(ftl, zone, REQ_OP_ZONE_FINISH);
+		if ((stream->wp < ftl->config.capacity || ftl->config.capacity_unaligned) &&
+		    !mtftl_zone_mgmt(ftl, zone, REQ_OP_ZONE_FINISH))
+			mtftl_zone(ftl, zone)->quiet_wp = ftl->config.capacity;
 		stream->zone++;
 		stream->wp = 0;
 	}
@@ -245,11 +253,6 @@ static int write_checkpoint(struct mtftl *ftl, bool mounting, u64 *number)
 	int r;
 
 	lockdep_assert_held(&ckpts->lock);
-	for (i = 0; i < ckpts->set_zones; i++) {
-		r = ckpt_reset_zone(ftl, stream.zones[i]);
-		if (r)
-			return r;
-	}
 	capture_zones(ftl);
 	*number = mtftl_seq_last(ftl);
 	r = mtftl_flush_sync(ftl);
@@ -257,6 +260,12 @@ static int write_checkpoint(struct mtftl *ftl, bool mounting, u64 *number)
 		return r;
 	/* GC's units are not part of a flush. */
 	wait_event(ftl->space->wait, mtftl_seq_before_unordered(ftl, *number) == *number);
+	/* After the flush, because what replaced the data of a spent zone must be durable. */
+	for (i = 0; i < ckpts->set_zones; i++) {
+		r = ckpt_reset_zone(ftl, stream.zones[i]);
+		if (r)
+			return r;
+	}
 	capture_resets(ftl);
 
 	for (at = 0; at < record_bytes; at += MTFTL_BLOCK_SIZE) {
@@ -396,11 +405,13 @@ static void tell_header(struct mtftl *ftl, u32 zone, u32 offset, const void *buf
 static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void *buf)
 {
 	u32 page = (zone << ftl->config.zone_shift) + *offset, max, crc, i;
+	u32 wp = mtftl_zone(ftl, zone)->wp;
 	struct mtftl_unit_info info;
 	u64 lba;
 	int r;
 
-	max = min(ftl->config.capacity - *offset, 1 + CKPT_PAYLOAD);
+	/* Some drives refuse reads of what is not written. An offline zone says so itself. */
+	max = min((wp > *offset ? wp : ftl->config.capacity) - *offset, 1 + CKPT_PAYLOAD);
 	r = mtftl_rw_sync(ftl, REQ_OP_READ, page, buf, max);
 	if (r)
 		return r;
@@ -473,45 +484,92 @@ struct mtftl_scanner *mtftl_checkpoint_scanner(const struct mtftl *ftl)
 	return ftl->checkpoints->scanner;
 }
 
-int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
+/* Both sets get what they lack from zones of the lowest numbers that serve. */
+static void fill_sets(struct mtftl *ftl, bool (*serves)(const struct mtftl_zone *zone))
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
 	struct mtftl_zones *zones = ftl->zones;
-	u32 i, n = ftl->super->info.ckpt_nr_zones, other, first, fixed;
+	u32 i, which = 0;
+
+	spin_lock(&zones->lock);
+	for (i = MTFTL_NR_SB_ZONES; i < ftl->config.nr_zones; i++) {
+		struct mtftl_zone *zone = mtftl_zone(ftl, i);
+
+		while (which < 2 && ckpts->found[which] == ckpts->set_zones)
+			which++;
+		if (which == 2)
+			break;
+		if (zone->state == MTFTL_ZONE_CKPT || zone->state == MTFTL_ZONE_BAD ||
+		    zone->broken || !serves(zone))
+			continue;
+		mtftl_zone_set_state(zone, MTFTL_ZONE_CKPT);
+		ckpts->set[which][ckpts->found[which]++] = i;
+	}
+	spin_unlock(&zones->lock);
+}
+
+/* These never hold data. */
+static bool is_low(const struct mtftl_zone *zone)
+{
+	return zone->index < MTFTL_NR_SB_ZONES + 2 * zone->ftl->checkpoints->set_zones;
+}
+
+static bool is_empty(const struct mtftl_zone *zone)
+{
+	return zone->state == MTFTL_ZONE_EMPTY;
+}
+
+/*
+ * Neither the map nor the next mount needs what it holds: so is a zone with an earlier checkpoint,
+ * or with one that a power cut ended.
+ */
+static bool is_spent(const struct mtftl_zone *zone)
+{
+	return zone->state != MTFTL_ZONE_EMPTY && !zone->newer && !mtftl_zone_is_worn_out(zone) &&
+	       !mtftl_map_valid(zone->ftl, zone->index);
+}
+
+int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
+{
+	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
+	u32 i, n = ftl->super->info.ckpt_nr_zones;
 
 	ckpts->set_zones = mtftl_ckpt_zones(ftl->config.nr_zones, ftl->config.capacity,
 					    ftl->config.logical_blocks);
 	if (n && n != ckpts->set_zones)
 		return -EINVAL;
-	fixed = MTFTL_NR_SB_ZONES + 2 * ckpts->set_zones;
-	*first_data = fixed;
-
-	spin_lock(&zones->lock);
+	*first_data = MTFTL_NR_SB_ZONES + 2 * ckpts->set_zones;
 	ckpts->durable_set = 0;
 	memcpy(ckpts->set[0], ftl->super->info.ckpt_zones, n * sizeof(u32));
+	ckpts->found[0] = n;
+	ckpts->found[1] = 0;
+	spin_lock(&ftl->zones->lock);
 	for (i = 0; i < n; i++)
 		mtftl_zone_set_state(mtftl_zone(ftl, ckpts->set[0][i]), MTFTL_ZONE_CKPT);
-
-	/* Low zones never hold data; where some of them went bad, an empty one serves. */
-	for (i = MTFTL_NR_SB_ZONES, first = n, other = 0; i < ftl->config.nr_zones; i++) {
-		struct mtftl_zone *zone = mtftl_zone(ftl, i);
-
-		if (first == ckpts->set_zones && other == ckpts->set_zones)
-			break;
-		if (zone->state == MTFTL_ZONE_CKPT || zone->state == MTFTL_ZONE_BAD ||
-		    zone->broken || (i >= fixed && zone->state != MTFTL_ZONE_EMPTY))
-			continue;
-		mtftl_zone_set_state(zone, MTFTL_ZONE_CKPT);
-		if (first < ckpts->set_zones)
-			ckpts->set[0][first++] = i;
-		else
-			ckpts->set[1][other++] = i;
-	}
-	spin_unlock(&zones->lock);
-	/* What was acknowledged can be read all the same. */
-	if (first < ckpts->set_zones || other < ckpts->set_zones)
-		mtftl_set_read_only(ftl, "no zones are left for a checkpoint");
+	spin_unlock(&ftl->zones->lock);
+	fill_sets(ftl, is_low);
 	return 0;
+}
+
+void mtftl_checkpoint_replace_bad(struct mtftl *ftl)
+{
+	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
+	u32 i;
+
+	/* If each mount that a power cut ends took an empty zone, there would soon be none for GC. */
+	fill_sets(ftl, is_spent);
+	/* A drive counts zones that are written in part, and these are reset one by one. */
+	for (i = 0; i < ckpts->found[1]; i++) {
+		struct mtftl_zone *zone = mtftl_zone(ftl, ckpts->set[1][i]);
+
+		if (!is_low(zone) && (zone->wp || zone->torn_sectors) &&
+		    zone->wp < ftl->config.capacity)
+			mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_FINISH);
+	}
+	fill_sets(ftl, is_empty);
+	/* What was acknowledged can be read all the same. */
+	if (ckpts->found[0] < ckpts->set_zones || ckpts->found[1] < ckpts->set_zones)
+		mtftl_set_read_only(ftl, "no zones are left for a checkpoint");
 }
 
 int mtftl_checkpoints_alloc(struct mtftl *ftl)

@@ -29,6 +29,8 @@ const struct mtftl_zone_record *mtftl_checkpoint_record(const struct mtftl *ftl,
 u64 mtftl_checkpoint_bytes(const struct mtftl *ftl);
 /* Its zones, and as many for the next one; from which zone on data lies. */
 int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data);
+/* In place of those that went bad, when it is known what the others hold. */
+void mtftl_checkpoint_replace_bad(struct mtftl *ftl);
 /* What a mount reads units by: its buffer is large, so it is made when the table is loaded. */
 struct mtftl_scanner *mtftl_checkpoint_scanner(const struct mtftl *ftl);
 /* Of MTFTL_BUFFER_ORDER: nobody else uses it before the mount is done. */

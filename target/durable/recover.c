@@ -54,6 +54,7 @@ static int report_zone(struct blk_zone *bz, unsigned int index, void *data)
 	zone->wp = 0;
 	zone->torn_sectors = 0;
 	zone->unfinished = false;
+	zone->newer = false;
 	switch (bz->cond) {
 	case BLK_ZONE_COND_EMPTY:
 		state = MTFTL_ZONE_EMPTY;
@@ -145,7 +146,7 @@ static bool written_since(struct mtftl *ftl, u32 first)
 	return false;
 }
 
-/* Superblock log, the durable checkpoint, and as many zones for the next one. */
+/* Superblock log, the durable checkpoint, and zones for the next one: see step_replace_bad(). */
 static int step_set_aside(struct recovery *rec)
 {
 	struct mtftl *ftl = rec->ftl;
@@ -180,6 +181,7 @@ static int keep_unit(struct recovery *rec, const struct mtftl_unit_info *info)
 	int r = 0;
 
 	rec->nr_units++;
+	mtftl_zone(ftl, info->zone)->newer = true;
 	if (ftl->config.header_blocks)
 		r = mtftl_numbers_add(rec->numbers, info->seq);
 	r = r ?: mtftl_finds_add(rec->finds, rec->buf, info, page);
@@ -747,6 +749,12 @@ static int step_count_zones(struct recovery *rec)
 	return 0;
 }
 
+static int step_replace_bad(struct recovery *rec)
+{
+	mtftl_checkpoint_replace_bad(rec->ftl);
+	return 0;
+}
+
 static const struct step {
 	const char *name;
 	int (*run)(struct recovery *rec);
@@ -762,6 +770,7 @@ static const struct step {
 	{ "replay",		step_replay,	true },
 	{ "go on",		step_go_on,	true },
 	{ "count",		step_count_blocks },
+	{ "replace bad zones",	step_replace_bad },
 	{ "fill",		step_fill,	true },
 	{ "finish surplus",	step_finish_surplus },
 	{ "count zones",	step_count_zones },

@@ -458,6 +458,119 @@ static void a_checkpoint_that_fails_is_silent_in_a_pause(void **state)
 	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
 }
 
+/* A zone of checkpoints went bad, and no zone is empty */
+
+/* A block in each zone for data, but for one; returns that one. */
+static u32 fill_zones_but_one(void)
+{
+	u32 zone, last = image->flash.nr_zones - 1;
+
+	for (zone = FIRST_DATA; zone < last; zone++)
+		put(zone, zone, zone, zone);
+	image->flash.zones[FIRST_DATA - 1].cond = FLASH_OFFLINE;
+	return last;
+}
+
+static void expect_blocks(u32 last)
+{
+	u32 zone;
+
+	for (zone = FIRST_DATA; zone < last; zone++)
+		assert_int_equal(map.entries[zone], flash_page(&image->flash, zone, 1));
+}
+
+/* As a checkpoint has it that was taken when they all were written. */
+static const u32 *map_of_blocks(u32 last)
+{
+	static u32 entries[IMAGE_LOGICAL];
+	u32 i;
+
+	memset(entries, 0xff, sizeof(entries));
+	for (i = FIRST_DATA; i < last; i++)
+		entries[i] = flash_page(&image->flash, i, 1);
+	return entries;
+}
+
+static void expect_checkpoints_in(u32 zone)
+{
+	u32 i;
+
+	assert_false(mtftl_is_read_only(&ftl));
+	assert_int_equal(mtftl_zone(&ftl, zone)->state, MTFTL_ZONE_CKPT);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	mount();
+	assert_false(mtftl_is_read_only(&ftl));
+	expect_blocks(zone);
+}
+
+static void a_checkpoint_that_was_cut_leaves_a_zone_for_the_next(void **state)
+{
+	u32 last = fill_zones_but_one(), i;
+	const u64 block = 0;
+	const u16 content = 7;
+
+	image_write_unit(image, last, MTFTL_UNIT_CKPT, 100, 1, &block, &content);
+	/* However often. */
+	for (i = 0; i < 3; i++) {
+		mount();
+		drive.fail_write = 1;
+		mtftl_checkpoint(&ftl, false);
+	}
+	mount();
+	expect_blocks(last);
+	expect_checkpoints_in(last);
+}
+
+static void a_checkpoint_that_was_cut_in_its_first_block(void **state)
+{
+	u32 last = fill_zones_but_one();
+
+	image->flash.zones[last] = (struct flash_zone) { .cond = FLASH_OPEN, .wp = 1 };
+	mount();
+	expect_checkpoints_in(last);
+}
+
+static void a_zone_whose_blocks_were_all_written_again(void **state)
+{
+	u32 last = fill_zones_but_one();
+
+	put(last, 1, FIRST_DATA, 7);
+	mount();
+	/* The next mount needs it: it is newer than the checkpoint, of which there is none. */
+	assert_true(mtftl_is_read_only(&ftl));
+	unmount();
+	image_write_checkpoint(image, 2, 50, map_of_blocks(last), 0);
+	mount();
+	expect_checkpoints_in(last);
+}
+
+static void a_zone_with_newer_ranges_is_kept(void **state)
+{
+	u32 last = fill_zones_but_one();
+
+	image_write_range(image, last, 100, 200, 1, 99, MTFTL_RANGE_TRIM);
+	mount();
+	assert_true(mtftl_is_read_only(&ftl));
+	assert_int_not_equal(mtftl_zone(&ftl, last)->state, MTFTL_ZONE_CKPT);
+}
+
+static void a_clean_stop_is_clean_beside_an_older_checkpoint(void **state)
+{
+	u32 last = fill_zones_but_one(), i;
+
+	mount();
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		if (i & 1)
+			assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		assert_int_equal(mtftl_checkpoint(&ftl, true), 0);
+		mount();
+		assert_true(mtftl_super_is_clean(&ftl));
+		expect_blocks(last);
+	}
+}
+
 /* What another system wrote while the machine slept */
 
 static void only_another_writer_is_not_us(void **state)
@@ -500,6 +613,11 @@ int main(void)
 		TEST(a_device_full_of_ranges_is_refused),
 		TEST(reads_of_units_that_no_flush_followed),
 		TEST(a_checkpoint_that_fails_is_silent_in_a_pause),
+		TEST(a_checkpoint_that_was_cut_leaves_a_zone_for_the_next),
+		TEST(a_checkpoint_that_was_cut_in_its_first_block),
+		TEST(a_zone_whose_blocks_were_all_written_again),
+		TEST(a_zone_with_newer_ranges_is_kept),
+		TEST(a_clean_stop_is_clean_beside_an_older_checkpoint),
 		TEST(only_another_writer_is_not_us),
 	};
 

@@ -41,6 +41,7 @@ struct mtftl_zone {
 	u32 torn_end;		/* where recovery found the last unit's end; above wp: torn */
 	u8 torn_sectors;	/* of the block at wp, found by recovery */
 	bool append;		/* placed by the device */
+	bool newer;		/* recovery found units in it that the checkpoint does not have */
 	bool unfinished;	/* found written to its last block, and active still */
 	enum mtftl_zone_state state;	/* zones->lock */
 	struct list_head list;	/* of its state; zones->lock */
