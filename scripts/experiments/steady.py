@@ -20,8 +20,8 @@ AGE, SECONDS = 4, 8                             # that make the device old, and 
 SEEDS = {"uniform-life": 5, "zipf-life": 3}     # what the headlines are about
 LOADS = {"uniform": "", "zipf": "zipf:1.2"}
 STREAMS = {"on": "apart", "off": "together", "life": "by life"}
-PLACEMENT = {"on": "gc_policy=greedy streams=hot-cold", "off": "gc_policy=greedy streams=none",
-             "life": "gc_policy=cost-benefit streams=by-life"}
+PLACEMENT = {"on": "gc_policy=greedy placement=hot-cold", "off": "gc_policy=greedy placement=none",
+             "life": "gc_policy=cost-benefit placement=by-life"}
 READS_DEVICE = {"flash.size": "1G", "flash.block_pages": "6", "zoned.zone_size": f"{16 * MIB}",
                 "zoned.zone_capacity": f"{12 * MIB}"}
 READ_RATE = 5000                                # writes a second beside the reads

@@ -37,11 +37,21 @@ def _code() -> Iterator[tuple[Path, str]]:
 
 
 def test_options_of_the_table_line() -> None:
-    source = (TARGET / "dm/table.c").read_text()
-    parsed = set(re.findall(r'strcmp\(name, "(\w+)"\)', source))
+    source = (TARGET / "device/options.c").read_text()
+    parsed = set(re.findall(r'\.name = "(\w+)"', source))
     assert _named("docs/target.md", "| option | default | |") == parsed
     manual = (TARGET / "tool/mtftl.8").read_text()
     assert [option for option in parsed if not re.search(rf"^\.(BR|BI) {option} ?=", manual, re.M)] == []
+
+
+def test_values_of_options() -> None:
+    rows = {row[0].strip("`"): " ".join(row[1:]) for row in _table("docs/target.md", "| option | default | |")}
+    manual = (TARGET / "tool/mtftl.8").read_text().replace("\\", "")
+    for option, file in (("placement", "placement.c"), ("gc_policy", "victim.c")):
+        names = re.findall(r'^\t\{ "([\w-]+)",', (TARGET / "policy" / file).read_text(), re.M)
+        assert names and set(names) <= set(re.findall(r"`([^`]+)`", rows[option]))
+        line = re.search(rf"^\.BR {option} = (.*)$", manual, re.M)
+        assert line and set(names) == set(line[1].split(" | "))
 
 
 def test_names_of_the_status_line() -> None:

@@ -24,13 +24,13 @@ def _cost(*words: str) -> float:
 @pytest.mark.parametrize("op", ["op=250", "op=400"])
 def test_greedy_is_what_theory_says(op):
     """Uniform writes, one stream: the closed form of greedy collection, within 3%: open zones hold some room back."""
-    found = simulate(*DRIVE, "age=8", op, "streams=hot-cold", "gc_policy=greedy", "lanes=1")
+    found = simulate(*DRIVE, "age=8", op, "placement=hot-cold", "gc_policy=greedy", "lanes=1")
     assert found["amplification"] == pytest.approx(found["limit"], rel=0.03)
 
 
 def test_better_than_before_where_loads_are_skewed():
     """By lives, and by cost and benefit: three tenths less in the mean of zipf, as much where all blocks are alike."""
-    before, after = ("streams=hot-cold", "gc_policy=greedy"), ("streams=by-life", "gc_policy=cost-benefit")
+    before, after = ("placement=hot-cold", "gc_policy=greedy"), ("placement=by-life", "gc_policy=cost-benefit")
     ratios = [_cost(f"load=zipf:{theta}", *after) / _cost(f"load=zipf:{theta}", *before)
               for theta in ("0.8", "0.99", "1.2", "1.4")]
     assert sum(ratios) / len(ratios) <= 0.7
@@ -42,7 +42,7 @@ def test_better_than_before_where_loads_are_skewed():
 def test_nothing_beats_the_limit():
     """Whatever the load, perfect placement is better; to know how often each block is written comes closer."""
     for load in ("zipf:0.8", "zipf:1.2", "hot:90/10", "shift:80/20"):
-        ours, known = (simulate(*DRIVE, f"load={load}", f"streams={streams}") for streams in ("by-life", "known"))
+        ours, known = (simulate(*DRIVE, f"load={load}", f"placement={name}") for name in ("by-life", "known"))
         assert 1 <= known["limit"] < known["amplification"] < 1.01 * ours["amplification"]
 
 
@@ -73,7 +73,7 @@ def test_trace(tmp_path):
     assert "limit" not in found
     assert found["amplification"] < 1.01
     with pytest.raises(LabError, match="a trace tells no rates"):
-        simulate(*DRIVE, f"load=trace:{trace}", "streams=known")
+        simulate(*DRIVE, f"load=trace:{trace}", "placement=known")
 
 
 def test_each_checkout_has_its_own(tmp_path, monkeypatch):
@@ -94,7 +94,7 @@ def test_each_checkout_has_its_own(tmp_path, monkeypatch):
 
 def test_words_are_checked():
     """What is not understood is refused."""
-    for word in ("zones", "zones=x", "load=zapf:1", "streams=best", "lanes=0", "hot=1"):
+    for word in ("zones", "zones=x", "load=zapf:1", "placement=best", "lanes=0", "hot=1"):
         with pytest.raises(LabError):
             simulate(word)
 

@@ -9,21 +9,6 @@
 
 #define MIN_LOG			16384u	/* units between two checkpoints at least */
 
-bool mtftl_config_set_streams(struct mtftl_config *config, const char *name)
-{
-	config->streams = mtftl_placement(name);
-	return config->streams;
-}
-
-bool mtftl_config_set_gc_policy(struct mtftl_config *config, const char *name)
-{
-	const struct mtftl_victim_policy *policy = mtftl_victim_policy(name);
-
-	if (policy)
-		WRITE_ONCE(config->gc_policy, policy);
-	return policy;
-}
-
 void mtftl_config_set_format(struct mtftl_config *config, const struct mtftl_sb_info *info)
 {
 	config->header_blocks = mtftl_unit_head(info->oob, MTFTL_UNIT_DATA);
@@ -58,7 +43,7 @@ static void set_limits(struct mtftl_config *config)
 	limits->slack = config->nr_lanes * (config->write_unit + config->header_blocks);
 	limits->data_zones = config->budget.data_zones;
 	limits->gc_shares = config->budget.gc_shares;
-	limits->gc_apart = config->streams->gc_classes;
+	limits->gc_apart = config->placement->gc_classes;
 	mtftl_admit_reserve(limits, mtftl_config_spare_zones(config), config->nr_zones,
 			    limits->low_water);
 }
@@ -79,7 +64,7 @@ int mtftl_config_fit(struct mtftl_config *config, u32 open_limit)
 	config->lane_shift = order_base_2(max(config->buffer_entries / config->nr_lanes, 2u));
 	if ((u64)config->nr_lanes << config->lane_shift > MTFTL_MAX_SLOTS)
 		return -ERANGE;
-	if (mtftl_budget(open_limit, config->nr_lanes, config->nr_zones, config->streams,
+	if (mtftl_budget(open_limit, config->nr_lanes, config->nr_zones, config->placement,
 			 &config->budget))
 		return -EINVAL;
 	set_limits(config);

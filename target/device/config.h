@@ -38,8 +38,8 @@ struct mtftl_config {
 	u32 buffer_entries;	/* of all lanes together */
 	u32 write_unit;
 	const struct mtftl_victim_policy *gc_policy;
-	const struct mtftl_placement *streams;
-	bool append;
+	const struct mtftl_placement *placement;
+	bool append;		/* the device chooses the place in a zone */
 
 	struct mtftl_admit_limits limits;
 	struct mtftl_budget budget;
@@ -74,9 +74,6 @@ static inline u32 mtftl_checkpoint_blocks(const struct mtftl_config *config)
 /* Zones that users' data does not fill. */
 u32 mtftl_config_spare_zones(const struct mtftl_config *config);
 
-/* False: there is none of that name. */
-bool mtftl_config_set_streams(struct mtftl_config *config, const char *name);
-bool mtftl_config_set_gc_policy(struct mtftl_config *config, const char *name);
 /* The superblock is known. */
 void mtftl_config_set_format(struct mtftl_config *config, const struct mtftl_sb_info *info);
 /*

@@ -5,6 +5,7 @@
  */
 #include "dm/stats.h"
 
+#include "device/options.h"
 #include "device/seq.h"
 #include "device/space.h"
 #include "durable/checkpoint.h"
@@ -103,10 +104,12 @@ static int message_low_water(struct mtftl *ftl, const char *value)
 
 static int message_gc_policy(struct mtftl *ftl, const char *value)
 {
-	if (mtftl_config_set_gc_policy(&ftl->config, value))
-		return 0;
-	mtftl_err(ftl, "gc_policy is %s, expected greedy or cost-benefit", value);
-	return -EINVAL;
+	char expected[MTFTL_OPTION_TEXT];
+	int r = mtftl_option_set(&ftl->config, "gc_policy", value, expected);
+
+	if (r)
+		mtftl_err(ftl, "gc_policy is %s, expected %s", value, expected);
+	return r;
 }
 
 static const struct message {

@@ -6,73 +6,33 @@
 #include <linux/sched.h>
 
 #include "device/meta.h"
+#include "device/options.h"
 #include "device/thread.h"
 #include "dm/target.h"
 #include "map/ring.h"
 #include "zone/super.h"
 
-#define DEFAULT_BUFFER_ENTRIES	1024
-#define DEFAULT_WRITE_UNIT	32
-
 /* Table line */
 
-static int parse_number(struct mtftl_target *target, const char *name, const char *value,
-			unsigned int least, unsigned int most, unsigned int *out)
+static int parse_option(struct mtftl_target *target, const char *name, const char *value)
 {
-	if (!kstrtouint(value, 10, out) && *out >= least && *out <= most)
-		return 0;
-	mtftl_err(&target->ftl, "%s is %s, expected %u to %u", name, value, least, most);
-	target->ti->error = "Option out of range";
-	return -EINVAL;
-}
+	const char *old_name = name, *old_value = value;
+	struct mtftl *ftl = &target->ftl;
+	char expected[MTFTL_OPTION_TEXT];
+	int r;
 
-static int parse_switch(struct mtftl_target *target, const char *name, const char *value,
-			const char *on, const char *off, bool *out)
-{
-	*out = !strcmp(value, on);
-	if (*out || !strcmp(value, off))
-		return 0;
-	mtftl_err(&target->ftl, "%s is %s, expected %s or %s", name, value, on, off);
-	target->ti->error = "Option has an unknown value";
-	return -EINVAL;
-}
-
-static int parse_option(struct mtftl_target *target, struct mtftl_config *config, const char *name,
-			const char *value)
-{
-	if (!strcmp(name, "lanes")) {
-		config->nr_lanes = 0;
-		if (!strcmp(value, "percpu"))
-			return 0;
-		return parse_number(target, name, value, 1, 1024, &config->nr_lanes);
+	if (mtftl_option_renew(&name, &value))
+		mtftl_warn(ftl, "option %s %s is an old form, which the next release will refuse, expected %s %s",
+			   old_name, old_value, name, value);
+	r = mtftl_option_set(&ftl->config, name, value, expected);
+	if (r == -ENOENT) {
+		mtftl_err(ftl, "option %s is not known, expected %s", name, expected);
+		target->ti->error = "Unknown option";
+	} else if (r) {
+		mtftl_err(ftl, "%s is %s, expected %s", name, value, expected);
+		target->ti->error = "Option has a wrong value";
 	}
-	if (!strcmp(name, "buffer_entries"))
-		return parse_number(target, name, value, 1, MTFTL_MAX_SLOTS / 4,
-				    &config->buffer_entries);
-	if (!strcmp(name, "write_unit"))
-		return parse_number(target, name, value, 1, MTFTL_UNIT_MAX_ENTRIES,
-				    &config->write_unit);
-	if (!strcmp(name, "low_water"))
-		return parse_number(target, name, value, 0, U16_MAX, &config->limits.low_water);
-	if (!strcmp(name, "placement"))
-		return parse_switch(target, name, value, "append", "write", &config->append);
-	if (!strcmp(name, "streams")) {
-		if (mtftl_config_set_streams(config, value))
-			return 0;
-		mtftl_err(&target->ftl, "streams is %s, expected none, hot-cold, by-age or by-life", value);
-		target->ti->error = "Unknown placement";
-		return -EINVAL;
-	}
-	if (!strcmp(name, "gc_policy")) {
-		if (mtftl_config_set_gc_policy(config, value))
-			return 0;
-		mtftl_err(&target->ftl, "gc_policy is %s, expected greedy or cost-benefit", value);
-		target->ti->error = "Unknown GC policy";
-		return -EINVAL;
-	}
-	mtftl_err(&target->ftl, "option %s is not known", name);
-	target->ti->error = "Unknown option";
-	return -EINVAL;
+	return r ? -EINVAL : 0;
 }
 
 int mtftl_table_parse(struct mtftl_target *target, unsigned int argc, char **argv)
@@ -82,13 +42,8 @@ int mtftl_table_parse(struct mtftl_target *target, unsigned int argc, char **arg
 	unsigned int nr, i;
 	int r;
 
-	*config = (struct mtftl_config){
-		.buffer_entries = DEFAULT_BUFFER_ENTRIES,
-		.write_unit = DEFAULT_WRITE_UNIT,
-		.append = true,
-	};
-	mtftl_config_set_gc_policy(config, "cost-benefit");
-	mtftl_config_set_streams(config, "by-life");
+	*config = (struct mtftl_config){};
+	mtftl_options_init(config);
 	if (!argc)
 		return 0;
 	if (kstrtouint(argv[0], 10, &nr) || nr != argc - 1 || nr % 2) {
@@ -96,7 +51,7 @@ int mtftl_table_parse(struct mtftl_target *target, unsigned int argc, char **arg
 		return -EINVAL;
 	}
 	for (i = 1; i < argc; i += 2) {
-		r = parse_option(target, config, argv[i], argv[i + 1]);
+		r = parse_option(target, argv[i], argv[i + 1]);
 		if (r)
 			return r;
 	}
@@ -253,30 +208,33 @@ int mtftl_table_fit(struct mtftl_target *target)
 	return r ? -EINVAL : 0;
 }
 
-static const char *placement_name(const struct mtftl_config *config)
+/* All options, behind what is in @result; returns how much is there then. */
+static unsigned int print_options(const struct mtftl_config *config, char before, char between,
+				  char *result, unsigned int maxlen, unsigned int sz)
 {
-	return config->append ? "append" : "write";
+	char text[MTFTL_OPTION_TEXT];
+	u32 i;
+
+	for (i = 0; i < mtftl_options_nr(); i++)
+		DMEMIT("%c%s%c%s", before, mtftl_option_name(i), between,
+		       mtftl_option_value(config, i, text));
+	return sz;
 }
 
 void mtftl_table_tell(struct mtftl *ftl, char *result, unsigned int maxlen)
 {
-	const struct mtftl_config *config = &ftl->config;
 	unsigned int sz = 0;
 
-	DMEMIT("%s 14 lanes %u buffer_entries %u write_unit %u gc_policy %s streams %s placement %s low_water %u",
-	       ftl->device->dm->name, config->nr_lanes, config->buffer_entries, config->write_unit,
-	       config->gc_policy->name, config->streams->name, placement_name(config),
-	       config->limits.low_water);
+	DMEMIT("%s %u", ftl->device->dm->name, 2 * mtftl_options_nr());
+	print_options(&ftl->config, ' ', ' ', result, maxlen, sz);
 }
 
 void mtftl_table_measure(struct mtftl_target *target, char *result, unsigned int maxlen)
 {
-	const struct mtftl_config *config = &target->ftl.config;
 	unsigned int sz = 0;
 
 	DMEMIT_TARGET_NAME_VERSION(target->ti->type);
-	DMEMIT(",device_name=%s,lanes=%u,buffer_entries=%u,write_unit=%u,gc_policy=%s,streams=%s,placement=%s,low_water=%u;",
-	       target->ftl.device->dm->name, config->nr_lanes, config->buffer_entries,
-	       config->write_unit, config->gc_policy->name, config->streams->name,
-	       placement_name(config), config->limits.low_water);
+	DMEMIT(",device_name=%s", target->ftl.device->dm->name);
+	sz = print_options(&target->ftl.config, ',', '=', result, maxlen, sz);
+	DMEMIT(";");
 }

@@ -20,15 +20,15 @@ void mtftl_age_slot(const struct mtftl *ftl, struct mtftl_slot *slot, u32 old)
 
 	if (mtftl_is_page(old)) {
 		zone = mtftl_page_zone(ftl, old);
-		life = mtftl_life_written(config->streams, mtftl_map_life(ftl, zone),
+		life = mtftl_life_written(config->placement, mtftl_map_life(ftl, zone),
 					  mtftl_map_age(ftl, zone));
 	} else if (mtftl_is_slot(old)) {
-		life = mtftl_life_written(config->streams, mtftl_slot(ftl, old, NULL)->life, 0);
+		life = mtftl_life_written(config->placement, mtftl_slot(ftl, old, NULL)->life, 0);
 	} else {
 		life = mtftl_age_unwritten(ftl);
 	}
 	slot->life = life;
-	slot->class = mtftl_class_written(config->streams, life, config->device_in_zones,
+	slot->class = mtftl_class_written(config->placement, life, config->device_in_zones,
 					  config->budget.user_classes);
 }
 
@@ -41,7 +41,7 @@ u32 mtftl_age_class_moved(const struct mtftl *ftl, u32 life)
 {
 	const struct mtftl_config *config = &ftl->config;
 
-	return mtftl_class_moved(config->streams, life, config->device_in_zones,
+	return mtftl_class_moved(config->placement, life, config->device_in_zones,
 				 config->budget.gc_streams);
 }
 

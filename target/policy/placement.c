@@ -27,6 +27,11 @@ const struct mtftl_placement *mtftl_placement(const char *name)
 	return NULL;
 }
 
+const char *mtftl_placement_name(u32 index)
+{
+	return index < ARRAY_SIZE(placements) ? placements[index].name : NULL;
+}
+
 /* Ages are whole: at half of one more the youngest has its place in the scale. */
 u32 mtftl_life(u32 age)
 {

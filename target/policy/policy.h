@@ -10,12 +10,11 @@
 #include "lib/pure.h"
 
 /*
- * Blocks of a class share zones, so that what lies in one dies at about the same time. Classes
- * begin with what lives shortest. Ages are counted in zones that users have filled since;
- * @device_in_zones of them hold as much as the device: in this time all is written once.
- *
- * A life says how long a block stays until it is written again, by the intervals so far: their logarithm,
- * in parts of an octave. A zone has the mean of what lies there, and so remembers for all its blocks.
+ * Blocks of a class share zones, so that what lies in one dies at about the same time. Classes begin
+ * with what lives shortest. Ages are counted in zones that users have filled since. The device's size
+ * is @device_in_zones of them: in this time all is written once. A life says how long a block stays
+ * until it is written again: the logarithm of its intervals so far, in parts of an octave. A zone
+ * has the mean of what lies there, and so remembers for all its blocks.
  */
 #define MTFTL_MAX_CLASSES	4u
 #define MTFTL_OCTAVE		64u
@@ -30,8 +29,9 @@ struct mtftl_placement {
 	s32 moved[MTFTL_MAX_CLASSES - 1];	/* above device_in_zones; and of GC's */
 };
 
-/* NULL if there is none of that name. */
+/* By its name, and the names that there are. NULL: there is none. */
 const struct mtftl_placement *mtftl_placement(const char *name);
+const char *mtftl_placement_name(u32 index);
 u32 mtftl_life(u32 age);
 /* Of a block that is written again, so long after it was, in a zone of that life. */
 u32 mtftl_life_written(const struct mtftl_placement *placement, u32 life, u32 age);
@@ -80,8 +80,9 @@ struct mtftl_victim_policy {
 	u64 (*score)(const struct mtftl_candidate *zone);	/* highest is taken */
 };
 
-/* NULL if there is none of that name. */
+/* By its name, and the names that there are. NULL: there is none. */
 const struct mtftl_victim_policy *mtftl_victim_policy(const char *name);
+const char *mtftl_victim_policy_name(u32 index);
 
 /*
  * The most valid blocks of a zone that is worth collecting, where GC puts @payload blocks into
@@ -111,9 +112,8 @@ u32 mtftl_rate_ready(u32 spare_zones, u32 nr_zones);
 s64 mtftl_rate_credit(const struct mtftl_space_seen *space, u32 low_water);
 
 /*
- * Blocks that may enter the buffers in @passed_us, where so many are @left until they would have to
- * stop: at a rate at which these last until a victim is empty, which takes @back_us from when it is
- * chosen, or 0: not known yet.
+ * Blocks that may enter the buffers in @passed_us, so that the @left ones last until a victim is
+ * empty. That takes @back_us from when it is chosen; 0: not known yet.
  */
 s64 mtftl_rate_allowance(s64 left, u32 passed_us, u32 back_us);
 

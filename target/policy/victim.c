@@ -51,3 +51,8 @@ const struct mtftl_victim_policy *mtftl_victim_policy(const char *name)
 			return &policies[i];
 	return NULL;
 }
+
+const char *mtftl_victim_policy_name(u32 index)
+{
+	return index < ARRAY_SIZE(policies) ? policies[index].name : NULL;
+}

@@ -21,7 +21,7 @@ struct parameters {
 	u32 seed;
 	u32 age, writes;	/* drive writes: before what counts, and that count */
 	u32 wear_interval, wear_spread;
-	const char *load, *streams, *victims;
+	const char *load, *placement, *victims;
 };
 
 static const struct number {
@@ -57,8 +57,8 @@ static bool parse(struct parameters *parameters, const char *word)
 				      (u32 *)((char *)parameters + numbers[i].offset)) == 1;
 	if (!strncmp(word, "load=", 5))
 		parameters->load = value;
-	else if (!strncmp(word, "streams=", 8))
-		parameters->streams = value;
+	else if (!strncmp(word, "placement=", 10))
+		parameters->placement = value;
 	else if (!strncmp(word, "gc_policy=", 10))
 		parameters->victims = value;
 	else
@@ -74,7 +74,7 @@ static bool set_up(struct drive *drive, const struct parameters *parameters)
 
 	drive->blocks = mtftl_logical_blocks(parameters->zones, parameters->capacity,
 					     parameters->op_permille, false);
-	drive->placing = placing_find(drive, parameters->streams);
+	drive->placing = placing_find(drive, parameters->placement);
 	drive->victims = mtftl_victim_policy(parameters->victims);
 	if (!drive->blocks || !drive->placing || !drive->victims || !parameters->lanes ||
 	    !parameters->write_unit || !parameters->gc_unit)
@@ -197,7 +197,7 @@ int main(int argc, char **argv)
 	struct parameters parameters = {
 		.zones = 1024, .capacity = 1536, .op_permille = 250, .lanes = 8, .write_unit = 32,
 		.gc_unit = 64, .entries = 1024, .seed = 1, .age = 6, .writes = 6,
-		.wear_interval = 32, .wear_spread = 16, .load = "uniform", .streams = "by-life",
+		.wear_interval = 32, .wear_spread = 16, .load = "uniform", .placement = "by-life",
 		.victims = "cost-benefit",
 	};
 	u64 asked, i, user, moved, headers, absorbed;
@@ -223,7 +223,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	if (!strcmp(drive.placing->name, "known") && load_is_trace(load)) {
-		fprintf(stderr, "streams=known needs a distribution: a trace tells no rates\n");
+		fprintf(stderr, "placement=known needs a distribution: a trace tells no rates\n");
 		return 1;
 	}
 	drive_start(&drive);

@@ -16,9 +16,9 @@ drive=/dev/nvme0n1
 # Kernel, metadata a block, options of the table.
 SHAPES = {
     "6.12": ("6.12", "16", ""),
-    "current": (kernels.CURRENT, "16", "gc_policy greedy streams none"),
+    "current": (kernels.CURRENT, "16", "gc_policy greedy placement none"),
     "units of one": ("6.12", "16", "write_unit 1 lanes 2"),
-    "64 bytes, plain writes": ("6.12", "64", "placement write"),
+    "64 bytes, plain writes": ("6.12", "64", "append off"),
 }
 
 
@@ -58,7 +58,7 @@ def test_blocks_have_headers_where_that_is_asked_for(lab_run, helpers):
     result = lab_run(START + """
 mtftl format --headers blocks $drive > said
 fails grep metadata said
-dmsetup create t --table "$(table $drive placement append)"
+dmsetup create t --table "$(table $drive append on)"
 verify /dev/mapper/t --size=100% --io_size=80M --do_verify=1
 test "$(field flash_headers t)" -gt 0
 dmsetup remove t
@@ -99,7 +99,7 @@ dmesg | grep -q 'has 0 bytes of metadata a block, expected 16'
 # One zone to a file and back, with one byte of its block 230 changed: of its data, or of its metadata.
 ROT = """
 mtftl format --op 30% $drive > /dev/null
-dmsetup create t --table "$(table $drive lanes 1 streams none)"
+dmsetup create t --table "$(table $drive lanes 1 placement none)"
 numbered 0 4096 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
 dmsetup remove t
 zone=$(zones $drive | awk '$3 == 14 && NR > 4 { print NR - 1; exit }')
@@ -119,7 +119,7 @@ done
 def test_rot_of_data_or_metadata_is_not_moved(lab_run, helpers, file, offset):
     """GC sees it, and the block reads as an error; all others are moved."""
     result = lab_run(START + COPY + ROT.replace("FILE", file).replace("OFFSET", str(offset)) + """
-dmsetup create t --table "$(table $drive lanes 1 streams none)"
+dmsetup create t --table "$(table $drive lanes 1 placement none)"
 test "$(field victims t)" = 0
 numbered 0 200 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct conv=fsync status=none
 dmsetup message t 0 gc

@@ -17,11 +17,11 @@ FRESH = START + "null nullb0\nmtftl format --op 30% /dev/nullb0 > /dev/null\n"
 
 GEOMETRIES = {
     "append": ("", ""),
-    "plain writes": ("", "placement write"),
+    "plain writes": ("", "append off"),
     "capacity below size": ("zone_capacity=3", ""),
     "four open zones": ("zone_max_open=4 zone_max_active=4", "lanes 8"),
     "units of one": ("", "write_unit 1 lanes 2"),
-    "blocks of 512": ("blocksize=512", "gc_policy greedy streams none"),
+    "blocks of 512": ("blocksize=512", "gc_policy greedy placement none"),
 }
 
 
@@ -718,7 +718,7 @@ def test_users_who_are_slowed_still_overwrite_what_is_buffered(lab_run, helpers)
     """They enter slowly, and zones that are reset want this and that written: buffers are kept filled all the same."""
     result = lab_run(START + JOB + """
 mtftl format --op 25% /dev/nvme0n1 > /dev/null
-dmsetup create t --table "$(table /dev/nvme0n1 buffer_entries 512 streams none)"
+dmsetup create t --table "$(table /dev/nvme0n1 buffer_entries 512 placement none)"
 job --rw=write --bs=128k
 job --rw=randwrite --bs=4k --io_size=$(($(blockdev --getsize64 /dev/mapper/t) / 2))
 dmsetup message t 0 reset_stats
@@ -757,12 +757,12 @@ mtftl check /dev/nvme0n1
     assert result.ok, result.output
 
 
-@pytest.mark.parametrize("placement", ["append", "write"])
-def test_commands_sent_twice_cost_no_zone(lab_run, helpers, placement):
+@pytest.mark.parametrize("append", ["on", "off"])
+def test_commands_sent_twice_cost_no_zone(lab_run, helpers, append):
     """Completions are lost, the controller is reset, and the driver sends again what it got no answer to."""
     result = lab_run(START + f"""
 mtftl format --op 30% /dev/nvme0n1 > /dev/null
-dmsetup create t --table "$(table /dev/nvme0n1 lanes 4 placement {placement})"
+dmsetup create t --table "$(table /dev/nvme0n1 lanes 4 append {append})"
 verify /dev/mapper/t --size=64M --io_size=256M --do_verify=1 --end_fsync=1 &
 for turn in 1 2 3 4 5 6; do
 	until [ "$(field written t)" -ge $((turn * 4096)) ]; do usleep 50000; done
@@ -1298,20 +1298,22 @@ REFUSED = {
     "/dev/nullb1": "not zoned",
     "/dev/nullb2": "No superblock found",
     "/dev/nullb0 3 lanes 1": "Expected <device> [<number of words>",
-    "/dev/nullb0 2 lanes 0": "lanes is 0, expected 1 to",
-    "/dev/nullb0 2 lanes many": "lanes is many, expected 1 to",
+    "/dev/nullb0 2 lanes 0": "lanes is 0, expected percpu or 1 to 1024",
+    "/dev/nullb0 2 lanes many": "lanes is many, expected percpu or 1 to 1024",
     "/dev/nullb0 2 buffer_entries 0": "buffer_entries is 0, expected",
     "/dev/nullb0 2 write_unit 253": "write_unit is 253, expected 1 to 252",
     "/dev/nullb0 2 gc_policy best": "gc_policy is best, expected greedy or cost-benefit",
-    "/dev/nullb0 2 streams best": "streams is best, expected none, hot-cold, by-age or by-life",
-    "/dev/nullb0 2 placement here": "placement is here, expected append or write",
-    "/dev/nullb0 2 colour blue": "option colour is not known",
+    "/dev/nullb0 2 placement best": "placement is best, expected none, hot-cold, by-age or by-life",
+    "/dev/nullb0 2 streams best": "placement is best, expected none, hot-cold, by-age or by-life",
+    "/dev/nullb0 2 append here": "append is here, expected on or off",
+    "/dev/nullb0 2 low_water 65536": "low_water is 65536, expected 0 to 65535",
+    "/dev/nullb0 2 colour blue": "option colour is not known, expected lanes, buffer_entries",
 }
 MESSAGES = {
     "nonsense": "message nonsense is not known, expected checkpoint",
     "gc now": "message gc has 2 words, expected 1",
     "low_water 1": "low_water is 1, expected",
-    "gc_policy best": "gc_policy is best, expected",
+    "gc_policy best": "gc_policy is best, expected greedy or cost-benefit",
 }
 
 
@@ -1346,6 +1348,40 @@ fails dmsetup message t 0 {words} 2> /dev/null
 dmesg | grep -F -q '{reason}' || {{ echo 'message {words}: expected {reason}'; dmesg; exit 1; }}
 """
     result = lab_run(script + "dmsetup remove t\n", **QUICK, push=helpers)
+    assert result.ok, result.output
+
+
+def test_a_table_is_printed_as_it_is_read(lab_run, helpers):
+    """In today's words: each form that they replaced is accepted with a warning that names the new one."""
+    result = lab_run(START + """
+null nullb0 size=64
+mtftl format --op 30% /dev/nullb0 > /dev/null
+old() { dmesg | grep -c 'is an old form' || true; }
+warned() { dmesg | grep -F -q "0: option $1 is an old form, which the next release will refuse, expected $2"; }
+dmsetup create t --table "$(table /dev/nullb0 lanes 2 streams hot-cold placement write)"
+warned 'streams hot-cold' 'placement hot-cold'
+warned 'placement write' 'append off'
+test "$(old)" = 2
+line=$(dmsetup table t)
+echo "$line" | grep -E ' 14 lanes 2 .* gc_policy cost-benefit placement hot-cold append off low_water [0-9]+$'
+dmsetup load t --table "${line/placement hot-cold append off/streams none placement append}"
+dmsetup resume t
+warned 'streams none' 'placement none'
+warned 'placement append' 'append on'
+test "$(old)" = 4
+dmsetup table t | grep ' placement none append on '
+dmsetup load t --table "$line"
+dmsetup resume t
+test "$(dmsetup table t)" = "$line"
+dmsetup remove t
+mtftl open /dev/nullb0 t placement=by-age append=off
+test "$(old)" = 4
+dmsetup table t | grep ' placement by-age append off '
+mtftl close t
+mtftl open /dev/nullb0 t streams=by-age
+test "$(old)" = 5
+mtftl close t
+""", **QUICK, push=helpers)
     assert result.ok, result.output
 
 

@@ -23,13 +23,13 @@ FOLDER = ROOT / "results/policies"
 DRIVE = ("zones=512", "capacity=768", "lanes=8")
 LOADS = ("uniform", "zipf:0.8", "zipf:0.99", "zipf:1.2", "zipf:1.4", "hot:90/10", "hot:80/20", "shift:90/10")
 POLICIES = {
-    "one stream, greedy": ("streams=none", "gc_policy=greedy"),
-    "hot-cold, greedy": ("streams=hot-cold", "gc_policy=greedy"),
-    "hot-cold, cost-benefit": ("streams=hot-cold", "gc_policy=cost-benefit"),
-    "by-age, cost-benefit": ("streams=by-age", "gc_policy=cost-benefit"),
-    "by-life, cost-benefit": ("streams=by-life", "gc_policy=cost-benefit"),
-    "SepBIT, cost-benefit": ("streams=sepbit", "gc_policy=cost-benefit"),
-    "rates known, cost-benefit": ("streams=known", "gc_policy=cost-benefit"),
+    "one stream, greedy": ("placement=none", "gc_policy=greedy"),
+    "hot-cold, greedy": ("placement=hot-cold", "gc_policy=greedy"),
+    "hot-cold, cost-benefit": ("placement=hot-cold", "gc_policy=cost-benefit"),
+    "by-age, cost-benefit": ("placement=by-age", "gc_policy=cost-benefit"),
+    "by-life, cost-benefit": ("placement=by-life", "gc_policy=cost-benefit"),
+    "SepBIT, cost-benefit": ("placement=sepbit", "gc_policy=cost-benefit"),
+    "rates known, cost-benefit": ("placement=known", "gc_policy=cost-benefit"),
 }
 LIFE = ("zones=256", "capacity=256", "buffer_entries=64", "age=0", "writes=1000")
 LIVES = ("zipf:1.2", "hot:99.9999/50")

@@ -36,7 +36,7 @@ _mtftl()
 	close)	words="--force $(_mtftl_open)" ;;
 	dump)	words="--units $(_mtftl_drives)" ;;
 	format)	words="--op --headers --force --uuid $(_mtftl_drives)" ;;
-	open)	words="--readonly lanes= buffer_entries= write_unit= low_water= streams= gc_policy= placement=
+	open)	words="--readonly lanes= buffer_entries= write_unit= gc_policy= placement= append= low_water=
 		       $(_mtftl_drives)" ;;
 	probe)	words=$(_mtftl_drives) ;;
 	status)	words="--counters --json $(_mtftl_open)" ;;

@@ -67,6 +67,7 @@ enum req_op { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_ZONE_RESET, REQ_OP_ZONE_FINISH }
 #define __printf(at, first)	__attribute__((format(printf, at, first)))
 #define ____cacheline_aligned_in_smp
 #define fallthrough		__attribute__((fallthrough))
+#define noinline		__attribute__((noinline))
 #define READ_ONCE(x)		(x)
 #define WRITE_ONCE(x, value)	((x) = (value))
 #define BUILD_BUG_ON(condition)	_Static_assert(!(condition), #condition)

@@ -35,9 +35,9 @@ struct tuning {
 	unsigned int buffer_entries;
 	unsigned int write_unit;
 	bool cost_benefit;
-	enum streams {
-		STREAMS_NONE, STREAMS_HOT_COLD, STREAMS_BY_AGE, STREAMS_BY_LIFE, NR_STREAMS,
-	} streams;
+	enum placement {
+		PLACEMENT_NONE, PLACEMENT_HOT_COLD, PLACEMENT_BY_AGE, PLACEMENT_BY_LIFE, NR_PLACEMENTS,
+	} placement;
 	bool append;		/* the device places units, not the target */
 };
 

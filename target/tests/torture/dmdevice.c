@@ -116,7 +116,9 @@ static int dm_command(unsigned long command, uint32_t flags, uint64_t sectors, c
 
 static int load_table(struct dmdevice *dm, const struct tuning *tuning, dev_t *number)
 {
-	static const char *const streams[NR_STREAMS] = { "none", "hot-cold", "by-age", "by-life" };
+	static const char *const placements[NR_PLACEMENTS] = {
+		"none", "hot-cold", "by-age", "by-life",
+	};
 	char line[PATH_MAX + 128];
 	unsigned int entries = tuning->buffer_entries;
 
@@ -124,10 +126,10 @@ static int load_table(struct dmdevice *dm, const struct tuning *tuning, dev_t *n
 	if (entries > dm->zone_capacity / 2)
 		entries = dm->zone_capacity / 2;
 	snprintf(line, sizeof(line),
-		 "mtftl %s 12 lanes %u buffer_entries %u write_unit %u gc_policy %s streams %s"
-		 " placement %s", dm->namespace, tuning->lanes, entries, tuning->write_unit,
-		 tuning->cost_benefit ? "cost-benefit" : "greedy", streams[tuning->streams],
-		 tuning->append ? "append" : "write");
+		 "mtftl %s 12 lanes %u buffer_entries %u write_unit %u gc_policy %s placement %s"
+		 " append %s", dm->namespace, tuning->lanes, entries, tuning->write_unit,
+		 tuning->cost_benefit ? "cost-benefit" : "greedy", placements[tuning->placement],
+		 tuning->append ? "on" : "off");
 	return dm_command(DM_TABLE_LOAD, 0, SECTORS(dm->dev.nr_blocks), line, number);
 }
 

@@ -478,7 +478,7 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 	p.tuning.buffer_entries = entries[below(random, 4)];
 	p.tuning.write_unit = units[below(random, 4)];
 	p.tuning.cost_benefit = below(random, 2);
-	p.tuning.streams = below(random, NR_STREAMS);
+	p.tuning.placement = below(random, NR_PLACEMENTS);
 	p.tuning.append = below(random, 3);
 	p.workers = 1 + below(random, MAX_WORKERS);
 	p.weight[DO_WRITE] = 10 + below(random, 60);
@@ -941,7 +941,7 @@ static void storm_step(unsigned int step, struct worker *workers)
 static int storm(uint64_t seed, unsigned int times, struct worker *workers)
 {
 	static const struct tuning tuning = {
-		.lanes = 2, .buffer_entries = 256, .write_unit = 32, .streams = STREAMS_BY_LIFE, .append = true,
+		.lanes = 2, .buffer_entries = 256, .write_unit = 32, .placement = PLACEMENT_BY_LIFE, .append = true,
 	};
 	uint64_t median[STORM_STEPS], tail[STORM_STEPS], random = seed;
 	unsigned long memory[STORM_STEPS];
