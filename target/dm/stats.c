@@ -53,9 +53,9 @@ void mtftl_status(struct mtftl *ftl, const struct mtftl_cpu_stats *origin, char 
 	DMEMIT("%s lanes %u fill ", mtftl_is_read_only(ftl) ? "read-only" : "rw",
 	       config->nr_lanes);
 	for (i = 0; i < config->nr_lanes; i++)
-		DMEMIT("%s%u", i ? "," : "", mtftl_ring_used(&ftl->rings->all[i]));
+		DMEMIT("%s%u", i ? "," : "", mtftl_ring_used(mtftl_ring(ftl, i)));
 	DMEMIT(" entries %u zones %u free %u open %u open_limit %u full %u resetting %u bad %u",
-	       ftl->rings->all[0].entries, config->nr_zones,
+	       mtftl_ring(ftl, 0)->entries, config->nr_zones,
 	       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY), mtftl_zones_in_use(ftl),
 	       config->budget.data_zones, mtftl_zones_count(ftl, MTFTL_ZONE_FULL),
 	       mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING),

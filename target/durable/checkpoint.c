@@ -365,7 +365,7 @@ static int load_block(struct mtftl *ftl, u32 index, const void *block)
 	u32 record_bytes = ftl->config.nr_zones * sizeof(*ftl->checkpoints->records);
 	u32 record_blocks = DIV_ROUND_UP(record_bytes, MTFTL_BLOCK_SIZE);
 	u32 nr_zones = ftl->config.nr_zones, zone_shift = ftl->config.zone_shift;
-	u32 capacity = ftl->config.capacity, *entries = ftl->map->entries;
+	u32 capacity = ftl->config.capacity;
 	const __le32 *in = block;
 	u32 i, n, at;
 
@@ -381,7 +381,7 @@ static int load_block(struct mtftl *ftl, u32 index, const void *block)
 				  at + i, value);
 			return -EINVAL;
 		}
-		entries[at + i] = value;
+		mtftl_map_set(ftl, at + i, value);
 	}
 	return 0;
 }

@@ -725,7 +725,7 @@ static void guess_ages(struct recovery *rec)
 		born = div64_u64(first - oldest, each);
 		mtftl_age_guess(ftl, i, born);
 	}
-	ftl->map->clock = ftl->config.device_in_zones;
+	mtftl_map_set_clock(ftl, ftl->config.device_in_zones);
 }
 
 static int step_count_zones(struct recovery *rec)

@@ -1089,7 +1089,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		struct lane *lane = &lanes->all[lanes->nr];
 
 		lane->ftl = ftl;
-		lane->ring = &ftl->rings->all[lanes->nr];
+		lane->ring = mtftl_ring(ftl, lanes->nr);
 		lane->index = lanes->nr;
 		lane->cpu = lane->ring->cpu;
 		lane->batch = max(ftl->config.write_unit, min(BATCH_MIN, lane->ring->entries / 2));

@@ -11,34 +11,6 @@
 
 struct mtftl_slot;
 
-static inline u32 mtftl_map_clock(const struct mtftl *ftl)
-{
-	return READ_ONCE(ftl->map->clock);
-}
-
-/* A zone more that users have begun. */
-static inline void mtftl_map_tick(struct mtftl *ftl)
-{
-	WRITE_ONCE(ftl->map->clock, ftl->map->clock + 1);
-}
-
-static inline u32 mtftl_map_born(const struct mtftl *ftl, u32 zone)
-{
-	return READ_ONCE(ftl->map->zones[zone].born);
-}
-
-static inline u32 mtftl_map_life(const struct mtftl *ftl, u32 zone)
-{
-	return READ_ONCE(ftl->map->zones[zone].life);
-}
-
-/* In the mean of what lies there. Who writes to the zone, or mounts. */
-static inline void mtftl_map_set_age(struct mtftl *ftl, u32 zone, u32 born, u32 life)
-{
-	WRITE_ONCE(ftl->map->zones[zone].born, born);
-	WRITE_ONCE(ftl->map->zones[zone].life, life);
-}
-
 static inline u32 mtftl_map_age(const struct mtftl *ftl, u32 zone)
 {
 	u32 age = mtftl_map_clock(ftl) - mtftl_map_born(ftl, zone);

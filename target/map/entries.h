@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The memory of the map: for map.h, which says who may change what, and for age.h.
+ * The memory of the map: for map.h, which says what may change what. The ages in it are for age.h,
+ * which says what they mean.
  */
 #ifndef MTFTL_ENTRIES_H
 #define MTFTL_ENTRIES_H
@@ -25,5 +26,39 @@ struct mtftl_map {
 	atomic_long_t killed;		/* by discards, before they were written */
 	atomic_long_t dropped;		/* of these, those that FUA writes waited for */
 };
+
+static inline u32 mtftl_map_clock(const struct mtftl *ftl)
+{
+	return READ_ONCE(ftl->map->clock);
+}
+
+/* Mounting. */
+static inline void mtftl_map_set_clock(struct mtftl *ftl, u32 clock)
+{
+	WRITE_ONCE(ftl->map->clock, clock);
+}
+
+/* Users have begun one more zone. The caller keeps others from doing the same. */
+static inline void mtftl_map_tick(struct mtftl *ftl)
+{
+	WRITE_ONCE(ftl->map->clock, ftl->map->clock + 1);
+}
+
+static inline u32 mtftl_map_born(const struct mtftl *ftl, u32 zone)
+{
+	return READ_ONCE(ftl->map->zones[zone].born);
+}
+
+static inline u32 mtftl_map_life(const struct mtftl *ftl, u32 zone)
+{
+	return READ_ONCE(ftl->map->zones[zone].life);
+}
+
+/* The mean over what lies there. For the writer of the zone, and for mounting. */
+static inline void mtftl_map_set_age(struct mtftl *ftl, u32 zone, u32 born, u32 life)
+{
+	WRITE_ONCE(ftl->map->zones[zone].born, born);
+	WRITE_ONCE(ftl->map->zones[zone].life, life);
+}
 
 #endif

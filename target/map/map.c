@@ -105,7 +105,7 @@ static void want_through(struct mtftl *ftl, struct mtftl_slot *slot, u32 value)
 	if (slot->through)
 		return;
 	WRITE_ONCE(slot->through, true);
-	atomic_inc(&ftl->rings->all[mtftl_map_ring(ftl, value)].wanted);
+	atomic_inc(&mtftl_ring(ftl, mtftl_map_ring(ftl, value))->wanted);
 }
 
 /* Its newest data is buffered and not in flight yet: overwrite it where it is. */
@@ -227,8 +227,8 @@ void mtftl_map_want(struct mtftl *ftl, bool (*leaves)(struct mtftl *ftl, u32 pag
 
 	/* Pairs with drop_page(). */
 	smp_mb();
-	for (i = 0; i < ftl->rings->nr; i++) {
-		struct mtftl_ring *ring = &ftl->rings->all[i];
+	for (i = 0; i < ftl->config.nr_lanes; i++) {
+		struct mtftl_ring *ring = mtftl_ring(ftl, i);
 		u64 head;
 
 		pos = READ_ONCE(ring->tail);

@@ -32,10 +32,10 @@ static inline u32 mtftl_map_valid(const struct mtftl *ftl, u32 zone)
 	return max(atomic_read(&ftl->map->zones[zone].blocks), 0);
 }
 
-/* The ring of the slot that a value points to. */
+/* The index of the ring that has the slot of a value. */
 static inline u32 mtftl_map_ring(const struct mtftl *ftl, u32 value)
 {
-	return (value - MTFTL_MAP_SLOTS) >> ftl->rings->shift;
+	return (value - MTFTL_MAP_SLOTS) >> ftl->config.lane_shift;
 }
 
 /* Users: into the buffers */

@@ -2,9 +2,8 @@
 /*
  * The buffers: one ring of 4 KiB slots a lane. Positions only grow: tail <= next <= head <= tail +
  * entries. Users reserve at head and fill without a lock; the lane's writer composes from next;
- * completions free at tail, in order. The map points to slots by number: see map.h.
- *
- * ring->lock, with interrupts off: head, tail and what the lane keeps beside. Slots say theirs.
+ * completions free at tail, in order. The map points to slots by number: see map.h. ring->lock,
+ * with interrupts off, protects head, tail and what the lane keeps beside. Slots say theirs.
  */
 #ifndef MTFTL_RING_H
 #define MTFTL_RING_H
@@ -13,7 +12,7 @@
 
 #include "device/ftl.h"
 
-#define MTFTL_NO_LBA		U32_MAX	/* a slot that nobody needs */
+#define MTFTL_NO_LBA		U32_MAX	/* a slot that is not needed */
 #define mtftl_is_page(value)	((value) <= MTFTL_MAP_MAX_PAGE)
 
 static inline bool mtftl_is_slot(u32 value)
@@ -22,7 +21,7 @@ static inline bool mtftl_is_slot(u32 value)
 }
 
 enum mtftl_slot_state {
-	MTFTL_SLOT_FREE,	/* or reserved by somebody who is still filling it */
+	MTFTL_SLOT_FREE,	/* or reserved, and still being filled */
 	MTFTL_SLOT_FILLED,	/* may be overwritten in place; dead if the map is elsewhere */
 	MTFTL_SLOT_IN_FLIGHT,	/* its content is fixed */
 	MTFTL_SLOT_DONE,	/* waits for the slots before it */
@@ -44,7 +43,6 @@ struct mtftl_ring {
 	u32 entries;			/* slots in use at most */
 	u32 mask;			/* of positions, for the array's index */
 	u32 first_slot;			/* map value of slot 0 */
-
 	spinlock_t lock ____cacheline_aligned_in_smp;
 	u64 head;			/* next position to be filled */
 	u64 tail;			/* first position that is not written yet */
@@ -65,13 +63,18 @@ struct mtftl_rings {
 int mtftl_rings_alloc(struct mtftl *ftl);
 void mtftl_rings_free(struct mtftl *ftl);
 
+static inline struct mtftl_ring *mtftl_ring(const struct mtftl *ftl, unsigned int index)
+{
+	return &ftl->rings->all[index];
+}
+
 /* The slot that a map value points to, and its memory. */
 static inline struct mtftl_slot *mtftl_slot(const struct mtftl *ftl, u32 value, void **data)
 {
-	u32 slot = value - MTFTL_MAP_SLOTS, index;
-	struct mtftl_ring *ring = &ftl->rings->all[slot >> ftl->rings->shift];
+	u32 slot = value - MTFTL_MAP_SLOTS;
+	struct mtftl_ring *ring = mtftl_ring(ftl, slot >> ftl->rings->shift);
+	u32 index = slot & ring->mask;
 
-	index = slot & ring->mask;
 	if (data)
 		*data = ring->chunks[index >> MTFTL_BUFFER_SHIFT] +
 			(index & (MTFTL_BUFFER_BLOCKS - 1)) * MTFTL_BLOCK_SIZE;
