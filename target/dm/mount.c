@@ -155,7 +155,7 @@ int mtftl_mount(struct mtftl_target *target)
 
 	lockdep_assert_held(&target->life);
 	may_write = mtftl_compat_may_write(target->ti->table) &&
-		    !(ftl->super->info.flags & MTFTL_SB_READONLY);
+		    !(mtftl_super_info(ftl)->flags & MTFTL_SB_READONLY);
 	mtftl_device_begin(ftl, !may_write);
 	r = target->prepared ? 0 : mtftl_prepare(target);
 	for (i = 0; !r && i < ARRAY_SIZE(steps); i++) {

@@ -50,7 +50,7 @@ static int claim(struct mtftl_target *target)
 	int r = 0;
 
 	mutex_lock(&mounts_lock);
-	memcpy(target->uuid, target->ftl.super->info.uuid, sizeof(target->uuid));
+	memcpy(target->uuid, mtftl_super_info(&target->ftl)->uuid, sizeof(target->uuid));
 	list_for_each_entry(other, &mounts, claimed) {
 		if (other->md == target->md || READ_ONCE(other->handed_over) ||
 		    !on_same_drive(other, target))

@@ -138,7 +138,7 @@ int mtftl_table_check_device(struct mtftl_target *target)
 int mtftl_table_check_super(struct mtftl_target *target)
 {
 	struct mtftl *ftl = &target->ftl;
-	const struct mtftl_sb_info *info = &ftl->super->info;
+	const struct mtftl_sb_info *info = mtftl_super_info(ftl);
 	struct block_device *bdev = ftl->device->bdev;
 	struct dm_target *ti = target->ti;
 	int r;
@@ -193,8 +193,8 @@ int mtftl_table_fit(struct mtftl_target *target)
 	u32 entries = config->buffer_entries;
 	int r;
 
-	config->nr_zones = ftl->super->info.nr_zones;
-	config->logical_blocks = ftl->super->info.logical_blocks;
+	config->nr_zones = mtftl_super_info(ftl)->nr_zones;
+	config->logical_blocks = mtftl_super_info(ftl)->logical_blocks;
 	config->nr_lanes = config->nr_lanes ? config->nr_lanes : mtftl_thread_nr_cpus();
 	r = mtftl_config_fit(config, min_not_zero(bdev_max_open_zones(bdev),
 						  bdev_max_active_zones(bdev)));

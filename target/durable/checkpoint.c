@@ -404,6 +404,7 @@ static void tell_header(struct mtftl *ftl, u32 zone, u32 offset, const void *buf
 
 static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void *buf)
 {
+	u64 blocks = mtftl_super_info(ftl)->ckpt_blocks;
 	u32 page = (zone << ftl->config.zone_shift) + *offset, max, crc, i;
 	u32 wp = mtftl_zone(ftl, zone)->wp;
 	struct mtftl_unit_info info;
@@ -427,7 +428,7 @@ static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void 
 		void *block = buf + (1 + i) * MTFTL_BLOCK_SIZE;
 
 		mtftl_unit_entry(buf, i, &lba, &crc);
-		if (lba != *index || *index >= ftl->super->info.ckpt_blocks ||
+		if (lba != *index || *index >= blocks ||
 		    crc != mtftl_payload_crc(ftl->config.seed, block)) {
 			mtftl_err(ftl, "checkpoint: zone %u block %u: entry %u: lba %llu, expected %u and a block that verifies",
 				  zone, *offset, i, lba, *index);
@@ -446,14 +447,15 @@ static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void 
 int mtftl_checkpoint_load(struct mtftl *ftl)
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
+	const struct mtftl_sb_info *sb = mtftl_super_info(ftl);
 	u32 index = 0, zone = 0, offset = 0;
 	int r = 0;
 
-	mtftl_seq_go_on(ftl, ftl->super->info.ckpt_seq, 0);
-	while (!r && index < ftl->super->info.ckpt_blocks) {
-		if (zone >= ftl->super->info.ckpt_nr_zones)
+	mtftl_seq_go_on(ftl, sb->ckpt_seq, 0);
+	while (!r && index < sb->ckpt_blocks) {
+		if (zone >= sb->ckpt_nr_zones)
 			return -EBADMSG;
-		r = load_unit(ftl, ftl->super->info.ckpt_zones[zone], &offset, &index, ckpts->buf);
+		r = load_unit(ftl, sb->ckpt_zones[zone], &offset, &index, ckpts->buf);
 		if (ftl->config.capacity - offset < 1 + MTFTL_STREAM_UNIT_BLOCKS) {
 			zone++;
 			offset = 0;
@@ -531,8 +533,9 @@ static bool is_spent(const struct mtftl_zone *zone)
 
 int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
 {
+	const struct mtftl_sb_info *sb = mtftl_super_info(ftl);
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
-	u32 i, n = ftl->super->info.ckpt_nr_zones;
+	u32 i, n = sb->ckpt_nr_zones;
 
 	ckpts->set_zones = mtftl_ckpt_zones(ftl->config.nr_zones, ftl->config.capacity,
 					    ftl->config.logical_blocks);
@@ -540,7 +543,7 @@ int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
 		return -EINVAL;
 	*first_data = MTFTL_NR_SB_ZONES + 2 * ckpts->set_zones;
 	ckpts->durable_set = 0;
-	memcpy(ckpts->set[0], ftl->super->info.ckpt_zones, n * sizeof(u32));
+	memcpy(ckpts->set[0], sb->ckpt_zones, n * sizeof(u32));
 	ckpts->found[0] = n;
 	ckpts->found[1] = 0;
 	spin_lock(&ftl->zones->lock);

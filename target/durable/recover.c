@@ -100,15 +100,16 @@ static int step_report_zones(struct recovery *rec)
 
 static int step_load_checkpoint(struct recovery *rec)
 {
+	u64 blocks = mtftl_super_info(rec->ftl)->ckpt_blocks;
 	struct mtftl *ftl = rec->ftl;
 	int r = 0;
 	u32 i;
 
-	if (ftl->super->info.ckpt_blocks)
+	if (blocks)
 		r = mtftl_checkpoint_load(ftl);
 	if (r && r != -EINTR)
 		mtftl_err(ftl, "checkpoint is damaged (%d), expected %llu blocks that verify", r,
-			  ftl->super->info.ckpt_blocks);
+			  blocks);
 	if (r)
 		return r;
 	rec->newest_seq = mtftl_seq_last(ftl);
@@ -190,7 +191,7 @@ static int keep_unit(struct recovery *rec, const struct mtftl_unit_info *info)
 			  info->zone, info->offset);
 	if (r == -EOVERFLOW)
 		mtftl_err(ftl, "zones hold more units and range records above number %llu than a writer leaves, expected at most %u bytes of them for each block",
-			  ftl->super->info.ckpt_seq, MOST_FINDS);
+			  mtftl_super_info(ftl)->ckpt_seq, MOST_FINDS);
 	return r;
 }
 
@@ -238,6 +239,7 @@ static int find_life(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 {
 	void *blocks = mtftl_checkpoint_buf(rec->ftl);	/* no checkpoint is read or written now */
 	const struct mtftl_config *config = &rec->ftl->config;
+	u64 ckpt_seq = mtftl_super_info(rec->ftl)->ckpt_seq;
 	struct mtftl_unit_info info;
 	u32 i, n;
 	int r;
@@ -257,7 +259,7 @@ static int find_life(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 		for (i = 0; !r && i < n; i++)
 			if (!mtftl_unit_parse(blocks + i * MTFTL_BLOCK_SIZE, config->seed,
 					      zone->index, at + i, config->capacity, &info) &&
-			    info.seq > rec->ftl->super->info.ckpt_seq)
+			    info.seq > ckpt_seq)
 				zone->erase_count = max(zone->erase_count, info.erase_count);
 	}
 	return 0;
@@ -272,7 +274,7 @@ static int find_life(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at, bool known)
 {
 	u32 end = zone->wp + (zone->torn_sectors && zone->wp < rec->ftl->config.capacity);
-	u64 ckpt_seq = rec->ftl->super->info.ckpt_seq;
+	u64 ckpt_seq = mtftl_super_info(rec->ftl)->ckpt_seq;
 	bool in_step = !at, copies = rec->ftl->config.header_blocks;
 	struct mtftl_unit_info info;
 	int r;
@@ -620,13 +622,11 @@ static int step_fill(struct recovery *rec)
 static int step_finish_surplus(struct recovery *rec)
 {
 	struct mtftl *ftl = rec->ftl;
-	struct mtftl_zone *left = mtftl_zone(ftl, !ftl->super->zone);
 	u32 i;
 
 	if (mtftl_is_read_only(ftl))
 		return 0;
-	if (left->wp && left->wp < ftl->config.capacity)
-		mtftl_zone_mgmt(ftl, left->index, REQ_OP_ZONE_FINISH);
+	mtftl_super_finish_other(ftl);
 	for (i = 0; ftl->config.capacity_unaligned && i < ftl->config.nr_zones; i++)
 		if (mtftl_zone(ftl, i)->unfinished)
 			mtftl_zone_mgmt(ftl, i, REQ_OP_ZONE_FINISH);
@@ -796,7 +796,7 @@ int mtftl_recover(struct mtftl *ftl)
 	 */
 	rec.finds = mtftl_finds_alloc(max_t(u64, 3 * ftl->config.logical_blocks, MIN_FINDS),
 				      (u64)MOST_FINDS * ftl->config.nr_zones * ftl->config.capacity,
-				      ftl->super->info.ckpt_seq);
+				      mtftl_super_info(ftl)->ckpt_seq);
 	if (!rec.buf || !rec.numbers || !rec.finds)
 		goto out;
 	for (i = 0, r = 0; !r && i < ARRAY_SIZE(steps); i++) {

@@ -33,72 +33,95 @@ static int report_log_zone(struct blk_zone *bz, unsigned int index, void *data)
 	return 0;
 }
 
+/* A search for the newest record. */
+struct search {
+	void *buf;
+	struct mtftl_sb_info *found;	/* the record that was read last */
+	int refused;			/* by mtftl_sb_parse(): -EPROTO or -EINVAL, else 0 */
+	bool skipped;			/* a block was passed over */
+};
+
 /*
- * The newest record that verifies; from the write pointers backwards, over torn ones.
- * -ENODATA: there is none at all; -EPROTO: there is one that we do not know; -EINVAL: one
- * that contradicts itself.
+ * One block of the log. -ENODATA: no record verifies there; -EPROTO: we do not know the record;
+ * -EINVAL: it contradicts itself. Other errors end the search.
+ */
+static int read_record(struct mtftl *ftl, struct search *search, u32 zone, u32 at)
+{
+	u32 zone_blocks = bdev_zone_sectors(ftl->device->bdev) / MTFTL_BLOCK_SECTORS;
+	int r;
+
+	if (mtftl_interrupted())
+		return -EINTR;
+	r = mtftl_rw_sync(ftl, REQ_OP_READ, zone * zone_blocks + at, search->buf, 1);
+	/* The next try may read it: an older record is no answer yet. */
+	if (r && !mtftl_medium_says(r))
+		return r == -ENOMEM ? r : -EIO;
+	if (r)
+		return -ENODATA;
+	r = mtftl_sb_parse(search->buf, search->found);
+	if (r == -EPROTO)
+		mtftl_err(ftl, "superblock in zone %u block %u: another version or incompat, expected version %u and no features but %#x",
+			  zone, at, MTFTL_VERSION, MTFTL_SB_OOB);
+	if (r == -EINVAL)
+		mtftl_err(ftl, "superblock in zone %u block %u: %s is impossible, expected what fits its other fields",
+			  zone, at, mtftl_sb_wrong(search->found));
+	return r && r != -EPROTO && r != -EINVAL ? -ENODATA : r;
+}
+
+/* The newest record of one zone, from its write pointer backwards. -ENODATA: it has none. */
+static int search_zone(struct mtftl *ftl, struct search *search, u32 zone, u32 wp)
+{
+	int r = -ENODATA;
+
+	while (r && wp-- > 0) {
+		r = read_record(ftl, search, zone, wp);
+		if (r == -EPROTO || r == -EINVAL)
+			search->refused = r;
+		else if (r && r != -ENODATA)
+			return r;
+		if (r)
+			search->skipped = true;
+	}
+	return r ? -ENODATA : 0;
+}
+
+/*
+ * The newest record that verifies. -ENODATA: there is none at all; -EPROTO: there is one that we do
+ * not know; -EINVAL: one that contradicts itself.
  */
 static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone, u32 *wp)
 {
-	u32 zone_blocks = bdev_zone_sectors(ftl->device->bdev) / MTFTL_BLOCK_SECTORS;
 	struct log_zone zones[MTFTL_NR_SB_ZONES] = {};
-	struct mtftl_sb_info *found;
-	int r, result = -ENODATA;
-	bool skipped = false;
-	u32 z, at;
-	void *buf;
+	struct search search = {};
+	int r;
+	u32 z;
 
 	r = blkdev_report_zones(ftl->device->bdev, 0, MTFTL_NR_SB_ZONES, report_log_zone, zones);
 	if (r < 0)
 		return r;
-	buf = (void *)__get_free_page(GFP_NOIO);
-	found = kzalloc(sizeof(*found), GFP_NOIO);
-	if (!buf || !found) {
-		result = -ENOMEM;
-		goto out;
-	}
+	search.buf = (void *)__get_free_page(GFP_NOIO);
+	search.found = kzalloc(sizeof(*search.found), GFP_NOIO);
+	r = search.buf && search.found ? 0 : -ENOMEM;
 	info->generation = 0;
-	for (z = 0; z < MTFTL_NR_SB_ZONES; z++) {
-		for (at = zones[z].usable ? zones[z].wp : 0; at-- > 0; ) {
-			if (mtftl_interrupted()) {
-				result = -EINTR;
-				goto out;
-			}
-			r = mtftl_rw_sync(ftl, REQ_OP_READ, z * zone_blocks + at, buf, 1);
-			/* The next try may read it: an older record is no answer yet. */
-			if (r && !mtftl_medium_says(r)) {
-				result = r == -ENOMEM ? r : -EIO;
-				goto out;
-			}
-			if (!r)
-				r = mtftl_sb_parse(buf, found);
-			if (r == -EPROTO || r == -EINVAL)
-				result = r;
-			if (r == -EPROTO)
-				mtftl_err(ftl, "superblock in zone %u block %u: another version or incompat, expected version %u and no features but %#x",
-					  z, at, MTFTL_VERSION, MTFTL_SB_OOB);
-			if (r == -EINVAL)
-				mtftl_err(ftl, "superblock in zone %u block %u: %s is impossible, expected what fits its other fields",
-					  z, at, mtftl_sb_wrong(found));
-			if (!r)
-				break;
-			skipped = true;
-		}
-		if (zones[z].usable && zones[z].wp && !r && found->generation > info->generation) {
-			*info = *found;
+	for (z = 0; !r && z < MTFTL_NR_SB_ZONES; z++) {
+		r = search_zone(ftl, &search, z, zones[z].usable ? zones[z].wp : 0);
+		if (!r && search.found->generation > info->generation) {
+			*info = *search.found;
 			*zone = z;
 			*wp = zones[z].wp;
 		}
+		if (r == -ENODATA)
+			r = 0;
 	}
-	/* One that cannot be read may be newer, and say that there is more to read. */
-	if (skipped)
+	/* A block that cannot be read may be a newer record, which says that there is more to read. */
+	if (search.skipped)
 		info->flags &= ~MTFTL_SB_CLEAN;
-	if (info->generation && result == -ENODATA)
-		result = 0;
-out:
-	kfree(found);
-	free_page((unsigned long)buf);
-	return result;
+	r = r ?: search.refused;
+	if (!r && !info->generation)
+		r = -ENODATA;
+	kfree(search.found);
+	free_page((unsigned long)search.buf);
+	return r;
 }
 
 int mtftl_super_load(struct mtftl *ftl)
@@ -130,6 +153,11 @@ int mtftl_super_is_ours(struct mtftl *ftl, bool *ours)
 	return r == -ENODATA || r == -EPROTO || r == -EINVAL ? 0 : r;
 }
 
+const struct mtftl_sb_info *mtftl_super_info(const struct mtftl *ftl)
+{
+	return &ftl->super->info;
+}
+
 void mtftl_super_distrust(struct mtftl *ftl)
 {
 	ftl->super->clean = false;
@@ -144,13 +172,13 @@ static int log_write(struct mtftl *ftl, void *buf)
 
 	super->wp++;
 	r = mtftl_rw_sync(ftl, REQ_OP_WRITE | (fua ? REQ_FUA : 0), page, buf, 1);
-	/* Else the kernel would send a flush of its own, and nobody could tell if that failed. */
+	/* With REQ_FUA the kernel would send a flush of its own, and hide whether that failed. */
 	return r || fua ? r : mtftl_flush_device(ftl, 0);
 }
 
 /*
- * After an error. Whoever writes to the drive beside us makes the kernel fail our next write to
- * that zone, until somebody asks where it is; or the zone is further than we know.
+ * After an error. If another program writes to the drive, the kernel fails our next write to that
+ * zone, until its write pointer is asked for; or the zone is further than we know.
  */
 static int log_write_again(struct mtftl *ftl, void *buf)
 {
@@ -193,7 +221,7 @@ static int log_go_round(struct mtftl *ftl, void *buf)
 	return r;
 }
 
-/* Make @super->info the newest record, with @flags. */
+/* Makes @super->info the newest record, with @flags. */
 static int append_record(struct mtftl *ftl, u16 flags)
 {
 	struct mtftl_super *super = ftl->super;
@@ -204,7 +232,7 @@ static int append_record(struct mtftl *ftl, u16 flags)
 	/* The other zone may hold the only record that is left. */
 	if (mtftl_is_read_only(ftl))
 		return -EIO;
-	/* First what it stands for; apart, or nobody knows whether it was the flush that failed. */
+	/* First what it stands for; apart, so that a flush that failed is known. */
 	r = mtftl_flush_device(ftl, 0);
 	if (r) {
 		mtftl_set_read_only(ftl, "the superblock log cannot be written");
@@ -231,6 +259,14 @@ static int append_record(struct mtftl *ftl, u16 flags)
 	else
 		WRITE_ONCE(super->clean, flags & MTFTL_SB_CLEAN);
 	return r;
+}
+
+void mtftl_super_finish_other(struct mtftl *ftl)
+{
+	struct mtftl_zone *other = mtftl_zone(ftl, !ftl->super->zone);
+
+	if (other->wp && other->wp < ftl->config.capacity)
+		mtftl_zone_mgmt(ftl, other->index, REQ_OP_ZONE_FINISH);
 }
 
 int mtftl_super_make_dirty(struct mtftl *ftl)

@@ -35,6 +35,13 @@ int mtftl_super_load(struct mtftl *ftl);
  * memory.
  */
 int mtftl_super_is_ours(struct mtftl *ftl, bool *ours);
+/*
+ * The newest record. For mounting, before there is another one; later on only for what all records
+ * have in common.
+ */
+const struct mtftl_sb_info *mtftl_super_info(const struct mtftl *ftl);
+/* Mounting: a write to the zone that the log left may have failed, and left it active. */
+void mtftl_super_finish_other(struct mtftl *ftl);
 /* Recovery found that there is more to say than the record does. */
 void mtftl_super_distrust(struct mtftl *ftl);
 
