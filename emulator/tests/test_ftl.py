@@ -54,11 +54,11 @@ def test_padding(tmp_path: Path) -> None:
 
 
 def test_the_mapping_of_the_docs(tmp_path: Path) -> None:
-    """One file and one line, as docs/emulator.md says."""
+    """One file and one line, as docs/emulator/own-ftl.md says."""
     copy = tmp_path / "flash/ftl"
     shutil.copytree(FTL, copy)
     (tmp_path / "flash/model").symlink_to(MODEL)        # the copy includes it by "../model/"
-    text = (HERE.parent.parent / "docs/emulator.md").read_text()
+    text = (HERE.parent.parent / "docs/emulator/own-ftl.md").read_text()
     (copy / "ring.c").write_text(text.split("```c\n")[1].split("```")[0])
     mappings = (copy / "mappings.h").read_text()
     line = "    each(ftl_fast)              \\\n"

@@ -692,7 +692,7 @@ def test_garbage(drive: Drive) -> None:
         assert drive.put(run(addr(*chunk), 4)) == (0, 0) and drive.look([addr(*chunk, 3)]) == [content(addr(*chunk, 3))]
 
 
-# Time: the closed forms of docs/emulator.md.
+# Time: the closed forms of docs/emulator/model.md.
 
 # A unit's transfer takes 40 us, a sector's 10.
 EXACT = DRIVE | {"flash.channel_rate": "409600000", "flash.buffer": "4M"}

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Draws docs/virtual-time.svg: how far a contended lock is off, against the quantum. Prints the same as a table.
+"""Draws docs/virtual-time/quantum.svg: how far a contended lock is off, against the quantum; prints it as a table.
 
 Usage: MTFTL_QEMU=... emulator/tests/vtime_figure.py
 """
@@ -15,7 +15,7 @@ matplotlib.rcParams["svg.hashsalt"] = "mtftl"
 import test_vtime  # noqa: E402
 from matplotlib import pyplot  # noqa: E402
 
-FIGURE = test_vtime.HERE.parents[1] / "docs/virtual-time.svg"
+FIGURE = test_vtime.HERE.parents[1] / "docs/virtual-time/quantum.svg"
 QUANTA = [1, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]
 NANOSECONDS = 1000000
 CPUS = 8

@@ -10,7 +10,8 @@ from mtlab.cmd import cli
 from mtlab.run import failure
 from mtlab.util.base import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md")),
+         *sorted((ROOT / "results").glob("**/*.md"))]
 TARGET = ROOT / "target"
 
 
@@ -39,13 +40,13 @@ def _code() -> Iterator[tuple[Path, str]]:
 def test_options_of_the_table_line() -> None:
     source = (TARGET / "device/options.c").read_text()
     parsed = set(re.findall(r'\.name = "(\w+)"', source))
-    assert _named("docs/target.md", "| option | default | |") == parsed
+    assert _named("docs/use/options.md", "| option | default | |") == parsed
     manual = (TARGET / "tool/mtftl.8").read_text()
     assert [option for option in parsed if not re.search(rf"^\.(BR|BI) {option} ?=", manual, re.M)] == []
 
 
 def test_values_of_options() -> None:
-    rows = {row[0].strip("`"): " ".join(row[1:]) for row in _table("docs/target.md", "| option | default | |")}
+    rows = {row[0].strip("`"): " ".join(row[1:]) for row in _table("docs/use/options.md", "| option | default | |")}
     manual = (TARGET / "tool/mtftl.8").read_text().replace("\\", "")
     for option, file in (("placement", "placement.c"), ("gc_policy", "victim.c")):
         names = re.findall(r'^\t\{ "([\w-]+)",', (TARGET / "policy" / file).read_text(), re.M)
@@ -58,24 +59,24 @@ def test_names_of_the_status_line() -> None:
     source = (TARGET / "dm/stats.c").read_text()
     formats = " ".join(re.findall(r'DMEMIT\("([^"]*)"', source))
     names = set(re.findall(r"\b([a-z_]+) %", formats)) | set(re.findall(r"\b(fill) ", formats))
-    assert _named("docs/target.md", "| name | |") == names
+    assert _named("docs/use/status.md", "| name | |") == names
 
 
 def test_messages() -> None:
     source = (TARGET / "dm/stats.c").read_text()
     known = set(re.findall(r'strcmp\(argv\[0\], "(\w+)"\)', source)) | set(re.findall(r'^\t\{ "(\w+)",', source, re.M))
-    assert _named("docs/target.md", "| message | |") == known
+    assert _named("docs/use/status.md", "| message | |") == known
 
 
 def test_tracepoints() -> None:
     defined = set(re.findall(r"^(?:TRACE|DEFINE)_EVENT\((?:\w+, )?(mtftl_\w+)", (TARGET / "device/trace.h").read_text(),
                              re.M))
-    said = (ROOT / "docs/target.md").read_text().split("Tracepoints (")[1].split(". ")[0]
+    said = (ROOT / "docs/use/status.md").read_text().split("Tracepoints (")[1].split(". ")[0]
     assert set(re.findall(r"`(mtftl_\w+)`", said)) == defined
 
 
 def test_exit_statuses_of_the_lab() -> None:
-    rows = {row[1]: int(row[0]) for row in _table("docs/lab.md", "| status | kind | what happened |")}
+    rows = {row[1]: int(row[0]) for row in _table("docs/lab/guests.md", "| status | kind | what happened |")}
     assert rows == {kind: status for kind, (status, _) in failure.KINDS.items()}
 
 

@@ -292,7 +292,7 @@ def test_the_demo_ends_in_plain_words() -> None:
     assert words.endswith("5 predictions were made: 5 hold.")
     next(s for s in samples if s["line"] == "multi" and s["users"] == 8)["iops"] = 250_000
     words = " ".join(commands.told(judge(experiment, True, [samples], {})).split())
-    assert "2 hold, 3 do not; docs/experiments.md says which, and why." in words
+    assert "2 hold, 3 do not; results/scaling/README.md says which, and why." in words
     assert "MISS" not in words
 
 
@@ -587,7 +587,7 @@ def test_readme_shows_the_numbers_of_the_results(tmp_path: Path) -> None:
 
 
 def test_the_page_of_results_shows_spreads(tmp_path: Path) -> None:
-    text = (ROOT / "docs/results.md").read_text()
+    text = (ROOT / "docs/lab/experiments.md").read_text()
     assert report.update_spreads(text, RESULTS) == text, "scripts/lab report --readme brings it up to date"
     (tmp_path / "peers").mkdir()
     sample = {"line": "mtftl", "iops": 2000, "iops_least": 1000, "iops_most": 3000}
@@ -595,11 +595,14 @@ def test_the_page_of_results_shows_spreads(tmp_path: Path) -> None:
     assert " | 2.0 | 1.0 to 3.0 |\n" in report.update_spreads(text, tmp_path)
 
 
-def test_the_page_of_experiments_is_whole_and_fresh() -> None:
-    text = (ROOT / "docs/experiments.md").read_text()
-    assert report.update_experiments(text, RESULTS) == text, "scripts/lab report --readme updates it"
-    assert set(re.findall("^## ([a-z-]+)$", text, re.M)) == set(re.findall("<!-- found: (.*) -->", text)) \
-        == set(experiments.names())
+def test_the_pages_of_experiments_are_whole_and_fresh() -> None:
+    """One an experiment, and the index leads to each."""
+    texts = {path.parent.name: path.read_text() for path in report.experiment_pages()}
+    assert set(texts) >= set(experiments.names())
+    for name in experiments.names():
+        assert texts[name].startswith(f"# {name}\n") and f"<!-- found: {name} -->" in texts[name]
+        assert report.update_experiment(texts[name], RESULTS) == texts[name], "scripts/lab report --readme updates it"
+    assert set(texts) - set(re.findall(r"\]\(([\w-]+)/README.md\)", (RESULTS / "README.md").read_text())) == set()
     missed = {"name": "m", "measured": 1.0, "bound": ">= 2", "pass": False, "why": "w", "analysis": "because"}
     shown = report.found({"table": [["a", "b"], ["1", "2"]], "checks": [missed, {**missed, "pass": True}]})
     assert "| a | b |\n|---|---|\n| 1 | 2 |\n" in shown

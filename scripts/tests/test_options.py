@@ -55,7 +55,7 @@ def test_what_cannot_be_is_refused_by_its_name(chosen: dict[str, object], why: s
 
 
 def test_docs_show_the_options() -> None:
-    text = (ROOT / "docs/lab.md").read_text()
+    text = (ROOT / "docs/lab/guests.md").read_text()
     assert options.update_docs(text) == text, "scripts/lab report --readme brings it up to date"
     assert options.update_docs(text.replace("| 2G |", "| 3G |")) == text
 

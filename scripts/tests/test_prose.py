@@ -2,6 +2,7 @@
 """The rules for prose: what `make lint` must see in README, CONTRIBUTING and docs/, and what it must not."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -70,7 +71,7 @@ def test_what_is_no_fault_is_passed(text: str) -> None:
 
 def test_only_pages_for_use_have_short_sentences() -> None:
     text = "word " * 18 + "\n" + "word " * 18
-    assert _found(text, "docs/target.md") == [] != _found(text, "docs/lab.md")
+    assert _found(text, "docs/design/gc.md") == [] != _found(text, "docs/use/options.md")
 
 
 def test_a_debt_may_not_grow_and_has_to_fall() -> None:
@@ -103,21 +104,27 @@ def test_our_own_pages_comply(tmp_path: Path) -> None:
     assert prose.DEBT.read_text() == prose.written(dict(sorted(json.loads(prose.DEBT.read_text()).items())))
 
 
-def _page(name: str) -> str:
-    return (ROOT / "docs" / name).read_text()
+def _pages() -> dict[str, str]:
+    """All pages below docs/ and results/, by name."""
+    return {str(path.relative_to(ROOT)): path.read_text() for folder in ("docs", "results")
+            for path in sorted((ROOT / folder).glob("**/*.md"))}
 
 
 def test_the_glossary_has_terms_that_pages_use() -> None:
     """Each once; and each page leads there."""
-    terms = re.findall(r"^### (.*)$", _page("glossary.md"), re.M)
+    pages = _pages()
+    terms = re.findall(r"^### (.*)$", pages.pop("docs/glossary.md"), re.M)
     assert len(terms) >= 40 and len(set(terms)) == len(terms)
-    pages = [path.name for path in (ROOT / "docs").glob("*.md") if path.name != "glossary.md"]
-    words = " ".join("\n".join(map(_page, pages)).lower().replace("-", " ").replace("_", " ").split())
+    words = " ".join("\n".join(pages.values()).lower().replace("-", " ").replace("_", " ").split())
     assert [term for term in terms if not re.search(rf"\b{term.lower().replace('-', ' ')}", words)] == []
-    assert [name for name in pages if "(glossary.md" not in _page(name)] == []
+    assert [name for name, text in pages.items() if "glossary.md" not in text] == []
 
 
-def test_the_index_leads_to_every_page() -> None:
-    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
-    assert pages - set(re.findall(r"\]\(([\w-]+\.md)", _page("README.md"))) == set()
-    assert "docs/README.md" in (ROOT / "README.md").read_text()
+def test_two_links_lead_from_the_readme_to_every_page() -> None:
+    """By the index of docs/ and that of results/."""
+    pages = _pages()
+    indexes = {"docs/README.md", "results/README.md"}
+    reached = {os.path.normpath(os.path.join(os.path.dirname(index), link))
+               for index in indexes for link in re.findall(r"\]\(([\w/.-]+\.md)", pages[index])}
+    assert set(pages) - reached - indexes == set()
+    assert all(f"({index})" in (ROOT / "README.md").read_text() for index in indexes)

@@ -107,8 +107,8 @@ def test_a_missing_checkout_says_how_to_get_it() -> None:
 
 
 def test_docs_show_the_outcomes() -> None:
-    text = (ROOT / "docs/testing.md").read_text()
-    assert text == suites.update_testing(text, ROOT / "results")
+    text = (ROOT / "results/suites/README.md").read_text()
+    assert text == suites.update_page(text, ROOT / "results")
     assert all(f"<!-- suite: {name} -->" in text for name in NAMES)
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Unit tests of admission. The table is docs/target.md: "The gate", "Before the gate", "Pace" and
+ * Unit tests of admission. The table is docs/design/gc.md: "The gate", "Before the gate", "Pace" and
  * "A full device", a row for each thing that they say.
  */
 #include <setjmp.h>

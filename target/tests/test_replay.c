@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Recovery and check on images in memory: each rule of docs/format.md once on
+ * Recovery and check on images in memory: each rule of docs/design/format.md once on
  * purpose, then random histories against a model.
  */
 #include <setjmp.h>

@@ -121,8 +121,9 @@ mtftl dump --units /dev/nullb0 > dump.json
 
 
 def test_docs_name_everything(lab_run, helpers):
-    """The status, options, messages and tracepoints are those in docs/target.md."""
-    page = (Path(__file__).resolve().parents[2] / "docs/target.md").read_text()
+    """The status, options, messages and tracepoints are those in docs/use/."""
+    page = "".join((Path(__file__).resolve().parents[2] / "docs/use" / name).read_text()
+                   for name in ("options.md", "status.md"))
     result = lab_run(START + """
 null nullb0
 mtftl format /dev/nullb0 > /dev/null

@@ -3,7 +3,7 @@
 
 One boot runs all commands, each on a device of its own or one that it leaves as it was; the tests
 look at what came out. Devices are null_blk, 4 MiB zones; media that are damaged or foreign are
-written by media.py, which knows only docs/format.md.
+written by media.py, which knows only docs/design/format.md.
 """
 
 import json

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Recovery, written a second time and apart from the module: from a superblock to
- * the map, by the rules of docs/format.md. Reads only. What the module mounts must
+ * the map, by the rules of docs/design/format.md. Reads only. What the module mounts must
  * be what this finds.
  */
 #ifndef MTFTL_TOOL_REPLAY_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The walk over a zone's units; docs/format.md gives the rules and their reasons. */
+/* The walk over a zone's units; docs/design/format.md gives the rules and their reasons. */
 #include <stdlib.h>
 
 #include "mtftl.h"

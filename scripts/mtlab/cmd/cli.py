@@ -158,7 +158,7 @@ def _overview(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     lines = ["Builds the parts of dm-mtftl and runs commands in a guest with an emulated zoned flash drive."]
     for group, names in GROUPS.items():
         lines += ["", group, *(f"  {name:10}{helps[name]}" for name in names)]
-    return "\n".join([*lines, "", "`lab COMMAND --help` has the options, docs/lab.md more; `make help` lists "
+    return "\n".join([*lines, "", "`lab COMMAND --help` has the options, docs/lab/ more; `make help` lists "
                       "short ways."])
 
 

@@ -70,7 +70,7 @@ def told(results: Results) -> str:
         f"{iops['multi'] / iops['single']:.1f} times as many as one\n"
         f"buffer and one thread, and {100 * iops['multi'] / iops['raw']:.0f}% of what the bare drive takes.\n\n"
         f"Before it was measured, {held + missed} predictions were made: {held} hold"
-        + (f", {missed} do not; docs/experiments.md says which, and why.\n" if missed else ".\n"))
+        + (f", {missed} do not; results/scaling/README.md says which, and why.\n" if missed else ".\n"))
 
 
 def _diff(args: argparse.Namespace) -> int:

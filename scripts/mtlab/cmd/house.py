@@ -19,7 +19,7 @@ from pathlib import Path
 from ..build import target
 from ..util.base import ROOT
 
-DRAWN = "docs/target.md"
+DRAWN = "docs/design/layers.md"
 MOST_FOLDERS = 10
 MOST_PAIRS = 30             # of folders, one of which knows of the other
 MOST_LINES = 120            # of a header; LONG ones describe what is as long: a format, admission, tracepoints, kernels

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The prose of README, CONTRIBUTING and docs/: `lab lint` holds it to rules, `lab prose` measures it.
+"""The prose of README, CONTRIBUTING, docs/ and results/: `lab lint` holds it to rules, `lab prose` measures it.
 
 CONTRIBUTING.md has the rules in words. Tables, code, headings and what commands generate between two comments
 are no prose. A page that does not comply yet has a number for each rule in prose-debt.json: how often it breaks
@@ -16,10 +16,9 @@ from pathlib import Path
 from ..util.base import ROOT, output, write_file
 
 DEBT = Path(__file__).with_name("prose-debt.json")
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/**/*.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/**/*.md", "results/**/*.md")
 # Pages that are read while something has to be done: their sentences are short.
-USE = {"README.md", "CONTRIBUTING.md", "docs/README.md", "docs/tutorial.md", "docs/glossary.md", "docs/install.md",
-       "docs/lab.md", "docs/results.md"}
+USE = r"(README|CONTRIBUTING|docs/[\w-]+|docs/(use|lab)/[\w-]+|results/README)\.md"
 COLUMNS = 100
 PARAGRAPH_WORDS = 120
 SENTENCE_WORDS = 35
@@ -172,7 +171,7 @@ def findings(page: str, text: str, read: Callable[[str], str | None]) -> list[Fi
             found.append(Finding(one.line, "paragraph",
                                  f"a paragraph of {one.words()} words, expected {PARAGRAPH_WORDS} at most"))
         for sentence in one.sentences():
-            if page in USE and len(_words(sentence)) > SENTENCE_WORDS:
+            if re.fullmatch(USE, page) and len(_words(sentence)) > SENTENCE_WORDS:
                 found.append(Finding(one.line, "sentence", f"a sentence of {len(_words(sentence))} words, expected "
                                      f"{SENTENCE_WORDS} at most: {sentence[:50]}..."))
             for pattern, what in BANNED:
@@ -277,7 +276,7 @@ def _prose(args: argparse.Namespace) -> int:
     if args.at:
         names = output(["git", "-C", ROOT, "ls-tree", "-r", "--name-only", args.at]).splitlines()
         texts = {name: output(["git", "-C", ROOT, "show", f"{args.at}:{name}"]) for name in names
-                 if name in PAGES or re.fullmatch(r"docs/.*\.md", name)}
+                 if name in PAGES or re.fullmatch(r"(docs|results)/.*\.md", name)}
     else:
         texts = {page: (ROOT / page).read_text() for page in _pages()}
     rows = [["page", "words", "longest line", "longest paragraph", f"sentences > {SENTENCE_WORDS}", "Flesch"]]
@@ -295,7 +294,7 @@ def written(debt: dict[str, dict[str, int]]) -> str:
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """`prose` on the command line of scripts/lab."""
-    prose = commands.add_parser("prose", help="measure README and docs/: long lines, paragraphs, sentences")
+    prose = commands.add_parser("prose", help="measure README, docs/ and results/: long lines, paragraphs, sentences")
     prose.add_argument("pages", nargs="*", metavar="PAGE", help="list what is wrong with these pages")
     prose.add_argument("--at", metavar="COMMIT", help="measure the pages of another commit")
     prose.add_argument("--lower", action="store_true", help="note that pages break rules less often than before")

@@ -33,7 +33,7 @@ COMPARED: tuple[tuple[str, Where, str, Where], ...] = (
     ("8 users, a used drive of the same flash", ("pblk", {"state": "steady", "line": "multi", "unit": 8, "users": 8}),
      "pblk, Linux 5.10", ("pblk", {"state": "steady", "line": "pblk", "unit": 8, "users": 8})),
 )
-# What docs/results.md shows with its spread: its words, which experiment's sample, which field, how it is written.
+# What docs/lab/experiments.md shows with its spread: words, which experiment's sample, which field, how to write it.
 HEADLINES: tuple[tuple[str, str, dict[str, Any], str, str, float], ...] = (
     ("8 users' random writes on a fresh TLC drive (1000/s)", "scaling",
      {"profile": "tlc", "line": "multi", "users": 8}, "iops", ".0f", 1000),
@@ -156,7 +156,7 @@ def update_readme(text: str, results: Path) -> str:
 
 
 def update_spreads(text: str, results: Path) -> str:
-    """docs/results.md with its table of spreads as the results are."""
+    """docs/lab/experiments.md with its table of spreads as the results are."""
     before, rest = text.split(_SPREAD[0])
     return before + _SPREAD[0] + "\n" + _spreads(results) + rest[rest.index(_SPREAD[1]):]
 
@@ -174,8 +174,14 @@ def found(results: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def update_experiments(text: str, results: Path) -> str:
-    """docs/experiments.md with what was found as the results are; nothing where there are none."""
+def experiment_pages() -> list[Path]:
+    """The pages of the experiments, beside their results."""
+    return [path.with_name("README.md") for path in sorted(RESULTS.glob("*/results.json"))
+            if path.with_name("README.md").exists()]
+
+
+def update_experiment(text: str, results: Path) -> str:
+    """An experiment's page with what was found as the results are; nothing where there are none."""
     def section(match: re.Match[str]) -> str:
         path = results / match[2] / "results.json"
         middle = f"\n{found(json.loads(path.read_text()))}\n" if path.exists() else ""
@@ -186,12 +192,12 @@ def update_experiments(text: str, results: Path) -> str:
 
 def _report(args: argparse.Namespace) -> int:
     if args.readme:
-        for path, update in ((ROOT / "README.md", update_readme), (ROOT / "docs/experiments.md", update_experiments),
-                             (ROOT / "docs/testing.md", suites.update_testing),
-                             (ROOT / "docs/results.md", update_spreads)):
+        for path, update in ((ROOT / "README.md", update_readme), (RESULTS / "suites/README.md", suites.update_page),
+                             (ROOT / "docs/lab/experiments.md", update_spreads),
+                             *((page, update_experiment) for page in experiment_pages())):
             path.write_text(update(path.read_text(), args.results))
-        lab = ROOT / "docs/lab.md"
-        lab.write_text(options.update_docs(lab.read_text()))
+        guests = ROOT / "docs/lab/guests.md"
+        guests.write_text(options.update_docs(guests.read_text()))
     debian.ensure("report")
     write_file(args.out, page(args.results))
     say(f"the report is {args.out}")
@@ -204,5 +210,6 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
     parser.add_argument("--out", type=Path, default=BUILD / "report.html", metavar="FILE")
     parser.add_argument("--readme", action="store_true",
-                        help="write the numbers into README.md and docs, and the options of `lab run` into docs/lab.md")
+                        help="write the numbers into README.md, docs/ and results/, the options of `lab run` "
+                             "into docs/lab/guests.md")
     parser.set_defaults(function=_report)

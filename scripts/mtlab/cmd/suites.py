@@ -3,7 +3,7 @@
 
 A suite runs twice in guests over the host's root folder, on a device to be tested and on one to compare with.
 results/suites/NAME.json holds each test's outcome on both, and why it fails or differs: `why` is
-written by hand there and kept as long as the outcomes stay. docs/testing.md shows the files as tables.
+written by hand there and kept as long as the outcomes stay. results/suites/README.md shows the files as tables.
 
 A guest that dies or hangs costs the test that was running; the next guest goes on behind it.
 """
@@ -317,8 +317,8 @@ def table(results: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def update_testing(text: str, results: Path) -> str:
-    """docs/testing.md with the suites' tables as their results are."""
+def update_page(text: str, results: Path) -> str:
+    """results/suites/README.md with the suites' tables as their results are."""
     def section(match: re.Match[str]) -> str:
         path = results / f"suites/{match[2]}.json"
         middle = f"\n{table(json.loads(path.read_text()))}\n" if path.exists() else ""

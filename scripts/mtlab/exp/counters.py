@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the target's status line and the flash device's log page say, as numbers by name.
 
-The guest asks with `dmsetup status` (docs/target.md) and flash_log() (docs/emulator.md); status() and flash() read the
-answers.
+The guest asks with `dmsetup status` (docs/use/status.md) and flash_log() (docs/emulator/README.md); status() and
+flash() read the answers.
 """
 
 import re

@@ -3,8 +3,8 @@
 
 The file defines ABOUT, an About, and five functions: runs, which guests to boot; samples, how to turn what they bring
 out into flat samples; checks, what was predicted of those; table and draw, how they are shown. load() makes an
-Experiment of them. The file holds no numbers that were measured and draws nothing but its samples. docs/results.md
-shows the smallest one; scaling.py is the model.
+Experiment of them. The file holds no numbers that were measured and draws nothing but its samples.
+docs/lab/experiments.md shows the smallest one; scaling.py is the model.
 """
 
 import importlib.util

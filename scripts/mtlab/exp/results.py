@@ -25,7 +25,7 @@ SCHEMA = 3
 
 @dataclass
 class Results:
-    """What an experiment left; the JSON file holds exactly these fields (docs/results.md)."""
+    """What an experiment left; the JSON file holds exactly these fields (docs/lab/experiments.md)."""
 
     experiment: str
     title: str

@@ -8,7 +8,7 @@ report on the console decides: what follows (the panic after an oops) is its con
 import re
 from dataclasses import dataclass
 
-# Exit status and meaning of each kind; documented in docs/lab.md.
+# Exit status and meaning of each kind; documented in docs/lab/guests.md.
 KINDS = {
     "setup": (240, "the lab could not start"),
     "qemu": (241, "the emulator failed"),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a run in a guest is told besides its command, and which flash devices there are.
 
-Each option is declared once, as a field of Options: its default, its words for --help and docs/lab.md, its place on
-the command line, and what makes a value wrong.
+Each option is declared once, as a field of Options: its default, its words for --help and docs/lab/guests.md, its
+place on the command line, and what makes a value wrong.
 """
 
 import argparse
@@ -184,7 +184,7 @@ def check(options: Options) -> None:
 
 
 def table() -> str:
-    """The options as docs/lab.md shows them."""
+    """The options as docs/lab/guests.md shows them."""
     rows = ["| option | default | what it does |", "|---|---|---|"]
     for one, declared in _declared():
         name = " ".join(filter(None, (_flag(one, declared), declared.metavar.replace("|", "\\|")

@@ -82,7 +82,7 @@ def emulator_binary() -> Path:
 
 @pytest.fixture(scope="session")
 def lab_run(pytestconfig: pytest.Config, emulator_binary: Path) -> LabRun:
-    """Boots a guest and runs a command; see this file's top and docs/lab.md."""
+    """Boots a guest and runs a command; see this file's top and docs/lab/tests.md."""
     return functools.partial(run, kernel_instead=pytestconfig.getoption("--kernel"))
 
 

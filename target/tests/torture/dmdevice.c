@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * dm-mtftl over a namespace of the emulated flash device, whose power is cut
- * and restored by the emulator's vendor commands (docs/emulator.md). Spec: the
+ * and restored by the emulator's vendor commands (docs/emulator/faults.md). Spec: the
  * namespace, which is formatted: /dev/nvme0n1.
  *
  * A power cycle also unbinds the NVMe driver and binds it again: what the
