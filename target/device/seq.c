@@ -31,7 +31,7 @@ void mtftl_seq_free(struct mtftl *ftl)
 	ftl->seq = NULL;
 }
 
-void mtftl_seq_go_on(struct mtftl *ftl, u64 last, u64 durable)
+void mtftl_seq_set_last(struct mtftl *ftl, u64 last, u64 durable)
 {
 	atomic64_set(&ftl->seq->last, last);
 	ftl->seq->durable = durable;

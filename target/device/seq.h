@@ -57,7 +57,7 @@ static inline u64 mtftl_seq_since_checkpoint(const struct mtftl *ftl)
 }
 
 /* Mounting only. */
-void mtftl_seq_go_on(struct mtftl *ftl, u64 last, u64 durable);
+void mtftl_seq_set_last(struct mtftl *ftl, u64 last, u64 durable);
 void mtftl_seq_set_ckpt(struct mtftl *ftl, u64 number);
 
 /*

@@ -223,7 +223,7 @@ static int mtftl_preresume(struct dm_target *ti)
 	WRITE_ONCE(target->suspending, false);
 	mtftl_device_give_back(&target->ftl, false);
 	if (target->mounted) {
-		r = mtftl_go_on(target);
+		r = mtftl_resume(target);
 		/* On an error device-mapper leaves it suspended. */
 		target->suspended = r;
 		WRITE_ONCE(target->suspending, r);
@@ -292,7 +292,7 @@ static void mtftl_status_line(struct dm_target *ti, status_type_t type, unsigned
 			DMEMIT("not mounted");
 		break;
 	case STATUSTYPE_TABLE:
-		mtftl_table_tell(&target->ftl, result, maxlen);
+		mtftl_table_print(&target->ftl, result, maxlen);
 		break;
 	case STATUSTYPE_IMA:
 		mtftl_table_measure(target, result, maxlen);

@@ -186,14 +186,14 @@ void mtftl_pause(struct mtftl_target *target)
 	mtftl_pause_silence(ftl);
 }
 
-static void go_on(struct mtftl *ftl)
+static void end_pause(struct mtftl *ftl)
 {
 	if (!mtftl_is_paused(ftl))
 		return;
 	mtftl_pause_set(ftl, false);
-	mtftl_streams_go_on(ftl);
+	mtftl_streams_close_idle(ftl);
 	mtftl_space_appeared(ftl);
-	mtftl_gc_go_on(ftl);
+	mtftl_gc_resume(ftl);
 }
 
 /* Another system may have mounted the device while the machine slept. */
@@ -213,7 +213,7 @@ static int look_at_log(struct mtftl_target *target)
 	return r;
 }
 
-int mtftl_go_on(struct mtftl_target *target)
+int mtftl_resume(struct mtftl_target *target)
 {
 	int r;
 
@@ -227,7 +227,7 @@ int mtftl_go_on(struct mtftl_target *target)
 			   r);
 		return r;
 	}
-	go_on(&target->ftl);
+	end_pause(&target->ftl);
 	mtftl_gc_start(&target->ftl);
 	return 0;
 }
@@ -253,7 +253,7 @@ int mtftl_quiesce(struct mtftl_target *target, bool clean)
 	r = look_at_log(target);
 	if (r)
 		goto out;
-	go_on(ftl);
+	end_pause(ftl);
 	mtftl_gc_stop(ftl);
 	if (!mtftl_is_read_only(ftl))
 		r = mtftl_flush_sync(ftl);

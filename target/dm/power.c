@@ -140,9 +140,9 @@ static enum {
 } machine;			/* what works do: one thing at a time */
 static bool hibernating;	/* from before users are frozen to after they are thawed */
 
-static void go_on(struct mtftl_target *target)
+static void resume_target(struct mtftl_target *target)
 {
-	if (mtftl_go_on(target))
+	if (mtftl_resume(target))
 		queue_delayed_work(wq, &target->wake, WAKE_AGAIN);
 }
 
@@ -153,7 +153,7 @@ static void wake_work(struct work_struct *work)
 	mutex_lock(&target->life);
 	/* A suspended device goes on at its resume. */
 	if (target->mounted && !target->handed_over)
-		go_on(target);
+		resume_target(target);
 	mutex_unlock(&target->life);
 }
 
@@ -180,7 +180,7 @@ static void power_work(struct work_struct *work)
 		break;
 	case MACHINE_WOKE_UP:
 		mtftl_thaw(target);
-		go_on(target);
+		resume_target(target);
 		break;
 	}
 out:

@@ -221,7 +221,7 @@ static unsigned int print_options(const struct mtftl_config *config, char before
 	return sz;
 }
 
-void mtftl_table_tell(struct mtftl *ftl, char *result, unsigned int maxlen)
+void mtftl_table_print(struct mtftl *ftl, char *result, unsigned int maxlen)
 {
 	unsigned int sz = 0;
 

@@ -43,7 +43,7 @@ int mtftl_table_parse(struct mtftl_target *target, unsigned int argc, char **arg
 int mtftl_table_check_device(struct mtftl_target *target);
 int mtftl_table_check_super(struct mtftl_target *target);
 int mtftl_table_fit(struct mtftl_target *target);
-void mtftl_table_tell(struct mtftl *ftl, char *result, unsigned int maxlen);
+void mtftl_table_print(struct mtftl *ftl, char *result, unsigned int maxlen);
 /* The same for IMA, which measures it. */
 void mtftl_table_measure(struct mtftl_target *target, char *result, unsigned int maxlen);
 
@@ -64,7 +64,7 @@ void mtftl_pause(struct mtftl_target *target);
  * After a pause or a stop, unless it is suspended or frozen. An error that may pass: the pause
  * lasts, and the call may be repeated.
  */
-int mtftl_go_on(struct mtftl_target *target);
+int mtftl_resume(struct mtftl_target *target);
 /* The machine has woken up. */
 void mtftl_thaw(struct mtftl_target *target);
 

@@ -440,7 +440,7 @@ static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void 
 	}
 	*offset += 1 + info.nr_blocks;
 	if (mtftl_seq_last(ftl) < info.seq)
-		mtftl_seq_go_on(ftl, info.seq, 0);
+		mtftl_seq_set_last(ftl, info.seq, 0);
 	return 0;
 }
 
@@ -451,7 +451,7 @@ int mtftl_checkpoint_load(struct mtftl *ftl)
 	u32 index = 0, zone = 0, offset = 0;
 	int r = 0;
 
-	mtftl_seq_go_on(ftl, sb->ckpt_seq, 0);
+	mtftl_seq_set_last(ftl, sb->ckpt_seq, 0);
 	while (!r && index < sb->ckpt_blocks) {
 		if (zone >= sb->ckpt_nr_zones)
 			return -EBADMSG;

@@ -296,7 +296,7 @@ int mtftl_finds_sort(struct mtftl_finds *finds)
 	return 0;
 }
 
-static struct mtftl_found *take(struct mtftl_finds *finds)
+static struct mtftl_found *take_first(struct mtftl_finds *finds)
 {
 	struct mtftl_found *found = first_of(finds, 0);
 	u32 chunk = finds->heap[0];
@@ -314,14 +314,14 @@ struct mtftl_found *mtftl_finds_next(struct mtftl_finds *finds)
 
 	if (!finds->heap_nr)
 		return NULL;
-	found = take(finds);
+	found = take_first(finds);
 	for (last = found; finds->heap_nr && first_of(finds, 0)->seq == found->seq;
 	     last = last->same)
-		last->same = take(finds);
+		last->same = take_first(finds);
 	return found;
 }
 
-bool mtftl_finds_go_on(struct mtftl_finds *finds)
+bool mtftl_finds_forget(struct mtftl_finds *finds)
 {
 	bool left_out = finds->left_out;
 

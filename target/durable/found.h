@@ -50,7 +50,7 @@ int mtftl_finds_sort(struct mtftl_finds *finds);
 /* After sorting: the record with the lowest number; ->same leads to its equals. NULL: the end. */
 struct mtftl_found *mtftl_finds_next(struct mtftl_finds *finds);
 /* Forget all. True: some records were left out, and have to be added now. */
-bool mtftl_finds_go_on(struct mtftl_finds *finds);
+bool mtftl_finds_forget(struct mtftl_finds *finds);
 
 /* A set of numbers. */
 struct mtftl_numbers;

@@ -540,13 +540,13 @@ static int step_replay(struct recovery *rec)
  * More was found than is kept at once: read the zones again for what is newer than the map by now.
  * They say the same as before, because nothing has been written yet.
  */
-static int step_go_on(struct recovery *rec)
+static int step_look_again(struct recovery *rec)
 {
 	u64 nr = rec->nr_units;
 	u32 looks;
 	int r = 0;
 
-	for (looks = 1; !r && mtftl_finds_go_on(rec->finds); looks++)
+	for (looks = 1; !r && mtftl_finds_forget(rec->finds); looks++)
 		r = step_scan(rec) ?: step_sort(rec) ?: step_verify(rec) ?: step_replay(rec);
 	if (looks > 1)
 		mtftl_warn(rec->ftl, "zones hold so much that is newer than the checkpoint that they were read %u times",
@@ -745,7 +745,7 @@ static int step_count_zones(struct recovery *rec)
 	bits = ftl->config.header_blocks ? MTFTL_SEQ_BITS : MTFTL_OOB_SEQ_BITS;
 	if (rec->newest_seq >> (bits - 1))
 		mtftl_set_read_only(ftl, "its numbers are used up");
-	mtftl_seq_go_on(ftl, rec->newest_seq, min(rec->durable_seq, rec->newest_seq));
+	mtftl_seq_set_last(ftl, rec->newest_seq, min(rec->durable_seq, rec->newest_seq));
 	return 0;
 }
 
@@ -768,7 +768,7 @@ static const struct step {
 	{ "verify payload",	step_verify,	true },
 	{ "forget resets",	step_forget_reset, true },
 	{ "replay",		step_replay,	true },
-	{ "go on",		step_go_on,	true },
+	{ "look again",	step_look_again,	true },
 	{ "count",		step_count_blocks },
 	{ "replace bad zones",	step_replace_bad },
 	{ "fill",		step_fill,	true },
@@ -792,7 +792,7 @@ int mtftl_recover(struct mtftl *ftl)
 	 * Three quarters of what the map takes. A checkpoint is due when there are two numbers for
 	 * each of its blocks, which are 4096 bytes of the map. Of a unit at most 1056 bytes are
 	 * kept. There may be more until the checkpoint is durable, or while none succeeds: see
-	 * step_go_on().
+	 * step_look_again().
 	 */
 	rec.finds = mtftl_finds_alloc(max_t(u64, 3 * ftl->config.logical_blocks, MIN_FINDS),
 				      (u64)MOST_FINDS * ftl->config.nr_zones * ftl->config.capacity,

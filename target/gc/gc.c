@@ -609,7 +609,7 @@ void mtftl_gc_start(struct mtftl *ftl)
 	kthread_unpark(gc->keeper);
 }
 
-void mtftl_gc_go_on(struct mtftl *ftl)
+void mtftl_gc_resume(struct mtftl *ftl)
 {
 	mtftl_movers_wake(ftl->gc->movers);
 	mtftl_space_kick_gc(ftl);

@@ -11,7 +11,7 @@
 int mtftl_gc_alloc(struct mtftl *ftl);
 void mtftl_gc_start(struct mtftl *ftl);
 /* A pause is over. */
-void mtftl_gc_go_on(struct mtftl *ftl);
+void mtftl_gc_resume(struct mtftl *ftl);
 /* No unit of GC is in flight and no zone is being reset when this returns. */
 void mtftl_gc_stop(struct mtftl *ftl);
 void mtftl_gc_free(struct mtftl *ftl);

@@ -146,17 +146,17 @@ static u32 ring_span(const struct mtftl_ring *ring)
  * Users who are slowed do not fill the buffers any more. Those absorb as much as before only if what is
  * there stays for a while.
  */
-static bool may_hold(const struct lane *lane)
+static bool may_hold_slots(const struct lane *lane)
 {
 	return mtftl_space_is_slowed(lane->ftl) && !mtftl_space_is_gated(lane->ftl);
 }
 
 /* Something is worth waking up for: small units for several at a time only. */
-static bool is_worth(const struct lane *lane)
+static bool is_worth_waking(const struct lane *lane)
 {
 	if (is_urgent(lane) || is_wanted(lane))
 		return true;
-	if (may_hold(lane))
+	if (may_hold_slots(lane))
 		return ring_span(lane->ring) >= lane->held;
 	return mtftl_ring_unsent(lane->ring) >= READ_ONCE(lane->enough);
 }
@@ -183,7 +183,7 @@ static bool pick(struct lane *lane, struct mtftl_pick *pick)
 		pick->nr += pick->others;
 		pick->mixed = true;
 	}
-	if (may_hold(lane) && !is_urgent(lane)) {
+	if (may_hold_slots(lane) && !is_urgent(lane)) {
 		/* Once it keeps nothing it looks again. */
 		WRITE_ONCE(lane->enough, 0);
 		return pick->nr && ring_span(ring) >= lane->held;
@@ -227,7 +227,7 @@ static bool may_admit(struct lane *lane)
 
 static bool has_work(struct lane *lane)
 {
-	bool worth = is_worth(lane);
+	bool worth = is_worth_waking(lane);
 
 	/* Most that ask hear this. */
 	if (!worth && bio_list_empty(&lane->waiting))
@@ -267,7 +267,7 @@ static void lane_kick(struct lane *lane)
 static void limit_wait(struct lane *lane)
 {
 	if (!timer_pending(&lane->timer) && mtftl_ring_next_is_filled(lane->ring))
-		mod_timer(&lane->timer, jiffies + (may_hold(lane) ? HELD : 1));
+		mod_timer(&lane->timer, jiffies + (may_hold_slots(lane) ? HELD : 1));
 }
 
 static void lane_overdue(struct timer_list *timer)

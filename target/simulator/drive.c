@@ -54,7 +54,7 @@ static void open_zone(struct drive *drive, u32 stream, u32 class)
 	drive->clock += stream < drive->budget.user_streams;
 }
 
-static void take(struct drive *drive, struct stream *stream, u32 born)
+static void take_blocks(struct drive *drive, struct stream *stream, u32 born)
 {
 	struct zone *zone = &drive->zones[stream->zone];
 
@@ -104,10 +104,10 @@ static void put(struct drive *drive, u32 block, u32 index, u32 class, u32 unit, 
 		stream->unit_left = unit;
 		drive->headers++;
 		drive->seq++;
-		take(drive, stream, born);
+		take_blocks(drive, stream, born);
 	}
 	page = stream->zone * drive->capacity + zone->wp;
-	take(drive, stream, born);
+	take_blocks(drive, stream, born);
 	stream->unit_left--;
 	if (drive->map[block] != ~0u)
 		drive->zones[drive->map[block] / drive->capacity].valid--;

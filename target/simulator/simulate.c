@@ -186,7 +186,7 @@ static void print_found(const struct drive *drive, const struct load *load, u64 
 }
 
 /* To placement that knows. */
-static void tell(struct drive *drive, double *shares, const struct load *load, u32 entries)
+static void tell_shares(struct drive *drive, double *shares, const struct load *load, u32 entries)
 {
 	stored_shares(shares, load_shares(load), drive->blocks, entries);
 	drive->shares = shares;
@@ -228,7 +228,7 @@ int main(int argc, char **argv)
 	}
 	drive_start(&drive);
 	shares = malloc(drive.blocks * sizeof(*shares));
-	tell(&drive, shares, load, parameters.entries);
+	tell_shares(&drive, shares, load, parameters.entries);
 	buffer.entries = parameters.entries;
 	buffer.blocks = malloc((buffer.entries + 1) * sizeof(u32));
 	buffer.holds = calloc(drive.blocks, 1);
@@ -244,7 +244,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < asked; i++) {
 		if (i == asked / 2) {
 			load_half_way(load);
-			tell(&drive, shares, load, parameters.entries);
+			tell_shares(&drive, shares, load, parameters.entries);
 		}
 		write_through(&drive, &buffer, load_next(load));
 	}

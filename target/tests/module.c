@@ -17,7 +17,7 @@ void mtftl_set_read_only(struct mtftl *ftl, const char *why)
 	ftl->device->read_only = true;
 }
 
-void mtftl_seq_go_on(struct mtftl *ftl, u64 last, u64 durable)
+void mtftl_seq_set_last(struct mtftl *ftl, u64 last, u64 durable)
 {
 	atomic64_set(&ftl->seq->last, last);
 	ftl->seq->durable = durable;

@@ -92,7 +92,7 @@ static void numbers_come_in_order(void **state)
 	assert_int_equal(found->same->page, 500);
 	assert_null(found->same->same);
 	assert_null(mtftl_finds_next(finds));
-	assert_false(mtftl_finds_go_on(finds));
+	assert_false(mtftl_finds_forget(finds));
 	mtftl_finds_free(finds);
 	assert_int_equal(kernel_allocated, 0);
 }
@@ -125,7 +125,7 @@ static void all_is_found_in_bounded_memory(void **state)
 							  1000 + i), 0);
 			last = drain(finds, last, 1);
 			looks++;
-		} while (mtftl_finds_go_on(finds));
+		} while (mtftl_finds_forget(finds));
 		assert_int_equal(last, units);
 		assert_in_range(looks, 3, 8);
 		assert_in_range(kernel_peak, LIMIT * 3 / 4, LIMIT + SPARE);
@@ -146,7 +146,7 @@ static void records_are_bounded_too(void **state)
 		for (i = 0; i < units; i++)
 			assert_int_equal(add_ranges(finds, 1 + (units - 1 - i) * each, each), 0);
 		last = drain(finds, last, 1);
-	} while (mtftl_finds_go_on(finds));
+	} while (mtftl_finds_forget(finds));
 	assert_int_equal(last, units * each);
 	assert_true(kernel_peak <= LIMIT + SPARE);
 	mtftl_finds_free(finds);
@@ -165,7 +165,7 @@ static void looks_are_bounded_by_what_all_may_take(void **state)
 			assert_int_equal(add_ranges(finds, number(MIXED, i, units) * each, each), 0);
 		last = drain(finds, last ?: each - 1, 1);
 		looks++;
-	} while (mtftl_finds_go_on(finds));
+	} while (mtftl_finds_forget(finds));
 	assert_int_equal(last, (units + 1) * each - 1);
 	assert_in_range(looks, 8, 2 * 8);
 	mtftl_finds_free(finds);
@@ -200,7 +200,7 @@ static void one_number_everywhere_is_refused(void **state)
 		r = add_unit(finds, 5000, 3, i);
 	assert_int_equal(r, 0);
 	assert_int_equal(drain(finds, 0, 1), 1000);
-	assert_true(mtftl_finds_go_on(finds));
+	assert_true(mtftl_finds_forget(finds));
 	mtftl_finds_free(finds);
 	assert_int_equal(kernel_allocated, 0);
 }

@@ -355,7 +355,7 @@ static void change_signals(int how)
 }
 
 /* Also at exit, whatever goes wrong. */
-static void go_on(void)
+static void resume_stopped(void)
 {
 	const char *name = stopped;
 
@@ -519,7 +519,7 @@ int cmd_close(int argc, char **argv)
 	dm_lower_device(table, closing.lower, sizeof(closing.lower));
 	free(table);
 
-	atexit(go_on);
+	atexit(resume_stopped);
 	for (;;) {
 		wait_until_idle(closing.name, &target, &tries);
 		if (!target.empty)
@@ -528,7 +528,7 @@ int cmd_close(int argc, char **argv)
 		if (err != EBUSY || tries++ == BUSY_TRIES)
 			break;
 		/* A program opened it meanwhile: its reads wait until the device is resumed. */
-		go_on();
+		resume_stopped();
 		usleep(BUSY_WAIT_US);
 		free(dm_target_line(closing.name, DM_DEVICE_TABLE, &target));
 	}

@@ -381,7 +381,7 @@ static void zone_close_work(struct work_struct *work)
 	const struct mtftl_footer *footer = buf && buf->complete ? &buf->footer : NULL;
 	struct mtftl *ftl = zone->ftl;
 
-	/* mtftl_streams_go_on() starts this work again, maybe while it still runs: once is enough. */
+	/* mtftl_streams_close_idle() starts this work again, maybe while it still runs: once is enough. */
 	if (READ_ONCE(zone->state) != MTFTL_ZONE_CLOSING || !mtftl_send_begin(ftl))
 		return;
 	if (!zone->broken && mtftl_footer_write(zone, footer, ftl->streams->close_buf)) {
@@ -409,7 +409,7 @@ static void zone_close_work(struct work_struct *work)
 }
 
 /* After a pause: those that were to be closed meanwhile. */
-void mtftl_streams_go_on(struct mtftl *ftl)
+void mtftl_streams_close_idle(struct mtftl *ftl)
 {
 	struct mtftl_zone *zone;
 	bool idle;

@@ -68,6 +68,6 @@ u64 mtftl_streams_room(const struct mtftl *ftl);
 /* Left in those that GC has to itself. */
 u32 mtftl_streams_gc_room(const struct mtftl *ftl);
 /* After a pause: zones that were to be closed meanwhile. */
-void mtftl_streams_go_on(struct mtftl *ftl);
+void mtftl_streams_close_idle(struct mtftl *ftl);
 
 #endif
