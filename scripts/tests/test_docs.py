@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from mtlab.build import target
 from mtlab.cmd import cli
 from mtlab.run import failure
 from mtlab.util.base import ROOT
@@ -73,6 +74,29 @@ def test_tracepoints() -> None:
                              re.M))
     said = (ROOT / "docs/use/status.md").read_text().split("Tracepoints (")[1].split(". ")[0]
     assert set(re.findall(r"`(mtftl_\w+)`", said)) == defined
+
+
+def _said(text: str) -> str:
+    """A format string as the docs write it: N for a number, X for a word."""
+    return re.sub(r"%#?[0-9.]*(?:ll|l|z)?([a-z])", lambda m: "X" if m[1] == "s" else "N", text)
+
+
+def _complaints_of_the_module() -> set[str]:
+    """What it says in the kernel's log, or to dmsetup, when something is wrong."""
+    found = set()
+    calls = r"\b(?:mtftl_err|mtftl_warn|mtftl_set_read_only|DMERR|DMWARN_LIMIT)\(((?:[^;\"]|\"[^\"]*\")*)\);"
+    for path in target.module_sources():
+        text = path.read_text()
+        found |= {"".join(re.findall(r'"([^"]*)"', call)) for call in re.findall(calls, text)}
+        found |= set(re.findall(r'error = [^";]*"([^"]*)"', text)) | set(re.findall(r'error = [^;]*: "([^"]*)";', text))
+        found |= set(re.findall(r'^\t\[MTFTL_RIGHT_\w+\] = "([^"]* [^"]*)",$', text, re.M))
+    return {_said(text) for text in found - {"", "read-only: %s"}}
+
+
+def test_each_complaint_says_what_to_do() -> None:
+    page = (ROOT / "docs/use/troubleshooting.md").read_text()
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert {message for row in rows for message in re.findall(r"`([^`]+)`", row)} == _complaints_of_the_module()
 
 
 def test_exit_statuses_of_the_lab() -> None:
