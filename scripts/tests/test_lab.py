@@ -22,7 +22,7 @@ from mtlab.cmd import cli, report
 from mtlab.cmd import experiments as commands
 from mtlab.exp import campaign, compare, experiments, figures, fio
 from mtlab.exp.campaign import Campaign
-from mtlab.exp.results import RESULTS, Results, again, format_checks, judge, keep
+from mtlab.exp.results import RESULTS, Results, again, format_checks, judge, write
 from mtlab.run import accel, failure, machine, outcome, qemu
 from mtlab.run.options import Options
 from mtlab.run.outcome import Result
@@ -299,7 +299,7 @@ def test_the_demo_ends_in_plain_words() -> None:
 def test_results_are_judged_again_without_a_guest(tmp_path: Path) -> None:
     experiment, samples = _scaling()
     first = judge(experiment, True, [samples], {"inputs": {"tlc-raw": "not kept"}})
-    keep(experiment, first, tmp_path)
+    write(experiment, first, tmp_path)
     assert again(experiment, tmp_path) == first
     with pytest.raises(LabError, match="no results"):
         again(experiment, tmp_path / "none")
@@ -310,11 +310,11 @@ def test_older_results_are_brought_up_to_date(tmp_path: Path) -> None:
     experiment, samples = _scaling()
     scripts = {"tlc-raw": "fio"}
     first = judge(experiment, True, [samples], {"inputs": {"tlc-raw": "not kept"}, "scripts": scripts})
-    keep(experiment, replace(first, schema=2), tmp_path)
+    write(experiment, replace(first, schema=2), tmp_path)
     second = again(experiment, tmp_path)
     assert second.provenance["scripts"] == {"tlc-raw": base.digest("fio")}
     assert replace(second, provenance=first.provenance) == first
-    keep(experiment, second, tmp_path)
+    write(experiment, second, tmp_path)
     assert again(experiment, tmp_path) == second
 
 
@@ -507,7 +507,7 @@ def test_a_spread_outlives_the_runs_it_came_from(guests: list[str], tmp_path: Pa
     """Judged again, with the guests' files and without."""
     experiment = _toy()
     (first,), _ = _take(experiment)
-    keep(experiment, first, tmp_path)
+    write(experiment, first, tmp_path)
     monkeypatch.setattr(outcome, "recall", lambda _inputs: None)
     assert again(experiment, tmp_path) == first
 
@@ -518,7 +518,7 @@ def test_report_stands_alone(tmp_path: Path) -> None:
               for c in experiment.checks(samples, True)]
     results = Results("scaling", experiment.about.title, experiment.about.question, "", True, {},
                                   samples, checks, experiment.table(samples))
-    keep(experiment, results, tmp_path / "scaling")
+    write(experiment, results, tmp_path / "scaling")
     done = _lab("report", "--results", str(tmp_path), "--out", str(tmp_path / "r.html"))
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "r.html").read_text()
@@ -546,7 +546,7 @@ def test_report_in_a_browser(tmp_path: Path) -> None:
     results = Results("scaling", "t", "q", "c", True, {}, samples, [
         {"name": c.name, "measured": c.measured, "bound": c.bound, "pass": c.passed, "why": c.why,
          "analysis": c.analysis} for c in checks], experiment.table(samples))
-    keep(experiment, results, tmp_path / "scaling")
+    write(experiment, results, tmp_path / "scaling")
     page = tmp_path / "report.html"
     page.write_text(report.page(tmp_path))
     assert not re.search(r"""(src|href)=["']?(https?:|//|file:)""", page.read_text())

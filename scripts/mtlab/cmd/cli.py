@@ -13,7 +13,7 @@ from ..run.options import Options, add_options, options_from
 from ..run.outcome import write_pulled
 from ..util import stop
 from ..util.base import LabError, say
-from . import c2c, check, experiments, fuzz, house, prose, report, shell, simulate, suites, top, torture
+from . import c2c, experiments, fuzz, house, prose, quality, report, shell, simulate, suites, top, torture
 
 # What `lab --help` shows, by what it is for.
 GROUPS = {
@@ -143,7 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     torture.add_command(commands)
     suites.add_command(commands)
     top.add_command(commands)
-    check.add_commands(commands)
+    quality.add_commands(commands)
     house.add_commands(commands)
     prose.add_commands(commands)
     simulate.add_commands(commands)

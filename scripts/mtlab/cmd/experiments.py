@@ -9,7 +9,7 @@ from ..build import debian
 from ..exp.campaign import Campaign
 from ..exp.compare import differences
 from ..exp.experiments import Experiment, load, names
-from ..exp.results import RESULTS, Results, again, format_checks, format_table, keep
+from ..exp.results import RESULTS, Results, again, format_checks, format_table, write
 from ..util.base import BUILD, ROOT, LabError, guests_at_once, output, say, write_file
 
 
@@ -23,7 +23,7 @@ def _exp(args: argparse.Namespace) -> int:
 
     def done(experiment: Experiment, results: Results) -> None:
         nonlocal misses
-        keep(experiment, results, folder(experiment))
+        write(experiment, results, folder(experiment))
         say(f"{experiment.name}: {len(results.checks) - len(results.misses)} of {len(results.checks)} checks hold, "
             f"in {folder(experiment)}")
         print(f"{results.title}\n\n{format_table(results.table)}\n\n{format_checks(results.checks)}\n", flush=True)

@@ -125,7 +125,7 @@ def _upgraded(old: Mapping[str, Any]) -> dict[str, Any]:
     return provenance
 
 
-def keep(experiment: Experiment, results: Results, folder: Path) -> None:
+def write(experiment: Experiment, results: Results, folder: Path) -> None:
     """Write results.json and the figures."""
     write_file(folder / "results.json", results.text())
     experiment.draw(results.samples, folder / "figure")

@@ -225,7 +225,7 @@ def _emulate(planned: RunPlan, parts: _Parts, options: Options, place: Path,
 
 def _judged(planned: RunPlan, options: Options, accel: str, ended: _Ended) -> Result:
     """What a run came to."""
-    wrong = outcome.judge(ended.wrong, ended.left, ended.console, ended.said or ended.console, ended.status,
+    wrong = outcome.find_failure(ended.wrong, ended.left, ended.console, ended.said or ended.console, ended.status,
                           options.pull)
     status, files = ended.left or (0, {})
     return Result(wrong.status if wrong else status, wrong, ended.output, ended.console, files, ended.seconds,

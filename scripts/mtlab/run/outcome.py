@@ -92,8 +92,8 @@ def keep(result: Result) -> None:
                                                  "start": result.start}))
 
 
-def judge(overdue: failure.Failure | None, left: tuple[int, dict[str, bytes]] | None, console: str, said: str,
-           emulator_status: int, pulled: Sequence[str]) -> failure.Failure | None:
+def find_failure(overdue: failure.Failure | None, left: tuple[int, dict[str, bytes]] | None, console: str,
+                 said: str, emulator_status: int, pulled: Sequence[str]) -> failure.Failure | None:
     """Which failure a run ended with, if any: the kernel's own report says more than a time-out."""
     reported = failure.find(console)
     if overdue and not (reported and overdue.kind == "timeout"):

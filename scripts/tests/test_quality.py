@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from mtlab.build import emulator
-from mtlab.cmd import check
+from mtlab.cmd import quality
 from mtlab.util.base import ROOT, LabError
 
 CHECKER = """#!/bin/sh
@@ -24,8 +24,8 @@ shift 2
 
 def test_a_clean_file_is_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A complaint comes back each time, and a change of the file, the options or the checker is seen."""
-    monkeypatch.setattr(check, "ROOT", tmp_path)
-    monkeypatch.setattr(check, "LINT", tmp_path / "lint")
+    monkeypatch.setattr(quality, "ROOT", tmp_path)
+    monkeypatch.setattr(quality, "LINT", tmp_path / "lint")
     checker, good, other = tmp_path / "checker", tmp_path / "good", tmp_path / "other"
     log = tmp_path / "checker.log"
     checker.write_text(CHECKER)
@@ -34,7 +34,7 @@ def test_a_clean_file_is_checked_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
     def checked(*files: Path, option: str = "-e") -> tuple[str, list[str]]:
         log.write_text("")
-        said = check.check_files(["sh", checker, option, "fine|bad"], checker, files)
+        said = quality.check_files(["sh", checker, option, "fine|bad"], checker, files)
         return said, [Path(word).name for word in log.read_text().split() if word.startswith("/")]
 
     assert checked(good) == ("", ["good"])
