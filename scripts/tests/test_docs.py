@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from mtlab.build import target
-from mtlab.cmd import cli
+from mtlab.cmd import cli, properties, prose
 from mtlab.run import failure
 from mtlab.util.base import ROOT
 
@@ -97,6 +97,39 @@ def test_each_complaint_says_what_to_do() -> None:
     page = (ROOT / "docs/use/troubleshooting.md").read_text()
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     assert {message for row in rows for message in re.findall(r"`([^`]+)`", row)} == _complaints_of_the_module()
+
+
+def test_properties_of_the_flash_drive() -> None:
+    text = (ROOT / "docs/emulator/properties.md").read_text()
+    assert properties.update_page(text) == text, "scripts/lab report --readme brings it up to date"
+    declared = re.findall(r"^    (?:FIXED|CHUNK|DRIVE|LIVE)\(", properties.SOURCE.read_text(), re.M)
+    assert len(properties.rows()) == len(declared) > 50
+
+
+def _linked(page: Path) -> dict[Path, set[str]]:
+    """The pages to which a page leads, each with the anchors that are named."""
+    found: dict[Path, set[str]] = {}
+    for link, anchor in re.findall(r"\]\(([\w./-]+\.md)?(?:#([\w-]+))?\)", page.read_text()):
+        found.setdefault((page.parent / link).resolve() if link else page, set()).add(anchor)
+    return found
+
+
+def test_questions_are_answered_within_two_links() -> None:
+    """Of the README, and by a page other than the one of questions."""
+    questions = ROOT / "docs/questions.md"
+    first = {page for page in _linked(ROOT / "README.md") if page.suffix == ".md"} - {questions}
+    near = {ROOT / "README.md", *first, *(page for one in first for page in _linked(one))} - {questions}
+    rows = [line.strip("|").split("|") for line in questions.read_text().splitlines() if line.startswith("| ")]
+    asked = [(question.strip(), where.strip(), answer) for question, where, answer in rows if question != " question "]
+    assert len(asked) >= 30 and len({question for question, *_ in asked}) == len(asked)
+    for question, where, answer in asked:
+        assert re.fullmatch(r"[\w.-]+/[\w.-]+ #\d+(, ([\w.-]+/[\w.-]+ )?#\d+)*", where), question
+        links = re.findall(r"\]\(([\w./-]+\.md)#([\w-]+)\)", answer)
+        assert links, f"{question} has no answer with a page and a heading"
+        for link, anchor in links:
+            page = (questions.parent / link).resolve()
+            assert page in near, f"{question}: {link} is more than two links away from README.md"
+            assert anchor in prose.anchors(page.read_text()), f"{question}: {link} has no heading {anchor}"
 
 
 def test_exit_statuses_of_the_lab() -> None:

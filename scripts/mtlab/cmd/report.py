@@ -13,7 +13,7 @@ from ..exp.experiments import LEAST, spread
 from ..exp.results import RESULTS, bound, measured
 from ..run import options
 from ..util.base import BUILD, ROOT, LabError, say, write_file
-from . import suites
+from . import properties, suites
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 _NUMBERS, _END = "<!-- numbers: scripts/lab report --readme -->", "<!-- end of numbers -->"
@@ -196,8 +196,9 @@ def _report(args: argparse.Namespace) -> int:
                              (ROOT / "docs/lab/experiments.md", update_spreads),
                              *((page, update_experiment) for page in experiment_pages())):
             path.write_text(update(path.read_text(), args.results))
-        guests = ROOT / "docs/lab/guests.md"
-        guests.write_text(options.update_docs(guests.read_text()))
+        for path, declared in ((ROOT / "docs/lab/guests.md", options.update_docs),
+                               (ROOT / "docs/emulator/properties.md", properties.update_page)):
+            path.write_text(declared(path.read_text()))
     debian.ensure("report")
     write_file(args.out, page(args.results))
     say(f"the report is {args.out}")
