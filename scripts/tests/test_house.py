@@ -94,12 +94,12 @@ def _planted(monkeypatch, tmp_path: Path, file: str, text: str) -> str:
 
 
 @pytest.mark.parametrize("file, text, said", [
-    ("zone/zone.c", "void planted(struct mtftl *ftl)\n{\n\tmtftl_lanes_kick(ftl);\n}\n",
-     "zone/zone.c calls mtftl_lanes_kick(), which lies above it in io/"),
+    ("zone/zones.c", "void planted(struct mtftl *ftl)\n{\n\tmtftl_lanes_kick(ftl);\n}\n",
+     "zone/zones.c calls mtftl_lanes_kick(), which lies above it in io/"),
     ("map/ring.h", '#include "zone/stream.h"\n', "map/ring.h includes zone/stream.h, which lies above it in zone/"),
     ("zone/scan.c", "void planted(struct mtftl_zone *zone)\n{\n\tmtftl_zone_walk(zone, 0, 0, 0, 0, 0);\n}\n",
      "a circle: zone/"),
-    ("gc/gc.c", "int planted(struct mtftl *ftl)\n{\n\treturn ftl->zones->in_use;\n}\n",
+    ("gc/gc.c", "int planted(struct mtftl *ftl)\n{\n\treturn ftl->zones->worn_out;\n}\n",
      "uses of fields of ftl->zones outside of its files"),
     ("io/lane.c", "int planted(struct mtftl *ftl)\n{\n\treturn mtftl_seed(0, 0);\n}\n",
      f"{house.MOST_PAIRS + 1} pairs of folders"),

@@ -17,6 +17,7 @@
  *	ring->lock		a ring's positions, what its lane keeps, irq
  *	shard->lock		a part of the map and the slots that it points to, irq
  *	movers.lock		GC's queue of victims, process context, taken alone
+ *	resets.lock, streams.lock	zones to be erased; free footers; likewise
  *	shard->through_lock	a list of FUA writes that wait, irq
  *	pending.lock		lists of bios and records, irq
  * zone->lock, ring->lock and shard->lock are taken one at a time; of them shard->lock may be taken

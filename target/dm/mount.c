@@ -25,7 +25,7 @@
 #include "zone/stream.h"
 #include "zone/super.h"
 #include "zone/write.h"
-#include "zone/zone.h"
+#include "zone/zones.h"
 
 #define TIB_SHIFT		28	/* blocks of a TiB */
 
@@ -61,13 +61,6 @@ int mtftl_prepare(struct mtftl_target *target)
 	return r && fatal_signal_pending(current) ? -EINTR : r;
 }
 
-/* What a zone's work left behind is done. */
-static void settle_zones(struct mtftl *ftl)
-{
-	if (ftl->zones && ftl->zones->wq)
-		flush_workqueue(ftl->zones->wq);
-}
-
 static int start_flusher(struct mtftl *ftl)
 {
 	mtftl_flush_start(ftl);
@@ -78,7 +71,7 @@ static void stop_flusher(struct mtftl *ftl)
 {
 	mtftl_flush_stop(ftl);
 	/* What landed last may have left a zone to be closed. */
-	settle_zones(ftl);
+	mtftl_zones_settle(ftl);
 }
 
 /* After a crash: so that the next mount does not have to look at the same again. */
@@ -95,7 +88,7 @@ static int first_checkpoint(struct mtftl *ftl)
 static void stop_checkpoints(struct mtftl *ftl)
 {
 	mtftl_checkpoints_stop(ftl);
-	settle_zones(ftl);
+	mtftl_zones_settle(ftl);
 }
 
 static int start_gc(struct mtftl *ftl)
@@ -257,7 +250,7 @@ int mtftl_quiesce(struct mtftl_target *target, bool clean)
 	mtftl_gc_stop(ftl);
 	if (!mtftl_is_read_only(ftl))
 		r = mtftl_flush_sync(ftl);
-	flush_workqueue(ftl->zones->wq);
+	mtftl_zones_settle(ftl);
 	/* After the last zone was opened: that asks for a checkpoint. */
 	mtftl_checkpoints_settle(ftl);
 	/* Only now: what was buffered, and not written yet, had not made it dirty. */

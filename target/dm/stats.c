@@ -12,7 +12,7 @@
 #include "gc/gc.h"
 #include "io/lane.h"
 #include "map/ring.h"
-#include "zone/zone.h"
+#include "zone/zones.h"
 
 static void stats_since(struct mtftl *ftl, const struct mtftl_cpu_stats *origin,
 			struct mtftl_cpu_stats *s)

@@ -2,7 +2,7 @@
 /*
  * Tracepoints: see trace.h.
  */
-#include "zone/zone.h"
+#include "zone/zones.h"
 
 #define CREATE_TRACE_POINTS
 #include "device/trace.h"

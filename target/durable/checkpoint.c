@@ -20,10 +20,11 @@
 #include "device/thread.h"
 #include "durable/flush.h"
 #include "map/map.h"
+#include "zone/life.h"
 #include "zone/scan.h"
 #include "zone/stream.h"
 #include "zone/super.h"
-#include "zone/zone.h"
+#include "zone/zones.h"
 
 #define CKPT_PAYLOAD	(MTFTL_BUFFER_BLOCKS - 1)	/* blocks of a unit */
 
@@ -490,10 +491,8 @@ struct mtftl_scanner *mtftl_checkpoint_scanner(const struct mtftl *ftl)
 static void fill_sets(struct mtftl *ftl, bool (*serves)(const struct mtftl_zone *zone))
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
-	struct mtftl_zones *zones = ftl->zones;
 	u32 i, which = 0;
 
-	spin_lock(&zones->lock);
 	for (i = MTFTL_NR_SB_ZONES; i < ftl->config.nr_zones; i++) {
 		struct mtftl_zone *zone = mtftl_zone(ftl, i);
 
@@ -504,10 +503,9 @@ static void fill_sets(struct mtftl *ftl, bool (*serves)(const struct mtftl_zone 
 		if (zone->state == MTFTL_ZONE_CKPT || zone->state == MTFTL_ZONE_BAD ||
 		    zone->broken || !serves(zone))
 			continue;
-		mtftl_zone_set_state(zone, MTFTL_ZONE_CKPT);
+		mtftl_zone_move(zone, MTFTL_ZONE_CKPT);
 		ckpts->set[which][ckpts->found[which]++] = i;
 	}
-	spin_unlock(&zones->lock);
 }
 
 /* These never hold data. */
@@ -546,10 +544,8 @@ int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
 	memcpy(ckpts->set[0], sb->ckpt_zones, n * sizeof(u32));
 	ckpts->found[0] = n;
 	ckpts->found[1] = 0;
-	spin_lock(&ftl->zones->lock);
 	for (i = 0; i < n; i++)
-		mtftl_zone_set_state(mtftl_zone(ftl, ckpts->set[0][i]), MTFTL_ZONE_CKPT);
-	spin_unlock(&ftl->zones->lock);
+		mtftl_zone_move(mtftl_zone(ftl, ckpts->set[0][i]), MTFTL_ZONE_CKPT);
 	fill_sets(ftl, is_low);
 	return 0;
 }

@@ -16,9 +16,10 @@
 #include "durable/found.h"
 #include "map/age.h"
 #include "map/map.h"
+#include "zone/life.h"
 #include "zone/scan.h"
 #include "zone/super.h"
-#include "zone/zone.h"
+#include "zone/zones.h"
 
 #define FILL_BLOCKS	2u	/* that fit into the buffer */
 #define MIN_FINDS	(16u << 20)	/* bytes for what is found, at least */
@@ -84,9 +85,7 @@ static int report_zone(struct blk_zone *bz, unsigned int index, void *data)
 		break;
 	}
 	zone->quiet_wp = zone->wp;
-	spin_lock(&ftl->zones->lock);
-	mtftl_zone_set_state(zone, state);
-	spin_unlock(&ftl->zones->lock);
+	mtftl_zone_move(zone, state);
 	return 0;
 }
 
@@ -119,11 +118,8 @@ static int step_load_checkpoint(struct recovery *rec)
 
 		zone->erase_count = le32_to_cpu(record->erase_count);
 		zone->first_seq = le64_to_cpu(record->first_seq);
-		if (le16_to_cpu(record->flags) & MTFTL_ZONE_RETIRED) {
-			spin_lock(&ftl->zones->lock);
-			mtftl_zone_set_state(zone, MTFTL_ZONE_BAD);
-			spin_unlock(&ftl->zones->lock);
-		}
+		if (le16_to_cpu(record->flags) & MTFTL_ZONE_RETIRED)
+			mtftl_zone_move(zone, MTFTL_ZONE_BAD);
 	}
 	return 0;
 }
@@ -154,10 +150,8 @@ static int step_set_aside(struct recovery *rec)
 	u32 i, first;
 	int r;
 
-	spin_lock(&ftl->zones->lock);
 	for (i = 0; i < MTFTL_NR_SB_ZONES; i++)
-		mtftl_zone_set_state(mtftl_zone(ftl, i), MTFTL_ZONE_SUPER);
-	spin_unlock(&ftl->zones->lock);
+		mtftl_zone_move(mtftl_zone(ftl, i), MTFTL_ZONE_SUPER);
 	r = mtftl_checkpoint_set_aside(ftl, &first);
 	if (!r && rec->clean && written_since(ftl, first)) {
 		mtftl_err(ftl, "zones hold more than the clean checkpoint says: newer records are missing");
@@ -604,11 +598,8 @@ static int step_fill(struct recovery *rec)
 			mtftl_zone_finish_broken(zone);
 		zone->quiet_wp = zone->wp;
 		zone->unfinished = zone->wp == ftl->config.capacity;
-		if (zone->broken || zone->wp == ftl->config.capacity) {
-			spin_lock(&ftl->zones->lock);
-			mtftl_zone_set_state(zone, MTFTL_ZONE_FULL);
-			spin_unlock(&ftl->zones->lock);
-		}
+		if (zone->broken || zone->wp == ftl->config.capacity)
+			mtftl_zone_move(zone, MTFTL_ZONE_FULL);
 	}
 	return 0;
 }
@@ -646,9 +637,7 @@ static int step_finish_surplus(struct recovery *rec)
 			zone->failed_lives = MTFTL_ZONE_LIVES;
 		zone->wp = ftl->config.capacity;
 		zone->quiet_wp = ftl->config.capacity;
-		spin_lock(&ftl->zones->lock);
-		mtftl_zone_set_state(zone, MTFTL_ZONE_FULL);
-		spin_unlock(&ftl->zones->lock);
+		mtftl_zone_move(zone, MTFTL_ZONE_FULL);
 	}
 	return 0;
 }
@@ -731,16 +720,11 @@ static void guess_ages(struct recovery *rec)
 static int step_count_zones(struct recovery *rec)
 {
 	struct mtftl *ftl = rec->ftl;
-	struct mtftl_zone *zone;
 	u32 bits, i;
 
 	guess_ages(rec);
-	for (i = 0; i < ftl->config.nr_zones; i++) {
-		zone = mtftl_zone(ftl, i);
-		zone->full_seq = zone->first_seq;
-		if (zone->state == MTFTL_ZONE_FULL && mtftl_zone_is_worn_out(zone))
-			ftl->zones->worn_out++;
-	}
+	for (i = 0; i < ftl->config.nr_zones; i++)
+		mtftl_zone(ftl, i)->full_seq = mtftl_zone(ftl, i)->first_seq;
 	/* Half of the numbers are kept for what this mount will draw. */
 	bits = ftl->config.header_blocks ? MTFTL_SEQ_BITS : MTFTL_OOB_SEQ_BITS;
 	if (rec->newest_seq >> (bits - 1))

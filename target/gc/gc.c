@@ -33,6 +33,7 @@
 #include "gc/reset.h"
 #include "io/lane.h"
 #include "map/map.h"
+#include "zone/life.h"
 #include "zone/scan.h"
 #include "zone/stream.h"
 #include "zone/super.h"
@@ -110,49 +111,74 @@ static u32 worth_moving(struct mtftl_gc *gc)
 				  ftl->config.nr_zones > used ? ftl->config.nr_zones - used : 1);
 }
 
+/* A look at all full zones. */
+struct choice {
+	bool forced;		/* by message: also what GC gave up a while ago */
+	bool scarce;		/* zones are: none may be lost now */
+	u32 limit;		/* the most that a victim may hold */
+	u32 most_worn;
+	u64 now;
+	u64 best_score;
+	struct mtftl_zone *best, *least;	/* by score; the least worn */
+};
+
+/* True: no other zone comes before this one. */
+static bool consider(struct mtftl_zone *zone, void *data)
+{
+	const struct mtftl_config *config = &zone->ftl->config;
+	u32 valid = mtftl_map_valid(zone->ftl, zone->index);
+	struct choice *choice = data;
+	struct mtftl_candidate candidate = {
+		.valid = min(valid, config->capacity),
+		.capacity = config->capacity,
+		.age = choice->now - zone->full_seq,
+	};
+	u64 score;
+
+	if (zone->not_before && !choice->forced && time_before(jiffies, zone->not_before))
+		return false;
+	/* It costs a zone, and gives none back: that can wait. */
+	if (mtftl_zone_is_worn_out(zone) && choice->scarce)
+		return false;
+	if (mtftl_zone_is_worn_out(zone)) {
+		choice->best = zone;
+		choice->least = NULL;
+		return true;
+	}
+	choice->most_worn = max(choice->most_worn, zone->erase_count);
+	if (!choice->least || zone->erase_count < choice->least->erase_count)
+		choice->least = zone;
+	/*
+	 * Headers and footer of a full zone are no garbage: moved for them alone, zones
+	 * would go round for ever, with users waiting for what is never gained.
+	 */
+	if (valid > choice->limit)
+		return false;
+	score = config->gc_policy->score(&candidate);
+	if (score > choice->best_score) {
+		choice->best = zone;
+		choice->best_score = score;
+	}
+	return false;
+}
+
+/* It stays full until the keeper takes it: nothing else does. */
 static struct mtftl_zone *pick_victim(struct mtftl_gc *gc, bool forced)
 {
 	struct mtftl *ftl = gc->ftl;
-	struct mtftl_zone *zone, *best = NULL, *least = NULL;
-	u64 score, best_score = 0, now = mtftl_seq_last(ftl);
-	u32 most_worn = 0, limit = worth_moving(gc);
-	bool scarce = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.limits.reserve;
+	struct choice choice = {
+		.forced = forced,
+		.scarce = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.limits.reserve,
+		.limit = worth_moving(gc),
+		.now = mtftl_seq_last(ftl),
+	};
 
-	lockdep_assert_held(&ftl->zones->lock);
-	list_for_each_entry(zone, &ftl->zones->list[MTFTL_ZONE_FULL], list) {
-		struct mtftl_candidate candidate = {
-			.valid = min(mtftl_map_valid(ftl, zone->index), ftl->config.capacity),
-			.capacity = ftl->config.capacity,
-			.age = now - zone->full_seq,
-		};
-
-		if (zone->not_before && !forced && time_before(jiffies, zone->not_before))
-			continue;
-		/* It costs a zone, and gives none back: that can wait. */
-		if (mtftl_zone_is_worn_out(zone) && scarce)
-			continue;
-		if (mtftl_zone_is_worn_out(zone))
-			return zone;
-		most_worn = max(most_worn, zone->erase_count);
-		if (!least || zone->erase_count < least->erase_count)
-			least = zone;
-		/*
-		 * Headers and footer of a full zone are no garbage: moved for them alone, zones
-		 * would go round for ever, with users waiting for what is never gained.
-		 */
-		if (mtftl_map_valid(ftl, zone->index) > limit)
-			continue;
-		score = ftl->config.gc_policy->score(&candidate);
-		if (score > best_score) {
-			best = zone;
-			best_score = score;
-		}
-	}
+	mtftl_zones_each(ftl, MTFTL_ZONE_FULL, consider, &choice);
 	/* What sits on the least worn zone is cold: let others have a turn there. */
-	if (least && ++gc->turn % WEAR_INTERVAL == 0 &&
-	    most_worn - least->erase_count > WEAR_SPREAD)
-		return least;
-	return best;
+	if (choice.least && ++gc->turn % WEAR_INTERVAL == 0 &&
+	    choice.most_worn - choice.least->erase_count > WEAR_SPREAD)
+		return choice.least;
+	return choice.best;
 }
 
 /* Listing */
@@ -342,14 +368,10 @@ static void retire(struct mtftl_gc *gc)
 
 	trace_mtftl_gc_victim(ftl->device->bdev->bd_dev, zone->index, victim->nr_items,
 			      zones_coming(ftl), mtftl_space_credit(ftl));
-	spin_lock(&ftl->zones->lock);
-	mtftl_zone_set_state(zone, empty ? MTFTL_ZONE_RESETTING : MTFTL_ZONE_FULL);
-	if (!empty && mtftl_zone_is_worn_out(zone))
-		ftl->zones->worn_out++;
 	if (empty && !victim->ranges_left)
 		zone->ranges_seq = 0;
 	zone->not_before = victim->gave_up ? (jiffies + MTFTL_GIVEN_UP) | 1 : 0;
-	spin_unlock(&ftl->zones->lock);
+	mtftl_zone_move(zone, empty ? MTFTL_ZONE_RESETTING : MTFTL_ZONE_FULL);
 	if (victim->gave_up)
 		mtftl_warn(ftl, "zone %u: read failed, trying again in 10 s", zone->index);
 	victim->zone = NULL;
@@ -378,7 +400,7 @@ static bool wanted(struct mtftl_gc *gc)
 {
 	struct mtftl *ftl = gc->ftl;
 
-	if (READ_ONCE(gc->forced) || READ_ONCE(ftl->zones->worn_out) ||
+	if (READ_ONCE(gc->forced) || mtftl_zones_worn_out(ftl) ||
 	    mtftl_resets_failed(gc->resets))
 		return true;
 	if (!zones_are_short(ftl))
@@ -425,16 +447,10 @@ static bool choose_victim(struct mtftl_gc *gc)
 	struct mtftl *ftl = gc->ftl;
 	struct mtftl_zone *zone;
 
-	spin_lock(&ftl->zones->lock);
 	zone = pick_victim(gc, forced);
 	if (zone) {
 		zone->taken = ktime_get();
-		mtftl_zone_set_state(zone, MTFTL_ZONE_VICTIM);
-		if (mtftl_zone_is_worn_out(zone))
-			ftl->zones->worn_out--;
-	}
-	spin_unlock(&ftl->zones->lock);
-	if (zone) {
+		mtftl_zone_move(zone, MTFTL_ZONE_VICTIM);
 		victim->moved.zone = zone;
 		victim->admitted = false;
 		victim->by_map = false;

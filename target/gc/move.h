@@ -13,7 +13,7 @@
 #include <linux/list.h>
 
 #include "gc/pace.h"
-#include "zone/zone.h"
+#include "zone/zones.h"
 
 /* A block that is moved, or before the first of its unit the header: that has its checksum. */
 struct mtftl_item {

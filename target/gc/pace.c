@@ -80,7 +80,7 @@ static enum hrtimer_restart tick(struct hrtimer *timer)
 	mtftl_space_look(ftl, &state);
 	blocks = mtftl_rate_allowance(mtftl_admit_left(&ftl->config.limits, &state,
 						       mtftl_streams_room(ftl)),
-				      passed, READ_ONCE(ftl->zones->back_us));
+				      passed, mtftl_zones_back_us(ftl));
 	mtftl_lanes_allow(ftl, min_t(s64, blocks, MOST));
 	hrtimer_forward_now(timer, ns_to_ktime(TICK_US * NSEC_PER_USEC));
 	return HRTIMER_RESTART;

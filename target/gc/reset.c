@@ -22,8 +22,9 @@
 #include "durable/flush.h"
 #include "io/lane.h"
 #include "map/map.h"
+#include "zone/life.h"
 #include "zone/super.h"
-#include "zone/zone.h"
+#include "zone/zones.h"
 
 #define ERASERS		2u	/* the second one helps: no die waits for its next erase */
 #define PATIENCE	(HZ / 20)	/* with lanes that are to write */
@@ -47,7 +48,8 @@ struct mtftl_resets {
 	struct mutex buffers_lock;	/* who waits for the buffers */
 	struct settler settlers[SETTLERS];
 	struct eraser erasers[ERASERS];
-	struct list_head settled;	/* zones->lock */
+	spinlock_t lock;
+	struct list_head settled;	/* zones; lock */
 	int failed;			/* exchanged: an int */
 	bool hurry;
 };
@@ -84,9 +86,7 @@ static void give_up(struct mtftl_resets *resets, struct list_head *list)
 {
 	struct mtftl *ftl = resets->ftl;
 
-	spin_lock(&ftl->zones->lock);
-	list_splice(list, &ftl->zones->list[MTFTL_ZONE_RESETTING]);
-	spin_unlock(&ftl->zones->lock);
+	mtftl_zones_give_back(ftl, MTFTL_ZONE_RESETTING, list);
 	WRITE_ONCE(resets->failed, true);
 	mtftl_space_kick_gc(ftl);
 	wake_up_all(&ftl->space->wait);
@@ -108,7 +108,7 @@ static void kick_erasers(struct mtftl_resets *resets)
  */
 static bool needs_help(struct mtftl_resets *resets)
 {
-	lockdep_assert_held(&resets->ftl->zones->lock);
+	lockdep_assert_held(&resets->lock);
 	return mtftl_space_is_gated(resets->ftl) || !may_go_on(resets) ||
 	       !list_is_singular(&resets->settled);
 }
@@ -117,12 +117,11 @@ static bool needs_help(struct mtftl_resets *resets)
 static bool take_settled(struct eraser *eraser, struct list_head *taken)
 {
 	struct mtftl_resets *resets = eraser->resets;
-	struct mtftl_zones *zones = resets->ftl->zones;
 
-	spin_lock(&zones->lock);
+	spin_lock(&resets->lock);
 	if (!list_empty(&resets->settled) && (!eraser->helps || needs_help(resets)))
 		list_move(resets->settled.next, taken);
-	spin_unlock(&zones->lock);
+	spin_unlock(&resets->lock);
 	return !list_empty(taken);
 }
 
@@ -141,9 +140,9 @@ static void erase_work(struct work_struct *work)
 		if (!eraser->helps)
 			queue_work(resets->erase_wq, &resets->erasers[1].work);
 		if (!send_begin(resets)) {
-			spin_lock(&ftl->zones->lock);
+			spin_lock(&resets->lock);
 			list_splice_init(&resets->settled, &taken);
-			spin_unlock(&ftl->zones->lock);
+			spin_unlock(&resets->lock);
 			give_up(resets, &taken);
 			break;
 		}
@@ -161,16 +160,14 @@ static void erase_work(struct work_struct *work)
 /* Settling */
 
 /* Those whose count was 0 before the flush begins, onto @list; the newest ranges in them. */
-static u64 take_collected(struct mtftl_zones *zones, struct list_head *list)
+static u64 take_collected(struct mtftl *ftl, struct list_head *list)
 {
 	struct mtftl_zone *zone;
 	u64 ranges_seq = 0;
 
-	spin_lock(&zones->lock);
-	list_splice_init(&zones->list[MTFTL_ZONE_RESETTING], list);
+	mtftl_zones_take(ftl, MTFTL_ZONE_RESETTING, list);
 	list_for_each_entry(zone, list, list)
 		ranges_seq = max(ranges_seq, zone->ranges_seq);
-	spin_unlock(&zones->lock);
 	return ranges_seq;
 }
 
@@ -236,15 +233,15 @@ static void settle_work(struct work_struct *work)
 
 	/* What replaced the pages in these zones must be durable first. */
 	mutex_lock(&resets->buffers_lock);
-	ranges_seq = take_collected(ftl->zones, &list);
+	ranges_seq = take_collected(ftl, &list);
 	may = !list_empty(&list) && may_settle(resets, ranges_seq);
 	written = may && write_replaced(resets);
 	mutex_unlock(&resets->buffers_lock);
 	if (may && !(written ? flush_device(resets) : mtftl_flush_sync(ftl))) {
 		mtftl_wait_readers(ftl);
-		spin_lock(&ftl->zones->lock);
+		spin_lock(&resets->lock);
 		list_splice_tail(&list, &resets->settled);
-		spin_unlock(&ftl->zones->lock);
+		spin_unlock(&resets->lock);
 		kick_erasers(resets);
 	} else if (!list_empty(&list)) {
 		give_up(resets, &list);
@@ -298,6 +295,7 @@ struct mtftl_resets *mtftl_resets_alloc(struct mtftl *ftl)
 	if (!resets)
 		return NULL;
 	resets->ftl = ftl;
+	spin_lock_init(&resets->lock);
 	INIT_LIST_HEAD(&resets->settled);
 	mutex_init(&resets->buffers_lock);
 	for (i = 0; i < SETTLERS; i++) {

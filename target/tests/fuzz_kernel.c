@@ -3,7 +3,7 @@
 #include "device/device.h"
 #include "fuzz.h"
 #include "fuzz_kernel.h"
-#include "zone/zone.h"
+#include "zone/zones.h"
 
 struct sparse_image fuzz_image;
 

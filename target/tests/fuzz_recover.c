@@ -13,7 +13,7 @@
 #include "zone/stream.h"
 #include "zone/super.h"
 #include "zone/walk.h"
-#include "zone/zone.h"
+#include "zone/zones.h"
 
 /* The device: the rest is in fuzz_kernel.c */
 

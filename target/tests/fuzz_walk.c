@@ -7,7 +7,7 @@
 #include "device/device.h"
 #include "fuzz_kernel.h"
 #include "zone/walk.h"
-#include "zone/zone.h"
+#include "zone/zones.h"
 
 #define READS	1500u	/* else walks of headers would take all the time */
 #define NEAR	64u

@@ -7,9 +7,10 @@
 #include "device/seq.h"
 #include "durable/checkpoint.h"
 #include "map/map.h"
+#include "zone/life.h"
 #include "zone/stream.h"
 #include "zone/super.h"
-#include "zone/zone.h"
+#include "zone/zones.h"
 
 void mtftl_set_read_only(struct mtftl *ftl, const char *why)
 {
@@ -41,7 +42,7 @@ int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
 	return 0;
 }
 
-void mtftl_zone_set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
+void mtftl_zone_move(struct mtftl_zone *zone, enum mtftl_zone_state state)
 {
 	u32 *zones = zone->ftl->space->state.zones;
 

@@ -22,7 +22,7 @@
 #include "replay.h"
 #include "super.h"
 #include "zone/super.h"
-#include "zone/zone.h"
+#include "zone/zones.h"
 
 #define FIRST_DATA	4u	/* zone: behind the superblocks and two checkpoints */
 

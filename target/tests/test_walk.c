@@ -14,7 +14,7 @@
 
 #include "device/device.h"
 #include "zone/walk.h"
-#include "zone/zone.h"
+#include "zone/zones.h"
 
 #define SEED		42u
 #define ZONE		5u

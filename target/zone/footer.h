@@ -6,7 +6,7 @@
 #ifndef MTFTL_FOOTER_H
 #define MTFTL_FOOTER_H
 
-#include "zone/zone.h"
+#include "zone/zones.h"
 
 /* @footer: what the zone holds, NULL if that is not known; @buf: of MTFTL_BUFFER_ORDER. */
 int mtftl_footer_write(struct mtftl_zone *zone, const struct mtftl_footer *footer, void *buf);

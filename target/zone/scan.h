@@ -6,7 +6,7 @@
 #ifndef MTFTL_SCAN_H
 #define MTFTL_SCAN_H
 
-#include "zone/zone.h"
+#include "zone/zones.h"
 
 struct mtftl_scanner;
 

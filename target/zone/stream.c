@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Streams: see stream.h. Closing a zone is work of zones->wq, one at a time.
+ * Streams: see stream.h. Closing zones is work of one ordered queue, one at a time.
  */
 #include "zone/stream.h"
 
@@ -14,9 +14,10 @@
 #include "map/ring.h"
 #include "zone/follow.h"
 #include "zone/footer.h"
+#include "zone/life.h"
 
 struct mtftl_footer_buf {
-	struct list_head list;		/* zones->lock */
+	struct list_head list;		/* streams->lock */
 	struct mtftl_footer footer;
 	bool complete;			/* lists every unit */
 	void *stream;
@@ -24,8 +25,9 @@ struct mtftl_footer_buf {
 
 struct mtftl_streams {
 	struct mtftl_stream *gc;	/* budget.gc_streams */
-	struct list_head footer_bufs;	/* free ones; zones->lock */
-	void *close_buf;		/* zones->wq */
+	spinlock_t lock;		/* footer_bufs */
+	struct list_head footer_bufs;	/* free ones */
+	void *close_buf;		/* for closing a zone */
 	atomic_t failed_zones;		/* since the last write that succeeded */
 	struct mtftl_event opened;
 	struct mtftl_stream all[];	/* budget.user_streams, then GC's */
@@ -41,14 +43,6 @@ static bool gc_has_zone(const struct mtftl *ftl)
 	return false;
 }
 
-/* Each lane is asked: only where it matters. */
-static bool are_buffers_empty(const struct mtftl *ftl, enum mtftl_right right)
-{
-	return right == MTFTL_RIGHT_GC &&
-	       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.limits.kept &&
-	       mtftl_rings_are_empty(ftl);
-}
-
 /* A moment's truth for who does not hold the stream's lock. */
 static u32 left_in(const struct mtftl_stream *stream)
 {
@@ -62,45 +56,62 @@ static void look_at_room(struct mtftl *ftl)
 {
 	u32 i, room = 0;
 
-	lockdep_assert_held(&ftl->zones->lock);
 	for (i = 0; i < ftl->config.budget.user_streams; i++)
 		room += mtftl_admit_room(&ftl->config.limits, left_in(&ftl->streams->all[i]));
 	mtftl_space_set_room(ftl, room, mtftl_streams_gc_room(ftl), gc_has_zone(ftl));
+}
+
+/* With the lock of the zones. NULL: the stream has none any more. */
+static void hold(void *data, struct mtftl_zone *zone)
+{
+	struct mtftl_stream *stream = data;
+	struct mtftl *ftl = stream->ftl;
+
+	if (zone && stream < ftl->streams->all + ftl->config.budget.user_streams)
+		mtftl_map_tick(ftl);
+	stream->zone = zone;
+	look_at_room(ftl);
+}
+
+static struct mtftl_footer_buf *take_footer(struct mtftl_streams *streams)
+{
+	struct mtftl_footer_buf *buf;
+
+	spin_lock(&streams->lock);
+	buf = list_first_entry_or_null(&streams->footer_bufs, struct mtftl_footer_buf, list);
+	if (buf)
+		list_del_init(&buf->list);
+	spin_unlock(&streams->lock);
+	if (!buf)
+		return NULL;
+	buf->complete = true;
+	mtftl_footer_init(&buf->footer, buf->stream, buf->footer.size);
+	return buf;
+}
+
+static void give_footer_back(struct mtftl_streams *streams, struct mtftl_zone *zone)
+{
+	if (!zone->footer)
+		return;
+	spin_lock(&streams->lock);
+	list_add(&zone->footer->list, &streams->footer_bufs);
+	spin_unlock(&streams->lock);
+	zone->footer = NULL;
 }
 
 /* For a stream without one. False: no zone for @right. */
 static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right)
 {
 	struct mtftl *ftl = stream->ftl;
-	struct mtftl_zones *zones = ftl->zones;
 	struct mtftl_zone *zone;
 
 	lockdep_assert_held(&stream->lock);
-	spin_lock(&zones->lock);
-	if (!mtftl_space_may_open(ftl, right, are_buffers_empty(ftl, right))) {
-		spin_unlock(&zones->lock);
+	zone = mtftl_zone_open(ftl, right, hold, stream);
+	if (!zone)
 		return false;
-	}
-	zone = list_first_entry_or_null(&zones->list[MTFTL_ZONE_PARTIAL], struct mtftl_zone, list);
-	if (!zone) {
-		zone = mtftl_zones_least_worn(ftl);
-		zone->footer = list_first_entry_or_null(&ftl->streams->footer_bufs,
-							struct mtftl_footer_buf, list);
-		if (zone->footer) {
-			list_del_init(&zone->footer->list);
-			zone->footer->complete = true;
-			mtftl_footer_init(&zone->footer->footer, zone->footer->stream,
-					  zone->footer->footer.size);
-		}
-	}
-	mtftl_zone_set_state(zone, MTFTL_ZONE_OPEN);
-	if (stream < ftl->streams->all + ftl->config.budget.user_streams)
-		mtftl_map_tick(ftl);
-	/* With its place in the budget: mtftl_space_may_open() looks at both. */
-	stream->zone = zone;
-	look_at_room(ftl);
-	spin_unlock(&zones->lock);
-
+	/* There is a footer for each zone that may be open. It must list all units of the zone. */
+	if (!zone->wp)
+		zone->footer = take_footer(ftl->streams);
 	zone->append = ftl->config.append;
 	zone->born_sum = (u64)mtftl_map_born(ftl, zone->index) * zone->wp;
 	zone->life_sum = (u64)mtftl_map_life(ftl, zone->index) * zone->wp;
@@ -115,30 +126,19 @@ static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right
 	return true;
 }
 
-static void queue_close(struct mtftl_zone *zone)
-{
-	queue_work(zone->ftl->zones->wq, &zone->close_work);
-}
-
 static void stream_close_zone(struct mtftl_stream *stream)
 {
-	struct mtftl_zones *zones = stream->ftl->zones;
 	struct mtftl_zone *zone = stream->zone;
 	bool idle;
 
 	lockdep_assert_held(&stream->lock);
-	spin_lock(&zones->lock);
-	mtftl_zone_set_state(zone, MTFTL_ZONE_CLOSING);
-	stream->zone = NULL;
-	look_at_room(stream->ftl);
-	spin_unlock(&zones->lock);
-
+	mtftl_zone_shut(zone, hold, stream);
 	spin_lock_irq(&zone->lock);
 	zone->closing = true;
 	idle = !zone->in_flight;
 	spin_unlock_irq(&zone->lock);
 	if (idle)
-		queue_close(zone);
+		mtftl_zone_queue_close(zone);
 }
 
 /* Nothing but the zone append command orders writes to a zone on 6.1. */
@@ -259,7 +259,8 @@ struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, const struct mtftl_wan
 	struct mtftl_sources sources;
 	u32 i;
 
-	sources = mtftl_space_sources(ftl, want->right, are_buffers_empty(ftl, want->right));
+	sources = mtftl_space_sources(ftl, want->right,
+				      mtftl_zones_buffers_are_empty(ftl, want->right));
 	for (i = 0; i < sources.nr && !stream; i++)
 		stream = try_source(ftl, sources.from[i], want, room);
 	return stream;
@@ -299,11 +300,8 @@ void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_extent *place, 
 	zone->in_flight++;
 	spin_unlock_irq(&zone->lock);
 	if (mtftl_admit_is_room_needed(&ftl->config.limits,
-				       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY))) {
-		spin_lock(&ftl->zones->lock);
-		look_at_room(ftl);
-		spin_unlock(&ftl->zones->lock);
-	}
+				       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY)))
+		mtftl_zones_update_room(ftl, look_at_room);
 }
 
 /* One unit less in flight; its zone's lock is held. True: the last one of a zone to be closed. */
@@ -319,7 +317,7 @@ static bool unit_left(struct mtftl_zone *zone)
 static void after_unit(struct mtftl_zone *zone, bool close, bool append)
 {
 	if (close)
-		queue_close(zone);
+		mtftl_zone_queue_close(zone);
 	if (!append)
 		mtftl_space_appeared(zone->ftl);
 }
@@ -393,36 +391,32 @@ static void zone_close_work(struct work_struct *work)
 	else
 		zone->failed_lives = 0;
 	mtftl_send_end(ftl);
-	spin_lock(&ftl->zones->lock);
-	if (zone->footer)
-		list_add(&zone->footer->list, &ftl->streams->footer_bufs);
-	zone->footer = NULL;
+	/* Before the zone leaves the budget: what is opened next finds it. */
+	give_footer_back(ftl->streams, zone);
 	zone->quiet_wp = zone->wp;
 	zone->full_seq = mtftl_seq_last(ftl);
-	mtftl_zone_set_state(zone, MTFTL_ZONE_FULL);
-	if (mtftl_zone_is_worn_out(zone))
-		ftl->zones->worn_out++;
-	spin_unlock(&ftl->zones->lock);
+	mtftl_zone_move(zone, MTFTL_ZONE_FULL);
 	if (mtftl_zone_is_worn_out(zone))
 		mtftl_space_kick_gc(ftl);
 	mtftl_space_appeared(ftl);
 }
 
+static bool close_if_idle(struct mtftl_zone *zone, void *data)
+{
+	bool idle;
+
+	spin_lock_irq(&zone->lock);
+	idle = zone->closing && !zone->in_flight;
+	spin_unlock_irq(&zone->lock);
+	if (idle)
+		mtftl_zone_queue_close(zone);
+	return false;
+}
+
 /* After a pause: those that were to be closed meanwhile. */
 void mtftl_streams_close_idle(struct mtftl *ftl)
 {
-	struct mtftl_zone *zone;
-	bool idle;
-
-	spin_lock(&ftl->zones->lock);
-	list_for_each_entry(zone, &ftl->zones->list[MTFTL_ZONE_CLOSING], list) {
-		spin_lock_irq(&zone->lock);
-		idle = zone->closing && !zone->in_flight;
-		spin_unlock_irq(&zone->lock);
-		if (idle)
-			queue_work(ftl->zones->wq, &zone->close_work);
-	}
-	spin_unlock(&ftl->zones->lock);
+	mtftl_zones_each(ftl, MTFTL_ZONE_CLOSING, close_if_idle, NULL);
 }
 
 static u32 streams_nr(const struct mtftl *ftl)
@@ -487,6 +481,7 @@ int mtftl_streams_alloc(struct mtftl *ftl)
 	if (!streams)
 		return -ENOMEM;
 	ftl->streams = streams;
+	spin_lock_init(&streams->lock);
 	INIT_LIST_HEAD(&streams->footer_bufs);
 	for (i = 0; i < streams_nr(ftl); i++) {
 		mutex_init(&streams->all[i].lock);

@@ -13,12 +13,12 @@
 #include <linux/mutex.h>
 
 #include "device/event.h"
-#include "zone/zone.h"
+#include "zone/zones.h"
 
 struct mtftl_stream {
 	struct mutex lock;		/* who takes place */
 	struct mtftl *ftl;
-	struct mtftl_zone *zone;	/* changes under zones->lock too */
+	struct mtftl_zone *zone;	/* changes with its state */
 } ____cacheline_aligned_in_smp;		/* lanes write to streams of their own */
 
 /* Where a unit goes, or went. */

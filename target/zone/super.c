@@ -13,7 +13,7 @@
 #include "device/pause.h"
 #include "device/seq.h"
 #include "device/thread.h"
-#include "zone/zone.h"
+#include "zone/zones.h"
 
 struct log_zone {
 	u32 wp;			/* in blocks: what a cut left of one does not count */

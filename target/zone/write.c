@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A write unit on its way to flash: see write.h. Units whose write failed are listed under
- * writes->lock, and written again by one work item of zones->wq.
+ * writes->lock, and written again by one work item of the queue that closes zones.
  */
 #include "zone/write.h"
 
@@ -15,6 +15,7 @@
 #include "device/trace.h"
 #include "map/age.h"
 #include "map/map.h"
+#include "zone/life.h"
 
 struct mtftl_writes {
 	struct mtftl *ftl;
@@ -93,11 +94,6 @@ void mtftl_write_take_place(struct mtftl_write *unit, struct mtftl_stream *strea
 			  unit->life);
 }
 
-static void redo(struct mtftl_writes *writes, unsigned long delay)
-{
-	mod_delayed_work(writes->ftl->zones->wq, &writes->work, delay);
-}
-
 static void unit_written(struct mtftl_write *unit)
 {
 	u32 page = mtftl_zone_start(unit->place.zone) + unit->place.offset + head(unit);
@@ -146,7 +142,7 @@ static void unit_ended(struct bio *bio)
 	spin_lock_irqsave(&writes->lock, flags);
 	list_add_tail(&unit->list, &writes->redo);
 	spin_unlock_irqrestore(&writes->lock, flags);
-	redo(writes, 0);
+	mtftl_zones_queue(ftl, &writes->work);
 }
 
 static void unit_endio(struct bio *bio)
@@ -295,7 +291,7 @@ static bool redo_one(struct mtftl_writes *writes)
 	smp_mb();
 	if (writes->wait.gen != mtftl_space_gen(ftl))
 		return true;
-	queue_delayed_work(ftl->zones->wq, &writes->work, MTFTL_LAST_HOPE);
+	mtftl_zones_queue_later(ftl, &writes->work, MTFTL_LAST_HOPE);
 	return false;
 }
 
@@ -315,7 +311,7 @@ static void space_appeared(struct mtftl *ftl)
 {
 	/* Pairs with redo_work(): it sees the new generation, or its unit is seen here. */
 	if (!list_empty(&ftl->writes->redo))
-		redo(ftl->writes, 0);
+		mtftl_zones_queue(ftl, &ftl->writes->work);
 }
 
 int mtftl_writes_alloc(struct mtftl *ftl)

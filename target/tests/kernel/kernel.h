@@ -11,6 +11,7 @@
 
 #include <malloc.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -75,6 +76,10 @@ enum req_op { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_ZONE_RESET, REQ_OP_ZONE_FINISH }
 #define DIV_ROUND_UP_ULL(n, d)	DIV_ROUND_UP((u64)(n), d)
 #define swap(a, b)		do { typeof(a) kept = (a); (a) = (b); (b) = kept; } while (0)
 #define container_of(ptr, type, member)	((type *)((char *)(ptr) - offsetof(type, member)))
+#define list_for_each_entry(pos, head, member)						\
+	for (pos = container_of((head)->next, typeof(*(pos)), member);			\
+	     &(pos)->member != (head);							\
+	     pos = container_of((pos)->member.next, typeof(*(pos)), member))
 #define min(a, b)		((a) < (b) ? (a) : (b))
 #define max(a, b)		((a) > (b) ? (a) : (b))
 #define clamp(n, least, most)	min(max(n, least), most)

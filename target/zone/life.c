@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Lives of zones: see life.h.
+ */
+#include "zone/life.h"
+
+/*
+ * A write failed because the device had finished the zone. Devices may do so with zones that are
+ * open for long, or after an internal error. The zone is as good as before. Asked once a life,
+ * before we finish the zone ourselves. If the zone holds no unit of this life, the write failed for
+ * another reason: a device that ends each zone so would keep us busy for ever.
+ */
+bool mtftl_zone_was_finished(struct mtftl_zone *zone)
+{
+	if (!zone->judged)
+		zone->finished = zone->first_seq &&
+				 mtftl_zone_condition(zone->ftl, zone->index) ==
+				 BLK_ZONE_COND_FULL;
+	zone->judged = true;
+	return zone->finished;
+}
+
+/*
+ * It cannot be filled, but must not stay active: the device counts it. Where that is
+ * refused the zone is read-only or offline: not active either, and of no more use.
+ */
+void mtftl_zone_finish_broken(struct mtftl_zone *zone)
+{
+	struct mtftl *ftl = zone->ftl;
+
+	zone->broken = true;
+	if (mtftl_zone_was_finished(zone))
+		return;
+	zone->failed_lives++;
+	if (mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_FINISH))
+		zone->failed_lives = MTFTL_ZONE_LIVES;
+}
+
+/*
+ * It was reset: see reset.c. A refusal may pass, as a failed write may: GC comes back to the zone.
+ * One that is refused again, or must not be written any more, retires.
+ */
+void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok)
+{
+	struct mtftl *ftl = zone->ftl;
+
+	if (ok)
+		zone->erase_count++;
+	if (!ok && !mtftl_zone_is_worn_out(zone) && ++zone->failed_lives < MTFTL_ZONE_LIVES) {
+		mtftl_warn(ftl, "zone %u: reset failed, trying again in 10 s", zone->index);
+		mtftl_zone_move(zone, MTFTL_ZONE_FULL);
+		mtftl_space_appeared(ftl);
+		return;
+	}
+	zone->wp = 0;
+	zone->quiet_wp = 0;
+	zone->first_seq = 0;
+	zone->ranges_seq = 0;
+	zone->broken = false;
+	zone->judged = false;
+	if (ok)
+		mtftl_zones_note_back(zone);
+	mtftl_zone_move(zone, ok ? MTFTL_ZONE_EMPTY : MTFTL_ZONE_BAD);
+	if (!ok) {
+		mtftl_warn(ftl, "zone %u retired", zone->index);
+		mtftl_event_tell(&ftl->device->news, ftl);
+	}
+	mtftl_space_appeared(ftl);
+}
+
+/* A zone that was set aside has failed: an empty one for it. U32_MAX: there is none. */
+u32 mtftl_zone_replace(struct mtftl *ftl, u32 index)
+{
+	struct mtftl_zone *bad = mtftl_zone(ftl, index), *zone;
+
+	/* It retires at its first failure: zones set aside are found by where they lie. */
+	mtftl_zone_finish_broken(bad);
+	zone = mtftl_zones_swap(bad);
+	if (!zone)
+		return U32_MAX;
+	mtftl_warn(ftl, "zone %u retired", index);
+	mtftl_event_tell(&ftl->device->news, ftl);
+	return zone->index;
+}
