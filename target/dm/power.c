@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who has which device, and what happens to the machine: see target.h. A stop drains, checkpoints
+ * Which table has which drive, and what happens to the machine: see target.h. A stop drains, checkpoints
  * and says clean; it happens when another table takes over, before a reboot, and before
  * hibernation.
  *

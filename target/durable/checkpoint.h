@@ -33,7 +33,7 @@ int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data);
 void mtftl_checkpoint_replace_bad(struct mtftl *ftl);
 /* What a mount reads units by: its buffer is large, so it is made when the table is loaded. */
 struct mtftl_scanner *mtftl_checkpoint_scanner(const struct mtftl *ftl);
-/* Of MTFTL_BUFFER_ORDER: nobody else uses it before the mount is done. */
+/* Of MTFTL_BUFFER_ORDER: checkpoints do not use it before the mount is done. */
 void *mtftl_checkpoint_buf(const struct mtftl *ftl);
 
 #endif

@@ -387,7 +387,7 @@ static int step_sort(struct recovery *rec)
 	return mtftl_finds_sort(rec->finds);
 }
 
-/* Behind a zone's write pointer there may be anything, once somebody writes there. */
+/* Behind a zone's write pointer there may be anything, once it is written to. */
 static bool is_written(struct mtftl *ftl, u32 page)
 {
 	const struct mtftl_zone *zone = mtftl_zone(ftl, mtftl_page_zone(ftl, page));
@@ -567,7 +567,7 @@ static int complete_block(struct recovery *rec, struct mtftl_zone *zone)
 
 /*
  * The last unit of a zone may claim blocks that never made it. What is written next must not
- * lie inside it, for whoever walks the zone by its headers: give it zeroes for payload.
+ * lie inside it, because a walk by headers would pass over it: give it zeroes for payload.
  */
 static int step_fill(struct recovery *rec)
 {
@@ -642,7 +642,7 @@ static int step_finish_surplus(struct recovery *rec)
 	return 0;
 }
 
-/* Map entries know of nothing there: the drive lost it, or somebody else reset the zone. */
+/* Map entries know of nothing there: the drive lost it, or another program reset the zone. */
 static bool is_gone(struct mtftl *ftl, u32 page)
 {
 	switch (mtftl_zone(ftl, mtftl_page_zone(ftl, page))->state) {
@@ -659,7 +659,7 @@ static bool is_gone(struct mtftl *ftl, u32 page)
 /*
  * Before anything is filled up: what comes where an entry points must not be taken for its block.
  * So a zone that is shorter than it was gets nothing more before a checkpoint says what is
- * lost: whoever opens it then finishes it.
+ * lost: the stream that opens it then finishes it.
  */
 static int step_count_blocks(struct recovery *rec)
 {
@@ -693,7 +693,7 @@ static int step_count_blocks(struct recovery *rec)
 }
 
 /*
- * Who wrote how much between two zones is not on flash, but their numbers are: zones are as far
+ * How much users wrote between two zones is not on flash, but their numbers are: zones are as far
  * apart as these say, from the oldest to the newest a turn of the map's clock.
  */
 static void guess_ages(struct recovery *rec)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Garbage collection: which zones are victims, and when. One thread, the keeper, decides: it has what
- * is valid in a victim listed, hands it to the movers (move.c), who are at work on every core, and puts
- * it away when all has moved. It is reset behind everybody's back (reset.c): no write waits for that.
+ * Garbage collection: which zones are victims, and when. One thread, the keeper, decides: it has
+ * what is valid in a victim listed, hands it to the movers (move.c), which are at work on every core,
+ * and puts it away when all has moved. It is reset in the background (reset.c): no write waits for
+ * that.
  *
  * Space. A victim may be moved while others are, if all that they may still write fits into what
  * users cannot take: the reserve but for what is kept for the buffers, and the zone that GC has
@@ -70,7 +71,7 @@ struct mtftl_gc {
 	u32 turn;			/* victims chosen */
 	struct mtftl_wait users;	/* what is buffered finds no place */
 	int forced;			/* by message: collect once even if zones are not short; an int */
-	bool running;			/* by who starts and stops */
+	bool running;			/* for mtftl_gc_start() and _stop() */
 	bool stopping;
 };
 
@@ -195,7 +196,7 @@ static void add_item(struct mtftl_victim *victim, u32 lba, u32 page)
 		victim->items[victim->nr_items++] = (struct mtftl_item){ .lba = lba, .page = page };
 }
 
-/* Of who lists. */
+/* One look at what a victim holds. */
 struct listing {
 	struct mtftl_victim *victim;
 	u32 header;		/* of the unit under way */
@@ -529,7 +530,7 @@ static int keeper(void *data)
 		if (gc_step(gc))
 			continue;
 		if (may_choose(gc)) {
-			/* Nothing to gain now: not before somebody writes or frees. */
+			/* Nothing to gain now: not before something is written or freed. */
 			wait_event_idle_timeout(ftl->space->gc_wait, kthread_should_park() ||
 						oldest_is_done(gc) || may_admit(gc) ||
 						gen != mtftl_space_gen(ftl), HZ / 10);

@@ -45,7 +45,7 @@ struct mtftl_resets {
 	struct mtftl *ftl;
 	struct workqueue_struct *settle_wq;
 	struct workqueue_struct *erase_wq;
-	struct mutex buffers_lock;	/* who waits for the buffers */
+	struct mutex buffers_lock;	/* waiting for the buffers */
 	struct settler settlers[SETTLERS];
 	struct eraser erasers[ERASERS];
 	spinlock_t lock;
@@ -208,7 +208,7 @@ static bool write_replaced(struct mtftl_resets *resets)
 	return !mtftl_map_wants(ftl) && !mtftl_ranges_count(ftl, true);
 }
 
-/* It makes no number durable: units that nobody waits for may be in flight. */
+/* It makes no number durable: units that this does not wait for may be in flight. */
 static int flush_device(struct mtftl_resets *resets)
 {
 	struct mtftl *ftl = resets->ftl;
@@ -272,7 +272,7 @@ bool mtftl_resets_failed(const struct mtftl_resets *resets)
 	return READ_ONCE(resets->failed);
 }
 
-/* Zones that are to be reset count as coming: somebody has to see that the device is gone. */
+/* Zones that are to be reset count as coming: that the device is gone has to be seen here. */
 void mtftl_resets_retry(struct mtftl_resets *resets, void *block)
 {
 	if (!mtftl_send_begin(resets->ftl))

@@ -141,15 +141,15 @@ static void add_page(struct mtftl *ftl, u32 page)
 
 static void drop_page(struct mtftl *ftl, u32 value)
 {
-	/* Pairs with mtftl_map_want(): who sees that it is gone sees what took its place. */
+	/* Pairs with mtftl_map_want(), which sees what took its place if it sees it gone. */
 	if (mtftl_is_page(value))
 		atomic_sub_return_release(1, &ftl->map->zones[mtftl_page_zone(ftl, value)].blocks);
 }
 
 /*
- * A filled slot becomes the block's newest data. Where an older one is not in flight yet, that one
- * takes the data and this one is not needed: somebody may wait for the older slot,
- * in a flush or before a reset, who does not know of this one.
+ * A filled slot becomes the block's newest data. If an older one is not in flight yet, that one
+ * takes the data and this one is not needed: a flush or a reset may wait for the older slot, and
+ * knows nothing of this one.
  */
 u32 mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 value, bool through)
 {
@@ -207,7 +207,7 @@ static void want(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slot *
 		return;
 	shard = lba_shard(ftl, lba);
 	spin_lock_irqsave(&shard->lock, flags);
-	/* Pairs with mtftl_map_publish(), under another lock perhaps: who sees it filled sees for whom. */
+	/* Pairs with mtftl_map_publish(), maybe under another lock: if it is filled, its lba is seen. */
 	state = smp_load_acquire(&slot->state);
 	if ((state == MTFTL_SLOT_FILLED || state == MTFTL_SLOT_IN_FLIGHT) &&
 	    READ_ONCE(slot->lba) == lba && !slot->wanted && mtftl_is_page(slot->prev) &&
@@ -373,7 +373,7 @@ void mtftl_map_through_again(struct mtftl *ftl)
 }
 
 /*
- * Into a unit whose number is drawn already: from here on nobody overwrites the slot.
+ * Into a unit whose number is drawn already: from here on the slot is not overwritten.
  * False: it is dead, a newer write or a discard came.
  */
 bool mtftl_map_take(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slot *slot, u32 value)
@@ -444,7 +444,7 @@ void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page)
 		WRITE_ONCE(slot->through, false);
 		through = take_through(slot_shard(ftl, value), value);
 	}
-	/* Pairs with advance_tail(): whoever reuses the slot sees the map without it. */
+	/* Pairs with mtftl_ring_advance(): if the slot is used again, the map is seen without it. */
 	smp_store_release(&slot->state, MTFTL_SLOT_DONE);
 	spin_unlock_irqrestore(&shard->lock, flags);
 	if (unlikely(!bio_list_empty(&through)))
@@ -523,7 +523,7 @@ bool mtftl_map_points_to(struct mtftl *ftl, u32 lba, u32 page)
 	return live;
 }
 
-/* GC wrote a copy: it counts only if nobody wrote or discarded the block meanwhile. */
+/* GC wrote a copy: it counts only if the block was not written or discarded meanwhile. */
 void mtftl_map_move(struct mtftl *ftl, u32 lba, u32 from, u32 to)
 {
 	struct mtftl_map_shard *shard = lba_shard(ftl, lba);

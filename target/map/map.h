@@ -3,7 +3,7 @@
  * The map: logical block -> page of the device, slot of a buffer, unmapped, lost; how many
  * blocks of each zone it points to. How old those are: age.h.
  *
- * Looking takes no lock, in any context; who follows an entry to a slot asks the map to copy. All
+ * Looking takes no lock, in any context; what an entry's slot holds is copied by the map. All
  * that changes an entry runs under the lock of the entry's shard, with interrupts off, and may be
  * called in any context. mtftl_map_set() and mtftl_map_count() are for mounting, alone.
  */

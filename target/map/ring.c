@@ -56,7 +56,7 @@ bool mtftl_rings_are_drained(const struct mtftl *ftl)
 	unsigned int i;
 
 	for (i = 0; i < ftl->rings->nr; i++)
-		/* Pairs with mtftl_ring_advance(): who killed a slot has listed the discard. */
+		/* Pairs with mtftl_ring_advance(): the discard that killed a slot is listed. */
 		if (smp_load_acquire(&ftl->rings->all[i].tail) < ftl->rings->all[i].drain_to)
 			return false;
 	return true;

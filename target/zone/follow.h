@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Blocks in order stay in order on flash, whoever writes between them: so a drive that stripes its
- * zones reads them from all dies at once, and nobody has to know how it does that.
+ * Blocks in order stay in order on flash, whatever is written between them: so a drive that stripes
+ * its zones reads them from all dies at once. How it stripes them need not be known.
  *
- * Where several users' writes in order meet in one lane, each soon has a zone of its own: a unit goes
- * to the stream that goes on where the block before it lies, and when somebody else has written
- * behind that one, to the next stream. Pure; a lane's writer has one, for itself alone.
+ * If several users' writes in order meet in one lane, each soon has a zone of its own: a unit goes
+ * to the stream that goes on where the block before it lies. If something else was written behind
+ * that block, the unit goes to the next stream. Pure; each lane's writer has one for itself.
  */
 #ifndef MTFTL_FOLLOW_H
 #define MTFTL_FOLLOW_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What closes a zone: footer units up to its last block. No state of its own; who calls it owns
- * the zone, to which nobody writes any more, and the buffer. Sleeps.
+ * What closes a zone: footer units up to its last block. No state of its own; the caller owns the
+ * zone, which is not written to any more, and the buffer. Sleeps.
  */
 #ifndef MTFTL_FOOTER_H
 #define MTFTL_FOOTER_H

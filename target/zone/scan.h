@@ -14,7 +14,7 @@ struct mtftl_scanner *mtftl_scanner_alloc(const struct mtftl *ftl, gfp_t gfp);
 void mtftl_scanner_free(struct mtftl_scanner *scanner);
 
 /*
- * The unit at block @at of a zone that nobody writes to. 1: it is there; 0: none is, or the medium
+ * The unit at block @at of a zone that is not written to. 1: it is there; 0: none is, or the medium
  * says that it cannot be read; or an error that may pass. @header: a block. A unit without a header
  * may come in several parts.
  */

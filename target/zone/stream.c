@@ -43,7 +43,7 @@ static bool gc_has_zone(const struct mtftl *ftl)
 	return false;
 }
 
-/* A moment's truth for who does not hold the stream's lock. */
+/* Without the stream's lock it holds for a moment only. */
 static u32 left_in(const struct mtftl_stream *stream)
 {
 	const struct mtftl_zone *zone = READ_ONCE(stream->zone);
@@ -121,7 +121,7 @@ static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right
 	if (zone->footer)
 		zone->limit -= mtftl_footer_blocks(&ftl->config);
 	mtftl_event_tell(&ftl->streams->opened, ftl);
-	/* Others may share it, with lesser rights than who opened it: they may try again. */
+	/* Writers with lesser rights than this one may share it: they try again. */
 	mtftl_space_appeared(ftl);
 	return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Streams: an open zone each, and the right to place units in it. Users' streams are shared out to
- * classes of data, GC has one for each of its own. Who may open which zone when few are empty,
- * what happens when one is full, and when a write to one fails.
+ * classes of data, GC has one for each of its own. Which right
+ * may open which zone when few are empty, and what happens if one is full or a write to it fails.
  *
  * mtftl_stream_find() returns a stream locked; its caller takes place, or does not, and unlocks.
  * Process context; mtftl_stream_landed() and mtftl_stream_failed() are for completions.
@@ -16,7 +16,7 @@
 #include "zone/zones.h"
 
 struct mtftl_stream {
-	struct mutex lock;		/* who takes place */
+	struct mutex lock;		/* taking place */
 	struct mtftl *ftl;
 	struct mtftl_zone *zone;	/* changes with its state */
 } ____cacheline_aligned_in_smp;		/* lanes write to streams of their own */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What a zone holds, as its footer or its headers say. No state of its own; the caller owns the
- * zone, to which nobody writes, and the buffers. Sleeps, allocates nothing.
+ * zone, which is not written to, and the buffers. Sleeps, allocates nothing.
  */
 #ifndef MTFTL_WALK_H
 #define MTFTL_WALK_H

@@ -237,7 +237,7 @@ void mtftl_write_compose(struct mtftl_write *unit)
 
 /*
  * Units whose write failed: their zone takes nothing more, they go elsewhere with the
- * number that they have. Who could make place for them may be waiting for them: a device
+ * number that they have. GC, which could make place for them, may be waiting for them: a device
  * that is gone, or has nothing left, must be seen here. False: there is none, or no place.
  */
 static bool redo_one(struct mtftl_writes *writes)
