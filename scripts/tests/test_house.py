@@ -74,10 +74,47 @@ def test_uses_of_anothers_fields_are_counted() -> None:
     """Through struct mtftl or a pointer, in any file but the component's own."""
     texts = {"low/ftl.h": FTL_H, "middle/zone.h": ZONE_H,
              "middle/zone.c": "int a(struct mtftl *ftl)\n{\n\treturn ftl->zones->lock;\n}\n",
-             "top/gc.c": "int b(struct gc *gc)\n{\n\treturn gc->ftl->zones->lock + gc->zones->lock;\n}\n",
+             "top/gc.c": "int b(struct gc *gc)\n{\n\treturn gc->ftl->zones->lock;\n}\n",
              "top/reset.c": "int c(struct mtftl *ftl)\n{\n\tstruct mtftl_zones *zones = ftl->zones;\n\n"
                             "\treturn zones->lock + zones->nr;\n}\n"}
     assert house.reach_ins(texts) == {"zones": {"top/gc.c": 1, "top/reset.c": 2}, "map": {}}
+
+
+@pytest.mark.parametrize("use", [
+    "return ftl->zones->lock;",
+    "return (ftl)->zones->nr;",
+    "return gc->ftl.zones->nr;",
+    "return other->zones->lock;",
+    "return ftl->zones\n\t\t->lock;",
+    "return (*ftl->zones).lock;",
+    "struct mtftl_zones *const z = ftl->zones;\n\treturn z->lock;",
+    "const struct mtftl_zones *y = NULL, *z = ftl->zones;\n\treturn (*z).nr;",
+    "__auto_type z = ftl->zones;\n\treturn z->nr;",
+    "typeof(ftl->zones) z = ftl->zones;\n\treturn z->nr;",
+    "struct mtftl_zones z = *ftl->zones;\n\treturn z.nr;",
+    "return gc->below->lock;",
+    "return zones_of(gc->ftl)->lock;",
+    "return ((struct mtftl_zones *)data)->lock;",
+    "return container_of(data, struct mtftl_zones, lock) == data;",
+])
+def test_a_use_is_seen_however_it_comes_to_the_struct(use: str) -> None:
+    texts = {"low/ftl.h": FTL_H, "middle/zone.h": ZONE_H + "struct mtftl_zones *zones_of(struct mtftl *ftl);\n",
+             "top/gc.h": "struct gc {\n\tstruct mtftl_zones *below;\n};\n",
+             "top/gc.c": f"int use(struct gc *gc, struct mtftl *ftl, void *data)\n{{\n\t{use}\n}}\n"}
+    assert house.reach_ins(texts)["zones"] == {"top/gc.c": 1}
+
+
+@pytest.mark.parametrize("no_use", [
+    "return ftl->map == NULL;",
+    "return nr(ftl);",
+    "return config->zones->nr;",
+    "struct mtftl_zones *z = ftl->zones;\n\tcall(z);",
+], ids=["a pointer", "an accessor", "a field of that name elsewhere", "a pointer that is passed on"])
+def test_what_is_no_use_is_passed(no_use: str) -> None:
+    texts = {"low/ftl.h": FTL_H, "middle/zone.h": ZONE_H,
+             "low/config.h": "struct config {\n\tstruct table *zones;\n};\n",
+             "top/gc.c": f"int no_use(struct mtftl *ftl, struct config *config)\n{{\n\t{no_use}\n}}\n"}
+    assert house.reach_ins(texts) == {"zones": {}, "map": {}}
 
 
 def _planted(monkeypatch, tmp_path: Path, file: str, text: str) -> str:
@@ -100,10 +137,16 @@ def _planted(monkeypatch, tmp_path: Path, file: str, text: str) -> str:
     ("zone/scan.c", "void planted(struct mtftl_zone *zone)\n{\n\tmtftl_zone_walk(zone, 0, 0, 0, 0, 0);\n}\n",
      "a circle: zone/"),
     ("gc/gc.c", "int planted(struct mtftl *ftl)\n{\n\treturn ftl->zones->worn_out;\n}\n",
-     "uses of fields of ftl->zones outside of its files"),
+     "1 uses of fields of ftl->zones outside of its files"),
+    ("gc/gc.c", "int planted(struct mtftl *ftl)\n{\n\tconst struct mtftl_map *all = ftl->map;\n\n"
+                "\treturn all->clock;\n}\n",
+     "1 uses of fields of ftl->map outside of its files"),
+    ("dm/mount.c", "bool planted(struct mtftl_target *target)\n{\n\treturn target->ftl.super->clean;\n}\n",
+     "1 uses of fields of ftl->super outside of its files"),
     ("io/lane.c", "int planted(struct mtftl *ftl)\n{\n\treturn mtftl_seed(0, 0);\n}\n",
      f"{house.MOST_PAIRS + 1} pairs of folders"),
-], ids=["a call upward", "an include upward", "a circle", "a reach-in", "one pair of folders more"])
+], ids=["a call upward", "an include upward", "a circle", "a reach-in", "a reach-in by another name",
+        "a reach-in through the target", "one pair of folders more"])
 def test_what_is_planted_in_the_target_is_named(monkeypatch, tmp_path: Path, file: str, text: str, said: str) -> None:
     assert said in _planted(monkeypatch, tmp_path, file, text)
 
