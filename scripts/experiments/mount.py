@@ -37,7 +37,7 @@ def _script(size: int) -> str:
                        io_size=due // STEPS * 4096, **common)
     flash = "nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1"
     return f"""set -e
-log() {{ dmsetup status ftl | sed 's/.* log \\([0-9]*\\) .*/\\1/'; }}
+log() {{ dmsetup status ftl | sed 's/.* since_checkpoint \\([0-9]*\\) .*/\\1/'; }}
 start() {{ dmesg -c >/dev/null; mtftl open /dev/nvme0n1 ftl; dmesg | sed -n 's/.*: mount: //p' >$1.mount; }}
 # crash NAME FIO'S OPTIONS: random writes and a power cut.
 crash() {{

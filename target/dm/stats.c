@@ -67,8 +67,8 @@ void mtftl_status(struct mtftl *ftl, const struct mtftl_cpu_stats *origin, char 
 	       s.user_overwrites, s.user_trims, s.user_reads, s.buffer_reads);
 	DMEMIT(" flash_data %llu flash_gc %llu flash_headers %llu flash_meta %llu waf %llu.%03llu",
 	       s.data_blocks, s.gc_blocks, s.units, s.meta_blocks, waf / 1000, waf % 1000);
-	DMEMIT(" waits %llu flushes %llu checkpoints %llu log %llu seq %llu", s.waits, s.flushes,
-	       s.checkpoints, mtftl_seq_since_checkpoint(ftl), mtftl_seq_last(ftl));
+	DMEMIT(" waits %llu flushes %llu checkpoints %llu since_checkpoint %llu seq %llu", s.waits,
+	       s.flushes, s.checkpoints, mtftl_seq_since_checkpoint(ftl), mtftl_seq_last(ftl));
 	DMEMIT(" read_errors %llu write_errors %llu lost %llu", s.read_errors, s.write_errors,
 	       s.lost_blocks);
 	DMEMIT(" wear_least %u wear_most %u wear_total %llu", least, most, total);
