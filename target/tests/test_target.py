@@ -144,7 +144,7 @@ dmsetup remove t
         "Tracepoints": {Path(p).name for p in said["trace"].split()},
     }
     for part, names in shown.items():
-        text = page.partition(f"| {part} |")[2] or page.partition(part)[2].partition(": ")[2].partition("`. ")[0] + "`"
+        text = page.partition(f"| {part} |")[2] or page.partition(part)[2].partition(": ")[2].partition("`.")[0] + "`"
         rows = [row.split("|")[1] for row in text.strip().partition("\n\n")[0].splitlines() if row.startswith("|")]
         assert names == set(re.findall(r"`(\w+)", " ".join(rows) or text)), part
 
