@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What waits for the next round of flushes: bios that want one, whoever waits in person, and range
+ * What waits for the next round of flushes: bios that want one, tasks that wait for one, and range
  * records (discards, losses) that are not on flash yet. flush.c takes all of it from here.
  *
  * Adding: any context. Room for a record is reserved before the map changes, and the record is
- * added under the lock of the map's shard, so that who finds a slot dead finds the record too.
+ * added under the lock of the map's shard, so that a flush that finds a slot dead finds it too.
  */
 #ifndef MTFTL_PENDING_H
 #define MTFTL_PENDING_H
@@ -26,7 +26,7 @@ struct mtftl_range_rec {
 int mtftl_pending_alloc(struct mtftl *ftl);
 void mtftl_pending_free(struct mtftl *ftl);
 
-/* The flusher waits here, and who waits for a round. */
+/* The flusher waits here, and so do tasks that wait for a round. */
 struct wait_queue_head *mtftl_pending_wait(struct mtftl *ftl);
 void mtftl_pending_wake(struct mtftl *ftl);
 
@@ -35,7 +35,7 @@ void mtftl_pending_flush(struct mtftl *ftl, struct bio *bio);
 /* The number of the round that covers what was acknowledged by now. */
 u64 mtftl_pending_ask(struct mtftl *ftl);
 u64 mtftl_pending_asked(struct mtftl *ftl);
-/* Those who asked by now are in the round that begins; its number. */
+/* All that has asked by now is in the round that begins; its number. */
 u64 mtftl_pending_begin_round(struct mtftl *ftl);
 struct bio_list mtftl_pending_end_round(struct mtftl *ftl);
 
