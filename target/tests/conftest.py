@@ -1,14 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the target's tests share; and lets them import what lies beside them."""
+"""What the target's tests share; lets them import what lies beside them; and finds those that are scripts (guest/)."""
 
+import functools
 import sys
 from pathlib import Path
 
 import pytest
-from mtlab.build import guest
+from mtlab.build import guest, kernels, sourcekernel, target
+from mtlab.run import scripts
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+
+
+def pytest_collect_file(file_path, parent):
+    """Each script of guest/ is a test."""
+    return scripts.collect(file_path, HERE / "guest", parent)
+
+
+@pytest.fixture
+def run_script(request, lab_run, helpers) -> scripts.ScriptRun:
+    """Runs guest/NAME.sh as its header says: run_script("NAME", WORD..., OPTION=VALUE...)."""
+    return functools.partial(scripts.run, HERE / "guest", request, lab_run, helpers)
+
+
+@pytest.fixture
+def words() -> list[str]:
+    """Arguments of a script that has no cases."""
+    return []
+
+
+@pytest.fixture
+def options() -> dict[str, str]:
+    """Options of a script that runs on one kernel."""
+    return {}
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +46,37 @@ def helpers() -> list[Path]:
 def meanwhile() -> Path:
     """To be pushed: the library that lets something happen between two of the tool's steps."""
     return guest.program("meanwhile", HERE, ("-D_GNU_SOURCE", "-shared", "-fPIC"))
+
+
+# What a script's header may need.
+
+@pytest.fixture(scope="session")
+def hold(pytestconfig) -> list[Path]:
+    """A module that holds who comes first to a place in the target."""
+    kernel = pytestconfig.getoption("--kernel")
+    if kernel in sourcekernel.DEBUG:
+        pytest.skip("the debug kernels have no kprobes")
+    return [target.helper_module("hold", HERE / "hold", kernels.get(kernel))]
+
+
+@pytest.fixture(scope="session")
+def fua(pytestconfig) -> list[Path]:
+    """A program that writes with FUA alone, and the module that does it."""
+    kernel = kernels.get(pytestconfig.getoption("--kernel"))
+    return [guest.program("fua", HERE), target.helper_module("fuawrite", HERE / "torture/fuawrite", kernel)]
+
+
+@pytest.fixture(scope="session")
+def swap(pytestconfig) -> list[Path]:
+    """A kernel that can swap."""
+    if pytestconfig.getoption("--kernel") in sourcekernel.DEBUG:
+        pytest.skip("the debug kernels cannot swap")
+    return []
+
+
+@pytest.fixture(scope="session")
+def kasan(pytestconfig) -> list[Path]:
+    """The kernel that has kmemleak, and can fail allocations."""
+    if pytestconfig.getoption("--kernel") != "kasan":
+        pytest.skip("only the debug kernel has kmemleak and failing allocations: KERNEL=kasan")
+    return []

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-# Sourced by the target's tests inside a guest: devices, tables, work.
+# shellcheck shell=bash
+# Sourced by the target's tests inside a guest: devices, tables, work, layers, and places where threads are held.
 
 # null NAME KEY=VALUE...: a zoned null_blk that keeps its data, at /dev/NAME
 null() {
@@ -64,9 +65,9 @@ field() {
 
 # until_true LIMIT COMMAND...: true within so many seconds
 until_true() {
-	local limit=$(($1 * 100)) i
+	local limit=$(($1 * 100))
 	shift
-	for i in $(seq $limit); do
+	for _ in $(seq $limit); do
 		! "$@" > /dev/null 2>&1 || return 0
 		usleep 10000
 	done
@@ -114,4 +115,200 @@ return_cpu() {
 	touch returned
 	wait $guard
 	echo 950000 > /proc/sys/kernel/sched_rt_runtime_us
+}
+
+# wait_for TEXT: until the status line of t has it, for a minute at most
+wait_for() {
+	for _ in $(seq 600); do
+		[[ ! "$(dmsetup status t)" =~ $1 ]] || return 0
+		usleep 100000
+	done
+	dmsetup status t
+	return 1
+}
+
+# quiet DRIVE MICROSECONDS: nothing is written to it so long. A flush, which the kernel counts as a write too, may end.
+written() { awk '{ print $5 - $16 }' "/sys/class/block/$1/stat"; }
+quiet() {
+	local before after
+	before=$(written "$1")
+	usleep "$2"
+	after=$(written "$1")
+	echo "$before $after"
+	test "$before" = "$after"
+}
+
+# silent COMMAND...: while it runs no command reaches a drive
+silent() {
+	echo 0 > /sys/kernel/tracing/tracing_on
+	echo > /sys/kernel/tracing/trace
+	echo 1 > /sys/kernel/tracing/events/block/block_rq_issue/enable
+	echo 1 > /sys/kernel/tracing/tracing_on
+	"$@"
+	echo 0 > /sys/kernel/tracing/events/block/block_rq_issue/enable
+	! grep block_rq_issue /sys/kernel/tracing/trace | head -5 | grep .
+}
+
+# heard COMMAND...: device-mapper tells of it within three seconds
+heard() {
+	local event job
+	event=$(dmsetup info -c --noheadings -o events t)
+	timeout 3 dmsetup wait t "$event" > /dev/null &
+	job=$!
+	"$@"
+	wait $job
+}
+
+# says TEXT: the kernel's log has it; saw TEXT: the trace has it
+says() { dmesg | grep -q "$1"; }
+saw() { grep -q "$1" /sys/kernel/tracing/trace; }
+
+# numbered FIRST COUNT: each block says which one it is
+numbered() { ./blocks write "$1" "$2"; }
+# judge DEVICE FIRST COUNT: blocks that read as errors; none may read as anything but what numbered() put there
+judge() { ./blocks judge "$1" "$2" "$3"; }
+
+# copy FROM TO [ZONE BLOCKS]: each zone as far as it is written, of ZONE so many blocks less: as a cut leaves it.
+# Or to a file, or from one, as far as $layout is written.
+copy() {
+	local start written condition number=0 blocks flags="conv=notrunc iflag=skip_bytes,count_bytes oflag=seek_bytes"
+	[ ! -b "$1" ] || flags+=" iflag=direct"
+	[ ! -b "$2" ] || flags+=" oflag=direct"
+	while read -r start written condition; do
+		blocks=$((written / 8))
+		[ "$condition" != 14 ] || blocks=1024
+		[ "$number" != "$3" ] || blocks=$((blocks - $4))
+		number=$((number + 1))
+		[ $blocks -gt 0 ] || continue
+		dd if="$1" of="$2" bs=64k skip=$((start * 512)) seek=$((start * 512)) count=$((blocks * 4096)) $flags status=none
+	done < <(zones "${layout:-$1}")
+}
+
+# job FIO-OPTION...: with eight requests in flight on t
+job() {
+	fio --name=job --filename=/dev/mapper/t --direct=1 --ioengine=io_uring --iodepth=8 --norandommap \
+		--output=fio.log "$@"
+}
+
+# Layers over nullb0 that change what the target sees of it.
+
+# become_table NAME: the device-mapper device gets the table of its input, at once; it is made if it is not there
+become_table() {
+	if dmsetup info "$1" > /dev/null 2>&1; then
+		dmsetup load "$1"
+		dmsetup suspend --nolockfs --noflush "$1"
+		dmsetup resume "$1"
+	else
+		dmsetup create "$1"
+	fi
+}
+
+# become TARGET...: what is behind /dev/mapper/layer, as "linear /dev/nullb0 0"
+become() { echo "0 $(cat /sys/class/block/nullb0/size) $*" | become_table layer; }
+
+# flaky_is DOWN [FEATURE]...: from now on /dev/mapper/flaky fails, in all or as said; flaky_is 0: it works
+flaky_is() {
+	local down=$1
+	shift
+	echo "0 $(cat /sys/class/block/nullb0/size) flakey /dev/nullb0 0 $((down ? 0 : 1)) $down $# $*" | become_table flaky
+}
+
+# zone_is ZONE FEATURE...: a zone of 4 MiB of /dev/mapper/flaky is flakey, in all or as said; zone_is ZONE error: it
+# cannot be reset either; zone_is -: none is. $base is below, or nullb0.
+zone_is() {
+	local base=${base:-/dev/nullb0} zone=$1 size
+	size=$(cat "/sys/class/block/${base#/dev/}/size")
+	shift
+	{
+		if [ "$zone" = - ]; then
+			echo "0 $size linear $base 0"
+		else
+			echo "0 $((zone * 8192)) linear $base 0"
+			case "$*" in
+			error) echo "$((zone * 8192)) 8192 error $base $((zone * 8192))";;
+			*) echo "$((zone * 8192)) 8192 flakey $base $((zone * 8192)) 0 3600 $# $*";;
+			esac
+			echo "$(((zone + 1) * 8192)) $((size - (zone + 1) * 8192)) linear $base $(((zone + 1) * 8192))"
+		fi
+	} | become_table flaky
+}
+
+# layered: t with one lane on 32 zones of 1 MiB behind a layer, which cut_power takes away; put, and ends
+layered() {
+	null nullb0 size=32 zone_size=1
+	become linear /dev/nullb0 0
+	mtftl format --op 30% /dev/mapper/layer > /dev/null
+	open_t /dev/mapper/layer
+}
+open_t() { dmsetup create t --table "$(table "$1" lanes 1 gc_policy greedy)"; }
+# put FIRST AT COUNT [CONVERSION]: blocks that say they are FIRST and on
+put() {
+	numbered "$1" "$3" |
+		dd of=/dev/mapper/t bs=4k seek="$2" iflag=fullblock oflag=direct conv=notrunc"$4" status=none
+}
+cut_power() {
+	local what
+	dmsetup wipe_table layer
+	for what in $held; do go "$what"; done
+	dmsetup remove t
+	open_t /dev/nullb0
+}
+ends() {
+	dmsetup remove t
+	mtftl check /dev/nullb0
+}
+
+# layered_units: t with one lane, and units of one block, on a layer over nullb0
+layered_units() {
+	become linear /dev/nullb0 0
+	line=$(table /dev/mapper/layer lanes 1 write_unit 1 buffer_entries 128)
+	dmsetup create t --table "$line"
+}
+# fill_with BYTE AT COUNT CONVERSION: blocks of t
+fill_with() {
+	tr '\0' "$1" < /dev/zero |
+		dd of=/dev/mapper/t bs=4k seek="$2" count="$3" iflag=fullblock oflag=direct "$4" status=none
+}
+# drop_writes: what the target has not sent is lost, and t is mounted again
+drop_writes() {
+	become flakey /dev/nullb0 0 0 3600
+	dmsetup remove t
+	become linear /dev/nullb0 0
+	dmsetup create t --table "$line"
+}
+first_byte_is_zero() {
+	local found
+	found=$(dd if=/dev/mapper/t bs=4k count=1 iflag=direct status=none | head -c 1 | od -An -tu1)
+	echo "found $found"
+	test "$found" -eq 0
+}
+
+# holds WHAT...: the next one that comes to such a place in the target waits there until go WHAT; see hold/hold.c
+holds() {
+	insmod ./hold.ko "${@/#/what=}"
+	held=$*
+	echo 1 > /sys/kernel/tracing/events/mtftl/enable
+}
+is_held() { grep -q "$1" /sys/module/hold/parameters/held; }
+go() { echo "$1" > /sys/module/hold/parameters/go; }
+
+# reset_begins ZONE FUNCTION: GC has emptied it; its reset waits in there, or should have
+reset_begins() {
+	until_true 10 saw "zone $1 victim -> resetting"
+	until_true 10 reset_waits "$1" "$2"
+}
+reset_waits() { saw "zone $1 resetting -> empty" || grep -qs "$2" /proc/*/stack; }
+
+# slow_drive: make the drive so slow that its last flush and checkpoint take seconds, and print a table for it
+slow_drive() {
+	local die
+	mtftl format --op 30% /dev/nvme0n1 > /dev/null
+	table /dev/nvme0n1 lanes 2
+	for die in 0 1 2 3; do flash 0x17 $die 30000; done > /dev/null
+}
+
+# trace_mounts: each mount's beginning and its end, in the order in which they happened
+trace_mounts() {
+	echo mtftl_device_prepare mtftl_recover mtftl_device_unprepare > /sys/kernel/tracing/set_ftrace_filter
+	echo function > /sys/kernel/tracing/current_tracer
 }

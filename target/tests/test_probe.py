@@ -97,23 +97,7 @@ def test_a_compiler_that_says_nothing_stops_the_build(tmp_path: Path) -> None:
     assert probe(tmp_path, "-DSHAPE=612", "CC=no-such-compiler").returncode
 
 
-
 @pytest.mark.parametrize("series, shape", [("6.1", 601), ("6.12", 612), ("current", 703)])
 def test_the_kernels_that_are_here(series: str, shape: int) -> None:
     module = target.module(kernels.get(series))
     assert module and found(module.parent) == FOUND[shape]
-
-
-def test_the_newest_kernel_sees_nothing_deprecated(lab_run, helpers) -> None:
-    """It says so once, when such a queue gets work: a suspend without flush has some."""
-    result = lab_run("""set -e
-. ./guest.sh
-null nullb0
-mtftl format --op 30% /dev/nullb0 > /dev/null
-mtftl open /dev/nullb0 ftl
-dmsetup suspend --nolockfs --noflush ftl
-dmsetup resume ftl
-mtftl close ftl
-if dmesg | grep 'workqueue:.*deprecated'; then exit 1; fi
-""", clock="virtual", cpus=2, profile="none", kernel=kernels.CURRENT, push=helpers)
-    assert result.ok, result.output

@@ -8,7 +8,7 @@
     def boot(lab_run):                  # several tests look at one boot's result
         return lab_run("...", cpus=4, clock="virtual", pull=["out.json"])
 
-With `--kernel NAME` guests run that kernel where they would run 6.12, `make test KERNEL=kasan K=test_target` for one:
+With `--kernel NAME` guests run that kernel where they would run 6.12, `make test KERNEL=kasan K=target/tests` for one:
 the debug kernels look for what a test alone does not see, and take several times as long.
 
 A test that starts the emulator reaches the fixture `emulator_binary`: through `lab_run`, through `lab` (for the
