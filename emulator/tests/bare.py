@@ -21,6 +21,7 @@ BARE = ["-nodefaults", "-display", "none"]
 STOPPED = [*BARE, "-machine", "q35", "-accel", "tcg", "-global", "apic-common.vapic=off", "-S"]
 BAR, CONFIG = 0xE0000000, 0x80000000 | 4 << 11         # the controller is device 4
 WRITE, READ, COMPARE, VERIFY, COPY, ZONE_SEND, APPEND, FLUSH = 0x01, 0x02, 0x05, 0x0C, 0x19, 0x79, 0x7D, 0x00
+WRITE_ZEROES, DSM = 0x08, 0x09
 DATA = 0x800000                                         # the tests' own memory begins here
 NOWHERE = 0xD0000000                                    # no memory is there
 HANG = 300                                              # seconds without an answer that are a hang

@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-import test_vtime
-from test_memory import ATOMIC, FLAG, QUEUE, RWSEM, STORE, SWAP, TICKET
+import lockstep
+from lockstep import ATOMIC, FLAG, QUEUE, RWSEM, STORE, SWAP, TICKET
 
 PADDED = 16
 ROWS = {"a flag that each waits for": (FLAG, 0), "a word swapped": (SWAP, 0), "one counter": (ATOMIC, 0),
@@ -26,7 +26,7 @@ RUNS = 9
 
 def each(what: int, step: int, time: int, text: str) -> float:
     """Nanoseconds, or the clock's ticks, from one turn to the next of whichever core."""
-    done = test_vtime.parsed(text)["done"]
+    done = lockstep.parsed(text)["done"]
     if what in (SWAP, FLAG):
         return done[0] / (2 * time // 200 * 8)
     return time / sum(done) * (len(done) if step else 1)
@@ -44,9 +44,9 @@ def on_host(folder: Path, what: int, step: int) -> float:
 
 def in_model(folder: Path, profile: str, what: int, step: int) -> float:
     time = 1000000
-    image = test_vtime.build(folder, "share", WHAT=what, STEP=step, TIME=time)
-    icount = f"{test_vtime.LOCKSTEP.format(1000)},memory={profile}"
-    return each(what, step, time, test_vtime.run(image, icount, 2, folder / "out"))
+    image = lockstep.build(folder, "share", WHAT=what, STEP=step, TIME=time)
+    icount = f"{lockstep.LOCKSTEP.format(1000)},memory={profile}"
+    return each(what, step, time, lockstep.run(image, icount, 2, folder / "out"))
 
 
 def main() -> None:

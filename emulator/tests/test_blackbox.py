@@ -6,15 +6,11 @@ import struct
 from pathlib import Path
 
 import pytest
-from bare import COMPARE, COPY, DATA, FLUSH, VERIFY, WRITE, Driver, Monitor, device, driver
-from test_flash import LOCKSTEP, refuses
+from bare import COMPARE, COPY, DATA, DSM, FLUSH, VERIFY, WRITE, WRITE_ZEROES, Driver, Monitor, device, driver
+from shared import BOX, LOCKSTEP, refuses
 
 MAPPINGS = ("page", "dftl", "bast", "fast", "last")
-WRITE_ZEROES, DSM, OUT_OF_RANGE = 0x08, 0x09, 0x80
-# 2 dies, erase blocks of 256 KiB on both, 24 MiB of flash, 4 KiB programs of 200 us.
-BOX = {"zoned": "off", "flash.personality": "blackbox", "flash.size": "24M", "flash.channels": "2",
-       "flash.block_pages": "32", "flash.spare": "25", "flash.log_blocks": "8", "flash.program_ns": "200000",
-       "flash.map_pages": "4", "flash.read_ns": "40000", "flash.erase_ns": "2000000", "flash.buffer": "64K"}
+OUT_OF_RANGE = 0x80
 BLOCKS = (24 << 20) // 4096 * 100 // 125
 DEVICE = {**BOX, "flash.size": "48M"}
 

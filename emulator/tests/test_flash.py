@@ -16,37 +16,11 @@ import time
 from pathlib import Path
 
 import pytest
-from bare import PROFILES, STOPPED, Monitor, device
+from bare import PROFILES, Monitor, device
 from mtlab.exp import counters
+from shared import HERE, LOCKSTEP, MODEL, NVME, SMALL, TOOLS, compile_c, refuses
 
-HERE = Path(__file__).resolve().parent
-NVME = HERE.parent / "hw/nvme"
-MODEL = NVME / "flash/model"
 MIB = 1 << 20
-LOCKSTEP = {"clock": "virtual", "cpus": 1, "module": False}
-# A small device whose buffer holds nothing back by itself: 2 dies, units of 16 KiB.
-SMALL = {"flash.size": "1G", "zoned.zone_size": "16M", "zoned.zone_capacity": "12M", "flash.channels": "2",
-         "flash.page": "16K", "flash.program_ns": "1000000", "flash.read_ns": "50000", "flash.erase_ns": "3000000"}
-TOOLS = r"""
-flash() { nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1 --cdw10=$1 --cdw11=${2:-0} --cdw13=${3:-0} \
-    --cdw15=${4:-0} >/dev/null 2>&1; }
-# write ZONE BLOCK COUNT BYTE [dd flag]: so many blocks of that byte
-put() { head -c $(($3 * 4096)) /dev/zero | tr '\0' "$4" > /tmp/in
-    dd if=/tmp/in of=/dev/nvme0n1 bs=4096 count=$3 seek=$(($1 * 4096 + $2)) oflag=direct${5:+,$5} iflag=fullblock \
-    2>/dev/null; }
-# get ZONE BLOCK: the block's first byte, or "error"
-get() { dd if=/dev/nvme0n1 bs=4096 count=1 skip=$(($1 * 4096 + $2)) iflag=direct 2>/dev/null > /tmp/out && \
-    { head -c 1 /tmp/out | tr '\0' 0; } || printf error; }
-wp() { blkzone report -o $(($1 * 32768)) -c 1 /dev/nvme0n1 | sed 's/.*wptr 0x\([0-9a-f]*\).*(\(..\)).*/\1 \2/' | \
-    { read w s; echo $((0x$w / 8)) $s; }; }
-sync_() { nvme flush /dev/nvme0 --namespace-id=1 >/dev/null; }
-"""
-
-
-def compile_c(target: Path, *args: str | Path) -> Path:
-    subprocess.run(["gcc", "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-result",
-                    "-o", target, *args], check=True)
-    return target
 
 
 def test_model(tmp_path: Path) -> None:
@@ -66,14 +40,6 @@ def test_big_endian_hosts_are_refused(tmp_path: Path) -> None:
 
 
 # Properties, without a guest.
-
-def refuses(binary: Path, bios: Path, args: list[str]) -> str:
-    done = subprocess.run([binary, *STOPPED, "-bios", bios, *args], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1, done.stderr
-    # Under ASan each emulator begins with a warning of its own.
-    lines = [x for x in done.stderr.splitlines() if x and not x.startswith("==")]
-    assert len(lines) == 1, done.stderr
-    return lines[0]
 
 
 BAD = [

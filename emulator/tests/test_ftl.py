@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from mtlab.run.firmware import greedy, simulate
-from test_flash import HERE, MODEL, NVME, compile_c
+from shared import HERE, MODEL, NVME, compile_c
 
 SANITIZED = ["-O2", "-fsanitize=address,undefined"]
 MAPPINGS = ("page", "dftl", "bast", "fast", "last")

@@ -9,14 +9,31 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_vtime import LOCKSTEP, Lines, build, busy_host, command, monitored, parsed, refused, run
+from lockstep import (
+    ATOMIC,
+    FLAG,
+    LOCKSTEP,
+    QUEUE,
+    READ,
+    RWSEM,
+    STORE,
+    SWAP,
+    TICKET,
+    Lines,
+    build,
+    busy_host,
+    command,
+    monitored,
+    parsed,
+    refused,
+    run,
+)
 
 HERE = Path(__file__).resolve().parent
 MODEL = HERE.parent / "accel/tcg"
 L2, L3, DRAM, FAR, STREAM, CLEAN, MODIFIED, LOCKED = 4, 21, 85, 139, 5, 43, 51, 5
 TIME = 200000
 PERIOD = 2000
-ATOMIC, STORE, SWAP, FLAG, READ, TICKET, QUEUE, RWSEM = range(8)
 NEAR = pytest.approx
 
 

@@ -11,19 +11,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from bare import BAR, COMPARE, COPY, DATA, FLUSH, NOWHERE, READ, VERIFY, WRITE, Driver, Monitor, device
+from bare import (
+    BAR,
+    COMPARE,
+    COPY,
+    DATA,
+    DSM,
+    FLUSH,
+    NOWHERE,
+    READ,
+    VERIFY,
+    WRITE,
+    WRITE_ZEROES,
+    Driver,
+    Monitor,
+    device,
+)
+from shared import GROUPS, META, OCSSD, PER_PU, PUS, SECTORS
 
-DSM, WRITE_ZEROES, RESET, VWRITE, VREAD, VCOPY = 0x09, 0x08, 0x90, 0x91, 0x92, 0x93
+RESET, VWRITE, VREAD, VCOPY = 0x90, 0x91, 0x92, 0x93
 GEOMETRY, CHUNKS, NOTES, FEEDBACK = 0xE2, 0xCA, 0xD0, 0xCA
 FREE, CLOSED, OPEN, OFFLINE = 1, 2, 4, 8
 INVALID_OPCODE, INVALID_FIELD, TRANSFER, POWER = 0x01, 0x02, 0x04, 0x06
 WRITE_FAULT, UNREADABLE, DULB, OFFLINE_CHUNK, INVALID_RESET, OUT_OF_ORDER = 0x280, 0x281, 0x287, 0x2C0, 0x2C1, 0x2F2
-# Three groups of two PUs of five chunks of 48 sectors: each field of an address has values that are none. A program
-# unit is four sectors.
-GROUPS, PUS, PER_PU, SECTORS, META = 3, 2, 5, 48, 16
-DRIVE = {"zoned": "off", "flash.personality": "ocssd", "ms": str(META), "flash.size": "5760K", "flash.channels": "3",
-         "flash.dies": "2", "flash.page": "16K", "flash.block_pages": "12", "flash.program_ns": "1000000",
-         "flash.read_ns": "50000", "flash.erase_ns": "3000000", "flash.ws_min": "2"}
 LIST, TO, PRPS, OOB = DATA - 0x4000, DATA - 0x3000, DATA - 0x2000, DATA - 0x1000
 MAX = 64
 
@@ -124,7 +134,7 @@ def booted(binary: Path, bios: Path, *args: str) -> Iterator[Drive]:
 
 
 def boot(binary: Path, bios: Path, media: Path, **settings: str) -> AbstractContextManager[Drive]:
-    return booted(binary, bios, *device(media, **DRIVE | settings))
+    return booted(binary, bios, *device(media, **OCSSD | settings))
 
 
 @pytest.fixture
@@ -160,7 +170,7 @@ def test_identify(drive: Drive) -> None:
 
 
 def test_pci_ids(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
-    args = device(tmp_path / "media", **DRIVE)
+    args = device(tmp_path / "media", **OCSSD)
     args[1] += ",vendor-id=0x1d1d,device-id=0x1f1f"
     with booted(emulator_binary, bios, *args) as drive:
         drive.qtest(f"outl 0xcf8 {0x80000000 | 4 << 11}")
@@ -240,7 +250,7 @@ BAD = [
 def test_bad_properties(emulator_binary: Path, bios: Path, tmp_path: Path, settings: dict[str, str], word: str,
                         capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises((ValueError, OSError)):
-        Monitor(emulator_binary, bios, *device(tmp_path / "media", **DRIVE | settings))
+        Monitor(emulator_binary, bios, *device(tmp_path / "media", **OCSSD | settings))
     assert word in capfd.readouterr().err
 
 
@@ -695,7 +705,7 @@ def test_garbage(drive: Drive) -> None:
 # Time: the closed forms of docs/emulator/model.md.
 
 # A unit's transfer takes 40 us, a sector's 10.
-EXACT = DRIVE | {"flash.channel_rate": "409600000", "flash.buffer": "4M"}
+EXACT = OCSSD | {"flash.channel_rate": "409600000", "flash.buffer": "4M"}
 PROGRAM, CELL, ERASE, UNIT, SECTOR = 1_000_000, 50_000, 3_000_000, 40_000, 10_000
 
 

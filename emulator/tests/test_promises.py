@@ -7,10 +7,23 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bare import COMPARE, COPY, DATA, FLUSH, NOWHERE, READ, VERIFY, WRITE, ZONE_SEND, Driver, Monitor, device, driver
-from test_blackbox import BOX, WRITE_ZEROES
-from test_flash import LOCKSTEP, SMALL, TOOLS, refuses
-from test_ocssd import DRIVE as OCSSD
+from bare import (
+    COMPARE,
+    COPY,
+    DATA,
+    FLUSH,
+    NOWHERE,
+    READ,
+    VERIFY,
+    WRITE,
+    WRITE_ZEROES,
+    ZONE_SEND,
+    Driver,
+    Monitor,
+    device,
+    driver,
+)
+from shared import BOX, LOCKSTEP, OCSSD, SMALL, TOOLS, refuses
 
 MIB = 1 << 20
 ZONE_RECEIVE, ABORTED = 0x7A, 0x07

@@ -12,10 +12,10 @@ import matplotlib
 
 matplotlib.use("Agg")
 matplotlib.rcParams["svg.hashsalt"] = "mtftl"
-import test_vtime  # noqa: E402
+import lockstep  # noqa: E402
 from matplotlib import pyplot  # noqa: E402
 
-FIGURE = test_vtime.HERE.parents[1] / "docs/virtual-time/quantum.svg"
+FIGURE = lockstep.HERE.parents[1] / "docs/virtual-time/quantum.svg"
 QUANTA = [1, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]
 NANOSECONDS = 1000000
 CPUS = 8
@@ -28,10 +28,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         console = Path(scratch) / "out"
         for panel, spin in zip(panels, (False, True)):
-            for hold, rest in test_vtime.CONTENTION:
-                image = test_vtime.build(Path(scratch), "lock", HOLD=hold, REST=rest, TIME=NANOSECONDS)
-                icounts = [test_vtime.LOCKSTEP.format(q) + ("" if spin else f",spin={q}") for q in QUANTA]
-                taken = [test_vtime.throughput(image, icount, console, CPUS) for icount in icounts]
+            for hold, rest in lockstep.CONTENTION:
+                image = lockstep.build(Path(scratch), "lock", HOLD=hold, REST=rest, TIME=NANOSECONDS)
+                icounts = [lockstep.LOCKSTEP.format(q) + ("" if spin else f",spin={q}") for q in QUANTA]
+                taken = [lockstep.throughput(image, icount, console, CPUS) for icount in icounts]
                 errors = [100 * (count / taken[0] - 1) for count in taken]
                 print(f"| {hold} / {rest} | {'4' if spin else 'Q'} | {taken[0]} | "
                       + " | ".join(f"{error:+.1f}%" for error in errors[1:]) + " |")

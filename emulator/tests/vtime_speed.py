@@ -9,7 +9,7 @@ import resource
 import tempfile
 from pathlib import Path
 
-import test_vtime
+import lockstep
 
 
 def cpu_seconds() -> float:
@@ -19,16 +19,16 @@ def cpu_seconds() -> float:
 def main() -> None:
     plain = "shift=0,sleep=off"
     with tempfile.TemporaryDirectory() as scratch:
-        image = test_vtime.build(Path(scratch), "code", TURNS=2000)
+        image = lockstep.build(Path(scratch), "code", TURNS=2000)
         for cpus, icounts in ((1, (plain, f"{plain},quantum=1000")),
                               (8, (plain, *(f"{plain},quantum={q}" for q in (100, 500, 1000, 5000))))):
             instructions = None
             for icount in reversed(icounts):
                 begin = cpu_seconds()
-                text = test_vtime.run(image, icount, cpus, Path(scratch) / "out")
+                text = lockstep.run(image, icount, cpus, Path(scratch) / "out")
                 spent = cpu_seconds() - begin
                 # The same work in each: only with a quantum does every CPU's own clock count it.
-                instructions = instructions or sum(test_vtime.parsed(text)["took"])
+                instructions = instructions or sum(lockstep.parsed(text)["took"])
                 print(f"{cpus} vCPUs, -icount {icount}: {instructions / spent / 1e6:.0f} M instructions/s")
 
 

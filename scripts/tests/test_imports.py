@@ -50,6 +50,14 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
     assert set(house.circle(imports.arrows(top))) == {"low/a", "low/b", "low/c"}
 
 
+def test_a_test_that_imports_another_is_found(tmp_path: Path) -> None:
+    for number, text in enumerate(("import test_b", "from test_b import x", "def f():\n    import test_b",
+                                   "from tests.test_b import x")):
+        (tmp_path / f"test_a{number}.py").write_text(text + "\n")
+    (tmp_path / "test_c.py").write_text("import media\nfrom mtlab.run.testing import LabRun\n")
+    assert [line.split()[0] for line in imports.imported_tests(tmp_path)] == [f"test_a{n}.py" for n in range(4)]
+
+
 def test_our_own_imports_go_down() -> None:
     assert not imports.complaints()
     assert imports.packages(imports.LAB) == ["cmd", "exp", "run", "build", "util"]

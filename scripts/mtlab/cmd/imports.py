@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Which module of the lab imports which: packages only know those below them. `lab lint` checks it.
 
-The packages, from the top down, are those that the first lines of mtlab/__init__.py list.
+The packages, from the top down, are those that the first lines of mtlab/__init__.py list. Tests import no tests: what
+several of them need lies in a module beside them that is none.
 """
 
 import ast
@@ -63,6 +64,16 @@ def upward(found: Arrows, order: list[str]) -> Iterator[str]:
                 yield f"{file} {why}, which lies above it in {_package(other)}/"
 
 
+def imported_tests(folder: Path) -> Iterator[str]:
+    """Imports of a test by any file of a folder."""
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else \
+                [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            yield from (f"{path.name} imports the test {name}, expected a module that is none" for name in names
+                        if name.rpartition(".")[2].startswith("test_"))
+
+
 def complaints() -> str:
     """All that is wrong with the lab's imports, a line each."""
     lab = arrows(LAB)
@@ -70,4 +81,6 @@ def complaints() -> str:
     for name, found in (("scripts/mtlab", lab), ("scripts/experiments", arrows(ROOT / "scripts/experiments"))):
         if there := circle(found):
             said.append(f"{name}: a circle: {' -> '.join(there)}")
+    for tests in ("target/tests", "emulator/tests", "scripts/tests"):
+        said += [f"{tests}: {line}" for line in imported_tests(ROOT / tests)]
     return "\n".join(said)
