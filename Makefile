@@ -7,6 +7,7 @@
 #   KERNEL=NAME       kernel of the shell, and of the tests' guests: 6.12, 6.1, current, kasan, kcsan or a path
 #   CUTS=N SEED=S     power cuts that `make torture` makes, and the seed of the first guest
 #   SECONDS=N         that `make fuzz` takes for all fuzzers together
+#   PARTS='NAME...'   of `make night`; `scripts/lab night --help` lists them
 #   K=NAME            only tests whose name contains it
 BUILD	?= $(or $(MTFTL_BUILD),build)
 KERNEL	?= 6.12
@@ -34,6 +35,7 @@ help:
 	@echo '  make lint      style, types, layers and prose'
 	@echo '  make torture   cut the power CUTS=1000 times, from SEED=1 on'
 	@echo '  make fuzz      fuzz everything that reads media, for SECONDS=600 in all'
+	@echo '  make night     all of these in their heavier forms, for hours, from SEED=1 on; PARTS=: only these'
 	@echo 'Measure it:'
 	@echo '  make results   all experiments, into results/ and the docs, and build/report.html'
 	@echo 'Build parts:'
@@ -47,6 +49,9 @@ torture: $(PYTHON)
 
 fuzz: $(PYTHON)
 	@$(LAB) fuzz --seconds $(SECONDS)
+
+night: $(PYTHON)
+	@$(LAB) night --seed $(SEED) $(PARTS)
 
 demo check lint install: $(PYTHON)
 	@$(LAB) $@
@@ -75,4 +80,4 @@ $(PYTHON):
 	@echo 'missing Debian package: python3'
 	@test $$(id -u) = 0 && S= || S=sudo; $$S apt-get -q update && $$S apt-get -q install -y --no-install-recommends python3
 
-.PHONY: help demo check test torture fuzz results shell emulator guest target lint deb install clean
+.PHONY: help demo check test torture fuzz night results shell emulator guest target lint deb install clean

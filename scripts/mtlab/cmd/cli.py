@@ -13,13 +13,13 @@ from ..run.options import Options, add_options, options_from
 from ..run.outcome import write_pulled
 from ..util import stop
 from ..util.base import LabError, say
-from . import c2c, experiments, fuzz, house, prose, quality, report, shell, simulate, suites, top, torture
+from . import c2c, experiments, fuzz, house, night, prose, quality, report, shell, simulate, suites, top, torture
 
 # What `lab --help` shows, by what it is for.
 GROUPS = {
     "Run something:": ("run", "shell", "top", "c2c"),
     "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware"),
-    "Break it:": ("torture", "fuzz", "suite"),
+    "Break it:": ("torture", "fuzz", "suite", "night"),
     "Change it:": ("check", "test", "lint", "house", "prose"),
     "Build and install:": ("build", "install"),
 }
@@ -148,6 +148,7 @@ def _parser() -> argparse.ArgumentParser:
     prose.add_commands(commands)
     simulate.add_commands(commands)
     fuzz.add_command(commands)
+    night.add_command(commands)
     parser.description = _overview(commands)
     return parser
 
