@@ -4,7 +4,7 @@
 # The drive hangs: writes, flushes and discards that wait go back to device-mapper, until the
 # resume.
 #
-# clock: wall
+# clock: virtual
 # cpus: 2
 # profile: none
 # timeout: 200
