@@ -17,6 +17,7 @@ from .qmp import Qmp
 
 ANSWER = 5                  # seconds that QEMU may take to answer on a busy host
 STARTED = "lab: run"        # init says so on the console when the command begins
+PATIENCE = 10               # times longer than on an idle host: what a guest may take on a busy one
 
 
 class Tail:
@@ -45,20 +46,34 @@ def _press(qmp: Qmp, key: str) -> None:
     qmp.ask(ANSWER, "send-key", keys=[{"type": "qcode", "data": k} for k in ("alt", "sysrq", key)])
 
 
+def _worked(child: subprocess.Popen[bytes]) -> float:
+    """Seconds of the host's CPUs that QEMU has had."""
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{child.pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def _listen(child: subprocess.Popen[bytes], console: Tail, seconds: float, quiet: float) -> None:
+    """Until the guest ends, or has said something and then nothing for a while.
+
+    A guest that says nothing has so many seconds of the host's CPUs for it: on a busy host these take long.
+    """
+    worked = _worked(child) + seconds
+    end = time.monotonic() + PATIENCE * seconds
+    silent = 0.0
+    while child.poll() is None and time.monotonic() < end:
+        if console.poll():
+            silent = time.monotonic() + quiet
+        elif time.monotonic() > silent if silent else _worked(child) > worked:
+            return
+        time.sleep(0.05)
+
+
 def _hang_or_timeout(qmp: Qmp, child: subprocess.Popen[bytes], console: Tail,
                      seconds: float, what: str) -> failure.Failure:
     """The time is up: ask the kernel where it is, and tell a slow command from a dead guest."""
     before = len(console.text)
-
-    def wait(limit: float, quiet: float) -> None:
-        """Until the guest ends, or has said nothing for so long, or the limit."""
-        end = time.monotonic() + limit
-        silent = time.monotonic() + quiet
-        while time.monotonic() < min(silent, end) and child.poll() is None:
-            if console.poll():
-                silent = time.monotonic() + quiet
-            time.sleep(0.05)
-
     detail = f"{what} had {seconds:.0f} s"
     alive = False
     # The kernel's own watchdog may end the guest meanwhile; then it has said why.
@@ -67,11 +82,11 @@ def _hang_or_timeout(qmp: Qmp, child: subprocess.Popen[bytes], console: Tail,
         # At the level that guests boot with, the console would name no task.
         for key in ("7", "w", "l"):
             _press(qmp, key)
-            wait(3, 1)
+            _listen(child, console, 3, 1)
         alive = "sysrq: " in console.text[before:]
         if not alive:
             qmp.ask(ANSWER, "inject-nmi")
-            wait(30, 30)    # the kernel panics, which ends the guest once each CPU is shown
+            _listen(child, console, 60, 30)     # the kernel panics, which ends the guest once each CPU is shown
     console.poll()      # what a panic in an NMI printed comes out right before the end
     lines = tuple(console.text[before:].splitlines()[:200])
     return failure.Failure("timeout" if alive else "hang", lines,

@@ -3,8 +3,10 @@
  * Breaks the guest's kernel in the way that its parameter "how" names, when it is loaded. For the
  * tests of how the lab reports a broken guest; runs in process context, holds nothing.
  */
+#include <linux/atomic.h>
 #include <linux/bug.h>
 #include <linux/completion.h>
+#include <linux/cpumask.h>
 #include <linux/module.h>
 #include <linux/preempt.h>
 #include <linux/smp.h>
@@ -15,9 +17,13 @@ module_param(how, charp, 0);
 
 static DECLARE_COMPLETION(never);
 
+static atomic_t spinning = ATOMIC_INIT(0);
+
 /* With interrupts off. */
 static void spin(void *unused)
 {
+	if (atomic_inc_return(&spinning) == num_online_cpus())
+		pr_emerg("crash: all CPUs spin\n");
 	for (;;)
 		cpu_relax();
 }
