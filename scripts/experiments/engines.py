@@ -101,7 +101,7 @@ def draw(found: list[Sample], path: Path) -> None:
                      [figures.Bars(f"{engine}, {device}", [_iops(found, device, *row, engine) / 1000 for row in rows])
                       for device in DEVICES for engine in ENGINES[1:]
                       if direction in DEVICES[device][1]],
-                     y=f"4 KiB random {direction}s (kIOPS)")
+                     x="jobs x depth", y="kIOPS", title=f"4 KiB random {direction}s")
     figures.save(figure, path)
 
 

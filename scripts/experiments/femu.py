@@ -190,11 +190,12 @@ def draw(found: list[Sample], path: Path) -> None:
             ("iops", 1000, "requests (1000/s)"), ("mb_s", 1, "reads and writes (MB/s)"),
             ("erased_blocks", 0, "blocks erased in 10 s"), ("moved_pages", 0, "pages moved in 10 s")), strict=True):
         figures.lines(panel, [
-            figures.Line(LABELS[name] + ("" if mode == "femu" else ", real"),
+            figures.Line(LABELS[name] + ("" if mode == "femu" else ", as it should be"),
                          [s["at"] * SCALE for s in _points(found, name, mode)],
                          [s[key] / (scale or s["seconds"] / 10) for s in _points(found, name, mode)],
                          marker=False, dashed=mode == "real") for name, mode in lines],
-                      x=f"time x {SCALE} (s)", y=label, legend=panel is panels[0], columns=2)
+                      x=f"time x {SCALE} (s)", y=label, title=label.split(" (")[0].split(" in ")[0],
+                      legend=panel in panels[2:])
     figures.save(figure, path)
 
 

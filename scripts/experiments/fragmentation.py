@@ -487,20 +487,31 @@ def table(found: list[Sample]) -> list[list[str]]:
 
 def draw(found: list[Sample], path: Path) -> None:
     quick = not any(s["what"].startswith(LOADS) for s in found)
-    figure, panels = figures.panels(1 if quick else 4, columns=1 if quick else 2)
+    figure, panels = figures.panels(2 if quick else 6, height=3.2)
     hypothetical = _table_names(True)
-    for axes, names in zip(panels, (hypothetical, [x for x in PAPER if x not in hypothetical]), strict=False):
-        figures.bars(axes, [x.replace("server", " server").replace(" ", "\n") for x in names], [
-            figures.Bars("drive", [_value(found, "paper", x) for x in names]),
-            figures.Bars("drive, hints", [_value(found, "paper", x, hinted=True) for x in names]),
-            *(figures.Bars(f"dm-mtftl ({d})", [_value(found, d, x) for x in names]) for d in HOSTS)], y="MiB/s")
+    tables = {"one file": hypothetical, "sqlite, fileserver": [x for x in PAPER if x not in hypothetical]}
+    for number, (title, names) in enumerate(list(tables.items())[:1 if quick else 2]):
+        groups = [x.replace("overwrite", "over- write").replace("fileserver", "server").replace("contiguous", "contig.")
+                  .replace(" ", "\n") for x in names]
+        drive = figures.Bars("here", [_value(found, "paper", x) for x in names])
+        hinted = figures.Bars("here, hints", [_value(found, "paper", x, hinted=True) for x in names])
+        figures.bars(panels[2 * number], groups, [
+            figures.Bars("paper", [PAPER[x][0] for x in names]), drive,
+            figures.Bars("paper, hints", [PAPER[x][1] for x in names]), hinted],
+            y="MiB/s", title=f"{title}: the paper's drive")
+        figures.bars(panels[2 * number + 1], groups, [
+            figures.Bars("drive's own FTL", drive.y),
+            *(figures.Bars(f"dm-mtftl ({d})", [_value(found, d, x) for x in names]) for d in HOSTS)],
+            y="MiB/s", title=f"{title}: the same flash, zoned")
     if not quick:
-        figures.lines(panels[2], [figures.Line(f"{label} at a time", DEGREES,
+        figures.lines(panels[4], [figures.Line(f"{label} at a time", DEGREES,
                                                [_value(found, "paper", f"degree {d} {depth}") for d in DEGREES])
                                   for depth, label in (("all", "all commands"), ("one", "one command"))],
-                      x="pieces of 8 MiB", y="MiB/s", log2_x=True)
-        figures.lines(panels[3], [figures.Line(kind, SIZES, [_value(found, "paper", f"size {s} {kind}") for s in SIZES])
-                                  for kind in ("contiguous", "worst")], x="request (KiB)", y="MiB/s", log2_x=True)
+                      x="pieces of 8 MiB, all on one die", y="MiB/s", title="by the number of pieces", log2_x=True,
+                      columns=2)
+        figures.lines(panels[5], [figures.Line(kind, SIZES, [_value(found, "paper", f"size {s} {kind}") for s in SIZES])
+                                  for kind in ("contiguous", "worst")], x="request (KiB)", y="MiB/s",
+                      title="by the size of requests", log2_x=True, columns=2)
     figures.save(figure, path)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mtlab.exp import counters, figures, fio
-from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, shown
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, shown, spread
 from mtlab.run.options import Options
 
 MIB = 1 << 20
@@ -180,19 +180,26 @@ def table(found: list[Sample]) -> list[list[str]]:
 
 
 def draw(found: list[Sample], path: Path) -> None:
-    full = [s for s in found if s["load"] == "full"]
-    lines = [(s["zones"], LINES[s["line"]]) for s in full]
-    names = [f"{zones} zones\n{line.cpus} CPUs" + ("\n1 lane" if line.lanes == "1" else "")
-             + ("\ncaches" if line.caches else "") for zones, line in lines]
-    figure, axes = figures.panels(2)
-    figures.bars(axes[0], names, [figures.Bars("reached", [s["iops"] / 1000 for s in full]),
-                                  *(figures.Bars(f"limit of {k}", [s["iops"] / s[f"busy_{k}"] / 1000 for s in full])
-                                    for k in LIMITS)], y="random writes (1000/s)")
-    of8 = [s for s in found if s["line"] == "8"]
-    figures.bars(axes[1], [f"p{p:g}" for p in TAIL] + ["worst"],
-                 [figures.Bars(f"{s['zones']} zones, {'full rate' if s['load'] == 'full' else f'{PART:.0%}'}",
-                               [s[f"p{p:g}_us"] / 1000 for p in TAIL] + [s["max_us"] / 1000]) for s in of8],
-                 y="write latency (ms)")
+    shapes = sorted({s["zones"] for s in found})
+    loads = {"full": "full rate", "part": f"{PART:.0%} of that"}
+    figure, axes = figures.panels(len(shapes) + len(loads), height=3.1)
+    for panel, zones in zip(axes, shapes, strict=False):
+        full = [s for s in found if s["load"] == "full" and s["zones"] == zones]
+        names = []
+        for s in full:
+            line, limit = LINES[s["line"]], max((s[f"busy_{k}"], k) for k in LIMITS)[1]
+            names.append(f"{line.cpus} CPUs, {'1 lane' if line.lanes == '1' else f'{line.cpus} lanes'}"
+                         f"{', caches' if line.caches else ''}\nbusiest: {limit}")
+        figures.rows(panel, names, [
+            figures.Bars("reached", [s["iops"] / 1000 for s in full], [(x / 1000, y / 1000) for x, y in (
+                spread(s, "iops") for s in full)]),
+            figures.Bars("limit of the busiest", [s["iops"] / _nearest(s) / 1000 for s in full])],
+            x="random writes (1000/s)", title=f"{zones} zones")
+    for panel, (load, label) in zip(axes[len(shapes):], loads.items(), strict=True):
+        figures.bars(panel, [f"p{p:g}" for p in TAIL] + ["worst"],
+                     [figures.Bars(f"{zones} zones", [s[f"p{p:g}_us"] / 1000 for p in TAIL] + [s["max_us"] / 1000])
+                      for zones in shapes for s in [_of(found, zones, "8", load)]],
+                     y="write latency (ms)", title=f"8 CPUs and lanes, {label}")
     figures.save(figure, path)
 
 

@@ -93,8 +93,7 @@ def draw(found: list[Sample], path: Path) -> None:
     for panel, (way, label) in zip(panels, WAYS.items(), strict=True):
         figures.bars(panel, names, [figures.Bars("measured", [_rate(found, d, way) for d in drives]),
                                     figures.Bars("predicted", [predicted(d, way) for d in drives])],
-                     y=f"{label} (MB/s)")
-        panel.set_xlabel("drive: channels x ways")
+                     x="drive: channels x ways", y="MB/s", title=label)
     figures.save(figure, path)
 
 

@@ -155,7 +155,8 @@ def draw(found: list[Sample], path: Path) -> None:
             figures.lines(panels[2 * row + column],
                           [figures.Line(_label(drive), users, [_of(found, drive, state, n)[key] / scale for n in users])
                            for drive in dict.fromkeys(s["ftl"] for s in found)],
-                          x=f"users, {state}", y=label, log2_x=True, legend=not row and not column)
+                          x="users", y=label, title=f"{state} drive", log2_x=True, columns=2,
+                          legend=bool(row) and not column)
     figures.save(figure, path)
 
 

@@ -121,13 +121,13 @@ def draw(found: list[Sample], path: Path) -> None:
     greedily = [s for s in found if "spare" in s]
     figures.lines(closed, [figures.Line("measured", SPARES, [s["write_amplification"] for s in greedily]),
                            figures.Line("closed form", SPARES, [s["predicted"] for s in greedily], dashed=True)],
-                  x="spare (%)", y="write amplification, greedy")
+                  x="spare (%)", y="write amplification", title="greedy collection", columns=2)
     for panel, key, label in ((rate, "mb_s", "writes (MB/s)"), (written, "write_amplification", "write amplification")):
         figures.bars(panel, MAPPINGS, [figures.Bars(load, [_of(found, m, load)[key] for m in MAPPINGS])
-                                       for load in LOADS], y=label)
+                                       for load in LOADS], y=label, title=label.split(" (")[0])
         values = [_of(found, m, load)[key] for m in MAPPINGS for load in LOADS]
         panel.set_yscale("log")
-        panel.set_ylim(min(values) / 2, max(values) * 10)       # room for the legend
+        panel.set_ylim(min(values) / 2, max(values) * 2)
     figures.save(figure, path)
 
 

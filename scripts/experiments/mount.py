@@ -21,6 +21,7 @@ ZONE = 16 << 20
 DUE = 0.8                                       # of the units after which a checkpoint comes
 MIN_DUE = 16384                                 # units, or two for each block of the checkpoint
 STEPS = 8                                       # in which they are written
+LONGEST = ("load checkpoint", "scan", "verify payload", "forget resets", "count")      # that take longest
 KINDS = {"clean": "after a stop", "flushed": "after a cut, with flushes", "unflushed": "after a cut, never flushed"}
 
 
@@ -117,18 +118,24 @@ def checks(found: list[Sample], _quick: bool) -> list[Check]:
 
 
 def table(found: list[Sample]) -> list[list[str]]:
-    steps = ("load checkpoint", "scan", "verify payload", "forget resets", "count")
-    return [["flash", "mount", "newer units", "in all (ms)", "seconds a TiB", *(f"{s} (ms)" for s in steps)],
+    return [["flash", "mount", "newer units", "in all (ms)", "seconds a TiB", *(f"{s} (ms)" for s in LONGEST)],
             *([f"{s['flash GiB']} GiB", KINDS[s["mount"]], str(s["found units"]), f"{s['us'] / 1000:.1f}",
-               f"{s['us per TiB'] / 1e6:.0f}", *(f"{s.get(f'{step} us', 0) / 1000:.1f}" for step in steps)]
+               f"{s['us per TiB'] / 1e6:.0f}", *(f"{s.get(f'{step} us', 0) / 1000:.1f}" for step in LONGEST)]
               for kind in KINDS for s in _of(found, kind))]
 
 
 def draw(found: list[Sample], path: Path) -> None:
-    figure, (axes,) = figures.panels(1)
+    figure, (whole, parts) = figures.panels(2, height=3.3)
     sizes = [s["flash GiB"] for s in _of(found, "clean")]
-    figures.lines(axes, [figures.Line(label, sizes, [s["us"] / 1000 for s in _of(found, kind)])
-                         for kind, label in KINDS.items()], x="flash (GiB)", y="mount (ms)", ticks=sizes, columns=3)
+    figures.lines(whole, [figures.Line(label, sizes, [s["us"] / 1000 for s in _of(found, kind)])
+                          for kind, label in KINDS.items()], x="flash (GiB)", y="mount (ms)", ticks=sizes,
+                  title="the whole mount")
+    last = [_of(found, kind)[-1] for kind in KINDS]
+    steps = {step: [s.get(f"{step} us", 0) / 1000 for s in last] for step in LONGEST}
+    steps["other"] = [s["us"] / 1000 - sum(of) for s, of in zip(last, zip(*steps.values(), strict=True), strict=True)]
+    figures.stacked(parts, [label.replace(", ", ",\n") for label in KINDS.values()],
+                    [figures.Bars(step, took) for step, took in steps.items()], x="mount (ms)",
+                    title=f"its steps, {sizes[-1]} GiB")
     figures.save(figure, path)
 
 

@@ -148,24 +148,34 @@ def draw(found: list[Sample], path: Path) -> None:
     singles = [case for case in dict.fromkeys((s["lanes"], s["write unit"], s["users"]) for s in found)
                if case != MULTI]
     units = sorted({case[1] for case in singles})
-    figure, axes = figures.panels(2 + len(units), columns=2, height=3.1)
-
-    def series(case: tuple[int, int, int], label: str, lane: int = 0) -> figures.Line:
-        points = [s for s in _of(found, case, "at_us") if s["lane"] == lane]
-        return figures.Line(label, [s["at_us"] / 1000 for s in points], [s["entries"] for s in points], marker=False)
-
+    figure, axes = figures.panels(4 + len(units), height=3.1)
+    time = "time after the start (ms)"
     for panel, unit in zip(axes, units, strict=False):
-        figures.lines(panel, [series(case, f"{case[2]} user{'s'[:case[2] - 1]}") for case in singles
-                              if case[1] == unit], x="time after the start (ms)", y="entries in use",
-                      title=f"1 lane, write unit {unit}", columns=4)
-    figures.lines(axes[-2], [series(MULTI, f"lane {lane}", lane) for lane in range(CPUS)],
-                  x="time after the start (ms)", y="entries in use", title="8 lanes, 8 users, write unit 1", columns=4)
-    cpus = [str(cpu) for cpu in range(CPUS)]
-    figures.bars(axes[-1], cpus, [
-        figures.Bars(f"{label}, {key}", [s[key] for s in _of(found, case, "cpu")])
-        for case, label in (((1, 1, 8), "1 lane"), (MULTI, "8 lanes")) for key in ("produced", "consumed")],
-        y="blocks from 4 to 8 ms", title="who works where, 8 users")
-    axes[-1].set_xlabel("CPU")
+        lines = []
+        for case in (case for case in singles if case[1] == unit and case[2] in (1, CPUS)):
+            points = _of(found, case, "at_us")
+            lines.append(figures.Line(f"{case[2]} user{'s'[:case[2] - 1]}", [s["at_us"] / 1000 for s in points],
+                                      [s["entries"] for s in points], marker=False))
+        figures.lines(panel, lines, x=time, y=f"entries in use, of {ENTRIES}",
+                      title=f"1 lane, write unit {unit}", columns=2)
+    users = sorted({case[2] for case in singles})
+    figures.bars(axes[len(units)], [str(n) for n in users], [
+        figures.Bars(f"write unit {unit}", [100 * _mean(found, (1, unit, n)) for n in users if (1, unit, n) in singles])
+        for unit in units], x="users", y="entries in use after 4 ms (%)", title="1 lane")
+    points = _of(found, MULTI, "at_us")
+    at = sorted({s["at_us"] for s in points})
+    lanes = [[s["entries"] for s in points if s["at_us"] == when] for when in at]
+    figures.lines(axes[-3], [
+        figures.Line("mean of the lanes, from the least to the most", [us / 1000 for us in at],
+                     [sum(of) / len(of) for of in lanes], marker=False, spread=[(min(of), max(of)) for of in lanes]),
+        figures.Line("lane 0", [us / 1000 for us in at], [s["entries"] for s in points if s["lane"] == 0],
+                     marker=False)], x=time, y=f"entries in use, of {ENTRIES}", columns=2,
+        title="8 lanes, 8 users, write unit 1")
+    for panel, case, title in ((axes[-2], (1, 1, 8), "1 lane, 8 users"), (axes[-1], MULTI, "8 lanes, 8 users")):
+        figures.bars(panel, [str(cpu) for cpu in range(CPUS)], [
+            figures.Bars(f"{key} there", [s[key] for s in _of(found, case, "cpu")])
+            for key in ("produced", "consumed")],
+            x="CPU", y="blocks, from 4 to 8 ms", title=title)
     figures.save(figure, path)
 
 

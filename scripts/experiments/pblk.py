@@ -258,31 +258,43 @@ def table(found: list[Sample]) -> list[list[str]]:
 def draw(found: list[Sample], path: Path) -> None:
     settings = [x for x in _settings(found) if x[0] == "fresh"]
     surface = {s["unit"]: _iops(found, "units", "dram", s["unit"], "pblk") for s in found if s["state"] == "units"}
-    figure, axes = figures.panels(len(settings) + 1 + 2 * bool(surface))
+    steady = {(s["line"], s["users"]): s for s in found if s["state"] == "steady"}
+    figure, axes = figures.panels(len(settings) + 1 + 2 * bool(steady) + 2 * bool(surface))
     for panel, (state, profile, unit) in zip(axes, settings, strict=False):
         _panel(panel, found, [(label, state, profile, unit, line) for line, label in LABELS.items()],
-               f"{profile}, write unit {unit}")
-    _panel(axes[len(settings)], found, [(f"no FTL, {label}", "floor", "none", 0, line)
-                             for line, label in (("6.12", "Linux 6.12"), ("pblk", "Linux 5.10"))],
-           "what the kernels differ by")
+               f"fresh drive: {profile}, write unit {unit}")
+    rest = iter(axes[len(settings):])
+    _panel(next(rest), found, [(f"no FTL, {label}", "floor", "none", 0, line)
+                               for line, label in (("6.12", "Linux 6.12"), ("pblk", "Linux 5.10"))],
+           "difference between the kernels", 6)
+    if steady:
+        names = [f"{n} user{'s'[:n - 1]}" for n in STEADY_USERS]
+        for key, scale, label, title in (("iops", 1000, "4 KiB random writes (kIOPS)", "used drive: tlc, write unit 8"),
+                                         ("programmed", 1, "blocks programmed for one written", "used drive")):
+            figures.bars(next(rest), names, [
+                figures.Bars(LABELS[line], [steady[line, n][key] / scale for n in STEADY_USERS],
+                             [(x / scale, y / scale) for x, y in (spread(steady[line, n], key) for n in STEADY_USERS)])
+                for line in ("multi", "pblk")], y=label, title=title)
     if surface:
-        figures.heat(axes[-2], USERS, UNITS, [[surface[unit][n] / 1000 for n in USERS] for unit in UNITS],
+        figures.heat(next(rest), USERS, UNITS, [[surface[unit][n] / 1000 for n in USERS] for unit in UNITS],
                      x="users", y="write unit (blocks)", value="kIOPS", title="pblk alone, dram")
-        figures.lines(axes[-1], [
+        figures.lines(next(rest), [
             figures.Line(f"write unit {unit}", FILLED_USERS,
                          [s["used"] for s in found if s["state"] == FILLED and s["unit"] == unit])
             for unit in FILLED_UNITS], x="users", y=f"entries in use, of {ENTRIES}", title="pblk's buffer, tlc",
-            log2_x=True, ticks=FILLED_USERS)
+            log2_x=True, columns=2)
     figures.save(figure, path)
 
 
-def _panel(panel: Axes, found: list[Sample], wanted: list[tuple[str, str, str, int, str]], title: str) -> None:
+def _panel(panel: Axes, found: list[Sample], wanted: list[tuple[str, str, str, int, str]], title: str,
+           colour: int = -1) -> None:
     lines = []
-    for label, *of in wanted:
+    for number, (label, *of) in enumerate(wanted):
         points = sorted((s for s in found if [s["state"], s["profile"], s["unit"], s["line"]] == of),
                         key=lambda s: int(s["users"]))
         lines.append(figures.Line(label, [s["users"] for s in points], [s["iops"] / 1000 for s in points],
-                                  spread=[(x / 1000, y / 1000) for x, y in (spread(s, "iops") for s in points)]))
+                                  spread=[(x / 1000, y / 1000) for x, y in (spread(s, "iops") for s in points)],
+                                  colour=colour if colour < 0 else colour + number))
     figures.lines(panel, lines, x="users (fio jobs, queue depth 1)", y="4 KiB random writes (kIOPS)", title=title,
                   log2_x=True, ticks=lines[0].x)
 

@@ -140,9 +140,9 @@ def draw(found: list[Sample], path: Path) -> None:
     names = [LABELS[s["line"]] for s in found]
     figures.sideways(rate, names, [_rate(found, s["line"]) / 1000 for s in found],
                      spread=[(least / 1000, most / 1000) for least, most in (spread(s, "iops") for s in found)],
-                     x="4 KiB random writes (kIOPS, logarithmic)")
+                     x="kIOPS, logarithmic", title="4 KiB random writes")
     figures.sideways(latency, names, [s["max_us"] / 1000 if s["ios"] else WINDOW_MS for s in found],
-                     x="longest latency (ms, logarithmic)")
+                     x="ms, logarithmic", title="longest latency")
     figures.save(figure, path)
 
 

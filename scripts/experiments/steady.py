@@ -166,11 +166,12 @@ def draw(found: list[Sample], path: Path) -> None:
              for label, points in written.items() if points]
     figure, axes = figures.panels(2 if lines else 1)
     if lines:
-        figures.lines(axes[0], lines, x="second", y="writes (1000/s)", columns=2)
+        figures.lines(axes[0], lines, x="second", y="writes (1000/s)", title="writes, second by second")
     figures.bars(axes[-1], [f"p{p:g}" for p in fio.PERCENTILES],
                  [figures.Bars(label, [_read(found, gc)[f"p{p:g}_us"] for p in fio.PERCENTILES],
                                [spread(_read(found, gc), f"p{p:g}_us") for p in fio.PERCENTILES])
-                  for gc, label in (("before", "no GC"), ("during", "with GC"))], y="read latency (us)")
+                  for gc, label in (("before", "no GC"), ("during", "with GC"))],
+                 y="latency (us)", title="reads beside writes")
     figures.save(figure, path)
 
 

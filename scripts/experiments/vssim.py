@@ -345,48 +345,51 @@ def table(found: list[Sample]) -> list[list[str]]:
 
 
 def draw(found: list[Sample], path: Path) -> None:
-    figure, panels = figures.panels(9, height=3.1, columns=3)
-    drives, pages, shapes, copies, shares, factors, sizes, delays, x25m = panels
+    figure, panels = figures.panels(8, height=3.1)
+    drives, pages, shapes, copies, shares, factors, sizes, x25m = panels
     figures.bars(drives, [f"{d}: {c}x{w}" for d, (c, w, *_) in DRIVES.items()],
                  [figures.Bars(f"{switch} us to switch", [_mb_s(found, "drives", f"{d}-{switch}") for d in DRIVES])
-                  for switch in (0, 33)], y="sequential writes (MB/s)")
-    figures.lines(pages, [figures.Line(f"{n} channels, {name}", PAGES,
+                  for switch in (0, 33)], x="drive: channels x ways", y="MB/s", title="sequential writes")
+    figures.lines(pages, [figures.Line(f"{n} channel{'s'[:n - 1]}, {name}", PAGES,
                                        [_mb_s(found, "pages", f"{kib}-{n}-{name}") for kib in PAGES],
-                                       dashed=name == "through") for n in (1, 8) for name in BUFFERS],
-                  x="page (KiB)", y="4 KiB random writes (MB/s)", log2_x=True)
-    for panel, load, label in ((shapes, "random", "4 KiB random writes (MB/s)"), (copies, "copy", "copying (MB/s)")):
-        figures.lines(panel, [figures.Line(f"{m}, {x}", at, [_mb_s(found, "shapes", f"{c}-{w}-{load}", m)
-                                                            for c, w in points], dashed=x == "4 channels, by ways")
-                              for m in (*HYBRIDS, *(["page"] if load == "copy" else []))
-                              for x, at, points in (("by channels", CHANNELS, [(c, 1) for c in CHANNELS]),
-                                                    ("4 channels, by ways", [4 * w for w in WAYS],
-                                                     [(4, w) for w in WAYS]))],
-                      x="dies", y=label, log2_x=True)
-    figures.lines(shares, [figures.Line(f"{m}, {n} in turn", SHARES,
+                                       dashed=name == "through", colour=number)
+                          for number, n in enumerate((1, 8)) for name in BUFFERS],
+                  x="page (KiB)", y="MB/s", title="4 KiB random writes by page size", log2_x=True, columns=2)
+    by_channels = [(c, 1) for c in CHANNELS]
+    figures.lines(shapes, [figures.Line(f"{m}, {x}", at, [_mb_s(found, "shapes", f"{c}-{w}-random", m)
+                                                         for c, w in points], dashed=x == "ways of 4 channels",
+                                        colour=number)
+                           for number, m in enumerate(HYBRIDS)
+                           for x, at, points in (
+                               ("channels", CHANNELS, by_channels),
+                               ("ways of 4 channels", [4 * w for w in WAYS], [(4, w) for w in WAYS]))],
+                  x="dies", y="MB/s", title="4 KiB random writes by dies", log2_x=True, columns=2)
+    shapes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
+    figures.lines(copies, [figures.Line(m, CHANNELS, [_mb_s(found, "shapes", f"{c}-{w}-copy", m)
+                                                      for c, w in by_channels]) for m in ("page", *HYBRIDS)],
+                  x="channels, a die each", y="MB/s", title="copying files", log2_x=True, columns=3)
+    figures.lines(shares, [figures.Line(f"{m}, {n} log{'s in turn' if n > 1 else ''}", SHARES,
                                         [_of(found, "shares", f"{s}-{n}", m)["write_amplification"] for s in SHARES],
-                                        dashed=n == 4) for m in HYBRIDS for n in (1, 4)],
-                  x="random requests (%)", y="write amplification")
+                                        dashed=n > 1, colour=number)
+                           for number, m in enumerate(HYBRIDS) for n in (1, 4)],
+                  x="random requests (%)", y="write amplification", title="random and sequential writes mixed",
+                  columns=2)
     figures.lines(factors, [figures.Line(label, FACTORS, [_mb_s(found, "factors", point.format(f), m) for f in FACTORS],
-                                         dashed=dashed)
-                            for label, m, point, dashed in (
-                                ("FAST", "fast", "{}", False), ("LAST: hot and cold", "last", "{}", True),
-                                ("page, mixed", "page", "{}-0", False), ("page: hot and cold", "page", "{}-1", True))],
-                  x="log or spare blocks (% of data)", y="installing (MB/s)", log2_x=True)
+                                         dashed=dashed, colour=colour)
+                            for label, m, point, dashed, colour in (
+                                ("logs, mixed (FAST)", "fast", "{}", False, 0),
+                                ("logs, hot and cold (LAST)", "last", "{}", True, 0),
+                                ("page, mixed", "page", "{}-0", False, 1),
+                                ("page, hot and cold", "page", "{}-1", True, 1))],
+                  x="log or spare blocks (% of data)", y="MB/s", title="installing software", log2_x=True, columns=2)
     binned = {s["point"]: s for s in found if s["part"] == "sizes"}
-    figures.bars(sizes, list(binned), [figures.Bars(label, [100 * s[key] for s in binned.values()]) for label, key in
-                                       ((*((f"to {edge} KiB", f"to_{edge}k") for edge in BINS), ("more", "more")))],
-                 y="writes (%)")
-    for way, drive in (("reads", "sequential-read"), ("writes", "sequential-write")):
-        s = _of(found, "x25m", drive)
-        points = sorted((float(m[1]), s[key]) for key in s if (m := re.fullmatch(way + r"_p([\d.]+)_us", key)))
-        delays.plot([ms / 1000 for _, ms in points], [p for p, _ in points], label=way)
-    delays.set_xlabel("latency of 512 KiB (ms)")
-    delays.set_ylabel("requests (%)")
-    delays.legend()
-    figures.bars(x25m, [name.replace(" (", "\n(").replace(" ", "\n", 1) for name in PUBLISHED],
+    figures.stacked(sizes, list(binned), [figures.Bars(label, [100 * s[key] for s in binned.values()]) for label, key in
+                                          ((*((f"to {edge} KiB", f"to_{edge}k") for edge in BINS), ("more", "more")))],
+                    x="writes (%)", title="sizes of requests", columns=3)
+    figures.rows(x25m, list(PUBLISHED),
                  [figures.Bars("published", [100] * len(PUBLISHED)),
                   figures.Bars("model", [100 * v / PUBLISHED[k] for k, v in _published(found).items()])],
-                 y="X25-M (% of what was published)")
+                 x="% of what was published", title="X25-M")
     figures.save(figure, path)
 
 

@@ -271,10 +271,10 @@ def draw(found: list[Sample], path: Path) -> None:
                 for name in names]
 
     time = f"time x {SCALE} (s)"
-    figures.lines(iops, series("iops"), x=time, y="16 KiB requests (1000/s)", columns=2)
-    figures.lines(rate, series("mb_s"), x=time, y="reads and writes (MB/s)", legend=False)
-    figures.lines(erased, series("erased_blocks"), x=time, y="blocks erased (1000/s)", legend=False)
-    figures.lines(moved, series("moved_pages"), x=time, y="valid pages moved (1000/s)", legend=False)
+    figures.lines(iops, series("iops"), x=time, y="16 KiB requests (1000/s)", title="requests", legend=False)
+    figures.lines(rate, series("mb_s"), x=time, y="reads and writes (MB/s)", title="bandwidth", legend=False)
+    figures.lines(erased, series("erased_blocks"), x=time, y="blocks erased (1000/s)", title="erases", columns=2)
+    figures.lines(moved, series("moved_pages"), x=time, y="valid pages moved (1000/s)", title="moves", columns=2)
     figures.save(figure, path)
 
 

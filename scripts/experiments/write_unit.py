@@ -80,7 +80,8 @@ def draw(found: list[Sample], path: Path) -> None:
     units, users, at = _surface(found)
     figure, (surface,) = figures.panels(1, height=3.2)
     figures.heat(surface, users, units, [[at[unit, u] for u in users] for unit in units],
-                 x="users (fio jobs, queue depth 1)", y="blocks a write unit", value="4 KiB random writes (MiB/s)")
+                 x="users (fio jobs, queue depth 1)", y="blocks a write unit", value="MiB/s",
+                 title="4 KiB random writes")
     figures.save(figure, path)
 
 

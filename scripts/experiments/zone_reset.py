@@ -13,7 +13,9 @@ its time and of FEMU's 4 GiB: on a drive that ends a write when it is programmed
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from matplotlib.axes import Axes
 from mtlab.exp import figures, fio
 from mtlab.exp.experiments import About, Check, Run, Sample, at_most, within
 from mtlab.run.options import Options
@@ -171,19 +173,31 @@ def table(found: list[Sample]) -> list[list[str]]:
 
 
 def draw(found: list[Sample], path: Path) -> None:
-    figure, (bandwidth, latency, paced) = figures.panels(3)
+    exact = any(s["target"] in EXACT for s in found)
+    figure, axes = figures.panels(6 if exact else 3)
 
-    def bars(points: list[tuple[str, str]], scale: float) -> list[figures.Bars]:
-        return [figures.Bars(f"{delay} erase delay", [_of(found, line, delay)[key] / scale for line, key in points])
-                for delay in DELAYS]
+    def bars(panel: Axes, points: list[tuple[str, str]], names: list[str], scale: float, **words: Any) -> None:
+        figures.bars(panel, names, [
+            figures.Bars(f"{delay} erase delay", [_of(found, line, delay)[key] / scale for line, key in points])
+            for delay in DELAYS], **words)
 
-    figures.bars(bandwidth, [label.replace(" ", "\n", 1) for label in TARGETS.values()],
-                 bars([(line, "bytes_per_s") for line in TARGETS], MIB), y="sequential writes (MiB/s)",
-                 limit=CEILING / MIB, limit_label="16 planes always busy")
-    for panel, lines, title in ((latency, ("raw", "ftl"), "at full load"), (paced, ("paced",), "at 61% load")):
+    bars(axes[0], [(line, "bytes_per_s") for line in TARGETS],
+         [label.replace(" ", "\n", 1) for label in TARGETS.values()], MIB, y="sequential writes (MiB/s)",
+         title="bandwidth", limit=CEILING / MIB, limit_label="16 planes always busy")
+    for panel, lines, title in ((axes[1], ("raw", "ftl"), "latency at full load"),
+                                (axes[2], ("paced",), "latency at 61% load")):
         points = [(line, p) for line in lines for p in PERCENTILES[1:]]
-        names = [f"{'raw' if line == 'raw' else 'FTL'}\n{p[:-3]}" for line, p in points]
-        figures.bars(panel, names, bars(points, 1000), y="write latency (ms)", title=title)
+        bars(panel, points, [f"{'raw' if line == 'raw' else 'mtftl'}\n{p[:-3]}" for line, p in points], 1000,
+             y="write latency (ms)", title=title)
+    if exact:
+        # FEMU's own figures beside the same job
+        for panel, (place, label, scale) in zip(axes[3:], ((1, "MiB/s", MIB), (2, "mean latency (ms)", 1000),
+                                                           (5, "p99.9 latency (ms)", 1000)), strict=True):
+            key = {1: "bytes_per_s", 2: "mean_us", 5: "p99.9_us"}[place]
+            figures.bars(panel, ["FEMU", *(f"here,\n{name}" for name in EXACT.values())], [
+                figures.Bars(f"{delay} erase delay", [SOURCE[delay][place],
+                                                      *(_of(found, line, delay)[key] / scale for line in EXACT)])
+                for delay in DELAYS], y=label, title="the source's job")
     figures.save(figure, path)
 
 

@@ -96,18 +96,19 @@ def draw(found: list[Found], path: Path) -> None:
     """Write amplification by load and policy, and erase counts over a life."""
     from ..exp import figures  # matplotlib is slow to load
 
-    figure, axes = figures.panels(2)
+    figure, axes = figures.panels(2, columns=1, height=3.4)
     measured = [figures.Bars(policy, [one["amplification"] for load in LOADS for one in found
                                       if one.get("policy") == policy and one["load"] == load]) for policy in POLICIES]
     ours = "by-life, cost-benefit"
     limit = figures.Bars("limit of placement", [one["limit"] for load in LOADS for one in found
                                                 if one.get("policy") == ours and one["load"] == load])
-    figure.set_size_inches(13, 3.6)
-    figures.bars(axes[0], LOADS, [*measured, limit], y="write amplification of a stored block")
-    axes[0].tick_params(axis="x", labelsize=7)
+    figure.set_size_inches(figures.PAGE, 7.6)
+    figures.bars(axes[0], LOADS, [*measured, limit], y="write amplification",
+                 title="of a stored block, by load", columns=4)
     figures.bars(axes[1], WEAR_MARKS, [figures.Bars(f"{one['load']}, {one['life']}", one["wear"])
                                        for one in found if "life" in one],
-                 y="erases of a zone over the mean", limit=1.1, limit_label="1.1")
+                 y="erases over the mean", limit=1.1, limit_label="1.1", columns=3,
+                 title="erases of a zone, after a life of 1,000 drive writes")
     figures.save(figure, path)
 
 

@@ -15,9 +15,12 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.transforms import ScaledTranslation  # noqa: E402
 
 # Okabe and Ito's palette; the first line of a figure is ours.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+PANEL = 4.2         # inches; two panels side by side are as wide as a page
+PAGE = 2 * PANEL
 MARKERS = ("o", "s", "^", "D", "v", "P", "x", "*")
 
 plt.rcParams.update({
@@ -39,6 +42,7 @@ class Line:
     dashed: bool = False
     marker: bool = True
     spread: Sequence[tuple[float, float]] = ()      # least and most, for each point: bars, or a band without markers
+    colour: int = -1                                # of COLOURS; less than 0: the line's number
 
 
 @dataclass(frozen=True)
@@ -50,11 +54,11 @@ class Bars:
     spread: Sequence[tuple[float, float]] = ()
 
 
-def panels(count: int, height: float = 2.9, columns: int = 0) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels side by side, or in rows of so many columns."""
-    columns = columns or count
+def panels(count: int, height: float = 2.9, columns: int = 2) -> tuple[Figure, list[Axes]]:
+    """A figure with so many panels, in rows that fill a page's width."""
+    columns = min(columns, count)
     rows = -(-count // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(4.2 * columns, height * rows), squeeze=False,
+    figure, axes = plt.subplots(rows, columns, figsize=(PANEL * columns, height * rows), squeeze=False,
                                 layout="constrained")
     for extra in list(axes.flat)[count:]:
         extra.set_axis_off()
@@ -71,11 +75,20 @@ def _from_least_to_most(axes: Axes, places: Sequence[float], values: Sequence[fl
                           fmt="none", ecolor=colour, capsize=3, elinewidth=1, capthick=1, zorder=3)
 
 
+def _legend(axes: Axes, columns: int) -> None:
+    """Below the panel and the words of its x axis: it hides nothing."""
+    names = [label.get_text() for label in axes.get_xticklabels()]
+    points = 9 + 13 * max((1 + name.count("\n") for name in names), default=1) + 15 * bool(axes.get_xlabel())
+    assert axes.figure
+    below = axes.transAxes + ScaledTranslation(0, -points / 72, axes.figure.dpi_scale_trans)
+    axes.legend(ncols=columns, loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=below, borderaxespad=0)
+
+
 def lines(axes: Axes, series: Sequence[Line], *, x: str, y: str, title: str = "", log2_x: bool = False,
           ticks: Sequence[float] = (), legend: bool = True, columns: int = 1) -> None:
     """Draw lines with markers; y starts at zero, so that heights compare."""
     for number, line in enumerate(series):
-        colour = COLOURS[number % len(COLOURS)]
+        colour = COLOURS[(number if line.colour < 0 else line.colour) % len(COLOURS)]
         if line.spread and line.marker:
             _from_least_to_most(axes, line.x, line.y, spread=line.spread, colour=colour)
         elif line.spread:
@@ -86,6 +99,7 @@ def lines(axes: Axes, series: Sequence[Line], *, x: str, y: str, title: str = ""
                   linestyle="--" if line.dashed else "-")
     if log2_x:
         axes.set_xscale("log", base=2)
+        ticks = ticks or series[0].x
     if ticks:
         axes.set_xticks(list(ticks), [f"{t:g}" for t in ticks])
         axes.minorticks_off()
@@ -94,11 +108,11 @@ def lines(axes: Axes, series: Sequence[Line], *, x: str, y: str, title: str = ""
     axes.set_ylabel(y)
     axes.set_title(title)
     if legend:
-        axes.legend(ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.2))     # below: it hides no line
+        _legend(axes, columns)
 
 
-def bars(axes: Axes, groups: Sequence[str], series: Sequence[Bars], *, y: str, title: str = "",
-         limit: float | None = None, limit_label: str = "") -> None:
+def bars(axes: Axes, groups: Sequence[str], series: Sequence[Bars], *, y: str, title: str = "", x: str = "",
+         limit: float | None = None, limit_label: str = "", columns: int = 2) -> None:
     """Draw groups of bars, one bar of each series in a group; limit is a line that they can reach."""
     width = 0.8 / len(series)
     for number, bar in enumerate(series):
@@ -109,10 +123,42 @@ def bars(axes: Axes, groups: Sequence[str], series: Sequence[Bars], *, y: str, t
         axes.axhline(limit, color="#000000", linestyle="--", linewidth=1, label=limit_label)
     axes.set_xticks(range(len(groups)), groups)
     axes.grid(visible=False, axis="x")
-    axes.set_ylim(0, 1.3 * axes.get_ylim()[1])          # room for the legend
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.set_title(title)
-    axes.legend(loc="upper right", ncols=2)
+    _legend(axes, columns)
+
+
+def rows(axes: Axes, names: Sequence[str], series: Sequence[Bars], *, x: str, title: str = "",
+         columns: int = 2) -> None:
+    """Draw groups of bars from the left, a group a name, from the top down: for names that are long."""
+    height = 0.8 / len(series)
+    for number, bar in enumerate(series):
+        places = [row + (number - (len(series) - 1) / 2) * height for row in range(len(names))]
+        axes.barh(places, bar.y, height, label=bar.label, color=COLOURS[number % len(COLOURS)])
+        _from_least_to_most(axes, places, bar.y, spread=bar.spread, across=True)
+    _named_rows(axes, names, x, title, columns)
+
+
+def stacked(axes: Axes, names: Sequence[str], parts: Sequence[Bars], *, x: str, title: str = "",
+            columns: int = 2) -> None:
+    """Draw a bar a name, from the top down, of parts that follow each other."""
+    left = [0.0] * len(names)
+    for number, part in enumerate(parts):
+        axes.barh(range(len(names)), part.y, 0.7, left=left, label=part.label, color=COLOURS[number % len(COLOURS)])
+        left = [a + b for a, b in zip(left, part.y, strict=True)]
+    _named_rows(axes, names, x, title, columns)
+
+
+def _named_rows(axes: Axes, names: Sequence[str], x: str, title: str, columns: int) -> None:
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.set_xlim(left=0)
+    axes.set_xlabel(x)
+    axes.set_title(title)
+    _legend(axes, columns)
 
 
 def sideways(axes: Axes, names: Sequence[str], values: Sequence[float], *, x: str, title: str = "",
