@@ -18,7 +18,7 @@ import matplotlib.colors
 import matplotlib.image
 import pytest
 from mtlab.build import debian, emulator, guest, kernels, target
-from mtlab.cmd import cli, report
+from mtlab.cmd import cli, report, story
 from mtlab.cmd import experiments as commands
 from mtlab.exp import campaign, compare, experiments, figures, fio
 from mtlab.exp.campaign import Campaign
@@ -522,7 +522,7 @@ def test_report_stands_alone(tmp_path: Path) -> None:
     done = _lab("report", "--results", str(tmp_path), "--out", str(tmp_path / "r.html"))
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "r.html").read_text()
-    assert f"{len(checks)} of {len(checks)} checks hold" in page
+    assert f"{len(checks)} of {len(checks)} predictions hold" in page
     links = set(re.findall(r'(?:src|href)="?([^"\s>]+)', page))
     assert not [x for x in links if not x.startswith("#") and not x.startswith("'#")]
 
@@ -559,6 +559,20 @@ def test_report_in_a_browser(tmp_path: Path) -> None:
     for colour in figures.COLOURS[:3]:
         near = abs(pixels - matplotlib.colors.to_rgb(colour)).max(axis=1) < 0.02
         assert near.sum() > 100, f"no line of colour {colour} on the screen"
+
+
+def test_the_report_fits_a_phone(tmp_path: Path) -> None:
+    """At 390 pixels nothing runs out of the page, except within what scrolls by itself."""
+    (tmp_path / "report.html").write_text(report.page(RESULTS))
+    (tmp_path / "phone.html").write_text(
+        '<iframe id="page" src="report.html" width="390" height="800"></iframe><p id="said"></p><script>'
+        'page.onload = () => { said.textContent = "wide " + page.contentDocument.documentElement.scrollWidth; }'
+        '</script>')
+    done = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
+                           f"--user-data-dir={tmp_path}/profile", "--dump-dom", (tmp_path / "phone.html").as_uri()],
+                          capture_output=True, text=True, timeout=120)
+    width = re.search(r"wide (\d+)", done.stdout)
+    assert width and int(width[1]) <= 390, done.stdout + done.stderr
 
 
 def test_readme_shows_the_numbers_of_the_results(tmp_path: Path) -> None:
@@ -607,6 +621,25 @@ def test_the_pages_of_experiments_are_whole_and_fresh() -> None:
     shown = report.found({"table": [["a", "b"], ["1", "2"]], "checks": [missed, {**missed, "pass": True}]})
     assert "| a | b |\n|---|---|\n| 1 | 2 |\n" in shown
     assert "1 of 2 predictions hold. Missed:\n\n- m: 1, predicted >= 2. because" in shown
+    two = [missed, {**missed, "name": "n"}, {**missed, "name": "o", "analysis": "otherwise"}]
+    assert story.predictions(two) == ("0 of 3 predictions hold. Missed:\n\n- because\n  - m: 1, predicted >= 2.\n"
+                                      "  - n: 1, predicted >= 2.\n- o: 1, predicted >= 2. otherwise")
+
+
+def test_the_results_are_a_story() -> None:
+    """Each experiment is in one chapter, with an answer of two sentences; its numbers are the results'."""
+    told = [name for _, names in story.CHAPTERS for name in names]
+    assert sorted(told) == sorted([*experiments.names(), *story.OTHERS])
+    assert set(story.ANSWERS) == set(experiments.names())
+    text = (RESULTS / "README.md").read_text()
+    assert report.update_index(text, RESULTS) == text, "scripts/lab report --readme brings it up to date"
+    for name in experiments.names():
+        said = story.answer(name, json.loads((RESULTS / name / "results.json").read_text())["samples"])
+        assert len(re.findall(r"[.](?= |$)", said)) == 2 and "{" not in said, said
+    samples = [{"a": "x", "n": 3}, {"a": "y", "n": 2}]
+    assert story._TOKEN.sub("-", "{n .1f | a=x over a=y}") == "-"
+    with pytest.raises(LabError, match="no sample has a=z"):
+        story._sample(samples, "a=z")
 
 
 def test_a_kvm_that_runs_nothing_costs_seconds_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

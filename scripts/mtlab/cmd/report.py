@@ -13,10 +13,11 @@ from ..exp.experiments import LEAST, spread
 from ..exp.results import RESULTS, bound, measured
 from ..run import options
 from ..util.base import BUILD, ROOT, LabError, say, write_file
-from . import properties, suites
+from . import properties, story, suites
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 _NUMBERS, _END = "<!-- numbers: scripts/lab report --readme -->", "<!-- end of numbers -->"
+_STORY, _STORY_END = "<!-- story: scripts/lab report --readme -->", "<!-- end of story -->"
 _SPREAD = "<!-- spread: scripts/lab report --readme -->", "<!-- end of spread -->"
 Where = tuple[str, dict[str, Any]]      # an experiment, and which of its samples
 # What the README compares: the load, our sample, what there is instead, and its sample.
@@ -68,15 +69,20 @@ def page(folder: Path) -> str:
     """The whole report as one page that needs nothing else."""
     import jinja2  # other commands do without it
 
-    found = sorted(folder.glob("*/results.json"))
+    found = {path.parent.name: json.loads(path.read_text()) for path in sorted(folder.glob("*/results.json"))}
     if not found:
         raise LabError(f"no results in {folder}; scripts/lab exp NAME makes them")
-    results = [json.loads(path.read_text()) for path in found]
-    figures = {r["experiment"]: _svg(path.with_name("figure.svg"), r["experiment"])
-               for r, path in zip(results, found, strict=True)}
+    figures = {name: _svg(folder / name / "figure.svg", name) for name in found}
+    chapters = [(chapter, [found[name] for name in names if name in found]) for chapter, names in story.CHAPTERS]
     template = jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined).from_string(
         TEMPLATE.read_text())
-    return str(template.render(experiments=results, figures=figures, held=_held, measured=measured, bound=bound))
+    return str(template.render(chapters=chapters, experiments=list(found.values()), figures=figures, held=_held,
+                               measured=measured, bound=bound, answer=_answer, missed=story.missed))
+
+
+def _answer(results: Mapping[str, Any]) -> str:
+    """What an experiment answers; nothing in its small form, which has other samples."""
+    return "" if results["quick"] else story.answer(results["experiment"], results["samples"])
 
 
 def _held(results: Sequence[Mapping[str, Any]]) -> str:
@@ -164,13 +170,8 @@ def update_spreads(text: str, results: Path) -> str:
 def found(results: Mapping[str, Any]) -> str:
     """An experiment's results as Markdown: its table, how many predictions hold, and what is known about the others."""
     head, *rows = (" | ".join(row) for row in results["table"])
-    lines = [f"| {head} |", "|" + "---|" * len(results["table"][0]), *(f"| {row} |" for row in rows), ""]
-    misses = [c for c in results["checks"] if not c["pass"]]
-    lines.append(f"{len(results['checks']) - len(misses)} of {len(results['checks'])} predictions hold."
-                 + (" Missed:" if misses else ""))
-    lines += [""] if misses else []
-    lines += [f"- {c['name']}: {measured(c)}, predicted {bound(c)}. {c.get('analysis', '')}".rstrip()
-              for c in misses]
+    lines = [f"| {head} |", "|" + "---|" * len(results["table"][0]), *(f"| {row} |" for row in rows), "",
+             story.predictions(results["checks"])]
     return "\n".join(lines) + "\n"
 
 
@@ -181,19 +182,26 @@ def experiment_pages() -> list[Path]:
 
 
 def update_experiment(text: str, results: Path) -> str:
-    """An experiment's page with what was found as the results are; nothing where there are none."""
+    """An experiment's page with question, answer and what was found as the results are; nothing without any."""
     def section(match: re.Match[str]) -> str:
-        path = results / match[2] / "results.json"
-        middle = f"\n{found(json.loads(path.read_text()))}\n" if path.exists() else ""
-        return f"{match[1]}\n{middle}{match[3]}"
+        path = results / match[3] / "results.json"
+        shown = story.opening if match[2] == "asked" else found
+        middle = f"\n{shown(json.loads(path.read_text()))}\n" if path.exists() else ""
+        return f"{match[1]}\n{middle}{match[4]}"
 
-    return re.sub(r"(<!-- found: (\S+) -->)\n.*?(<!-- end of found -->)", section, text, flags=re.S)
+    return re.sub(r"(<!-- (asked|found): (\S+) -->)\n.*?(<!-- end of \2 -->)", section, text, flags=re.S)
+
+
+def update_index(text: str, results: Path) -> str:
+    """results/README.md with the story as the results are."""
+    before, rest = text.split(_STORY)
+    return f"{before}{_STORY}\n\n{story.index(results)}\n{rest[rest.index(_STORY_END):]}"
 
 
 def _report(args: argparse.Namespace) -> int:
     if args.readme:
         for path, update in ((ROOT / "README.md", update_readme), (RESULTS / "suites/README.md", suites.update_page),
-                             (ROOT / "docs/lab/experiments.md", update_spreads),
+                             (ROOT / "docs/lab/experiments.md", update_spreads), (RESULTS / "README.md", update_index),
                              *((page, update_experiment) for page in experiment_pages())):
             path.write_text(update(path.read_text(), args.results))
         for path, declared in ((ROOT / "docs/lab/guests.md", options.update_docs),

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The results as a story: in which order they are read, and what each experiment answers in two sentences.
+
+Numbers in the answers are taken from the samples: {FIELD FORMAT | KEY=VALUE; ...} is the field of the one sample
+with these values, {FIELD/SCALE FORMAT | ...} that in units of SCALE, and {FIELD FORMAT | A over B} the ratio of two.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..exp.results import bound, measured
+from ..util.base import LabError
+
+Checks = Sequence[Mapping[str, Any]]
+# A chapter is a question; what answers it are experiments, and pages without one: their title and what they have.
+CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Does it scale?", ("scaling", "width", "write-unit", "occupancy", "engines")),
+    ("Is it fast where drives live?", ("steady", "gc", "policies", "write-cliff", "headers", "aging")),
+    ("Is the tail short?", ("zone-reset", "mount")),
+    ("Does it lose nothing?", ("torture", "suites")),
+    ("Is the emulator true?", ("geometry", "femu", "fragmentation", "vssim", "mappings", "virtual-time")),
+    ("What do others do?", ("peers", "pblk", "host-or-drive")),
+)
+OTHERS = {
+    "policies": ("Placement and victims, without time", "what each policy writes for a block, beside the limit"),
+    "torture": ("Power cuts, failures, fuzzers", "the last runs, and every bug that they found"),
+    "suites": ("The suites of fio, blktests and xfstests", "their tests on our devices and on plain ones"),
+    "virtual-time": ("Speed of the emulator", "what a run costs the host, and what made it cheaper"),
+}
+_TLC = "profile=tlc; users=8; line="
+_CACHES = "clock=caches; line="
+_USED = "state=steady; unit=8; users=8; line="
+ANSWERS = {
+    "scaling":
+        f"Yes: with 8 users dm-mtftl takes {{iops .1f | {_TLC}multi over {_TLC}single}} times as many writes as one "
+        f"buffer and one writer. From there on the 8 CPUs are the limit, at {{iops/1000 .0f | {_TLC}multi}} thousand "
+        "writes a second.",
+    "width":
+        f"With the caches of a server, 32 CPUs take {{iops .1f | {_CACHES}multi; cpus=32 over {_CACHES}multi; cpus=8}} "
+        f"times the writes of 8. One lane falls to {{iops/1000 .0f | {_CACHES}single; cpus=32}} thousand a second, "
+        "because its lines of memory move between all CPUs.",
+    "write-unit":
+        "Larger units cost less a block: with 8 users, 32 blocks a unit give "
+        "{bytes_per_s .1f | write unit=32; users=8 over write unit=1; users=8} times the bandwidth of one. "
+        "With many more users than CPUs it is less, because users and writer take turns on the CPUs.",
+    "occupancy":
+        "One lane under 8 users is nearly full, and one CPU empties it. With eight lanes each CPU fills and empties "
+        "its own.",
+    "engines":
+        "Yes: a program that uses io_uring writes "
+        "{iops .2f | device=mtftl; direction=write; jobs=4; depth=8; engine=io_uring over "
+        "device=mtftl; direction=write; jobs=4; depth=8; engine=libaio} times as much as one that uses libaio. "
+        "Reads reach what dm-linear reaches, which does nothing.",
+    "steady":
+        "Writes are smooth from second to second, and placement by life keeps the write amplification of a skewed load "
+        "at {write_amplification .2f | load=zipf; streams=by life; second=None}. "
+        "Uniform writes cost {write_amplification .2f | load=uniform; streams=by life; second=None}; the slowest reads "
+        "in a thousand notice GC.",
+    "gc":
+        "With 256 zones the dies are {busy_dies .0% | zones=256; line=8; load=full} busy, and with 32 zones "
+        "{busy_dies .0% | zones=32; line=8; load=full}, because an erase stops all dies at once. "
+        "At 70% of that rate the slowest write in a thousand takes "
+        "{p99.9_us .0f | zones=256; line=8; load=part} and {p99.9_us .0f | zones=32; line=8; load=part} us.",
+    "write-cliff":
+        "Random writes fall from a peak of {peak_mb_s .0f | workload=randwrite; part=all} MB/s to a plateau of "
+        "{plateau_mb_s .0f | workload=randwrite; part=all}, and stay there. Reads have no cliff.",
+    "headers":
+        "Headers in metadata double the writes of units of one block: "
+        "{iops .2f | headers=metadata; unit=1 over headers=blocks; unit=1} times as many. With units of 32 blocks they "
+        "give {iops .2f | headers=metadata; unit=32 over headers=blocks; unit=32} times as many.",
+    "aging":
+        "On dm-mtftl aged files are read at {of_fresh .0% | line=ext4; files=new; state=aged} of the speed of fresh "
+        "ones, and GC does not make it worse. On F2FS it is {of_fresh .0% | line=f2fs; files=new; state=aged}.",
+    "zone-reset":
+        "On the raw drive an erase of 3 ms costs nothing that counts beside 0.78 s of programs. Behind the FTL no "
+        "write waits for one up to p99; a few in a thousand do.",
+    "mount":
+        "After a stop a device of 4 GiB mounts in {us/1000 .0f | flash GiB=4; mount=clean} ms. After a cut just before "
+        "a checkpoint it takes {us/1000 .0f | flash GiB=4; mount=flushed} ms, and "
+        "{us/1000 .0f | flash GiB=4; mount=unflushed} if nothing was ever flushed.",
+    "geometry":
+        "Nothing for writes, which the dies limit in all five drives. Reads fall only with two channels, to what these "
+        "carry.",
+    "femu":
+        "The cliff comes where three quarters of the lines are in use. FEMU charges a victim's moves at once, and "
+        "writes {write_amplification .1f | workload=randwrite; mode=femu; part=all} blocks for one; with moves that "
+        "take their time it is {write_amplification .1f | workload=randwrite; mode=real; part=all}.",
+    "fragmentation":
+        "Pieces on one die are read at {mib_per_s .0% | drive=paper; what=append worst 0 over "
+        "drive=paper; what=contiguous} of a contiguous file's speed on a drive with its own FTL, as in the paper. "
+        "dm-mtftl keeps what was written in order in order, and reads "
+        "{mib_per_s .0% | drive=host; what=append worst 0 over drive=host; what=contiguous} without hints.",
+    "vssim":
+        "The dies set the rate of most shapes, and a page that is larger than a write needs a buffer. With logs, hot "
+        "and cold apart saves most of the spare; with page mapping it does not.",
+    "mappings":
+        "Greedy collection writes within 2% of its closed form. Mappings with log blocks are fast in order only: "
+        "uniform writes cost FAST {write_amplification .1f | mapping=fast; load=uniform 4 KiB} and BAST "
+        "{write_amplification .0f | mapping=bast; load=uniform 4 KiB} blocks for one.",
+    "peers":
+        "dm-mtftl takes {iops/1000 .0f | line=mtftl} thousand random writes a second where dm-zoned, once its "
+        "conventional zones are full, copies zones. Below ext4 it takes "
+        "{iops .0f | line=mtftl-ext4 over line=btrfs} times what btrfs takes, and on a fifth of the drive "
+        "{iops .1f | line=mtftl-ext4-fifth over line=f2fs} times what F2FS takes.",
+    "pblk":
+        f"On a used drive dm-mtftl takes {{iops .1f | {_USED}multi over {_USED}pblk}} times the writes of pblk, and "
+        f"programs {{programmed .1f | {_USED}multi}} blocks for one where pblk programs "
+        f"{{programmed .1f | {_USED}pblk}}. On a fresh drive with large units pblk is a little faster.",
+    "host-or-drive":
+        "A fresh drive is limited by the core inside: with 8 us a command the host's FTL is "
+        "{iops .1f | ftl=host; state=fresh; users=64 over ftl=8; state=fresh; users=64} times as fast. In the steady "
+        "state the drive wins with many users, and the host with one.",
+}
+_TOKEN = re.compile(r"\{([^{}|]+?)(?:/(\d+))? (\.\d[f%]) \| ([^{}]+?)\}")
+
+
+def _sample(samples: Iterable[Mapping[str, Any]], words: str) -> Mapping[str, Any]:
+    wanted = dict(word.strip().split("=", 1) for word in words.split(";"))
+    for sample in samples:
+        if all(str(sample.get(key)) == value for key, value in wanted.items()):
+            return sample
+    raise LabError(f"no sample has {words}")
+
+
+def answer(name: str, samples: Sequence[Mapping[str, Any]]) -> str:
+    """An experiment's answer, with its numbers."""
+    def number(match: re.Match[str]) -> str:
+        field, scale, form, words = match.groups()
+        of, _, over = words.partition(" over ")
+        value = float(_sample(samples, of)[field]) / float(scale or 1)
+        return format(value / float(_sample(samples, over)[field]) if over else value, form)
+
+    return _TOKEN.sub(number, ANSWERS[name])
+
+
+def missed(checks: Checks) -> list[tuple[str, list[Mapping[str, Any]]]]:
+    """Predictions that do not hold, by what is known about the cause, in the order of the first of each."""
+    causes: dict[str, list[Mapping[str, Any]]] = {}
+    for check in checks:
+        if not check["pass"]:
+            causes.setdefault(str(check.get("analysis") or ""), []).append(check)
+    return list(causes.items())
+
+
+def predictions(checks: Checks) -> str:
+    """How many predictions hold, and the others, as Markdown: one cause, one paragraph."""
+    causes = missed(checks)
+    held = sum(bool(check["pass"]) for check in checks)
+    lines = [f"{held} of {len(checks)} predictions hold." + (" Missed:" if causes else "")]
+    lines += [""] if causes else []
+    for cause, of in causes:
+        said = [f"{c['name']}: {measured(c)}, predicted {bound(c)}." for c in of]
+        if len(said) == 1:
+            lines.append(f"- {said[0]} {cause}".rstrip())
+        else:
+            lines += [f"- {cause or 'No cause is known:'}", *(f"  - {one}" for one in said)]
+    return "\n".join(lines)
+
+
+def opening(results: Mapping[str, Any]) -> str:
+    """The top of an experiment's page: question, answer, figure, and where it was measured."""
+    return "\n\n".join([
+        f"**{results['question']}**", answer(results["experiment"], results["samples"]),
+        f"![{results['title']}](figure.svg)",
+        " ".join(filter(None, [results["caption"], f"Commit {results['provenance']['commit']}."]))]) + "\n"
+
+
+def index(results: Path) -> str:
+    """All pages by chapter, each experiment with its answer."""
+    lines: list[str] = []
+    for chapter, names in CHAPTERS:
+        lines += [f"### {chapter}", ""]
+        for name in names:
+            if name in OTHERS:
+                title, said = OTHERS[name]
+            else:
+                found = json.loads((results / name / "results.json").read_text())
+                title, said = found["title"], answer(name, found["samples"])
+            lines.append(f"- [{title}]({name}/README.md): {said}")
+        lines.append("")
+    return "\n".join(lines)
