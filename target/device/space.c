@@ -118,6 +118,9 @@ void mtftl_space_move_zone(struct mtftl *ftl, enum mtftl_zone_state from, enum m
 
 	WRITE_ONCE(zones[from], zones[from] - 1);
 	WRITE_ONCE(zones[to], zones[to] + 1);
+	/* With no victim the gate is open, so each zone that is taken counts on a new look by GC. */
+	if (from == MTFTL_ZONE_EMPTY)
+		WRITE_ONCE(ftl->space->state.no_victim, false);
 	if (from == MTFTL_ZONE_EMPTY || to == MTFTL_ZONE_EMPTY)
 		update_gate(ftl);
 }

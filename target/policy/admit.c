@@ -4,9 +4,10 @@
  *
  * Why this is enough. The reserve holds the buffered blocks (twice, were all units as small as can
  * be), one zone for a write to these that fails, and one for GC to move into. Users leave it
- * alone until the gate shuts, and then it takes what is buffered. GC, as long as it has a zone,
- * leaves what is promised to the buffers, and the last zones to flushes. So a flush always ends,
- * hence a reset, and GC always has a zone for the one victim that waits for space.
+ * alone until the gate shuts, and then it takes what is buffered. As long as something is buffered,
+ * GC leaves what is promised to the buffers, and the zone for a write that fails; then the last
+ * zones to flushes. So a flush always ends, hence a reset, and GC always has a zone for the one
+ * victim that waits for space. tests/model goes through all states of small drives to see it.
  */
 #include "policy/admit.h"
 
@@ -99,11 +100,15 @@ void mtftl_admit_pace(const struct mtftl_admit_limits *limits, struct mtftl_admi
 
 /* Sources */
 
-/* If GC wrote to users' open zones, buffered blocks would still find place in empty ones. */
+/*
+ * If GC wrote to users' open zones, buffered blocks and a write to these that fails would still find
+ * place in empty ones, with one left for GC: the room that it takes was counted when zones were
+ * promised.
+ */
 static bool gc_may_share(const struct mtftl_admit_limits *limits,
 			 const struct mtftl_admit_state *state)
 {
-	return empty(state) >= limits->kept || state->buffers_empty;
+	return empty(state) > limits->kept || state->buffers_empty;
 }
 
 /* Place is short for @right: whose blocks lie together matters no more. */
@@ -169,19 +174,25 @@ struct mtftl_sources mtftl_admit_sources(const struct mtftl_admit_limits *limits
 	return sources;
 }
 
-/* Zones that GC leaves empty: what is promised, and one for a write of its own that fails. */
+/* Zones that GC leaves empty: what is promised, and one for a write that fails. */
 static u32 gc_leaves(const struct mtftl_admit_limits *limits, const struct mtftl_admit_state *state)
 {
-	/* Without a zone GC takes that one: its own zone failed, or a victim gave nothing back. */
-	u32 leaves = state->promised + (state->gc_has_zone || limits->gc_shares);
+	u32 leaves = state->promised + 1;
 
-	/*
-	 * If no zone is resetting, only GC can bring one. It may have the last one then: a victim
-	 * never fills it, so the flush before the reset has room there.
-	 */
-	if (state->buffers_empty && !state->gc_has_zone && !state->zones[MTFTL_ZONE_RESETTING])
-		return 0;
-	return state->buffers_empty ? least(leaves, limits->flush_zones) : leaves;
+	if (!state->buffers_empty)
+		return leaves;
+	if (!state->gc_has_zone) {
+		/*
+		 * If no zone is resetting, only GC can bring one. It may have the last one then: a
+		 * victim never fills it, so the flush before the reset has room there.
+		 */
+		if (!state->zones[MTFTL_ZONE_RESETTING])
+			return 0;
+		/* Its own zone failed, or a victim gave nothing back: it takes the one for that. */
+		if (!limits->gc_shares)
+			leaves--;
+	}
+	return least(leaves, limits->flush_zones);
 }
 
 static bool may_take_empty(const struct mtftl_admit_limits *limits,
