@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The lab's own parts, without a guest."""
 
+import argparse
 import json
 import os
 import re
@@ -18,7 +19,7 @@ import matplotlib.colors
 import matplotlib.image
 import pytest
 from mtlab.build import debian, emulator, guest, kernels, target
-from mtlab.cmd import cli, report, story
+from mtlab.cmd import cli, completion, report, story
 from mtlab.cmd import experiments as commands
 from mtlab.exp import campaign, compare, experiments, figures, fio
 from mtlab.exp.campaign import Campaign
@@ -294,6 +295,33 @@ def test_the_demo_ends_in_plain_words() -> None:
     words = " ".join(commands.told(judge(experiment, True, [samples], {})).split())
     assert "2 hold, 3 do not; results/scaling/README.md says which, and why." in words
     assert "MISS" not in words
+
+
+def test_the_demo_says_how_long_it_takes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before each step, and what to try next at its end."""
+    for module, name in ((commands.debian, "ensure"), (commands.emulator, "build"), (commands, "_guest")):
+        monkeypatch.setattr(module, name, lambda *_: None)
+    monkeypatch.setattr(commands, "Campaign", lambda *_: argparse.Namespace(run=list))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert commands._demo(argparse.Namespace()) == 0
+    said = re.findall(r"step (\d) of 3: .*; about (\d+ \w+) left", capsys.readouterr().err)
+    assert said == [("1", "5 min"), ("2", "2 min"), ("3", "50 s")]
+    assert commands.NEXT.count("\n") == 3
+
+
+@pytest.mark.parametrize(("line", "words"), [
+    ("ru", {"run"}), ("exp sca", {"scaling"}), ("exp --qu", {"--quick"}), ("run --clock v", {"virtual"}),
+    ("run --profile zn", {"zn540"}), ("run --kernel ka", {"kasan"}), ("build em", {"emulator"}),
+    ("run --push exp", set()), ("run x", set())])
+def test_the_command_line_is_completed(line: str, words: set[str]) -> None:
+    """In bash, as somebody types."""
+    typed = ["lab", *line.split(" ")]
+    script = completion.script(cli._parser(), cli._words())
+    array = " ".join(f"'{word}'" for word in typed)
+    done = subprocess.run(["bash", "-c", f"{script}\nCOMP_WORDS=({array}) COMP_CWORD={len(typed) - 1}\n_lab\n"
+                           'printf "%s\\n" "${COMPREPLY[@]}"'], capture_output=True, text=True)
+    assert not done.stderr
+    assert set(done.stdout.split()) == words
 
 
 def test_results_are_judged_again_without_a_guest(tmp_path: Path) -> None:

@@ -8,12 +8,28 @@ import sys
 from pathlib import Path
 
 from ..build import debian, emulator, guest, kernels, target
+from ..exp import experiments as exp
 from ..run import accel, failure, machine
-from ..run.options import Options, add_options, options_from
+from ..run.options import Options, add_options, options_from, profiles
 from ..run.outcome import write_pulled
 from ..util import stop
 from ..util.base import LabError, say
-from . import c2c, experiments, fuzz, house, night, prose, quality, report, shell, simulate, suites, top, torture
+from . import (
+    c2c,
+    completion,
+    experiments,
+    fuzz,
+    house,
+    night,
+    prose,
+    quality,
+    report,
+    shell,
+    simulate,
+    suites,
+    top,
+    torture,
+)
 
 # What `lab --help` shows, by what it is for.
 GROUPS = {
@@ -21,7 +37,7 @@ GROUPS = {
     "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware"),
     "Break it:": ("torture", "fuzz", "suite", "night"),
     "Change it:": ("check", "test", "lint", "house", "prose"),
-    "Build and install:": ("build", "install"),
+    "Build and install:": ("build", "install", "completion"),
 }
 
 
@@ -149,8 +165,15 @@ def _parser() -> argparse.ArgumentParser:
     simulate.add_commands(commands)
     fuzz.add_command(commands)
     night.add_command(commands)
+    completion.add_command(commands, parser, _words())
     parser.description = _overview(commands)
     return parser
+
+
+def _words() -> dict[str, list[str]]:
+    """What may be typed, and the parser does not know."""
+    return {"exp": exp.names(), "diff": exp.names(),
+            "--profile": profiles()}
 
 
 def _overview(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> str:
@@ -158,7 +181,7 @@ def _overview(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     helps = {action.dest: action.help for action in commands._choices_actions}
     lines = ["Builds the parts of dm-mtftl and runs commands in a guest with an emulated zoned flash drive."]
     for group, names in GROUPS.items():
-        lines += ["", group, *(f"  {name:10}{helps[name]}" for name in names)]
+        lines += ["", group, *(f"  {name:12}{helps[name]}" for name in names)]
     return "\n".join([*lines, "", "`lab COMMAND --help` has the options, docs/lab/ more; `make help` lists "
                       "short ways."])
 
