@@ -457,45 +457,94 @@ static u32 follow(struct lane *lane, const struct mtftl_pick *picked)
 	return mtftl_follow_choose(&ftl->config, &lane->follow, page, next, nr);
 }
 
-static bool lane_compose(struct lane *lane)
+/* What the next unit takes from the ring. False: nothing goes now. */
+static bool pick_next(struct lane *lane, struct mtftl_pick *picked)
+{
+	bool go = pick(lane, picked);
+
+	if (!picked->nr)
+		WRITE_ONCE(lane->overdue, false);
+	return go && !mtftl_is_read_only(lane->ftl) && !is_stalled(lane);
+}
+
+/*
+ * A unit, and a stream with @room for it, whose lock is held then. NULL: the lane has no unit left,
+ * or it is stalled.
+ */
+static struct mtftl_write *find_place(struct lane *lane, const struct mtftl_pick *picked,
+				      struct mtftl_stream **stream, u32 *room)
 {
 	struct mtftl *ftl = lane->ftl;
 	struct mtftl_want want = { .right = MTFTL_RIGHT_USER, .least = ftl->config.header_blocks + 1 };
-	struct mtftl_stream *stream;
 	struct mtftl_write *unit;
-	struct mtftl_pick picked;
-	u32 n, room, taken = 0, lives = 0;
-	u64 seq, pos;
-	bool go;
 
-	go = pick(lane, &picked);
-	if (!picked.nr)
-		WRITE_ONCE(lane->overdue, false);
-	if (!go || mtftl_is_read_only(ftl) || is_stalled(lane))
-		return false;
 	/* Before the attempt: what appears during it counts as a change. */
 	WRITE_ONCE(lane->stalled_at, mtftl_space_gen(ftl));
 	WRITE_ONCE(lane->stalled, NO_PLACE);
 	if (mtftl_super_dirty(ftl))
-		return false;
+		return NULL;
 	if (!is_demanded(lane) && mtftl_space_is_spent(ftl)) {
 		WRITE_ONCE(lane->stalled, NO_CREDIT);
-		return false;
+		return NULL;
 	}
 	unit = get_unit(lane);
 	if (!unit) {
 		WRITE_ONCE(lane->stalled, NOT_STALLED);
-		return false;
+		return NULL;
 	}
-	want.class = picked.class;
-	want.first = lane->index + follow(lane, &picked);
-	stream = mtftl_stream_find(ftl, &want, &room);
-	if (!stream) {
+	want.class = picked->class;
+	want.first = lane->index + follow(lane, picked);
+	*stream = mtftl_stream_find(ftl, &want, room);
+	if (!*stream) {
 		put_unit(lane, unit);
-		return false;
+		return NULL;
 	}
 	WRITE_ONCE(lane->stalled, NOT_STALLED);
 	WRITE_ONCE(lane->enough, lane->batch);
+	return unit;
+}
+
+/* The first @n picked slots, except those that are dead, become the unit's. */
+static void take_slots(struct lane *lane, const struct mtftl_pick *picked, u32 n,
+		       struct mtftl_write *unit)
+{
+	u32 taken = 0, lives = 0;
+	u64 pos;
+
+	for (pos = lane->ring->next; taken < n; pos++) {
+		u32 value = mtftl_ring_value(lane->ring, pos);
+		struct mtftl_slot *slot;
+		void *data;
+
+		if (!mtftl_ring_is_picked(lane->ring, picked, pos))
+			continue;
+		taken++;
+		slot = mtftl_slot(lane->ftl, value, &data);
+		mtftl_ring_take(lane->ring, slot);
+		if (!mtftl_map_take(lane->ftl, lane->ring, slot, value))
+			continue;
+		mtftl_write_add(unit, slot->lba, value, data);
+		unit->through |= READ_ONCE(slot->through);
+		lives += slot->life;
+	}
+	if (unit->nr)
+		unit->life = lives / unit->nr;
+}
+
+static bool lane_compose(struct lane *lane)
+{
+	struct mtftl *ftl = lane->ftl;
+	struct mtftl_stream *stream;
+	struct mtftl_write *unit;
+	struct mtftl_pick picked;
+	u32 n, room;
+	u64 seq;
+
+	if (!pick_next(lane, &picked))
+		return false;
+	unit = find_place(lane, &picked, &stream, &room);
+	if (!unit)
+		return false;
 	n = min(picked.nr, room - ftl->config.header_blocks);
 
 	/*
@@ -504,31 +553,15 @@ static bool lane_compose(struct lane *lane)
 	 */
 	seq = mtftl_seq_draw(ftl);
 	mtftl_write_start(unit, MTFTL_UNIT_DATA, seq);
-	for (pos = lane->ring->next; taken < n; pos++) {
-		u32 value = mtftl_ring_value(lane->ring, pos);
-		struct mtftl_slot *slot;
-		void *data;
-
-		if (!mtftl_ring_is_picked(lane->ring, &picked, pos))
-			continue;
-		taken++;
-		slot = mtftl_slot(ftl, value, &data);
-		mtftl_ring_take(lane->ring, slot);
-		if (!mtftl_map_take(ftl, lane->ring, slot, value))
-			continue;
-		mtftl_write_add(unit, slot->lba, value, data);
-		unit->through |= READ_ONCE(slot->through);
-		lives += slot->life;
-	}
+	take_slots(lane, &picked, n, unit);
 	if (unit->nr) {
-		unit->life = lives / unit->nr;
 		mtftl_write_take_place(unit, stream);
 		mtftl_follow_note(&lane->follow, unit->entries[unit->nr - 1].lba + 1,
 				  mtftl_zone_start(unit->place.zone) + unit->place.offset +
 				  unit->place.blocks);
 	}
 	mutex_unlock(&stream->lock);
-	mtftl_ring_taken(lane->ring, taken);
+	mtftl_ring_taken(lane->ring, n);
 	trace_mtftl_unit_composed(ftl->device->bdev->bd_dev, lane->index, seq, n, unit->nr);
 
 	if (!unit->nr) {
