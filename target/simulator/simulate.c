@@ -192,6 +192,42 @@ static void tell_shares(struct drive *drive, double *shares, const struct load *
 	drive->shares = shares;
 }
 
+/* Age the drive, then count what as many writes as asked for cost. */
+static void measure(struct drive *drive, struct load *load, const struct parameters *parameters)
+{
+	u64 asked = (u64)parameters->writes * drive->blocks, i, user, moved, headers, absorbed;
+	double *shares = malloc(drive->blocks * sizeof(*shares));
+	struct buffer buffer = {
+		.entries = parameters->entries,
+		.blocks = malloc((parameters->entries + 1) * sizeof(u32)),
+		.holds = calloc(drive->blocks, 1),
+	};
+
+	drive_start(drive);
+	tell_shares(drive, shares, load, parameters->entries);
+	for (i = 0; i < drive->blocks; i++)
+		drive_write(drive, i);
+	for (i = 0; i < (u64)parameters->age * drive->blocks; i++)
+		write_through(drive, &buffer, load_next(load));
+	user = drive->user_blocks;
+	moved = drive->gc_blocks;
+	headers = drive->headers;
+	absorbed = buffer.absorbed;
+	for (i = 0; i < asked; i++) {
+		if (i == asked / 2) {
+			load_half_way(load);
+			tell_shares(drive, shares, load, parameters->entries);
+		}
+		write_through(drive, &buffer, load_next(load));
+	}
+	print_found(drive, load, drive->user_blocks - user, drive->gc_blocks - moved,
+		    drive->headers - headers, buffer.absorbed - absorbed, asked, buffer.entries);
+	drive_end(drive);
+	free(shares);
+	free(buffer.blocks);
+	free(buffer.holds);
+}
+
 int main(int argc, char **argv)
 {
 	struct parameters parameters = {
@@ -200,9 +236,6 @@ int main(int argc, char **argv)
 		.wear_interval = 32, .wear_spread = 16, .load = "uniform", .placement = "by-life",
 		.victims = "cost-benefit",
 	};
-	u64 asked, i, user, moved, headers, absorbed;
-	double *shares;
-	struct buffer buffer = {};
 	struct drive drive = {};
 	struct load *load;
 	int arg;
@@ -226,34 +259,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "placement=known needs a distribution: a trace tells no rates\n");
 		return 1;
 	}
-	drive_start(&drive);
-	shares = malloc(drive.blocks * sizeof(*shares));
-	tell_shares(&drive, shares, load, parameters.entries);
-	buffer.entries = parameters.entries;
-	buffer.blocks = malloc((buffer.entries + 1) * sizeof(u32));
-	buffer.holds = calloc(drive.blocks, 1);
-	for (i = 0; i < drive.blocks; i++)
-		drive_write(&drive, i);
-	for (i = 0; i < (u64)parameters.age * drive.blocks; i++)
-		write_through(&drive, &buffer, load_next(load));
-	user = drive.user_blocks;
-	moved = drive.gc_blocks;
-	headers = drive.headers;
-	absorbed = buffer.absorbed;
-	asked = (u64)parameters.writes * drive.blocks;
-	for (i = 0; i < asked; i++) {
-		if (i == asked / 2) {
-			load_half_way(load);
-			tell_shares(&drive, shares, load, parameters.entries);
-		}
-		write_through(&drive, &buffer, load_next(load));
-	}
-	print_found(&drive, load, drive.user_blocks - user, drive.gc_blocks - moved,
-		    drive.headers - headers, buffer.absorbed - absorbed, asked, buffer.entries);
-	drive_end(&drive);
-	free(shares);
+	measure(&drive, load, &parameters);
 	load_free(load);
-	free(buffer.blocks);
-	free(buffer.holds);
 	return 0;
 }

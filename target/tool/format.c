@@ -179,7 +179,9 @@ static bool choose_headers(const struct device *device, enum headers headers)
 	return headers == HEADERS_METADATA;
 }
 
-int cmd_format(int argc, char **argv)
+/* The path of the device; NULL: a word is wrong, and getopt has said so. */
+static const char *parse_words(int argc, char **argv, struct mtftl_sb_info *sb,
+			       enum headers *headers, bool *force)
 {
 	static const struct option options[] = {
 		{ "op", required_argument, NULL, 'o' },
@@ -188,6 +190,27 @@ int cmd_format(int argc, char **argv)
 		{ "headers", required_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		if (c == 'o')
+			sb->op_permille = parse_op(optarg);
+		else if (c == 'f')
+			*force = true;
+		else if (c == 'u' && uuid_parse(optarg, sb->uuid))
+			fail(EXIT_USAGE, "--uuid %s: expected a UUID", optarg);
+		else if (c == 'h')
+			*headers = parse_headers(optarg);
+		else if (c == '?')
+			return NULL;
+	}
+	if (argc - optind != 1)
+		fail(EXIT_USAGE, "format: %d devices given, expected one", argc - optind);
+	return argv[optind];
+}
+
+int cmd_format(int argc, char **argv)
+{
 	struct mtftl_sb_info sb = {
 		.flags = MTFTL_SB_CLEAN,
 		.generation = 1,
@@ -197,28 +220,17 @@ int cmd_format(int argc, char **argv)
 	struct device *device;
 	enum headers headers = HEADERS_AUTO;
 	bool force = false;
+	const char *path;
 	void *block;
-	int c;
 
 	uuid_generate_random(sb.uuid);
-	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-		if (c == 'o')
-			sb.op_permille = parse_op(optarg);
-		else if (c == 'f')
-			force = true;
-		else if (c == 'u' && uuid_parse(optarg, sb.uuid))
-			fail(EXIT_USAGE, "--uuid %s: expected a UUID", optarg);
-		else if (c == 'h')
-			headers = parse_headers(optarg);
-		else if (c == '?')
-			return EXIT_USAGE;
-	}
-	if (argc - optind != 1)
-		fail(EXIT_USAGE, "format: %d devices given, expected one", argc - optind);
+	path = parse_words(argc, argv, &sb, &headers, &force);
+	if (!path)
+		return EXIT_USAGE;
 	if (getrandom(&sb.key, sizeof(sb.key), 0) != sizeof(sb.key))
 		fail(EXIT_FAILED, "no random key: %s", strerror(errno));
 
-	device = device_open(argv[optind], DEVICE_WRITE);
+	device = device_open(path, DEVICE_WRITE);
 	sb.nr_zones = device->flash.nr_zones;
 	sb.zone_blocks = device->flash.zone_blocks;
 	sb.zone_capacity = device->flash.zone_capacity;
