@@ -98,7 +98,7 @@ static void update_gate(struct mtftl *ftl)
 	struct mtftl_admit_state state = space->state;
 
 	mtftl_admit_gate(&ftl->config.limits, &state);
-	WRITE_ONCE(space->state.promised, state.promised);
+	WRITE_ONCE(space->state.buffer_promise, state.buffer_promise);
 	WRITE_ONCE(space->state.gated, state.gated);
 	WRITE_ONCE(space->gated, state.gated);
 }
@@ -108,7 +108,7 @@ void mtftl_space_begin_zones(struct mtftl *ftl, u32 nr)
 {
 	ftl->space->state = (struct mtftl_admit_state){
 		.zones[MTFTL_ZONE_EMPTY] = nr,
-		.promised = ftl->config.limits.kept - 1,
+		.buffer_promise = ftl->config.limits.buffer_zones - 1,
 	};
 }
 

@@ -37,7 +37,7 @@ static u32 in_use(const struct mtftl_admit_state *state)
 /* Zones of the reserve that are not for buffered blocks: GC's, and the one for a failed write. */
 static s32 fixed_zones(const struct mtftl_admit_limits *limits)
 {
-	return limits->reserve - (limits->kept - 1);
+	return limits->reserve - (limits->buffer_zones - 1);
 }
 
 /*
@@ -68,19 +68,21 @@ s64 mtftl_admit_left(const struct mtftl_admit_limits *limits,
 		     const struct mtftl_admit_state *state, u64 room)
 {
 	s64 zones = (s32)empty(state) - fixed_zones(limits);
-	s64 for_buffers = limits->buffered + limits->slack, most = (s64)limits->kept * limits->usable;
+	s64 for_buffers = limits->buffered + limits->slack;
+	s64 most = (s64)limits->buffer_zones * limits->usable;
 
 	return zones * limits->usable + (s64)room - (for_buffers < most ? for_buffers : most);
 }
 
 void mtftl_admit_gate(const struct mtftl_admit_limits *limits, struct mtftl_admit_state *state)
 {
-	u32 promised = least(zones_for(limits, state, limits->buffered), limits->kept - 1);
-	u32 wanted = least(zones_for(limits, state, limits->buffered + limits->slack), limits->kept);
+	u32 promise = least(zones_for(limits, state, limits->buffered), limits->buffer_zones - 1);
+	u32 wanted = least(zones_for(limits, state, limits->buffered + limits->slack),
+			   limits->buffer_zones);
 
 	state->gated = !state->no_victim && mtftl_admit_spare(limits, state) < (s32)wanted;
 	/* Behind a shut gate the buffers only get emptier: what was promised is enough. */
-	state->promised = state->gated ? least(state->promised, promised) : promised;
+	state->buffer_promise = state->gated ? least(state->buffer_promise, promise) : promise;
 }
 
 /* Before the gate */
@@ -108,7 +110,7 @@ void mtftl_admit_pace(const struct mtftl_admit_limits *limits, struct mtftl_admi
 static bool gc_may_share(const struct mtftl_admit_limits *limits,
 			 const struct mtftl_admit_state *state)
 {
-	return empty(state) > limits->kept || state->buffers_empty;
+	return empty(state) > limits->buffer_zones || state->buffers_empty;
 }
 
 /* Place is short for @right: whose blocks lie together matters no more. */
@@ -177,7 +179,7 @@ struct mtftl_sources mtftl_admit_sources(const struct mtftl_admit_limits *limits
 /* Zones that GC leaves empty: what is promised, and one for a write that fails. */
 static u32 gc_leaves(const struct mtftl_admit_limits *limits, const struct mtftl_admit_state *state)
 {
-	u32 leaves = state->promised + 1;
+	u32 leaves = state->buffer_promise + 1;
 
 	if (!state->buffers_empty)
 		return leaves;
@@ -231,12 +233,12 @@ bool mtftl_admit_may_open(const struct mtftl_admit_limits *limits,
 bool mtftl_admit_victim(const struct mtftl_admit_limits *limits,
 			const struct mtftl_admit_state *state, u32 needs)
 {
-	u32 alone = least(empty(state), limits->reserve), kept = 1 + state->promised;
+	u32 alone = least(empty(state), limits->reserve), left = 1 + state->buffer_promise;
 	u64 room = state->gc_room;
 
 	/* In zones that only GC takes. What victims will free does not count. */
-	if (alone > kept)
-		room += (u64)(alone - kept) * limits->usable;
+	if (alone > left)
+		room += (u64)(alone - left) * limits->usable;
 	return !limits->gc_shares && (u64)state->gc_owes + needs <= room;
 }
 
@@ -313,10 +315,10 @@ void mtftl_admit_keep(struct mtftl_admit_limits *limits, u32 spare, u32 capacity
 	u32 fits;
 
 	/* For the buffers, were each unit as small as can be, and one for a failed write to them. */
-	limits->kept = 1 + (2 * *buffer_entries + capacity - 1) / capacity;
-	limits->kept = least(limits->kept, most - 2);
+	limits->buffer_zones = 1 + (2 * *buffer_entries + capacity - 1) / capacity;
+	limits->buffer_zones = least(limits->buffer_zones, most - 2);
 	/* Larger units leave room for footers. Else these cost some slots rather than a zone. */
-	fits = (limits->kept - 1) * (write_unit > 1 ? capacity : limits->usable) / 2;
+	fits = (limits->buffer_zones - 1) * (write_unit > 1 ? capacity : limits->usable) / 2;
 	*buffer_entries = least(*buffer_entries, fits);
 	limits->flush_zones = most > MTFTL_ADMIT_LEAST_SPARE ? 2 : 1;
 	limits->users_apart = spare >= APART_SPARE;
@@ -324,7 +326,7 @@ void mtftl_admit_keep(struct mtftl_admit_limits *limits, u32 spare, u32 capacity
 
 void mtftl_admit_reserve(struct mtftl_admit_limits *limits, u32 spare, u32 nr_zones, u32 low_water)
 {
-	limits->reserve = limits->kept + 1 + limits->gc_shares;
+	limits->reserve = limits->buffer_zones + 1 + limits->gc_shares;
 	if (!low_water)
 		low_water = limits->reserve + mtftl_rate_ready(spare, nr_zones);
 	/* GC that begins when users have to wait already would never begin. */

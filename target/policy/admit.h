@@ -94,8 +94,8 @@ enum mtftl_level {
 struct mtftl_admit_limits {
 	u32 smallest;		/* unit: blocks, header included; 1 or 2 */
 	u32 usable;		/* blocks of a zone that units take: mtftl_admit_room() */
-	u32 reserve;		/* zones that users leave: kept, one for GC, one more if gc_shares */
-	u32 kept;		/* of them: for buffered blocks, and one for a failed write; >= 2 */
+	u32 reserve;		/* zones that users leave: buffer_zones, and one or two for GC */
+	u32 buffer_zones;	/* of them: for buffered blocks, and one for a failed write; >= 2 */
 	u32 flush_zones;	/* of them: for flushes although nothing is buffered; 1 or 2 */
 	u32 low_water;		/* GC works below it; > reserve */
 	u32 data_zones;		/* open, closing and partial at most */
@@ -113,7 +113,7 @@ struct mtftl_admit_state {
 	u32 gc_room;		/* blocks left in GC's own open zones, less one a zone; 0: gc_shares */
 	u32 gc_owes;		/* blocks that GC may still write for the victims it has begun */
 	/* Earlier answers, which hold until they are asked for again. */
-	u32 promised;		/* mtftl_admit_gate(): empty zones that GC leaves to the buffers */
+	u32 buffer_promise;	/* mtftl_admit_gate(): empty zones that GC leaves to the buffers */
 	bool gated;		/* mtftl_admit_gate() */
 	bool paced;		/* mtftl_admit_pace() */
 	/* What happens. */
@@ -197,14 +197,14 @@ static inline u32 mtftl_admit_room(const struct mtftl_admit_limits *limits, u32 
 	return left - left % limits->smallest;
 }
 
-/* Zones that every format keeps from users: kept, one for GC, and one more if that is shared. */
+/* Zones that every format keeps from users: 2 buffer_zones, one for GC, one if that is shared. */
 #define MTFTL_ADMIT_LEAST_SPARE	4u
 
 /*
  * Limits for a device with so many zones beyond what users' blocks need. The first, which needs
- * usable, sets kept, flush_zones and users_apart, and lowers @buffer_entries to what fits. The
- * second, which needs these and gc_shares, sets reserve and low_water. @low_water: as asked for,
- * 0 for the default.
+ * usable, sets buffer_zones, flush_zones and users_apart, and lowers @buffer_entries to what fits.
+ * The second, which needs these and gc_shares, sets reserve and low_water. @low_water: as asked
+ * for, 0 for the default.
  */
 void mtftl_admit_keep(struct mtftl_admit_limits *limits, u32 spare, u32 capacity, u32 write_unit,
 		      u32 *buffer_entries);

@@ -69,7 +69,7 @@ static bool parse(struct parameters *parameters, const char *word)
 /* As table.c shares the drive out. */
 static bool set_up(struct drive *drive, const struct parameters *parameters)
 {
-	u32 ckpt, spare, kept, needed;
+	u32 ckpt, spare, buffer_zones, needed;
 	struct mtftl_placement wanted;
 
 	drive->blocks = mtftl_logical_blocks(parameters->zones, parameters->capacity,
@@ -96,10 +96,11 @@ static bool set_up(struct drive *drive, const struct parameters *parameters)
 	drive->wear_spread = parameters->wear_spread;
 	needed = (drive->blocks + drive->blocks / 32 + drive->capacity - 1) / drive->capacity;
 	spare = drive->nr_zones > needed ? drive->nr_zones - needed : 0;
-	kept = 1 + (2 * parameters->entries + parameters->capacity - 1) / parameters->capacity;
+	buffer_zones = 1 +
+		(2 * parameters->entries + parameters->capacity - 1) / parameters->capacity;
 	drive->limits.usable = drive->capacity;
-	drive->limits.kept = 1;
-	drive->limits.reserve = kept + 1;
+	drive->limits.buffer_zones = 1;
+	drive->limits.reserve = buffer_zones + 1;
 	drive->low_water = parameters->low_water ? parameters->low_water :
 			   drive->limits.reserve + mtftl_rate_ready(spare, parameters->zones);
 	return drive->low_water > drive->limits.reserve;

@@ -16,26 +16,26 @@
 
 /* 64 zones, 4 of them the reserve: two for the buffers, one for a failed write, one for GC. */
 static const struct mtftl_admit_limits drive = {
-	.usable = USABLE, .reserve = 4, .kept = 3, .flush_zones = 2, .low_water = 8,
+	.usable = USABLE, .reserve = 4, .buffer_zones = 3, .flush_zones = 2, .low_water = 8,
 	.data_zones = 8, .buffered = FULL_BUFFERS, .slack = 10, .gc_apart = true,
 	.users_apart = true,
 };
 
 /* The same, without spare zones: classes give way sooner, and flushes have one zone. */
 static const struct mtftl_admit_limits small = {
-	.usable = USABLE, .reserve = 4, .kept = 3, .flush_zones = 1, .low_water = 5,
+	.usable = USABLE, .reserve = 4, .buffer_zones = 3, .flush_zones = 1, .low_water = 5,
 	.data_zones = 3, .buffered = FULL_BUFFERS, .slack = 10, .gc_apart = true,
 };
 
 /* Two open zones would be one too many. */
 static const struct mtftl_admit_limits shared = {
-	.usable = USABLE, .reserve = 5, .kept = 3, .flush_zones = 2, .low_water = 8,
+	.usable = USABLE, .reserve = 5, .buffer_zones = 3, .flush_zones = 2, .low_water = 8,
 	.data_zones = 1, .buffered = FULL_BUFFERS, .slack = 10, .gc_apart = true, .gc_shares = true,
 };
 
 /* GC writes where users do. */
 static const struct mtftl_admit_limits mixed = {
-	.usable = USABLE, .reserve = 4, .kept = 3, .flush_zones = 2, .low_water = 8,
+	.usable = USABLE, .reserve = 4, .buffer_zones = 3, .flush_zones = 2, .low_water = 8,
 	.data_zones = 8, .buffered = FULL_BUFFERS, .slack = 10, .users_apart = true,
 };
 
@@ -51,9 +51,9 @@ static const struct mtftl_admit_limits mixed = {
 struct row {
 	const char *doc;
 	const struct mtftl_admit_limits *limits;
-	struct mtftl_admit_state state;		/* promised: before the look */
+	struct mtftl_admit_state state;		/* buffer_promise: before the look */
 	enum mtftl_level level;
-	u32 promised;
+	u32 buffer_promise;
 	const char *users, *flush, *gc, *may_open;
 };
 
@@ -95,7 +95,7 @@ static const struct row rows[] = {
 	  { ZONES(5, 3, 0), .gc_has_zone = true },
 	  MTFTL_LEVEL_SLOWED, 2, "cU", "cUG", "G", "ufrgm" },
 	{ "the reserve: the gate is shut, and what is buffered may use it", &drive,
-	  { ZONES(4, 3, 0), .gc_has_zone = true, .promised = 2 },
+	  { ZONES(4, 3, 0), .gc_has_zone = true, .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gGu", "ufrgm" },
 	{ "as much as has room in users' open zones needs no empty one", &drive,
 	  { ZONES(4, 3, 0), .gc_has_zone = true, .users_room = 110 },
@@ -108,27 +108,27 @@ static const struct row rows[] = {
 	  MTFTL_LEVEL_SLOWED, 2, "cU", "cUG", "G", "ufrgm" },
 	{ "but not if its victims may take more", &drive,
 	  { ZONES(4, 3, 0), .gc_has_zone = true, .gc_room = USABLE, .gc_owes = USABLE + 1,
-	    .promised = 2 },
+	    .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gGu", "ufrgm" },
 	{ "behind the gate the promise stays, however full the open zones are", &drive,
-	  { ZONES(3, 3, 0), .gc_has_zone = true, .promised = 1 },
+	  { ZONES(3, 3, 0), .gc_has_zone = true, .buffer_promise = 1 },
 	  MTFTL_LEVEL_GATED, 1, "cUG", "cUG", "gG", "ufrgm" },
 	{ "and gets less when they have more room", &drive,
-	  { ZONES(1, 3, 0), .gc_has_zone = true, .users_room = 180, .promised = 2 },
+	  { ZONES(1, 3, 0), .gc_has_zone = true, .users_room = 180, .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 1, "cugUG", "cugUG", "gG", "ufrm" },
 	{ "GC leaves what was promised and one for a write that fails", &drive,
-	  { ZONES(3, 3, 0), .gc_has_zone = true, .promised = 2 },
+	  { ZONES(3, 3, 0), .gc_has_zone = true, .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gG", "ufrm" },
 	{ "also when it has none itself, as long as something is buffered", &drive,
-	  { ZONES(3, 3, 0), .promised = 2 },
+	  { ZONES(3, 3, 0), .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gG", "ufrm" },
 	{ "then it takes that one: its own zone failed", &drive,
-	  { ZONES(2, 3, 1), .promised = 1, .users_room = 100, .buffers_empty = true },
+	  { ZONES(2, 3, 1), .buffer_promise = 1, .users_room = 100, .buffers_empty = true },
 	  MTFTL_LEVEL_GATED, 1, "cugUG", "cugUG", "gGu", "ufrgm" },
-	{ "nothing is empty", &drive, { ZONES(0, 3, 0), .gc_has_zone = true, .promised = 2 },
+	{ "nothing is empty", &drive, { ZONES(0, 3, 0), .gc_has_zone = true, .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
 	{ "with little to spare classes give way at the gate", &small,
-	  { ZONES(4, 2, 0), .gc_has_zone = true, .promised = 2 },
+	  { ZONES(4, 2, 0), .gc_has_zone = true, .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrgm" },
 
 	/* A full device. */
@@ -139,45 +139,46 @@ static const struct row rows[] = {
 	  { ZONES(5, 3, 0), .gc_has_zone = true, .no_victim = true },
 	  MTFTL_LEVEL_FREE, 2, "cugU", "cugUG", "gGu", "ufrgm" },
 	{ "GC without a zone writes to users' if what is buffered and GC find place in empty ones",
-	  &drive, { ZONES(4, 3, 0), .promised = 2 },
+	  &drive, { ZONES(4, 3, 0), .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gGu", "ufrgm" },
 	{ "if not it leaves the room that was counted for them", &drive,
-	  { ZONES(3, 3, 0), .promised = 2 },
+	  { ZONES(3, 3, 0), .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gG", "ufrm" },
 	{ "or while nothing is buffered", &drive,
-	  { ZONES(2, 3, 1), .promised = 2, .buffers_empty = true },
+	  { ZONES(2, 3, 1), .buffer_promise = 2, .buffers_empty = true },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrm" },
 	{ "the last two empty zones are for flushes", &drive,
-	  { ZONES(2, 3, 0), .gc_has_zone = true, .promised = 2, .buffers_empty = true },
+	  { ZONES(2, 3, 0), .gc_has_zone = true, .buffer_promise = 2, .buffers_empty = true },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrm" },
 	{ "a third one is GC's", &drive,
-	  { ZONES(3, 3, 0), .gc_has_zone = true, .promised = 2, .buffers_empty = true },
+	  { ZONES(3, 3, 0), .gc_has_zone = true, .buffer_promise = 2, .buffers_empty = true },
 	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gGu", "ufrgm" },
 	{ "one where the device has least to spare", &small,
-	  { ZONES(2, 2, 0), .gc_has_zone = true, .promised = 2, .buffers_empty = true },
+	  { ZONES(2, 2, 0), .gc_has_zone = true, .buffer_promise = 2, .buffers_empty = true },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrgm" },
 	{ "all are GC's that has none, if nothing is buffered and no reset would bring one", &drive,
-	  { ZONES(1, 3, 0), .promised = 2, .buffers_empty = true },
+	  { ZONES(1, 3, 0), .buffer_promise = 2, .buffers_empty = true },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrgm" },
 	{ "not before the flush that a reset waits for", &drive,
-	  { ZONES(1, 3, 1), .promised = 2, .buffers_empty = true },
+	  { ZONES(1, 3, 1), .buffer_promise = 2, .buffers_empty = true },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrm" },
 
 	/* One zone for all. */
 	{ "a zone that users and GC share: no room in it is promised", &shared,
-	  { ZONES(5, 1, 0), .users_room = USABLE, .promised = 2 },
+	  { ZONES(5, 1, 0), .users_room = USABLE, .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "m" },
-	{ "when it is full the next one is for both", &shared, { ZONES(5, 0, 0), .promised = 2 },
+	{ "when it is full the next one is for both", &shared,
+	  { ZONES(5, 0, 0), .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrgm" },
 	{ "GC leaves it alone while what is buffered needs the empty ones", &shared,
-	  { ZONES(2, 0, 0), .promised = 2 },
+	  { ZONES(2, 0, 0), .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "", "ufrm" },
 
 	/* No classes of GC's. */
 	{ "GC without classes writes where users do", &mixed, { ZONES(30, 3, 0) },
 	  MTFTL_LEVEL_FREE, 2, "U", "UG", "UG", "ufrgm" },
 	{ "not while what is buffered needs the empty ones", &mixed,
-	  { ZONES(2, 3, 0), .promised = 2 },
+	  { ZONES(2, 3, 0), .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "ufrm" },
 
 	/* The end. */
@@ -185,30 +186,31 @@ static const struct row rows[] = {
 	  { ZONES(0, 0, 0), .no_victim = true, .waiting = WAITS(USER) },
 	  MTFTL_LEVEL_DEAD, 2, "cugU", "cugUG", "gG", "" },
 	{ "GC may gain something yet", &drive,
-	  { ZONES(0, 0, 0), .waiting = WAITS(USER), .promised = 2 },
+	  { ZONES(0, 0, 0), .waiting = WAITS(USER), .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
-	{ "a reset gives GC a zone", &drive, { ZONES(0, 0, 1), .waiting = WAITS(GC), .promised = 2 },
+	{ "a reset gives GC a zone", &drive,
+	  { ZONES(0, 0, 1), .waiting = WAITS(GC), .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
 	{ "but not a flush: resets wait for it", &drive,
-	  { ZONES(0, 0, 1), .waiting = WAITS(FLUSH), .promised = 2 },
+	  { ZONES(0, 0, 1), .waiting = WAITS(FLUSH), .buffer_promise = 2 },
 	  MTFTL_LEVEL_DEAD, 2, "cugUG", "cugUG", "gG", "" },
 	{ "nor a unit whose write failed, which the flush waits for", &drive,
-	  { ZONES(0, 0, 1), .waiting = WAITS(RETRY), .promised = 2 },
+	  { ZONES(0, 0, 1), .waiting = WAITS(RETRY), .buffer_promise = 2 },
 	  MTFTL_LEVEL_DEAD, 2, "cugUG", "cugUG", "gG", "" },
 	{ "a zone that is being closed may have failed: what comes of it is not known", &drive,
-	  { .zones = { [MTFTL_ZONE_CLOSING] = 1 }, .waiting = WAITS(RETRY), .promised = 2 },
+	  { .zones = { [MTFTL_ZONE_CLOSING] = 1 }, .waiting = WAITS(RETRY), .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
 	{ "units in flight land, or fail", &drive,
-	  { ZONES(0, 1, 0), .in_flight = true, .waiting = WAITS(FLUSH), .promised = 2 },
+	  { ZONES(0, 1, 0), .in_flight = true, .waiting = WAITS(FLUSH), .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
 	{ "commands end", &drive,
-	  { ZONES(0, 0, 1), .at_work = true, .waiting = WAITS(RETRY), .promised = 2 },
+	  { ZONES(0, 0, 1), .at_work = true, .waiting = WAITS(RETRY), .buffer_promise = 2 },
 	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
 	{ "GC waits, and nothing else is under way", &drive,
-	  { ZONES(0, 0, 0), .waiting = WAITS(GC), .promised = 2 },
+	  { ZONES(0, 0, 0), .waiting = WAITS(GC), .buffer_promise = 2 },
 	  MTFTL_LEVEL_DEAD, 2, "cugUG", "cugUG", "gG", "" },
 	{ "no zone is left that could ever be written, whatever is in flight", &drive,
-	  { ZONES(0, 0, 0), .in_flight = true, .waiting = WAITS(RETRY), .promised = 2 },
+	  { ZONES(0, 0, 0), .in_flight = true, .waiting = WAITS(RETRY), .buffer_promise = 2 },
 	  MTFTL_LEVEL_DEAD, 2, "cugUG", "cugUG", "gG", "" },
 };
 
@@ -233,8 +235,8 @@ static void say(char *text, const struct row *row)
 	mtftl_admit_gate(row->limits, &state);
 	mtftl_admit_pace(row->limits, &state);
 	mtftl_admit(row->limits, &state, &admission);
-	sprintf(text, "%s: %s, promised %u, from ", row->doc, levels[admission.level],
-		state.promised);
+	sprintf(text, "%s: %s, promise %u, from ", row->doc, levels[admission.level],
+		state.buffer_promise);
 	for (right = 0; right < MTFTL_RIGHT_META; right++)
 		say_sources(text, &admission.sources[right]);
 	strcat(text, "may open ");
@@ -252,8 +254,8 @@ static void admission_is_as_the_docs_say(void **unused)
 	(void)unused;
 	for (row = rows; row < rows + ARRAY_SIZE(rows); row++) {
 		say(is, row);
-		sprintf(expected, "%s: %s, promised %u, from %s %s %s %s may open %s", row->doc,
-			levels[row->level], row->promised, row->users, row->flush, row->flush,
+		sprintf(expected, "%s: %s, promise %u, from %s %s %s %s may open %s", row->doc,
+			levels[row->level], row->buffer_promise, row->users, row->flush, row->flush,
 			row->gc, row->may_open);
 		assert_string_equal(is, expected);
 	}
@@ -272,7 +274,7 @@ static void users_wait_for_credit(void **unused)
 /* Victims beside others: all that they may still write fits into what users cannot take. */
 static void victims_fit_into_what_is_left_to_gc(void **unused)
 {
-	struct mtftl_admit_state state = { ZONES(10, 3, 0), .gc_room = 50, .promised = 2 };
+	struct mtftl_admit_state state = { ZONES(10, 3, 0), .gc_room = 50, .buffer_promise = 2 };
 
 	(void)unused;
 	/* Of the reserve one is for a failed write, two are promised. */
@@ -341,10 +343,11 @@ static void limits_fit_the_device(void **unused)
 				assert_in_range(entries, 1, wanted);
 				/* All of it fits, each unit with a header. */
 				assert_true(entries + (entries + unit - 1) / unit <=
-					    (limits.kept - 1) * limits.usable);
-				assert_true(limits.kept >= 2);
-				assert_true(limits.kept + 2 <= (spare / 2 > 4 ? spare / 2 : 4));
-				assert_true(limits.reserve == limits.kept + 1);
+					    (limits.buffer_zones - 1) * limits.usable);
+				assert_true(limits.buffer_zones >= 2);
+				assert_true(limits.buffer_zones + 2 <=
+					    (spare / 2 > 4 ? spare / 2 : 4));
+				assert_true(limits.reserve == limits.buffer_zones + 1);
 				assert_true(limits.low_water > limits.reserve);
 			}
 	limits.usable = 2042;
@@ -353,7 +356,7 @@ static void limits_fit_the_device(void **unused)
 	assert_int_equal(entries, 1024);
 	mtftl_admit_keep(&limits, 64, 2048, 1, &entries);
 	assert_int_equal(entries, 1021);
-	assert_int_equal(limits.kept, 2);
+	assert_int_equal(limits.buffer_zones, 2);
 	assert_int_equal(limits.flush_zones, 2);
 	assert_true(limits.users_apart);
 	limits.gc_shares = true;
@@ -390,7 +393,7 @@ static void each_state(void (*check)(const struct mtftl_admit_limits *limits,
 		state.users_room = 50 * digit(&left, 7);
 		state.gc_room = 50 * digit(&left, 5);
 		state.gc_owes = 130 * digit(&left, 2);
-		state.promised = 1 + digit(&left, 2);
+		state.buffer_promise = 1 + digit(&left, 2);
 		state.no_victim = digit(&left, 2);
 		state.gc_has_zone = digit(&left, 2);
 		state.buffers_empty = digit(&left, 2);
@@ -451,13 +454,13 @@ static void a_flush_may_take_what_there_is(void **unused)
 static void check_promise(const struct mtftl_admit_limits *limits,
 			  const struct mtftl_admit_state *state)
 {
-	u32 left = state->buffers_empty ? 0 : state->promised + 1;
+	u32 left = state->buffers_empty ? 0 : state->buffer_promise + 1;
 
 	if (mtftl_admit_may_open(limits, state, MTFTL_RIGHT_GC))
 		assert_true(state->zones[MTFTL_ZONE_EMPTY] > left);
 	/* What enters before the gate shuts fits: into the open ones, or with those promised. */
 	if (!state->gated && !state->no_victim && !limits->gc_shares)
-		assert_true(state->users_room + state->promised * limits->usable >=
+		assert_true(state->users_room + state->buffer_promise * limits->usable >=
 			    limits->buffered);
 }
 

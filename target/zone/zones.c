@@ -49,7 +49,7 @@ static struct mtftl_zone *least_worn(struct mtftl *ftl)
 bool mtftl_zones_buffers_are_empty(const struct mtftl *ftl, enum mtftl_right right)
 {
 	return right == MTFTL_RIGHT_GC &&
-	       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.limits.kept &&
+	       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.limits.buffer_zones &&
 	       mtftl_rings_are_empty(ftl);
 }
 
