@@ -41,7 +41,7 @@ bool mtftl_wait_for_place(struct mtftl *ftl, const struct mtftl_admit_state *sta
 {
 	if (mtftl_is_dead_end(ftl, state, wait))
 		return false;
-	wait_event_timeout(ftl->space->wait, wait->gen != mtftl_space_gen(ftl) ||
-			   mtftl_is_read_only(ftl) || (over && over(data)), MTFTL_LAST_HOPE);
+	mtftl_space_await(ftl, wait->gen != mtftl_space_gen(ftl) || mtftl_is_read_only(ftl) ||
+			  (over && over(data)), MTFTL_LAST_HOPE);
 	return true;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Space as those see it who want some: see space.h.
+ * Space as a writer sees it: see space.h.
  */
 #include "device/space.h"
 
@@ -31,10 +31,15 @@ void mtftl_space_free(struct mtftl *ftl)
 void mtftl_space_appeared(struct mtftl *ftl)
 {
 	atomic_inc(&ftl->space->gen);
-	/* Pairs with who lists what waits: he sees the new generation, or is seen. */
+	/* Pairs with a retry that is listed: it sees the new generation, or it is seen. */
 	smp_mb__after_atomic();
 	mtftl_event_tell(&ftl->space->appeared, ftl);
 	mtftl_space_wake(ftl);
+}
+
+void mtftl_space_on_appeared(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))
+{
+	mtftl_event_on(&ftl->space->appeared, heard);
 }
 
 void mtftl_space_sit_out_pause(struct mtftl *ftl, bool (*over)(void *data), void *data)
@@ -66,6 +71,7 @@ void mtftl_space_look(const struct mtftl *ftl, struct mtftl_admit_state *state)
 {
 	/* Without the lock of the zones the counts may be of different moments. */
 	*state = data_race(ftl->space->state);
+	state->gated = mtftl_space_is_gated(ftl);
 	state->paced = mtftl_space_is_paced(ftl);
 }
 
@@ -86,8 +92,9 @@ struct mtftl_sources mtftl_space_sources(const struct mtftl *ftl, enum mtftl_rig
 
 bool mtftl_space_may_open(const struct mtftl *ftl, enum mtftl_right right, bool buffers_empty)
 {
-	struct mtftl_admit_state state = ftl->space->state;
+	struct mtftl_admit_state state;
 
+	mtftl_space_look(ftl, &state);
 	state.buffers_empty = buffers_empty;
 	return mtftl_admit_may_open(&ftl->config.limits, &state, right);
 }
@@ -99,8 +106,9 @@ static void update_gate(struct mtftl *ftl)
 
 	mtftl_admit_gate(&ftl->config.limits, &state);
 	WRITE_ONCE(space->state.buffer_promise, state.buffer_promise);
-	WRITE_ONCE(space->state.gated, state.gated);
-	WRITE_ONCE(space->gated, state.gated);
+	/* All lanes read its line. */
+	if (state.gated != space->gated)
+		WRITE_ONCE(space->gated, state.gated);
 }
 
 /* All of them are empty. */
@@ -158,6 +166,11 @@ void mtftl_space_set_slowed(struct mtftl *ftl, bool slowed)
 		mtftl_event_tell(&ftl->space->appeared, ftl);
 }
 
+bool mtftl_space_is_slowed_since(const struct mtftl *ftl, ktime_t then)
+{
+	return mtftl_space_is_slowed(ftl) && ktime_after(then, READ_ONCE(ftl->space->slowed_since));
+}
+
 bool mtftl_space_pace(struct mtftl *ftl, bool gc_works)
 {
 	struct mtftl_admit_state state;
@@ -179,6 +192,11 @@ void mtftl_space_set_unpaced(struct mtftl *ftl, bool unpaced)
 void mtftl_space_set_credit(struct mtftl *ftl, s64 credit)
 {
 	atomic64_set(&ftl->space->credit, credit);
+}
+
+s64 mtftl_space_credit(const struct mtftl *ftl)
+{
+	return atomic64_read(&ftl->space->credit);
 }
 
 bool mtftl_space_is_spent(const struct mtftl *ftl)

@@ -173,7 +173,7 @@ void mtftl_pause(struct mtftl_target *target)
 
 	lockdep_assert_held(&target->life);
 	mtftl_pause_set(ftl, true);
-	wake_up_all(&ftl->space->wait);
+	mtftl_space_wake(ftl);
 	while (!mtftl_pause_is_reached(ftl) && time_before(jiffies, end))
 		schedule_timeout_idle(1);
 	mtftl_pause_silence(ftl);

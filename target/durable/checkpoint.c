@@ -260,7 +260,8 @@ static int write_checkpoint(struct mtftl *ftl, bool mounting, u64 *number)
 	if (r)
 		return r;
 	/* GC's units are not part of a flush. */
-	wait_event(ftl->space->wait, mtftl_seq_before_unordered(ftl, *number) == *number);
+	mtftl_space_await(ftl, mtftl_seq_before_unordered(ftl, *number) == *number,
+			  MAX_SCHEDULE_TIMEOUT);
 	/* After the flush, because what replaced the data of a spent zone must be durable. */
 	for (i = 0; i < ckpts->set_zones; i++) {
 		r = ckpt_reset_zone(ftl, stream.zones[i]);

@@ -153,7 +153,7 @@ static int write_ranges(struct mtftl *ftl, bool full)
 	if (!nr)
 		return 0;
 	do {
-		wait_event(ftl->space->wait, !mtftl_is_paused(ftl));
+		mtftl_space_await(ftl, !mtftl_is_paused(ftl), MAX_SCHEDULE_TIMEOUT);
 		r = mtftl_super_dirty(ftl);
 	} while (r == -EAGAIN);
 	if (r)
@@ -206,8 +206,8 @@ static int wait_for_lanes(struct mtftl *ftl)
 	struct mtftl_wait wait = { .right = MTFTL_RIGHT_USER };
 	struct mtftl_admit_state state;
 
-	while (!wait_event_timeout(ftl->space->wait, mtftl_rings_are_drained(ftl) ||
-				   mtftl_is_read_only(ftl), MTFTL_LAST_HOPE)) {
+	while (!mtftl_space_await(ftl, mtftl_rings_are_drained(ftl) || mtftl_is_read_only(ftl),
+				  MTFTL_LAST_HOPE)) {
 		if (!mtftl_lanes_stuck(ftl, true)) {
 			wait.moved = 0;
 			continue;

@@ -531,15 +531,14 @@ static int keeper(void *data)
 			continue;
 		if (may_choose(gc)) {
 			/* Nothing to gain now: not before something is written or freed. */
-			wait_event_idle_timeout(ftl->space->gc_wait, kthread_should_park() ||
-						oldest_is_done(gc) || may_admit(gc) ||
-						gen != mtftl_space_gen(ftl), HZ / 10);
+			mtftl_space_await_gc(ftl, kthread_should_park() || oldest_is_done(gc) ||
+					     may_admit(gc) || gen != mtftl_space_gen(ftl), HZ / 10);
 			continue;
 		}
 		rest(gc);
-		wait_event_idle(ftl->space->gc_wait, kthread_should_stop() ||
-				kthread_should_park() || oldest_is_done(gc) ||
-				(may_go_on(gc) && may_admit(gc)) || may_choose(gc));
+		mtftl_space_await_gc(ftl, kthread_should_stop() || kthread_should_park() ||
+				     oldest_is_done(gc) || (may_go_on(gc) && may_admit(gc)) ||
+				     may_choose(gc), MAX_SCHEDULE_TIMEOUT);
 	}
 	memalloc_noio_restore(flags);
 	return 0;

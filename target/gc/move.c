@@ -809,7 +809,7 @@ void mtftl_movers_stop(struct mtftl_movers *movers)
 	unsigned int i;
 
 	WRITE_ONCE(movers->stopping, true);
-	wake_up_all(&movers->ftl->space->wait);
+	mtftl_space_wake(movers->ftl);
 	for (i = 0; i < movers->nr; i++)
 		kthread_park(movers->all[i].task);
 	wait_event(movers->landed, all_landed(movers));

@@ -89,7 +89,7 @@ static void give_up(struct mtftl_resets *resets, struct list_head *list)
 	mtftl_zones_give_back(ftl, MTFTL_ZONE_RESETTING, list);
 	WRITE_ONCE(resets->failed, true);
 	mtftl_space_kick_gc(ftl);
-	wake_up_all(&ftl->space->wait);
+	mtftl_space_wake(ftl);
 }
 
 /* Erasing */
@@ -203,8 +203,8 @@ static bool write_replaced(struct mtftl_resets *resets)
 
 	mtftl_map_want(ftl, leaves);
 	mtftl_lanes_kick(ftl);
-	wait_event_timeout(ftl->space->wait, !mtftl_map_wants(ftl) || !may_go_on(resets) ||
-			   mtftl_space_is_gated(ftl), PATIENCE);
+	mtftl_space_await(ftl, !mtftl_map_wants(ftl) || !may_go_on(resets) ||
+			  mtftl_space_is_gated(ftl), PATIENCE);
 	return !mtftl_map_wants(ftl) && !mtftl_ranges_count(ftl, true);
 }
 

@@ -1056,7 +1056,7 @@ void mtftl_lanes_stop(struct mtftl *ftl)
 	}
 	cancel_delayed_work_sync(&lanes->place);
 	/* Completions of units may still look at the lane: see mtftl_writes_settle(). */
-	wait_event(ftl->space->wait, mtftl_lanes_landed(ftl));
+	mtftl_space_await(ftl, mtftl_lanes_landed(ftl), MAX_SCHEDULE_TIMEOUT);
 }
 
 static int lane_alloc(struct lane *lane)
@@ -1141,7 +1141,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		INIT_LIST_HEAD(&lane->free_units);
 		r = lane_alloc(lane);
 	}
-	mtftl_event_on(&ftl->space->appeared, mtftl_lanes_kick);
+	mtftl_space_on_appeared(ftl, mtftl_lanes_kick);
 	return r;
 }
 

@@ -326,7 +326,7 @@ int mtftl_writes_alloc(struct mtftl *ftl)
 	spin_lock_init(&writes->lock);
 	INIT_LIST_HEAD(&writes->redo);
 	INIT_DELAYED_WORK(&writes->work, redo_work);
-	mtftl_event_on(&ftl->space->appeared, space_appeared);
+	mtftl_space_on_appeared(ftl, space_appeared);
 	writes->block = (void *)__get_free_page(GFP_KERNEL);
 	return writes->block ? 0 : -ENOMEM;
 }

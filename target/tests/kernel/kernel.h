@@ -126,7 +126,9 @@ static inline unsigned long roundup_pow_of_two(unsigned long n)
 #define atomic64_set(v, n)		((v)->counter = (s64)(n))
 #define atomic64_inc_return(v)		(++(v)->counter)
 #define atomic64_sub(n, v)		((void)((v)->counter -= (n)))
-#define wait_event(queue, condition)	((void)sizeof(queue), (void)(condition))
+#define wait_event_timeout(queue, condition, timeout) \
+	((void)sizeof(queue), (void)(condition), (void)(timeout))
+#define MAX_SCHEDULE_TIMEOUT		(HZ * 1000)
 
 #define mutex_init(lock)		((void)(lock))
 #define INIT_WORK(work, run)		((void)(work), (void)(run))
