@@ -7,7 +7,6 @@
 #include <linux/jiffies.h>
 
 #include "device/device.h"
-#include "device/pause.h"
 #include "device/seq.h"
 #include "device/space.h"
 

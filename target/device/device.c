@@ -6,8 +6,6 @@
 
 #include <linux/slab.h>
 
-#include "device/meta.h"
-
 #define NR_COUNTERS	(sizeof(struct mtftl_cpu_stats) / sizeof(u64))
 
 int mtftl_device_open(struct mtftl *ftl, struct dm_target *ti, const char *path)
@@ -64,11 +62,28 @@ void mtftl_device_unprepare(struct mtftl *ftl)
 	memset(&ftl->device->turned_read_only, 0, sizeof(ftl->device->turned_read_only));
 }
 
-/* Everybody who looked the map up before this call has got his answer. Sleeps. */
+/* All readers that looked the map up before this call have their answer. Sleeps. */
 void mtftl_wait_readers(struct mtftl *ftl)
 {
 	/* Not the other kind: that takes several ticks, for a few microseconds of CPU. */
 	synchronize_srcu_expedited(&ftl->device->readers);
+}
+
+const char *mtftl_device_name(const struct mtftl *ftl)
+{
+	return ftl->device->dm->name;
+}
+
+const char *mtftl_disk_name(const struct mtftl *ftl)
+{
+	return ftl->device->disk;
+}
+
+int mtftl_device_iterate(struct mtftl *ftl, iterate_devices_callout_fn fn, void *data)
+{
+	struct mtftl_device *device = ftl->device;
+
+	return fn(device->ti, device->dm, 0, bdev_nr_sectors(device->bdev), data);
 }
 
 /* Counters */
@@ -101,7 +116,8 @@ u64 mtftl_taken(struct mtftl *ftl)
 	return sum(ftl, offsetof(struct mtftl_cpu_stats, taken));
 }
 
-bool mtftl_stats_are_even(const struct mtftl *ftl, size_t begun, size_t ended)
+/* All that has begun has ended, by the two counters at these offsets. */
+static bool is_even(const struct mtftl *ftl, size_t begun, size_t ended)
 {
 	u64 all = sum(ftl, ended);
 
@@ -110,23 +126,45 @@ bool mtftl_stats_are_even(const struct mtftl *ftl, size_t begun, size_t ended)
 	return sum(ftl, begun) == all;
 }
 
+/* All that began to send has landed, and because there is a pause, nothing begins. */
+bool mtftl_pause_is_reached(const struct mtftl *ftl)
+{
+	return is_even(ftl, offsetof(struct mtftl_cpu_stats, sending),
+		       offsetof(struct mtftl_cpu_stats, landed));
+}
+
 /* The device executes an erase, a flush, a read of GC or a command that something waits for. */
 bool mtftl_device_is_at_work(const struct mtftl *ftl)
 {
-	return !mtftl_stats_are_even(ftl, offsetof(struct mtftl_cpu_stats, asked),
-				     offsetof(struct mtftl_cpu_stats, answered));
+	return !is_even(ftl, offsetof(struct mtftl_cpu_stats, asked),
+			offsetof(struct mtftl_cpu_stats, answered));
 }
 
 /* What it may be asked for */
 
-/* Once and for all: acknowledged data stays readable, whoever waits gets an error. */
+/* Once and for all: acknowledged data stays readable, bios that wait get an error. */
 void mtftl_set_read_only(struct mtftl *ftl, const char *why)
 {
 	if (xchg(&ftl->device->read_only, 1))
 		return;
 	mtftl_err(ftl, "read-only: %s", why);
 	mtftl_event_tell(&ftl->device->turned_read_only, ftl);
+	mtftl_tell_news(ftl);
+}
+
+void mtftl_on_read_only(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))
+{
+	mtftl_event_on(&ftl->device->turned_read_only, heard);
+}
+
+void mtftl_tell_news(struct mtftl *ftl)
+{
 	mtftl_event_tell(&ftl->device->news, ftl);
+}
+
+void mtftl_on_news(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))
+{
+	mtftl_event_on(&ftl->device->news, heard);
 }
 
 /* A mount begins. */
@@ -155,116 +193,23 @@ bool mtftl_device_gives_back(const struct mtftl *ftl)
 	return READ_ONCE(ftl->device->giving_back) && dm_noflush_suspending(ftl->device->ti);
 }
 
-/* With noflush device-mapper sends it again after the resume. */
-void mtftl_give_back(struct bio *bio)
+void mtftl_pause_set(struct mtftl *ftl, bool pause)
 {
-	bio->bi_status = BLK_STS_DM_REQUEUE;
-	bio_endio(bio);
+	WRITE_ONCE(ftl->device->paused, pause);
+	/* Pairs with mtftl_send_begin(). */
+	smp_mb();
+	if (pause)
+		return;
+	WRITE_ONCE(ftl->device->silent, false);
+	wake_up_all(&ftl->device->unsilenced);
 }
 
-/* I/O */
+void mtftl_pause_silence(struct mtftl *ftl)
+{
+	WRITE_ONCE(ftl->device->silent, true);
+}
 
-void mtftl_device_heed_pause(struct mtftl *ftl)
+void mtftl_pause_heed(struct mtftl *ftl)
 {
 	wait_event_idle(ftl->device->unsilenced, !READ_ONCE(ftl->device->silent));
-}
-
-static int rw(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr, void *oob)
-{
-	struct mtftl_meta meta;
-	struct bio_vec vec;
-	struct bio bio;
-	int r;
-
-	bio_init(&bio, ftl->device->bdev, &vec, 1, opf);
-	bio.bi_iter.bi_sector = sector;
-	__bio_add_page(&bio, virt_to_page(data), nr << SECTOR_SHIFT, offset_in_page(data));
-	if (op_is_write(opf) || oob)
-		mtftl_meta_attach(&ftl->config, &bio, &meta, oob);
-	/* The end of a pause may depend on what is read. */
-	if (op_is_write(opf))
-		mtftl_device_heed_pause(ftl);
-	mtftl_count(ftl, asked, 1);
-	r = submit_bio_wait(&bio);
-	mtftl_count(ftl, answered, 1);
-	if (op_is_write(opf) && !r)
-		mtftl_count(ftl, taken, 1);
-	if (op_is_write(opf) || oob)
-		mtftl_meta_detach(&bio);
-	bio_uninit(&bio);
-	return r;
-}
-
-/* For what is not in the hot path. @data is from the page allocator. */
-int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr)
-{
-	return rw(ftl, opf, sector, data, nr, NULL);
-}
-
-/* With the blocks' metadata. @oob: within a page. */
-int mtftl_read_oob(struct mtftl *ftl, u32 page, void *data, u32 nr_blocks, void *oob)
-{
-	return rw(ftl, REQ_OP_READ, mtftl_page_sector(page), data, nr_blocks * MTFTL_BLOCK_SECTORS,
-		  oob);
-}
-
-int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr_blocks)
-{
-	return mtftl_rw_sectors(ftl, opf, mtftl_page_sector(page), data,
-				nr_blocks * MTFTL_BLOCK_SECTORS);
-}
-
-int mtftl_zone_mgmt(struct mtftl *ftl, u32 zone, enum req_op op)
-{
-	sector_t sectors = mtftl_page_sector(mtftl_zone_page(ftl, 1));
-	int r;
-
-	mtftl_device_heed_pause(ftl);
-	mtftl_count(ftl, asked, 1);
-	r = mtftl_compat_zone_mgmt(ftl->device->bdev, op, zone * sectors, sectors);
-	mtftl_count(ftl, answered, 1);
-	return r;
-}
-
-static int note_condition(struct blk_zone *bz, unsigned int index, void *condition)
-{
-	*(u8 *)condition = bz->cond;
-	return 0;
-}
-
-/*
- * The condition that the device reports, or BLK_ZONE_COND_NOT_WP. Asks it, which may take memory.
- */
-u8 mtftl_zone_condition(struct mtftl *ftl, u32 zone)
-{
-	unsigned int flags = memalloc_noio_save();
-	u8 condition = BLK_ZONE_COND_NOT_WP;
-
-	blkdev_report_zones(ftl->device->bdev, mtftl_page_sector(mtftl_zone_page(ftl, zone)), 1,
-			    note_condition, &condition);
-	memalloc_noio_restore(flags);
-	return condition;
-}
-
-/* True: nothing in the zone can be read any more. */
-bool mtftl_zone_is_offline(struct mtftl *ftl, u32 zone)
-{
-	return mtftl_zone_condition(ftl, zone) == BLK_ZONE_COND_OFFLINE;
-}
-
-/*
- * Does it do so at all? Else an error says nothing about the place where it occurred: nothing
- * may be given up for it. Of the two superblock zones one block may be torn, not both. Users
- * wait for zones that nobody can gain any more, and perhaps nobody writes who would see
- * it: so it is said here.
- */
-bool mtftl_device_answers(struct mtftl *ftl, void *block)
-{
-	u32 zone;
-
-	for (zone = 0; zone < MTFTL_NR_SB_ZONES; zone++)
-		if (!mtftl_rw_sync(ftl, REQ_OP_READ, zone << ftl->config.zone_shift, block, 1))
-			return true;
-	mtftl_set_read_only(ftl, "the device does not answer");
-	return false;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The drive below: geometry in pages, synchronous I/O, readers, whether it may be written to, counters.
+ * The drive below: its names, readers, whether it may be written to, pauses, counters.
  *
- * read_only and giving_back are set here only. Counters are per CPU and only ever added to.
- * mtftl_set_read_only() may be called in any context; what does I/O or waits may sleep.
+ * Counters are per CPU and only ever added to. Unless it says that it sleeps, any context may call
+ * it; device-mapper's constructor opens the drive, mounts prepare it.
  */
 #ifndef MTFTL_DEVICE_H
 #define MTFTL_DEVICE_H
@@ -16,18 +16,19 @@
 #include "device/event.h"
 #include "device/ftl.h"
 
-#define MTFTL_BLOCK_SECTORS	(MTFTL_BLOCK_SIZE >> SECTOR_SHIFT)
 #define MTFTL_LAST_HOPE		(5 * HZ)	/* nothing moves for so long: the end */
 #define MTFTL_MAX_FAILURES	4	/* zones in a row that fail a write: the device is gone */
 
-#define mtftl_err(ftl, fmt, ...)	DMERR("%s: " fmt, (ftl)->device->dm->name, ##__VA_ARGS__)
-#define mtftl_warn(ftl, fmt, ...)	DMWARN("%s: " fmt, (ftl)->device->dm->name, ##__VA_ARGS__)
-#define mtftl_info(ftl, fmt, ...)	DMINFO("%s: " fmt, (ftl)->device->dm->name, ##__VA_ARGS__)
+#define mtftl_err(ftl, fmt, ...)	DMERR("%s: " fmt, mtftl_device_name(ftl), ##__VA_ARGS__)
+#define mtftl_warn(ftl, fmt, ...)	DMWARN("%s: " fmt, mtftl_device_name(ftl), ##__VA_ARGS__)
+#define mtftl_warn_limit(ftl, fmt, ...) \
+	DMWARN_LIMIT("%s: " fmt, mtftl_device_name(ftl), ##__VA_ARGS__)
+#define mtftl_info(ftl, fmt, ...)	DMINFO("%s: " fmt, mtftl_device_name(ftl), ##__VA_ARGS__)
 
 struct mtftl_cpu_stats {
 	u64 user_writes, user_overwrites, user_reads, buffer_reads, user_trims;	/* blocks */
 	u64 data_blocks, gc_blocks, meta_blocks;			/* to flash */
-	u64 sending, landed;		/* who writes, and is done: see pause.h */
+	u64 sending, landed;		/* what is sent, and has ended: see pause.h */
 	u64 taken;			/* writes that the device says it has */
 	u64 asked, answered;		/* commands that are neither users' nor units */
 	u64 units, waits, flushes, read_errors, write_errors, lost_blocks, victims, checkpoints;
@@ -36,10 +37,10 @@ struct mtftl_cpu_stats {
 struct mtftl_device {
 	struct dm_target *ti;
 	struct dm_dev *dm;
-	const char *disk;		/* the device that users see, by its kernel name: dm-0 */
+	const char *disk;
 	struct block_device *bdev;
 	struct mtftl_cpu_stats __percpu *stats;
-	struct srcu_struct readers;	/* from the look at the map on: see read.c */
+	struct srcu_struct readers;
 	bool readers_counted;
 	int read_only;			/* nothing can be written any more; exchanged: an int */
 	bool paused, silent;		/* see pause.h */
@@ -48,33 +49,43 @@ struct mtftl_device {
 	struct mtftl_event turned_read_only, news;	/* more is broken or lost than before */
 };
 
-/* Per bio, from device-mapper. */
-struct mtftl_bio {
-	u64 since;		/* writes that wait: ns */
-	int reader;		/* reads of the device: what to leave by */
-	bool reads;
-	bool through;		/* a FUA write that no flush is needed for: see map.h */
-	u32 lba, nr;		/* its blocks that may not be on flash yet */
-	u32 slot;		/* that the first one waits for */
-	unsigned long dropped;	/* as mtftl_map's, when it began */
-};
-
-static inline struct mtftl_bio *mtftl_bio(struct bio *bio)
+static inline struct block_device *mtftl_bdev(const struct mtftl *ftl)
 {
-	return dm_per_bio_data(bio, sizeof(struct mtftl_bio));
+	return ftl->device->bdev;
 }
 
+static inline dev_t mtftl_dev(const struct mtftl *ftl)
+{
+	return ftl->device->bdev->bd_dev;
+}
+
+/* The drive, as major:minor. */
+const char *mtftl_device_name(const struct mtftl *ftl);
+/* The device that users see, by its kernel name: dm-0. */
+const char *mtftl_disk_name(const struct mtftl *ftl);
+int mtftl_device_iterate(struct mtftl *ftl, iterate_devices_callout_fn fn, void *data);
 int mtftl_device_open(struct mtftl *ftl, struct dm_target *ti, const char *path);
 void mtftl_device_close(struct mtftl *ftl, struct dm_target *ti);
 int mtftl_device_prepare(struct mtftl *ftl);
 void mtftl_device_unprepare(struct mtftl *ftl);
+
+/* From before the look at the map until the device has answered: see read.c. */
+static inline int mtftl_reader_enter(struct mtftl *ftl)
+{
+	return mtftl_compat_reader_enter(&ftl->device->readers);
+}
+
+static inline void mtftl_reader_leave(struct mtftl *ftl, int reader)
+{
+	mtftl_compat_reader_leave(&ftl->device->readers, reader);
+}
+
+/* All that have entered before leave. Sleeps. */
 void mtftl_wait_readers(struct mtftl *ftl);
 
 #define mtftl_count(ftl, field, n)	this_cpu_add((ftl)->device->stats->field, n)
 void mtftl_stats_sum(struct mtftl *ftl, struct mtftl_cpu_stats *sum);
 u64 mtftl_taken(struct mtftl *ftl);
-/* All that has begun has ended, by the two counters at these offsets in struct mtftl_cpu_stats. */
-bool mtftl_stats_are_even(const struct mtftl *ftl, size_t begun, size_t ended);
 bool mtftl_device_is_at_work(const struct mtftl *ftl);
 
 static inline bool mtftl_is_read_only(const struct mtftl *ftl)
@@ -83,34 +94,27 @@ static inline bool mtftl_is_read_only(const struct mtftl *ftl)
 }
 
 void mtftl_set_read_only(struct mtftl *ftl, const char *why);
+void mtftl_on_read_only(struct mtftl *ftl, void (*heard)(struct mtftl *ftl));
+/* More is broken or lost than before. */
+void mtftl_tell_news(struct mtftl *ftl);
+void mtftl_on_news(struct mtftl *ftl, void (*heard)(struct mtftl *ftl));
 void mtftl_device_begin(struct mtftl *ftl, bool read_only);
 void mtftl_device_give_up(struct mtftl *ftl);
 void mtftl_device_give_back(struct mtftl *ftl, bool give_back);
 /* Bios that would wait go back to device-mapper. */
 bool mtftl_device_gives_back(const struct mtftl *ftl);
-void mtftl_give_back(struct bio *bio);
 
-static inline sector_t mtftl_page_sector(u32 page)
+static inline bool mtftl_is_paused(const struct mtftl *ftl)
 {
-	return (sector_t)page * MTFTL_BLOCK_SECTORS;
+	return READ_ONCE(ftl->device->paused);
 }
 
-/* BLK_STS_MEDIUM and BLK_STS_PROTECTION: what was there is lost. Any other error may pass. */
-static inline bool mtftl_medium_says(int error)
-{
-	return error == -ENODATA || error == -EILSEQ;
-}
+/* Callers take turns: see target.h. */
+void mtftl_pause_set(struct mtftl *ftl, bool pause);
+bool mtftl_pause_is_reached(const struct mtftl *ftl);
+/* Commands of those that began before the pause wait until it ends, too. */
+void mtftl_pause_silence(struct mtftl *ftl);
+/* Call it before each command that may change something. Sleeps. */
+void mtftl_pause_heed(struct mtftl *ftl);
 
-/*
- * Call it before each command that may change something. A pause does not wait for ever for
- * senders that the drive keeps: what they send next waits for the pause's end. Sleeps.
- */
-void mtftl_device_heed_pause(struct mtftl *ftl);
-int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr);
-int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr_blocks);
-int mtftl_read_oob(struct mtftl *ftl, u32 page, void *data, u32 nr_blocks, void *oob);
-int mtftl_zone_mgmt(struct mtftl *ftl, u32 zone, enum req_op op);
-u8 mtftl_zone_condition(struct mtftl *ftl, u32 zone);
-bool mtftl_zone_is_offline(struct mtftl *ftl, u32 zone);
-bool mtftl_device_answers(struct mtftl *ftl, void *block);
 #endif

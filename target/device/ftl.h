@@ -26,7 +26,11 @@
 #ifndef MTFTL_FTL_H
 #define MTFTL_FTL_H
 
+#include <linux/blkdev.h>
+
 #include "device/config.h"
+
+#define MTFTL_BLOCK_SECTORS	(MTFTL_BLOCK_SIZE >> SECTOR_SHIFT)
 
 /* As device-mapper's messages begin. */
 #define DM_MSG_PREFIX "mtftl"
@@ -63,6 +67,11 @@ static inline u32 mtftl_page_offset(const struct mtftl *ftl, u32 page)
 static inline u32 mtftl_zone_page(const struct mtftl *ftl, u32 zone)
 {
 	return zone << ftl->config.zone_shift;
+}
+
+static inline sector_t mtftl_page_sector(u32 page)
+{
+	return (sector_t)page * MTFTL_BLOCK_SECTORS;
 }
 
 #endif

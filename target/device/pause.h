@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Who writes to the drive, and the pause that waits for them: after a suspend without flush, and
+ * What writes to the drive, and the pause that waits for it: after a suspend without flush, and
  * before the image of a hibernation, nothing more may be written.
  *
- * The flag and the counters are of device.h; the counters are per CPU. Any context but for
- * mtftl_pause_set(), whose callers take turns: see target.h.
+ * Each sender counts itself, per CPU, and looks at the flag of the pause. A pause waits until all
+ * senders have ended, but not for ever: the drive may keep a command. From then on senders wait
+ * before they send the next one. The flag and the counters are in device.h. Any context.
  */
 #ifndef MTFTL_PAUSE_H
 #define MTFTL_PAUSE_H
 
 #include "device/device.h"
 
-static inline bool mtftl_is_paused(const struct mtftl *ftl)
-{
-	return READ_ONCE(ftl->device->paused);
-}
-
-/* For who began already, and ends before what it sends has landed. */
+/* A sender that has begun, and ends before its write has landed, counts that write. */
 static inline void mtftl_send_hold(struct mtftl *ftl)
 {
 	mtftl_count(ftl, sending, 1);
@@ -28,8 +24,8 @@ static inline void mtftl_send_end(struct mtftl *ftl)
 }
 
 /*
- * From before the look whether anything may be written to after the last write has landed, in
- * whatever context that is. False: nothing may be.
+ * Call it before you look whether anything may be written, and mtftl_send_end() after the last write
+ * has landed, in whatever context that is. False: nothing may be.
  */
 static inline bool mtftl_send_begin(struct mtftl *ftl)
 {
@@ -41,10 +37,5 @@ static inline bool mtftl_send_begin(struct mtftl *ftl)
 	mtftl_send_end(ftl);
 	return false;
 }
-
-void mtftl_pause_set(struct mtftl *ftl, bool pause);
-/* Those who began before the pause and have not ended send nothing more until it ends. */
-void mtftl_pause_silence(struct mtftl *ftl);
-bool mtftl_pause_is_reached(const struct mtftl *ftl);
 
 #endif

@@ -96,13 +96,13 @@ static int flush_now(struct mtftl *ftl)
 	int r;
 
 	lockdep_assert_held(&seq->flushing);
-	mtftl_device_heed_pause(ftl);
+	mtftl_pause_heed(ftl);
 	WRITE_ONCE(seq->flushes, seq->flushes + 1);
 	/* Pairs with mtftl_flush_device(). */
 	smp_mb();
 	taken = mtftl_taken(ftl);
 	mtftl_count(ftl, asked, 1);
-	r = seq->unsure ? -EIO : blkdev_issue_flush(ftl->device->bdev);
+	r = seq->unsure ? -EIO : blkdev_issue_flush(mtftl_bdev(ftl));
 	mtftl_count(ftl, answered, 1);
 	if (!r)
 		seq->flushed = taken;
@@ -133,6 +133,6 @@ int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
 	if (!r && drawn > seq->durable)
 		WRITE_ONCE(seq->durable, drawn);
 	mutex_unlock(&seq->flushing);
-	trace_mtftl_flush(ftl->device->bdev->bd_dev, seq->durable, r);
+	trace_mtftl_flush(mtftl_dev(ftl), seq->durable, r);
 	return r;
 }

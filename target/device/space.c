@@ -18,7 +18,7 @@ int mtftl_space_alloc(struct mtftl *ftl)
 	init_waitqueue_head(&space->wait);
 	init_waitqueue_head(&space->gc_wait);
 	ftl->space = space;
-	mtftl_event_on(&ftl->device->turned_read_only, mtftl_space_appeared);
+	mtftl_on_read_only(ftl, mtftl_space_appeared);
 	return 0;
 }
 

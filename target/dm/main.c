@@ -12,6 +12,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "device/bio.h"
 #include "device/seq.h"
 #include "dm/stats.h"
 #include "dm/target.h"
@@ -135,7 +136,7 @@ static int mtftl_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	r = mtftl_device_open(ftl, ti, argv[0]);
 	if (r)
 		goto bad;
-	mtftl_event_on(&ftl->device->news, news);
+	mtftl_on_news(ftl, news);
 	target->probe = (void *)__get_free_page(GFP_KERNEL);
 	r = target->probe ? mtftl_seq_alloc(ftl) : -ENOMEM;
 	r = r ?: mtftl_super_alloc(ftl);
@@ -333,9 +334,8 @@ static void mtftl_io_hints(struct dm_target *ti, struct queue_limits *limits)
 static int mtftl_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn, void *data)
 {
 	struct mtftl_target *target = ti->private;
-	struct mtftl_device *device = target->ftl.device;
 
-	return fn(ti, device->dm, 0, bdev_nr_sectors(device->bdev), data);
+	return mtftl_device_iterate(&target->ftl, fn, data);
 }
 
 static struct target_type mtftl_target = {

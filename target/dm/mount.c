@@ -10,7 +10,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "device/pause.h"
+#include "device/device.h"
 #include "device/seq.h"
 #include "device/space.h"
 #include "dm/target.h"

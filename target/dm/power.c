@@ -28,19 +28,19 @@ static DECLARE_WAIT_QUEUE_HEAD(works_wait);
 /* Compare the block device and the UUID: a table may reach a drive through other devices. */
 static bool on_same_drive(const struct mtftl_target *a, const struct mtftl_target *b)
 {
-	return a->ftl.device->bdev == b->ftl.device->bdev ||
+	return mtftl_bdev(&a->ftl) == mtftl_bdev(&b->ftl) ||
 	       !memcmp(a->uuid, b->uuid, sizeof(a->uuid));
 }
 
 static void say_why(const struct mtftl_target *target, const struct mtftl_target *other)
 {
-	if (other->ftl.device->bdev == target->ftl.device->bdev)
+	if (mtftl_bdev(&other->ftl) == mtftl_bdev(&target->ftl))
 		mtftl_err(&target->ftl,
 			  "in use by another mtftl device, expected one for each device");
 	else
 		mtftl_err(&target->ftl,
 			  "has the same superblock as %s, which another mtftl device uses, expected one for each drive",
-			  other->ftl.device->dm->name);
+			  mtftl_device_name(&other->ftl));
 }
 
 /* Fails if another mtftl device has the drive, or if its destructor still writes to it. */

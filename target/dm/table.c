@@ -84,7 +84,7 @@ static int check_zone(struct blk_zone *zone, unsigned int index, void *data)
 int mtftl_table_check_device(struct mtftl_target *target)
 {
 	struct mtftl_config *config = &target->ftl.config;
-	struct block_device *bdev = target->ftl.device->bdev;
+	struct block_device *bdev = mtftl_bdev(&target->ftl);
 	struct request_queue *q = bdev_get_queue(bdev);
 	struct dm_target *ti = target->ti;
 	u32 sectors;
@@ -139,7 +139,7 @@ int mtftl_table_check_super(struct mtftl_target *target)
 {
 	struct mtftl *ftl = &target->ftl;
 	const struct mtftl_sb_info *info = mtftl_super_info(ftl);
-	struct block_device *bdev = ftl->device->bdev;
+	struct block_device *bdev = mtftl_bdev(ftl);
 	struct dm_target *ti = target->ti;
 	int r;
 
@@ -189,7 +189,7 @@ int mtftl_table_fit(struct mtftl_target *target)
 {
 	struct mtftl *ftl = &target->ftl;
 	struct mtftl_config *config = &ftl->config;
-	struct block_device *bdev = ftl->device->bdev;
+	struct block_device *bdev = mtftl_bdev(ftl);
 	u32 entries = config->buffer_entries;
 	int r;
 
@@ -225,7 +225,7 @@ void mtftl_table_print(struct mtftl *ftl, char *result, unsigned int maxlen)
 {
 	unsigned int sz = 0;
 
-	DMEMIT("%s %u", ftl->device->dm->name, 2 * mtftl_options_nr());
+	DMEMIT("%s %u", mtftl_device_name(ftl), 2 * mtftl_options_nr());
 	print_options(&ftl->config, ' ', ' ', result, maxlen, sz);
 }
 
@@ -234,7 +234,7 @@ void mtftl_table_measure(struct mtftl_target *target, char *result, unsigned int
 	unsigned int sz = 0;
 
 	DMEMIT_TARGET_NAME_VERSION(target->ti->type);
-	DMEMIT(",device_name=%s", target->ftl.device->dm->name);
+	DMEMIT(",device_name=%s", mtftl_device_name(&target->ftl));
 	sz = print_options(&target->ftl.config, ',', '=', result, maxlen, sz);
 	DMEMIT(";");
 }

@@ -15,6 +15,7 @@
 
 #include "device/device.h"
 #include "device/pause.h"
+#include "device/rw.h"
 #include "device/seq.h"
 #include "device/space.h"
 #include "device/thread.h"
@@ -583,7 +584,7 @@ int mtftl_checkpoints_alloc(struct mtftl *ftl)
 	mutex_init(&ckpts->lock);
 	INIT_WORK(&ckpts->work, checkpoint_work);
 	mtftl_streams_on_open(ftl, zone_opened);
-	ckpts->wq = alloc_ordered_workqueue("mtftl-ckpt-%s", WQ_MEM_RECLAIM, ftl->device->disk);
+	ckpts->wq = alloc_ordered_workqueue("mtftl-ckpt-%s", WQ_MEM_RECLAIM, mtftl_disk_name(ftl));
 	ckpts->buf = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, MTFTL_BUFFER_ORDER);
 	ckpts->records = kvcalloc(ftl->config.nr_zones, sizeof(*ckpts->records), GFP_KERNEL);
 	ckpts->scanner = mtftl_scanner_alloc(ftl, GFP_KERNEL);

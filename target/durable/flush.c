@@ -310,7 +310,7 @@ int mtftl_flush_alloc(struct mtftl *ftl)
 	flush->ftl = ftl;
 	INIT_WORK(&flush->discards, discard_work);
 	flush->wq = alloc_workqueue("mtftl-trim-%s", WQ_MEM_RECLAIM | WQ_UNBOUND, 1,
-				    ftl->device->disk);
+				    mtftl_disk_name(ftl));
 	spin_lock_init(&flush->lock);
 	init_completion(&flush->ranges.done);
 	for (i = 0; i < MTFTL_RANGE_UNITS; i++) {
@@ -319,7 +319,7 @@ int mtftl_flush_alloc(struct mtftl *ftl)
 			return -ENOMEM;
 	}
 	mtftl_ranges_on_room(ftl, room_appeared);
-	flush->flusher = mtftl_thread(flusher, ftl, -1, "mtftl_flush/%s", ftl->device->disk);
+	flush->flusher = mtftl_thread(flusher, ftl, -1, "mtftl_flush/%s", mtftl_disk_name(ftl));
 	return flush->flusher && flush->wq ? 0 : -ENOMEM;
 }
 

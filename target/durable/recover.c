@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 
 #include "device/device.h"
+#include "device/rw.h"
 #include "device/seq.h"
 #include "device/thread.h"
 #include "durable/checkpoint.h"
@@ -92,7 +93,7 @@ static int report_zone(struct blk_zone *bz, unsigned int index, void *data)
 static int step_report_zones(struct recovery *rec)
 {
 	struct mtftl *ftl = rec->ftl;
-	int r = blkdev_report_zones(ftl->device->bdev, 0, ftl->config.nr_zones, report_zone, rec);
+	int r = mtftl_report_zones(ftl, 0, ftl->config.nr_zones, report_zone, rec);
 
 	return r < 0 ? r : 0;
 }
@@ -686,7 +687,7 @@ static int step_count_blocks(struct recovery *rec)
 		mtftl_err(ftl, "%llu blocks are lost: their zones are shorter than they were",
 			  lost);
 		mtftl_count(ftl, lost_blocks, lost);
-		mtftl_event_tell(&ftl->device->news, ftl);
+		mtftl_tell_news(ftl);
 		mtftl_super_distrust(ftl);
 	}
 	return 0;

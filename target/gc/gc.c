@@ -24,6 +24,7 @@
 #include "device/await.h"
 #include "device/device.h"
 #include "device/pause.h"
+#include "device/rw.h"
 #include "device/seq.h"
 #include "device/space.h"
 #include "device/thread.h"
@@ -367,7 +368,7 @@ static void retire(struct mtftl_gc *gc)
 	struct mtftl *ftl = gc->ftl;
 	bool empty = !mtftl_map_valid(ftl, zone->index) && !victim->ended_early;
 
-	trace_mtftl_gc_victim(ftl->device->bdev->bd_dev, zone->index, victim->nr_items,
+	trace_mtftl_gc_victim(mtftl_dev(ftl), zone->index, victim->nr_items,
 			      zones_coming(ftl), mtftl_space_credit(ftl));
 	if (empty && !victim->ranges_left)
 		zone->ranges_seq = 0;
@@ -579,11 +580,11 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 				    GFP_KERNEL);
 	gc->resets = mtftl_resets_alloc(ftl);
 	gc->block = (void *)__get_free_page(GFP_KERNEL);
-	gc->wq = alloc_ordered_workqueue("mtftl-list-%s", WQ_MEM_RECLAIM, ftl->device->disk);
+	gc->wq = alloc_ordered_workqueue("mtftl-list-%s", WQ_MEM_RECLAIM, mtftl_disk_name(ftl));
 	if (!gc->scanner || !gc->walk_buf || !gc->stream || !gc->resets || !gc->block || !gc->wq)
 		return -ENOMEM;
 	gc->movers = mtftl_movers_alloc(ftl, &gc->pace, gc->resets);
-	gc->keeper = mtftl_thread(keeper, gc, -1, "mtftl_gc/%s", ftl->device->disk);
+	gc->keeper = mtftl_thread(keeper, gc, -1, "mtftl_gc/%s", mtftl_disk_name(ftl));
 	mtftl_streams_on_open(ftl, zone_opened);
 	return gc->movers && gc->keeper ? 0 : -ENOMEM;
 }

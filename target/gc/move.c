@@ -25,6 +25,7 @@
 #include "device/inflight.h"
 #include "device/meta.h"
 #include "device/pause.h"
+#include "device/rw.h"
 #include "device/seq.h"
 #include "device/space.h"
 #include "device/thread.h"
@@ -305,7 +306,7 @@ static void submit_part(struct slice *slice, struct part *part)
 	void *data = memory_at(slice, part->pos);
 	struct bio *bio;
 
-	bio = bio_alloc_bioset(movers->ftl->device->bdev, 1, REQ_OP_READ, GFP_NOIO, &movers->bios);
+	bio = bio_alloc_bioset(mtftl_bdev(movers->ftl), 1, REQ_OP_READ, GFP_NOIO, &movers->bios);
 	bio->bi_iter.bi_sector = mtftl_page_sector(part->page);
 	bio->bi_private = part;
 	bio->bi_end_io = read_endio;
@@ -314,7 +315,7 @@ static void submit_part(struct slice *slice, struct part *part)
 		mtftl_meta_attach(&movers->ftl->config, bio, part->meta,
 				  oob_at(slice, part->pos));
 	mtftl_inflight_get(part->inflight);
-	mtftl_device_heed_pause(movers->ftl);
+	mtftl_pause_heed(movers->ftl);
 	mtftl_count(movers->ftl, asked, 1);
 	submit_bio_noacct(bio);
 }
@@ -497,8 +498,7 @@ static bool verify(struct slice *slice, u32 i)
 	slice->crcs[i] = mtftl_payload_crc(ftl->config.seed, slice_block(slice, i));
 	if (slice->found[i] == WHOLE && crc != slice->crcs[i]) {
 		slice->found[i] = LOST;
-		DMWARN_LIMIT("%s: block %u is not what was written", ftl->device->dm->name,
-			     item->lba);
+		mtftl_warn_limit(ftl, "block %u is not what was written", item->lba);
 	}
 	return true;
 }
@@ -541,7 +541,7 @@ static void lose(struct mtftl *ftl, const struct mtftl_item *item)
 		return;
 	if (mtftl_map_lose(ftl, item->lba, item->page, &rec.seq)) {
 		mtftl_count(ftl, lost_blocks, 1);
-		mtftl_event_tell(&ftl->device->news, ftl);
+		mtftl_tell_news(ftl);
 		mtftl_range_add(ftl, &rec);
 	} else {
 		mtftl_range_add(ftl, NULL);
@@ -884,7 +884,7 @@ static int mover_alloc(struct mover *mover, unsigned int index)
 		r = slice_alloc(mover, &mover->slices[i]);
 	if (r)
 		return r;
-	mover->task = mtftl_thread(mover_thread, mover, -1, "mtftl_gc/%s/%u", ftl->device->disk,
+	mover->task = mtftl_thread(mover_thread, mover, -1, "mtftl_gc/%s/%u", mtftl_disk_name(ftl),
 				   index);
 	return mover->task ? 0 : -ENOMEM;
 }

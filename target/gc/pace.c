@@ -4,7 +4,7 @@
  */
 #include "gc/pace.h"
 
-#include "device/pause.h"
+#include "device/device.h"
 #include "device/space.h"
 #include "io/lane.h"
 #include "zone/stream.h"

@@ -16,6 +16,7 @@
 
 #include "device/device.h"
 #include "device/pause.h"
+#include "device/rw.h"
 #include "device/seq.h"
 #include "device/space.h"
 #include "durable/checkpoint.h"
@@ -308,9 +309,9 @@ struct mtftl_resets *mtftl_resets_alloc(struct mtftl *ftl)
 		resets->erasers[i].helps = i;
 	}
 	resets->settle_wq = alloc_workqueue("mtftl-reset-%s", WQ_MEM_RECLAIM | WQ_UNBOUND, SETTLERS,
-					    ftl->device->disk);
+					    mtftl_disk_name(ftl));
 	resets->erase_wq = alloc_workqueue("mtftl-erase-%s", WQ_MEM_RECLAIM | WQ_UNBOUND, ERASERS,
-					   ftl->device->disk);
+					   mtftl_disk_name(ftl));
 	if (resets->settle_wq && resets->erase_wq)
 		return resets;
 	mtftl_resets_free(resets);

@@ -15,6 +15,7 @@
 #include <linux/timer.h>
 #include <linux/topology.h>
 
+#include "device/bio.h"
 #include "device/device.h"
 #include "device/pause.h"
 #include "device/seq.h"
@@ -392,7 +393,7 @@ static void put_unit(struct lane *lane, struct mtftl_write *unit)
 	mtftl_ring_advance(ring);
 	used = ring->head - ring->tail;
 	spin_unlock_irqrestore(&ring->lock, flags);
-	trace_mtftl_free(lane->ftl->device->bdev->bd_dev, lane->index, used);
+	trace_mtftl_free(mtftl_dev(lane->ftl), lane->index, used);
 
 	/* GC may have more of the reserve when the buffers are empty. */
 	if (!used && mtftl_space_is_gated(lane->ftl))
@@ -562,7 +563,7 @@ static bool lane_compose(struct lane *lane)
 	}
 	mutex_unlock(&stream->lock);
 	mtftl_ring_taken(lane->ring, n);
-	trace_mtftl_unit_composed(ftl->device->bdev->bd_dev, lane->index, seq, n, unit->nr);
+	trace_mtftl_unit_composed(mtftl_dev(ftl), lane->index, seq, n, unit->nr);
 
 	if (!unit->nr) {
 		put_unit(lane, unit);
@@ -663,7 +664,7 @@ static bool insert_bio(struct lane *lane, struct bio *bio, bool waited)
 				mtftl_count(ftl, user_writes, written);
 				return false;
 			}
-			trace_mtftl_insert(ftl->device->bdev->bd_dev, lane->index, lba, n,
+			trace_mtftl_insert(mtftl_dev(ftl), lane->index, lba, n,
 					   mtftl_ring_used(lane->ring));
 		}
 		value = mtftl_ring_value(lane->ring, pos);
@@ -1073,7 +1074,7 @@ static int lane_alloc(struct lane *lane)
 		list_add(&unit->list, &lane->free_units);
 	}
 	lane->writer = mtftl_thread(lane_writer, lane, lane->cpu, "mtftl/%s/%u",
-				    lane->ftl->device->disk, lane->index);
+				    mtftl_disk_name(lane->ftl), lane->index);
 	if (!lane->writer)
 		return -ENOMEM;
 	/* The writer may end before completions wake it, or before it is moved to another CPU. */
@@ -1114,7 +1115,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 	if (!lanes->cpus || !zalloc_cpumask_var(&lanes->allowed, GFP_KERNEL))
 		return -ENOMEM;
 	lanes->wq = alloc_workqueue("mtftl-cpus-%s", WQ_MEM_RECLAIM | WQ_UNBOUND, 1,
-				    ftl->device->disk);
+				    mtftl_disk_name(ftl));
 	if (!lanes->wq)
 		return -ENOMEM;
 	set_homes(lanes, nr);

@@ -9,6 +9,7 @@
  */
 #include "io/read.h"
 
+#include "device/bio.h"
 #include "device/device.h"
 #include "map/map.h"
 
@@ -75,11 +76,11 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 
 	io->reads = false;
 	for (;;) {
-		io->reader = mtftl_compat_reader_enter(&ftl->device->readers);
+		io->reader = mtftl_reader_enter(ftl);
 		value = mtftl_map_look(ftl, lba);
 		if (mtftl_is_page(value))
 			break;
-		mtftl_compat_reader_leave(&ftl->device->readers, io->reader);
+		mtftl_reader_leave(ftl, io->reader);
 
 		if (mtftl_is_slot(value)) {
 			accept(bio, 1, n);
@@ -107,7 +108,7 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 	accept(bio, run, n);
 	mtftl_count(ftl, user_reads, run);
 	io->reads = true;
-	bio_set_dev(bio, ftl->device->bdev);
+	bio_set_dev(bio, mtftl_bdev(ftl));
 	bio->bi_iter.bi_sector = mtftl_page_sector(value);
 	return DM_MAPIO_REMAPPED;
 }
@@ -118,7 +119,7 @@ void mtftl_read_end(struct mtftl *ftl, struct bio *bio, blk_status_t status)
 
 	if (!io->reads)
 		return;
-	mtftl_compat_reader_leave(&ftl->device->readers, io->reader);
+	mtftl_reader_leave(ftl, io->reader);
 	if (unlikely(status))
 		mtftl_count(ftl, read_errors, 1);
 }

@@ -15,6 +15,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include "device/bio.h"
 #include "device/device.h"
 #include "device/seq.h"
 #include "map/age.h"
@@ -47,7 +48,7 @@ int mtftl_map_alloc(struct mtftl *ftl)
 		spin_lock_init(&map->shards[i].lock);
 		spin_lock_init(&map->shards[i].through_lock);
 	}
-	mtftl_event_on(&ftl->device->turned_read_only, mtftl_map_through_again);
+	mtftl_on_read_only(ftl, mtftl_map_through_again);
 	return 0;
 }
 
@@ -322,7 +323,7 @@ static bool through_waits(struct mtftl *ftl, struct bio *bio)
 
 void mtftl_map_through_begin(struct mtftl *ftl, struct bio *bio)
 {
-	struct block_device *bdev = ftl->device->bdev;
+	struct block_device *bdev = mtftl_bdev(ftl);
 	struct mtftl_bio *io = mtftl_bio(bio);
 
 	/*

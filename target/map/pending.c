@@ -9,6 +9,7 @@
 
 #include <linux/slab.h>
 
+#include "device/bio.h"
 #include "device/device.h"
 #include "device/seq.h"
 
@@ -41,7 +42,7 @@ int mtftl_pending_alloc(struct mtftl *ftl)
 	spin_lock_init(&pending->lock);
 	spin_lock_init(&pending->ranges_lock);
 	pending->recs = kvcalloc(MAX_RANGES, sizeof(*pending->recs), GFP_KERNEL);
-	mtftl_event_on(&ftl->device->turned_read_only, mtftl_pending_wake);
+	mtftl_on_read_only(ftl, mtftl_pending_wake);
 	return pending->recs ? 0 : -ENOMEM;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The drive below the module's own code: see fuzz_kernel.h. */
 #include "device/device.h"
+#include "device/rw.h"
 #include "fuzz.h"
 #include "fuzz_kernel.h"
 #include "zone/zones.h"
@@ -45,17 +46,16 @@ static struct blk_zone report_of(u32 index)
 	};
 }
 
-int blkdev_report_zones(struct block_device *bdev, sector_t sector, unsigned int nr,
-			int (*report)(struct blk_zone *zone, unsigned int index, void *data),
-			void *data)
+int mtftl_report_zones(struct mtftl *ftl, u32 first, u32 nr, report_zones_cb note, void *data)
 {
-	u32 first = sector / bdev_zone_sectors(bdev), i;
+	u32 i;
 	int r;
 
+	(void)ftl;
 	for (i = 0; i < nr && first + i < fuzz_image.flash.nr_zones; i++) {
 		struct blk_zone zone = report_of(first + i);
 
-		r = report(&zone, i, data);
+		r = note(&zone, i, data);
 		if (r)
 			return r;
 	}

@@ -5,6 +5,7 @@
  * succeeds, no map entry may point where nothing was written.
  */
 #include "device/device.h"
+#include "device/rw.h"
 #include "device/seq.h"
 #include "durable/checkpoint.h"
 #include "durable/recover.h"

@@ -18,6 +18,21 @@ void mtftl_set_read_only(struct mtftl *ftl, const char *why)
 	ftl->device->read_only = true;
 }
 
+void mtftl_tell_news(struct mtftl *ftl)
+{
+	(void)ftl;
+}
+
+const char *mtftl_device_name(const struct mtftl *ftl)
+{
+	return ftl->device->dm->name;
+}
+
+const char *mtftl_disk_name(const struct mtftl *ftl)
+{
+	return ftl->device->disk;
+}
+
 void mtftl_seq_set_last(struct mtftl *ftl, u64 last, u64 durable)
 {
 	atomic64_set(&ftl->seq->last, last);

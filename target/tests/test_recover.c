@@ -14,6 +14,7 @@
 
 #include "device/device.h"
 #include "device/pause.h"
+#include "device/rw.h"
 #include "device/seq.h"
 #include "durable/checkpoint.h"
 #include "durable/recover.h"
@@ -58,19 +59,18 @@ sector_t bdev_zone_sectors(struct block_device *bdev)
 	return (sector_t)image->flash.zone_blocks * MTFTL_BLOCK_SECTORS;
 }
 
-int blkdev_report_zones(struct block_device *bdev, sector_t sector, unsigned int nr,
-			int (*report)(struct blk_zone *zone, unsigned int index, void *data),
-			void *data)
+int mtftl_report_zones(struct mtftl *of, u32 first, u32 nr, report_zones_cb note, void *data)
 {
 	static const u8 conditions[] = {
 		[FLASH_EMPTY] = BLK_ZONE_COND_EMPTY, [FLASH_OPEN] = BLK_ZONE_COND_IMP_OPEN,
 		[FLASH_FULL] = BLK_ZONE_COND_FULL, [FLASH_READONLY] = BLK_ZONE_COND_READONLY,
 		[FLASH_OFFLINE] = BLK_ZONE_COND_OFFLINE,
 	};
-	sector_t size = bdev_zone_sectors(bdev);
-	u32 first = sector / size, i;
+	sector_t size = bdev_zone_sectors(NULL);
 	int r = 0;
+	u32 i;
 
+	(void)of;
 	for (i = 0; !r && i < nr && first + i < image->flash.nr_zones; i++) {
 		const struct flash_zone *zone = &image->flash.zones[first + i];
 		sector_t start = (first + i) * size;
@@ -80,7 +80,7 @@ int blkdev_report_zones(struct block_device *bdev, sector_t sector, unsigned int
 			.capacity = mtftl_page_sector(image->flash.zone_capacity),
 		};
 
-		r = report(&bz, i, data);
+		r = note(&bz, i, data);
 	}
 	return r ?: (int)i;
 }

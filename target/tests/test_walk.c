@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "device/device.h"
+#include "device/rw.h"
 #include "zone/walk.h"
 #include "zone/zones.h"
 

@@ -4,6 +4,7 @@
  */
 #include "zone/footer.h"
 
+#include "device/rw.h"
 #include "device/seq.h"
 
 #define CLOSE_BLOCKS	MTFTL_BUFFER_BLOCKS	/* written at once */

@@ -4,6 +4,8 @@
  */
 #include "zone/life.h"
 
+#include "device/rw.h"
+
 /*
  * A write failed because the device had finished the zone. Devices may do so with zones that are
  * open for long, or after an internal error. The zone is as good as before. Asked once a life,
@@ -63,7 +65,7 @@ void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok)
 	mtftl_zone_move(zone, ok ? MTFTL_ZONE_EMPTY : MTFTL_ZONE_BAD);
 	if (!ok) {
 		mtftl_warn(ftl, "zone %u retired", zone->index);
-		mtftl_event_tell(&ftl->device->news, ftl);
+		mtftl_tell_news(ftl);
 	}
 	mtftl_space_appeared(ftl);
 }
@@ -79,6 +81,6 @@ u32 mtftl_zone_replace(struct mtftl *ftl, u32 index)
 	if (!zone)
 		return U32_MAX;
 	mtftl_warn(ftl, "zone %u retired", index);
-	mtftl_event_tell(&ftl->device->news, ftl);
+	mtftl_tell_news(ftl);
 	return zone->index;
 }

@@ -8,6 +8,8 @@
 
 #include <linux/slab.h>
 
+#include "device/rw.h"
+
 #define AHEAD	MTFTL_BUFFER_BLOCKS
 
 static_assert(AHEAD * MTFTL_META_MAX <= PAGE_SIZE);

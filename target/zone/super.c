@@ -11,6 +11,7 @@
 
 #include "device/device.h"
 #include "device/pause.h"
+#include "device/rw.h"
 #include "device/seq.h"
 #include "device/thread.h"
 #include "zone/zones.h"
@@ -47,7 +48,7 @@ struct search {
  */
 static int read_record(struct mtftl *ftl, struct search *search, u32 zone, u32 at)
 {
-	u32 zone_blocks = bdev_zone_sectors(ftl->device->bdev) / MTFTL_BLOCK_SECTORS;
+	u32 zone_blocks = bdev_zone_sectors(mtftl_bdev(ftl)) / MTFTL_BLOCK_SECTORS;
 	int r;
 
 	if (mtftl_interrupted())
@@ -96,7 +97,7 @@ static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone,
 	int r;
 	u32 z;
 
-	r = blkdev_report_zones(ftl->device->bdev, 0, MTFTL_NR_SB_ZONES, report_log_zone, zones);
+	r = mtftl_report_zones(ftl, 0, MTFTL_NR_SB_ZONES, report_log_zone, zones);
 	if (r < 0)
 		return r;
 	search.buf = (void *)__get_free_page(GFP_NOIO);
@@ -167,7 +168,7 @@ static int log_write(struct mtftl *ftl, void *buf)
 {
 	struct mtftl_super *super = ftl->super;
 	u32 page = (super->zone << ftl->config.zone_shift) + super->wp;
-	bool fua = bdev_fua(ftl->device->bdev);
+	bool fua = bdev_fua(mtftl_bdev(ftl));
 	int r;
 
 	super->wp++;
@@ -183,11 +184,10 @@ static int log_write(struct mtftl *ftl, void *buf)
 static int log_write_again(struct mtftl *ftl, void *buf)
 {
 	struct mtftl_super *super = ftl->super;
-	sector_t start = ((sector_t)super->zone << ftl->config.zone_shift) * MTFTL_BLOCK_SECTORS;
 	struct log_zone zone = {};
 	int r;
 
-	r = blkdev_report_zones(ftl->device->bdev, start, 1, report_log_zone, &zone);
+	r = mtftl_report_zones(ftl, super->zone, 1, report_log_zone, &zone);
 	if (r < 0)
 		return r;
 	if (zone.wp != super->wp - 1) {

@@ -5,6 +5,7 @@
 #include "zone/walk.h"
 
 #include "device/pause.h"
+#include "device/rw.h"
 #include "device/space.h"
 
 /* One FOOTER unit at *@at: its blocks of the stream, which begin at *@index. */

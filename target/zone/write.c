@@ -10,6 +10,7 @@
 
 #include "device/await.h"
 #include "device/pause.h"
+#include "device/rw.h"
 #include "device/seq.h"
 #include "device/space.h"
 #include "device/trace.h"
@@ -128,7 +129,7 @@ static void unit_ended(struct bio *bio)
 		status = BLK_STS_IOERR;
 	mtftl_meta_detach(bio);
 	bio_uninit(bio);
-	trace_mtftl_unit_completed(ftl->device->bdev->bd_dev, unit->lane, unit->type, unit->seq,
+	trace_mtftl_unit_completed(mtftl_dev(ftl), unit->lane, unit->type, unit->seq,
 				   unit->nr, place->zone->index, place->offset,
 				   blk_status_to_errno(status));
 	mtftl_send_end(ftl);
@@ -186,7 +187,7 @@ void mtftl_write_submit(struct mtftl_write *unit)
 				zone->erase_count, mtftl_seq_durable(ftl));
 	else
 		compose_oob(unit);
-	bio_init(bio, ftl->device->bdev, unit->vecs, unit->max + 1,
+	bio_init(bio, mtftl_bdev(ftl), unit->vecs, unit->max + 1,
 		 (zone->append ? REQ_OP_ZONE_APPEND : REQ_OP_WRITE) |
 		 (unit->through ? REQ_FUA : 0));
 	bio->bi_iter.bi_sector = mtftl_page_sector(mtftl_zone_start(zone) +
@@ -203,9 +204,9 @@ void mtftl_write_submit(struct mtftl_write *unit)
 			WARN_ON_ONCE(1);
 	}
 	mtftl_meta_attach(&ftl->config, bio, &unit->meta, head(unit) ? NULL : unit->header);
-	trace_mtftl_unit_submitted(ftl->device->bdev->bd_dev, unit->lane, unit->type, unit->seq,
+	trace_mtftl_unit_submitted(mtftl_dev(ftl), unit->lane, unit->type, unit->seq,
 				   unit->nr, zone->index, unit->place.offset, 0);
-	mtftl_device_heed_pause(ftl);
+	mtftl_pause_heed(ftl);
 	/* Its sender's own may end before it lands. */
 	mtftl_send_hold(ftl);
 	submit_bio_noacct(bio);

@@ -16,7 +16,7 @@ static void set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
 	struct mtftl_zones *zones = zone->ftl->zones;
 
 	lockdep_assert_held(&zones->lock);
-	trace_mtftl_zone_state(zone->ftl->device->bdev->bd_dev, zone->index, zone->state, state,
+	trace_mtftl_zone_state(mtftl_dev(zone->ftl), zone->index, zone->state, state,
 			       zone->wp, mtftl_map_valid(zone->ftl, zone->index));
 	list_move_tail(&zone->list, &zones->list[state]);
 	mtftl_space_move_zone(zone->ftl, zone->state, state);
@@ -205,7 +205,7 @@ int mtftl_zones_alloc(struct mtftl *ftl)
 		list_add_tail(&zone->list, &zones->list[MTFTL_ZONE_EMPTY]);
 	}
 	mtftl_space_begin_zones(ftl, ftl->config.nr_zones);
-	zones->wq = alloc_ordered_workqueue("mtftl-%s", WQ_MEM_RECLAIM, ftl->device->disk);
+	zones->wq = alloc_ordered_workqueue("mtftl-%s", WQ_MEM_RECLAIM, mtftl_disk_name(ftl));
 	return zones->wq ? 0 : -ENOMEM;
 }
 

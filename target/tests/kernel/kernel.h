@@ -6,8 +6,10 @@
 #ifndef MTFTL_TESTS_KERNEL_H
 #define MTFTL_TESTS_KERNEL_H
 
-/* Versions do not matter here. */
+/* Versions do not matter here, and there are no readers. */
 #define MTFTL_COMPAT_H
+#define mtftl_compat_reader_enter(readers)		((void)(readers), 0)
+#define mtftl_compat_reader_leave(readers, reader)	((void)(readers), (void)(reader))
 
 #include <malloc.h>
 #include <stdarg.h>
@@ -41,7 +43,7 @@ struct workqueue_struct;
 struct delayed_work { struct work_struct work; };
 struct timer_list { int unused; };
 struct srcu_struct { int unused; };
-struct block_device { void *unused; };
+struct block_device { dev_t bd_dev; };
 struct dm_dev { char name[16]; };
 enum req_op { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_ZONE_RESET, REQ_OP_ZONE_FINISH };
 
@@ -245,9 +247,10 @@ struct blk_zone {
 	u8 cond, type;
 };
 
-int blkdev_report_zones(struct block_device *bdev, sector_t sector, unsigned int nr,
-			int (*report)(struct blk_zone *zone, unsigned int index, void *data),
-			void *data);
+typedef int (*report_zones_cb)(struct blk_zone *zone, unsigned int index, void *data);
+typedef int (*iterate_devices_callout_fn)(struct dm_target *ti, struct dm_dev *dev, sector_t start,
+					  sector_t len, void *data);
+
 sector_t bdev_zone_sectors(struct block_device *bdev);
 
 static inline bool bdev_fua(struct block_device *bdev)

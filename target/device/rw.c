@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Commands that their caller waits for: see rw.h.
+ */
+#include "device/rw.h"
+
+#include "device/device.h"
+#include "device/meta.h"
+
+static int rw(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr, void *oob)
+{
+	struct mtftl_meta meta;
+	struct bio_vec vec;
+	struct bio bio;
+	int r;
+
+	bio_init(&bio, mtftl_bdev(ftl), &vec, 1, opf);
+	bio.bi_iter.bi_sector = sector;
+	__bio_add_page(&bio, virt_to_page(data), nr << SECTOR_SHIFT, offset_in_page(data));
+	if (op_is_write(opf) || oob)
+		mtftl_meta_attach(&ftl->config, &bio, &meta, oob);
+	/* The end of a pause may depend on what is read. */
+	if (op_is_write(opf))
+		mtftl_pause_heed(ftl);
+	mtftl_count(ftl, asked, 1);
+	r = submit_bio_wait(&bio);
+	mtftl_count(ftl, answered, 1);
+	if (op_is_write(opf) && !r)
+		mtftl_count(ftl, taken, 1);
+	if (op_is_write(opf) || oob)
+		mtftl_meta_detach(&bio);
+	bio_uninit(&bio);
+	return r;
+}
+
+/* For what is not in the hot path. @data is from the page allocator. */
+int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr)
+{
+	return rw(ftl, opf, sector, data, nr, NULL);
+}
+
+/* With the blocks' metadata. @oob: within a page. */
+int mtftl_read_oob(struct mtftl *ftl, u32 page, void *data, u32 nr_blocks, void *oob)
+{
+	return rw(ftl, REQ_OP_READ, mtftl_page_sector(page), data, nr_blocks * MTFTL_BLOCK_SECTORS,
+		  oob);
+}
+
+int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr_blocks)
+{
+	return mtftl_rw_sectors(ftl, opf, mtftl_page_sector(page), data,
+				nr_blocks * MTFTL_BLOCK_SECTORS);
+}
+
+int mtftl_zone_mgmt(struct mtftl *ftl, u32 zone, enum req_op op)
+{
+	sector_t sectors = mtftl_page_sector(mtftl_zone_page(ftl, 1));
+	int r;
+
+	mtftl_pause_heed(ftl);
+	mtftl_count(ftl, asked, 1);
+	r = mtftl_compat_zone_mgmt(mtftl_bdev(ftl), op, zone * sectors, sectors);
+	mtftl_count(ftl, answered, 1);
+	return r;
+}
+
+int mtftl_report_zones(struct mtftl *ftl, u32 zone, u32 nr, report_zones_cb note, void *data)
+{
+	return blkdev_report_zones(mtftl_bdev(ftl), mtftl_page_sector(mtftl_zone_page(ftl, zone)),
+				   nr, note, data);
+}
+
+static int note_condition(struct blk_zone *bz, unsigned int index, void *condition)
+{
+	*(u8 *)condition = bz->cond;
+	return 0;
+}
+
+/*
+ * The condition that the device reports, or BLK_ZONE_COND_NOT_WP. Asks it, which may take memory.
+ */
+u8 mtftl_zone_condition(struct mtftl *ftl, u32 zone)
+{
+	unsigned int flags = memalloc_noio_save();
+	u8 condition = BLK_ZONE_COND_NOT_WP;
+
+	mtftl_report_zones(ftl, zone, 1, note_condition, &condition);
+	memalloc_noio_restore(flags);
+	return condition;
+}
+
+/* True: nothing in the zone can be read any more. */
+bool mtftl_zone_is_offline(struct mtftl *ftl, u32 zone)
+{
+	return mtftl_zone_condition(ftl, zone) == BLK_ZONE_COND_OFFLINE;
+}
+
+/*
+ * Does it do so at all? Else an error says nothing about the place where it occurred: nothing
+ * may be given up for it. Of the two superblock zones one block may be torn, not both. Users
+ * wait for zones that nobody can gain any more, and perhaps nobody writes who would see
+ * it: so it is said here.
+ */
+bool mtftl_device_answers(struct mtftl *ftl, void *block)
+{
+	u32 zone;
+
+	for (zone = 0; zone < MTFTL_NR_SB_ZONES; zone++)
+		if (!mtftl_rw_sync(ftl, REQ_OP_READ, zone << ftl->config.zone_shift, block, 1))
+			return true;
+	mtftl_set_read_only(ftl, "the device does not answer");
+	return false;
+}
