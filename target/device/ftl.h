@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * One device as its components see it. Each component is a file with a header of its own,
- * which says what it offers, to whom, and what protects it. Folders are layers: a file includes and
- * calls what lies in its own folder or in one below. target/Makefile lists the folders from the top
- * down, and `make lint` checks the sources. Only events go up: see event.h.
+ * One device as its components see it. Each component is a file with a header of its own, which
+ * says what it offers, in which context, and what protects it. Other files do not use the fields of
+ * its struct. Folders are layers: a file includes and calls what lies in its own folder or in one
+ * below. target/Makefile lists the folders from the top down, and `make lint` checks the sources.
+ * Only events go up: see event.h.
  *
  * Locks, outermost first; none is held across a wait for I/O but those marked *:
  *	life*			mount, stop and unmount (target.h)
@@ -11,7 +12,7 @@
  *	super.lock*		the superblock log
  *	movers.ranges_lock*	ranges that GC logs again
  *	seq.flushing*		one flush of the device at a time, and what is durable
- *	stream->lock		who takes place in a stream's zone, process context
+ *	stream->lock		taking place in a stream's zone, process context
  *	zones.lock		states and lists of zones, process context
  *	zone->lock		a zone's units in flight and footer, irq
  *	ring->lock		a ring's positions, what its lane keeps, irq

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Bios or units in flight, and one for who waits for them. Taking and dropping: any context.
+ * A count of bios or units in flight, and one more for the thread that waits for them. Any context
+ * may take and drop; a wait sleeps.
  */
 #ifndef MTFTL_INFLIGHT_H
 #define MTFTL_INFLIGHT_H

@@ -74,7 +74,7 @@ static inline void mtftl_meta_attach(const struct mtftl_config *config, struct b
 	bio->bi_opf |= REQ_INTEGRITY;
 }
 
-/* Before the bio is given back: who takes it would free this. */
+/* Before the bio is given back: its owner would free this. */
 static inline void mtftl_meta_detach(struct bio *bio)
 {
 	bio->bi_integrity = NULL;

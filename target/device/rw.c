@@ -33,7 +33,7 @@ static int rw(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32
 	return r;
 }
 
-/* For what is not in the hot path. @data is from the page allocator. */
+/* @data is from the page allocator. */
 int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr)
 {
 	return rw(ftl, opf, sector, data, nr, NULL);
@@ -76,9 +76,7 @@ static int note_condition(struct blk_zone *bz, unsigned int index, void *conditi
 	return 0;
 }
 
-/*
- * The condition that the device reports, or BLK_ZONE_COND_NOT_WP. Asks it, which may take memory.
- */
+/* The condition that the device reports, or BLK_ZONE_COND_NOT_WP. The command takes memory. */
 u8 mtftl_zone_condition(struct mtftl *ftl, u32 zone)
 {
 	unsigned int flags = memalloc_noio_save();
@@ -96,10 +94,10 @@ bool mtftl_zone_is_offline(struct mtftl *ftl, u32 zone)
 }
 
 /*
- * Does it do so at all? Else an error says nothing about the place where it occurred: nothing
- * may be given up for it. Of the two superblock zones one block may be torn, not both. Users
- * wait for zones that nobody can gain any more, and perhaps nobody writes who would see
- * it: so it is said here.
+ * Does it answer at all? If not, an error says nothing about the place where it occurred: nothing
+ * may be given up for it. Of the two superblock zones one block may be torn, not both. Users wait
+ * for zones that GC cannot gain any more, and perhaps no write is under way that would fail: so the
+ * device turns read-only here.
  */
 bool mtftl_device_answers(struct mtftl *ftl, void *block)
 {

@@ -64,7 +64,7 @@ u64 mtftl_seq_begin_unordered(struct mtftl *ftl, struct mtftl_unordered *unorder
 
 void mtftl_seq_end_unordered(struct mtftl_unordered *unordered)
 {
-	/* Pairs with mtftl_seq_before_unordered(): who does not see it sees what it has written. */
+	/* Pairs with mtftl_seq_before_unordered(): without the number it sees what was written. */
 	smp_store_release(&unordered->seq, U64_MAX);
 }
 
@@ -72,7 +72,7 @@ u64 mtftl_seq_before_unordered(struct mtftl *ftl, u64 drawn)
 {
 	struct mtftl_unordered *unordered;
 
-	/* Pairs with mtftl_seq_begin_unordered(): who sees its number drawn sees this too. */
+	/* Pairs with mtftl_seq_begin_unordered(): a reader of the drawn number sees the bound, too. */
 	smp_rmb();
 	list_for_each_entry(unordered, &ftl->seq->unordered, list) {
 		/* Pairs with mtftl_seq_end_unordered(). */
@@ -88,7 +88,7 @@ bool mtftl_seq_has_unordered(struct mtftl *ftl)
 	return mtftl_seq_before_unordered(ftl, U64_MAX - 1) != U64_MAX - 1;
 }
 
-/* Whoever asked before it began is served by it. */
+/* It serves all callers that asked before it began. */
 static int flush_now(struct mtftl *ftl)
 {
 	struct mtftl_seq *seq = ftl->seq;

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Garbage collection: which zones are victims, and when. One thread, the keeper, decides: it has
- * what is valid in a victim listed, hands it to the movers (move.c), which are at work on every core,
- * and puts it away when all has moved. It is reset in the background (reset.c): no write waits for
- * that.
+ * Garbage collection: which zones are victims, and when. One thread, the keeper, decides. It has the
+ * valid blocks of a victim listed, hands them to the movers (move.c), which work on every core, and
+ * puts the victim away when all have moved. Resets go on in the background (reset.c): no write waits
+ * for one.
  *
  * Space. A victim may be moved while others are, if all that they may still write fits into what
- * users cannot take: the reserve but for what is kept for the buffers, and the zone that GC has
- * open. What victims will free does not count. The oldest one waits for space, the others give up; so
- * at worst there is one victim moved in part, and the zones kept for GC are enough for that.
+ * users cannot take: the reserve without the zones of the buffers, and the zone that GC has open.
+ * What victims will free does not count. The oldest victim waits for space, the others give up. So at
+ * worst one victim is moved in part, and the zones kept for GC are enough for that.
  *
- * Progress. Users stop at a reserve of zones (space->gated: nothing new enters the buffers), less
- * what is left in those that they have open; of the reserve, what is buffered by then always fits,
- * and GC always keeps one zone to move into. Above it, users may write as fast as GC gains space: pace.c.
+ * Progress. Users stop at a reserve of zones, less what is left in those that they have open: the
+ * gate shuts, and nothing new enters the buffers. What is buffered by then always fits into the
+ * reserve, and GC always keeps one zone to move into. Above the reserve, users may write as fast as
+ * GC gains space: see pace.c.
  *
- * Victims and all else here are the keeper's, but for what others may ask: forced, stopping.
+ * Victims and all else here are the keeper's, except for what other threads set: forced, stopping.
  */
 #include "gc/gc.h"
 
@@ -72,7 +73,7 @@ struct mtftl_gc {
 	u32 turn;			/* victims chosen */
 	struct mtftl_wait users;	/* what is buffered finds no place */
 	int forced;			/* by message: collect once even if zones are not short; an int */
-	bool running;			/* for mtftl_gc_start() and _stop() */
+	bool running;			/* starts and stops take turns */
 	bool stopping;
 };
 
@@ -197,7 +198,7 @@ static void add_item(struct mtftl_victim *victim, u32 lba, u32 page)
 		victim->items[victim->nr_items++] = (struct mtftl_item){ .lba = lba, .page = page };
 }
 
-/* One look at what a victim holds. */
+/* Of a walk that lists a victim. */
 struct listing {
 	struct mtftl_victim *victim;
 	u32 header;		/* of the unit under way */
@@ -531,7 +532,7 @@ static int keeper(void *data)
 		if (gc_step(gc))
 			continue;
 		if (may_choose(gc)) {
-			/* Nothing to gain now: not before something is written or freed. */
+			/* Nothing to gain now, until a user writes or a zone becomes free. */
 			mtftl_space_await_gc(ftl, kthread_should_park() || oldest_is_done(gc) ||
 					     may_admit(gc) || gen != mtftl_space_gen(ftl), HZ / 10);
 			continue;

@@ -22,7 +22,7 @@ struct mtftl_pace {
 };
 
 void mtftl_pace_init(struct mtftl_pace *pace, struct mtftl *ftl);
-/* Keeper: zones may be short now. _stop() ends the watch. */
+/* The keeper calls these when zones may be short, and when it stops. */
 void mtftl_pace_watch(struct mtftl_pace *pace);
 void mtftl_pace_stop(struct mtftl_pace *pace);
 /* A victim with so many blocks comes, or goes again. */

@@ -64,8 +64,8 @@ struct lane {
 	struct timer_list watch;	/* while the writer is awake: does it make progress? */
 	bool starved;			/* it makes no progress: it needs another CPU */
 
-	/* Who puts work into other lanes: a hint, racy by design. */
-	unsigned int guest ____cacheline_aligned_in_smp;	/* whose user came here last */
+	/* A user of another lane that came here: a hint, racy by design. */
+	unsigned int guest ____cacheline_aligned_in_smp;	/* that lane */
 	unsigned long guest_seen;	/* jiffies */
 
 	struct bio_list waiting ____cacheline_aligned_in_smp;	/* no slot yet; ring->lock */
@@ -83,7 +83,7 @@ struct lane {
 	struct mtftl_follow follow;	/* writer */
 };
 
-/* A CPU's choice of lane, for a jiffy. Hints: written by whoever runs there. */
+/* A CPU's choice of lane, for a jiffy. Hints: each task that runs there writes them. */
 struct cpu_choice {
 	struct lane *home;
 	struct lane *lane;
@@ -131,7 +131,7 @@ static bool is_stalled(struct lane *lane)
 	}
 }
 
-/* Somebody waits for what is filled, or it has waited for company long enough. */
+/* A flush waits for what is filled, or it has waited for company long enough. */
 static bool is_urgent(const struct lane *lane)
 {
 	return !mtftl_ring_is_drained(lane->ring) || READ_ONCE(lane->overdue);
@@ -255,7 +255,7 @@ static void wake_writer(struct lane *lane)
 		watch(lane);
 }
 
-/* Any context. Whoever gave the writer something to do calls this afterwards. */
+/* Any context. Call it after the writer was given something to do. */
 static void lane_kick(struct lane *lane)
 {
 	/* Pairs with the barrier in writer_sleep(): it sees the work, or we see it asleep. */
@@ -591,8 +591,8 @@ static bool lane_send(struct lane *lane)
 /* Users: inserting */
 
 /*
- * Up to what the bio needs; 0: it waits now, or still does, or is given back. Whoever comes while
- * others wait waits behind them; while zones are short all do.
+ * Up to what the bio needs; 0: it waits now, or still does, or is given back. While other bios wait
+ * a new one waits behind them; while zones are short all do.
  */
 static u32 reserve_slots(struct lane *lane, struct bio *bio, bool waited, u64 *pos)
 {
@@ -631,9 +631,9 @@ static void kick_owner(struct mtftl *ftl, u32 value)
 }
 
 /*
- * False: the bio waits in lane->waiting, and may be gone already. Nobody who has reserved slots is
- * preempted before they are filled: the lane, and with it flushes, resets and checkpoints, would
- * wait for him, whoever has his CPU.
+ * False: the bio waits in lane->waiting, and may be gone already. A task that has reserved slots is
+ * not preempted before they are filled. If it were, the lane, and with it flushes, resets and
+ * checkpoints, would wait until the task has a CPU again.
  */
 static bool insert_bio(struct lane *lane, struct bio *bio, bool waited)
 {
@@ -718,7 +718,7 @@ static void fail_waiting(struct lane *lane)
 		bio_io_error(bio);
 }
 
-/* ftl->giving_back is set: those that wait, and nobody waits afterwards. */
+/* The device gives back: all bios that wait, and none waits afterwards. */
 void mtftl_lanes_give_back(struct mtftl *ftl)
 {
 	struct bio_list bios;
@@ -768,12 +768,12 @@ static bool lane_admit(struct lane *lane)
 /*
  * Which lane takes a user's write
  *
- * The user's own CPU also runs its lane's writer, so a user whose neighbours are idle
- * goes to a neighbour's lane on its node, where the writer has a CPU to itself; with all CPUs busy
- * everybody stays at home, and waits there when it is full. Only who would queue behind others there
- * goes where room is. The choice is kept for a jiffy, or until the lane is full: each
- * move wakes another writer. Hints only: a wrong one costs time, nothing else, so nothing
- * here is locked.
+ * The user's own CPU also runs its lane's writer. So a user with idle neighbours goes to a
+ * neighbour's lane on its node, where the writer has a CPU to itself. If all CPUs are busy, users
+ * stay at home, and wait there when the lane is full. Only a user that would queue behind others
+ * there goes where room is. The choice is kept for a jiffy, or until the lane is full: each move
+ * wakes another writer. These are hints: a wrong one costs time, nothing else, so nothing here is
+ * locked.
  */
 
 static bool is_full(const struct lane *lane)
@@ -781,7 +781,7 @@ static bool is_full(const struct lane *lane)
 	return mtftl_ring_used(lane->ring) >= lane->ring->entries;
 }
 
-/* More users than it has slots for: one who waits leaves his CPU to the writer, others need not. */
+/* More users than it has slots for: a user that waits leaves its CPU to the writer. */
 static bool is_crowded(const struct lane *lane)
 {
 	return is_full(lane) && is_waited_for(lane);
@@ -826,7 +826,7 @@ static struct lane *find_spare(struct mtftl *ftl, struct cpu_choice *here, struc
 	return NULL;
 }
 
-/* A neighbour that is not full, for who would queue behind others; NULL: none of the next few. */
+/* A neighbour that is not full, for a user that would queue; NULL: none of the next few. */
 static struct lane *find_room(struct mtftl *ftl, struct lane *first, struct lane *home)
 {
 	unsigned int i, nr = min(ftl->lanes->nr, NEIGHBOURS);

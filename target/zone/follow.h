@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Blocks in order stay in order on flash, whatever is written between them: so a drive that stripes
- * its zones reads them from all dies at once. How it stripes them need not be known.
+ * Blocks in order stay in order on flash, whatever is written between them. So a drive that stripes
+ * its zones reads them from all dies at once, and the target need not know how it stripes.
  *
- * If several users' writes in order meet in one lane, each soon has a zone of its own: a unit goes
- * to the stream that goes on where the block before it lies. If something else was written behind
- * that block, the unit goes to the next stream. Pure; each lane's writer has one for itself.
+ * If several users write in order to one lane, each of them soon has a zone of its own. A unit goes
+ * to the stream that continues behind the block before it. If another user has written there, the
+ * unit goes to the next stream. Pure; each lane's writer has one of its own.
  */
 #ifndef MTFTL_FOLLOW_H
 #define MTFTL_FOLLOW_H
