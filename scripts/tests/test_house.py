@@ -117,6 +117,18 @@ def test_what_is_no_use_is_passed(no_use: str) -> None:
     assert house.reach_ins(texts) == {"zones": {}, "map": {}}
 
 
+def _function(lines: int) -> str:
+    body = "\tif (a) {\n\t}\n" * (lines // 2 - 1)
+    return f"/* what(it)\n * does */\nstatic int\twork(int a,\n\t\tint b)\n{{\n{body}}}\n"
+
+
+def test_a_function_with_too_many_lines_is_named() -> None:
+    """Its comment, and the line of its name, do not count; its braces do."""
+    assert not list(house.long_functions(_function(house.MOST_FUNCTION) * 2))
+    assert list(house.long_functions(_function(house.MOST_FUNCTION) + _function(house.MOST_FUNCTION + 2))) == [
+        ("work", house.MOST_FUNCTION + 2)]
+
+
 def _planted(monkeypatch, tmp_path: Path, file: str, text: str) -> str:
     """What lint says of the target with something more at the end of a file."""
     source = tmp_path / "target"
@@ -143,10 +155,12 @@ def _planted(monkeypatch, tmp_path: Path, file: str, text: str) -> str:
      "1 uses of fields of ftl->map outside of its files"),
     ("dm/mount.c", "bool planted(struct mtftl_target *target)\n{\n\treturn target->ftl.super->clean;\n}\n",
      "1 uses of fields of ftl->super outside of its files"),
+    ("map/map.c", "void planted(void)\n{\n" + "\n" * house.MOST_FUNCTION + "}\n",
+     f"target/map/map.c: planted() has {house.MOST_FUNCTION + 2} lines"),
     ("io/lane.c", "int planted(struct mtftl *ftl)\n{\n\treturn mtftl_seed(0, 0);\n}\n",
      f"{house.MOST_PAIRS + 1} pairs of folders"),
 ], ids=["a call upward", "an include upward", "a circle", "a reach-in", "a reach-in by another name",
-        "a reach-in through the target", "one pair of folders more"])
+        "a reach-in through the target", "a long function", "one pair of folders more"])
 def test_what_is_planted_in_the_target_is_named(monkeypatch, tmp_path: Path, file: str, text: str, said: str) -> None:
     assert said in _planted(monkeypatch, tmp_path, file, text)
 
