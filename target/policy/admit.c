@@ -103,9 +103,9 @@ void mtftl_admit_pace(const struct mtftl_admit_limits *limits, struct mtftl_admi
 /* Sources */
 
 /*
- * If GC wrote to users' open zones, buffered blocks and a write to these that fails would still find
- * place in empty ones, with one left for GC: the room that it takes was counted when zones were
- * promised.
+ * If GC wrote to users' open zones, buffered blocks and a write to these that fails would still
+ * find place in empty ones, with one left for GC: the room that it takes was counted when zones
+ * were promised.
  */
 static bool gc_may_share(const struct mtftl_admit_limits *limits,
 			 const struct mtftl_admit_state *state)
@@ -270,40 +270,6 @@ bool mtftl_admit_is_dead_end(const struct mtftl_admit_state *state, enum mtftl_r
 		/* It does not wait: without an empty zone it fails. */
 		return false;
 	}
-}
-
-/* All of it */
-
-static bool is_dead(const struct mtftl_admit_state *state, const struct mtftl_admission *admission)
-{
-	u32 right;
-
-	for (right = 0; right < MTFTL_NR_RIGHTS; right++)
-		if ((state->waiting & (1u << right)) && admission->dead_end[right])
-			return true;
-	return (state->waiting & (1u << MTFTL_RIGHT_RETRY)) && mtftl_admit_is_out(state);
-}
-
-void mtftl_admit(const struct mtftl_admit_limits *limits, const struct mtftl_admit_state *state,
-		 struct mtftl_admission *admission)
-{
-	u32 right;
-
-	for (right = 0; right < MTFTL_NR_RIGHTS; right++) {
-		admission->sources[right] = mtftl_admit_sources(limits, state, right);
-		admission->may_open[right] = mtftl_admit_may_open(limits, state, right);
-		admission->dead_end[right] = mtftl_admit_is_dead_end(state, right);
-	}
-	if (is_dead(state, admission))
-		admission->level = MTFTL_LEVEL_DEAD;
-	else if (state->gated)
-		admission->level = MTFTL_LEVEL_GATED;
-	else if (state->paced)
-		admission->level = MTFTL_LEVEL_PACED;
-	else if (mtftl_admit_is_slowed(limits, state))
-		admission->level = MTFTL_LEVEL_SLOWED;
-	else
-		admission->level = MTFTL_LEVEL_FREE;
 }
 
 /* Limits */

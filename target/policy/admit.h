@@ -9,7 +9,13 @@
  * opened again. A victim that could not be emptied is full again. Open, closing and partial zones
  * count against limits->data_zones.
  *
- * Life of a user's block: it enters the buffers unless the level is GATED, takes place with the
+ * Levels, from the most space to none, each with the restrictions of those before it. Free: users
+ * wait for nothing. Slowed: blocks enter the buffers at a rate, see mtftl_rate_allowance(). Paced:
+ * they leave them as GC gains space, see mtftl_rate_credit(). Gated: nothing enters the buffers,
+ * and what is there may use the reserve. Dead end: a right waits for what cannot happen, and the
+ * device turns read-only.
+ *
+ * Life of a user's block: it enters the buffers unless these are gated, takes place with the
  * USER right, and leaves the buffers when its unit has landed. A unit whose write failed takes
  * place again with the RETRY right; its zone is broken, has no room left, and is closed.
  *
@@ -81,15 +87,6 @@ struct mtftl_sources {
 	u8 from[MTFTL_NR_SOURCES];	/* enum mtftl_source, the first choice first */
 };
 
-/* From the most space to none. Each level includes the restrictions of those before it. */
-enum mtftl_level {
-	MTFTL_LEVEL_FREE,	/* users wait for nothing */
-	MTFTL_LEVEL_SLOWED,	/* blocks enter the buffers at a rate, see mtftl_rate_allowance() */
-	MTFTL_LEVEL_PACED,	/* and leave them as GC gains space, see mtftl_rate_credit() */
-	MTFTL_LEVEL_GATED,	/* nothing enters the buffers; they may use the reserve */
-	MTFTL_LEVEL_DEAD,	/* a right waits for what cannot happen: the device is read-only */
-};
-
 /* Fixed for a table, except for low_water. Zones, if nothing else is said. */
 struct mtftl_admit_limits {
 	u32 smallest;		/* unit: blocks, header included; 1 or 2 */
@@ -125,22 +122,7 @@ struct mtftl_admit_state {
 	bool at_work;		/* commands at the device other than reads and units */
 	bool in_flight;		/* units at the device; for USER and GC, also those that wait for a retry */
 	bool flushing;		/* a flush waits for what is buffered, and resets for the flush */
-	bool spent;		/* mtftl_rate_credit() is 0 or less */
-	u8 waiting;		/* 1 << right: has looked at this state, and found no place */
 };
-
-/* What follows from limits and state. */
-struct mtftl_admission {
-	enum mtftl_level level;
-	struct mtftl_sources sources[MTFTL_NR_RIGHTS];
-	bool may_open[MTFTL_NR_RIGHTS];	/* a partial zone, else an empty one */
-	bool dead_end[MTFTL_NR_RIGHTS];	/* if the right waits, nothing will ever end that wait */
-};
-
-void mtftl_admit(const struct mtftl_admit_limits *limits, const struct mtftl_admit_state *state,
-		 struct mtftl_admission *admission);
-
-/* The same in parts, as the target asks for them. */
 
 /* Call it whenever the empty zones, users_room, gc_room, gc_owes or no_victim have changed. */
 void mtftl_admit_gate(const struct mtftl_admit_limits *limits, struct mtftl_admit_state *state);

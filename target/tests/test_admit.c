@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Unit tests of admission. The table is docs/design/gc.md: "The gate", "Before the gate", "Pace" and
- * "A full device", a row for each thing that they say.
+ * Unit tests of admission. The table is docs/design/gc.md: "The gate", "Before the gate", "Pace"
+ * and "A full device", a row for each thing that they say.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +10,15 @@
 #include <cmocka.h>
 
 #include "policy/admit.h"
+
+/* From the most space to none: see admit.h. */
+enum level {
+	FREE,
+	SLOWED,
+	PACED,
+	GATED,
+	DEAD,
+};
 
 #define FULL_BUFFERS	200u	/* blocks: two zones */
 #define USABLE		100u
@@ -52,176 +61,198 @@ struct row {
 	const char *doc;
 	const struct mtftl_admit_limits *limits;
 	struct mtftl_admit_state state;		/* buffer_promise: before the look */
-	enum mtftl_level level;
+	enum level level;
 	u32 buffer_promise;
 	const char *users, *flush, *gc, *may_open;
+	u32 waiting;				/* rights, as WAITS() */
 };
 
 static const struct row rows[] = {
 	/* Without need. */
 	{ "there is plenty", &drive, { ZONES(30, 3, 0) },
-	  MTFTL_LEVEL_FREE, 2, "U", "UG", "G", "ufrgm" },
+	  FREE, 2, "U", "UG", "G", "ufrgm", 0 },
 	{ "the last zone of the budget is GC's, which can always open one", &drive,
-	  { ZONES(30, 7, 0) }, MTFTL_LEVEL_FREE, 2, "U", "UG", "G", "gm" },
+	  { ZONES(30, 7, 0) }, FREE, 2, "U", "UG", "G", "gm", 0 },
 	{ "GC has it already", &drive, { ZONES(30, 7, 0), .gc_has_zone = true },
-	  MTFTL_LEVEL_FREE, 2, "U", "UG", "G", "ufrgm" },
+	  FREE, 2, "U", "UG", "G", "ufrgm", 0 },
 	{ "zones that are being closed count against the budget", &drive,
 	  { .zones = { [MTFTL_ZONE_EMPTY] = 30, [MTFTL_ZONE_OPEN] = 4, [MTFTL_ZONE_CLOSING] = 4 },
-	    .gc_has_zone = true }, MTFTL_LEVEL_FREE, 2, "U", "UG", "G", "m" },
+	    .gc_has_zone = true }, FREE, 2, "U", "UG", "G", "m", 0 },
 	{ "a zone that an earlier mount left is open already", &drive,
 	  { .zones = { [MTFTL_ZONE_EMPTY] = 30, [MTFTL_ZONE_OPEN] = 4, [MTFTL_ZONE_PARTIAL] = 4 } },
-	  MTFTL_LEVEL_FREE, 2, "U", "UG", "G", "ufrgm" },
+	  FREE, 2, "U", "UG", "G", "ufrgm", 0 },
 
 	/* Before the gate. */
 	{ "fewer zones are empty than low_water: by time", &drive, { ZONES(7, 3, 1) },
-	  MTFTL_LEVEL_SLOWED, 2, "U", "UG", "G", "ufrgm" },
+	  SLOWED, 2, "U", "UG", "G", "ufrgm", 0 },
 	{ "low_water are empty: users are not slowed", &drive, { ZONES(8, 3, 0) },
-	  MTFTL_LEVEL_FREE, 2, "U", "UG", "G", "ufrgm" },
+	  FREE, 2, "U", "UG", "G", "ufrgm", 0 },
 	{ "a device that is read-only or paused slows nobody", &drive,
-	  { ZONES(7, 3, 0), .stopped = true }, MTFTL_LEVEL_FREE, 2, "U", "UG", "G", "ufrgm" },
+	  { ZONES(7, 3, 0), .stopped = true }, FREE, 2, "U", "UG", "G", "ufrgm", 0 },
 
 	/* Pace. */
 	{ "GC works: open zones are filled before others are opened", &drive,
 	  { ZONES(7, 3, 0), .gc_works = true, .gc_has_zone = true },
-	  MTFTL_LEVEL_PACED, 2, "cU", "cUG", "G", "ufrgm" },
+	  PACED, 2, "cU", "cUG", "G", "ufrgm", 0 },
 	{ "zones about to be empty are free space", &drive,
 	  { ZONES(7, 3, 1), .gc_works = true, .gc_has_zone = true },
-	  MTFTL_LEVEL_SLOWED, 2, "U", "UG", "G", "ufrgm" },
+	  SLOWED, 2, "U", "UG", "G", "ufrgm", 0 },
 	{ "few are empty, though GC rests", &drive, { ZONES(6, 3, 0), .gc_has_zone = true },
-	  MTFTL_LEVEL_SLOWED, 2, "cU", "cUG", "G", "ufrgm" },
+	  SLOWED, 2, "cU", "cUG", "G", "ufrgm", 0 },
 
 	/* The gate. */
 	{ "buffers and what lanes take at once fit into the reserve: one more is spare", &drive,
 	  { ZONES(5, 3, 0), .gc_has_zone = true },
-	  MTFTL_LEVEL_SLOWED, 2, "cU", "cUG", "G", "ufrgm" },
+	  SLOWED, 2, "cU", "cUG", "G", "ufrgm", 0 },
 	{ "the reserve: the gate is shut, and what is buffered may use it", &drive,
 	  { ZONES(4, 3, 0), .gc_has_zone = true, .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gGu", "ufrgm" },
+	  GATED, 2, "cUG", "cUG", "gGu", "ufrgm", 0 },
 	{ "as much as has room in users' open zones needs no empty one", &drive,
 	  { ZONES(4, 3, 0), .gc_has_zone = true, .users_room = 110 },
-	  MTFTL_LEVEL_SLOWED, 1, "cU", "cUG", "G", "ufrgm" },
+	  SLOWED, 1, "cU", "cUG", "G", "ufrgm", 0 },
 	{ "all of it has room there", &drive,
 	  { ZONES(2, 3, 0), .gc_has_zone = true, .users_room = FULL_BUFFERS + 10 },
-	  MTFTL_LEVEL_SLOWED, 0, "cugU", "cugUG", "G", "frgm" },
+	  SLOWED, 0, "cugU", "cugUG", "G", "frgm", 0 },
 	{ "GC needs none while it has a whole zone", &drive,
 	  { ZONES(4, 3, 0), .gc_has_zone = true, .gc_room = USABLE },
-	  MTFTL_LEVEL_SLOWED, 2, "cU", "cUG", "G", "ufrgm" },
+	  SLOWED, 2, "cU", "cUG", "G", "ufrgm", 0 },
 	{ "but not if its victims may take more", &drive,
 	  { ZONES(4, 3, 0), .gc_has_zone = true, .gc_room = USABLE, .gc_owes = USABLE + 1,
 	    .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gGu", "ufrgm" },
+	  GATED, 2, "cUG", "cUG", "gGu", "ufrgm", 0 },
 	{ "behind the gate the promise stays, however full the open zones are", &drive,
 	  { ZONES(3, 3, 0), .gc_has_zone = true, .buffer_promise = 1 },
-	  MTFTL_LEVEL_GATED, 1, "cUG", "cUG", "gG", "ufrgm" },
+	  GATED, 1, "cUG", "cUG", "gG", "ufrgm", 0 },
 	{ "and gets less when they have more room", &drive,
 	  { ZONES(1, 3, 0), .gc_has_zone = true, .users_room = 180, .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 1, "cugUG", "cugUG", "gG", "ufrm" },
+	  GATED, 1, "cugUG", "cugUG", "gG", "ufrm", 0 },
 	{ "GC leaves what was promised and one for a write that fails", &drive,
 	  { ZONES(3, 3, 0), .gc_has_zone = true, .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gG", "ufrm" },
+	  GATED, 2, "cUG", "cUG", "gG", "ufrm", 0 },
 	{ "also when it has none itself, as long as something is buffered", &drive,
 	  { ZONES(3, 3, 0), .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gG", "ufrm" },
+	  GATED, 2, "cUG", "cUG", "gG", "ufrm", 0 },
 	{ "then it takes that one: its own zone failed", &drive,
 	  { ZONES(2, 3, 1), .buffer_promise = 1, .users_room = 100, .buffers_empty = true },
-	  MTFTL_LEVEL_GATED, 1, "cugUG", "cugUG", "gGu", "ufrgm" },
+	  GATED, 1, "cugUG", "cugUG", "gGu", "ufrgm", 0 },
 	{ "nothing is empty", &drive, { ZONES(0, 3, 0), .gc_has_zone = true, .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
+	  GATED, 2, "cugUG", "cugUG", "gG", "", 0 },
 	{ "with little to spare classes give way at the gate", &small,
 	  { ZONES(4, 2, 0), .gc_has_zone = true, .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrgm" },
+	  GATED, 2, "cugUG", "cugUG", "gGu", "ufrgm", 0 },
 
 	/* A full device. */
 	{ "nothing can be gained: the gate is open, users fill what is open, GC's included", &drive,
 	  { ZONES(4, 3, 0), .gc_has_zone = true, .no_victim = true },
-	  MTFTL_LEVEL_FREE, 2, "cugU", "cugUG", "gGu", "frgm" },
+	  FREE, 2, "cugU", "cugUG", "gGu", "frgm", 0 },
 	{ "but they leave the reserve", &drive,
 	  { ZONES(5, 3, 0), .gc_has_zone = true, .no_victim = true },
-	  MTFTL_LEVEL_FREE, 2, "cugU", "cugUG", "gGu", "ufrgm" },
+	  FREE, 2, "cugU", "cugUG", "gGu", "ufrgm", 0 },
 	{ "GC without a zone writes to users' if what is buffered and GC find place in empty ones",
 	  &drive, { ZONES(4, 3, 0), .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gGu", "ufrgm" },
+	  GATED, 2, "cUG", "cUG", "gGu", "ufrgm", 0 },
 	{ "if not it leaves the room that was counted for them", &drive,
 	  { ZONES(3, 3, 0), .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gG", "ufrm" },
+	  GATED, 2, "cUG", "cUG", "gG", "ufrm", 0 },
 	{ "or while nothing is buffered", &drive,
 	  { ZONES(2, 3, 1), .buffer_promise = 2, .buffers_empty = true },
-	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrm" },
+	  GATED, 2, "cugUG", "cugUG", "gGu", "ufrm", 0 },
 	{ "the last two empty zones are for flushes", &drive,
 	  { ZONES(2, 3, 0), .gc_has_zone = true, .buffer_promise = 2, .buffers_empty = true },
-	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrm" },
+	  GATED, 2, "cugUG", "cugUG", "gGu", "ufrm", 0 },
 	{ "a third one is GC's", &drive,
 	  { ZONES(3, 3, 0), .gc_has_zone = true, .buffer_promise = 2, .buffers_empty = true },
-	  MTFTL_LEVEL_GATED, 2, "cUG", "cUG", "gGu", "ufrgm" },
+	  GATED, 2, "cUG", "cUG", "gGu", "ufrgm", 0 },
 	{ "one where the device has least to spare", &small,
 	  { ZONES(2, 2, 0), .gc_has_zone = true, .buffer_promise = 2, .buffers_empty = true },
-	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrgm" },
+	  GATED, 2, "cugUG", "cugUG", "gGu", "ufrgm", 0 },
 	{ "all are GC's that has none, if nothing is buffered and no reset would bring one", &drive,
 	  { ZONES(1, 3, 0), .buffer_promise = 2, .buffers_empty = true },
-	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrgm" },
+	  GATED, 2, "cugUG", "cugUG", "gGu", "ufrgm", 0 },
 	{ "not before the flush that a reset waits for", &drive,
 	  { ZONES(1, 3, 1), .buffer_promise = 2, .buffers_empty = true },
-	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrm" },
+	  GATED, 2, "cugUG", "cugUG", "gGu", "ufrm", 0 },
 
 	/* One zone for all. */
 	{ "a zone that users and GC share: no room in it is promised", &shared,
 	  { ZONES(5, 1, 0), .users_room = USABLE, .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "m" },
+	  GATED, 2, "cugUG", "cugUG", "gGu", "m", 0 },
 	{ "when it is full the next one is for both", &shared,
 	  { ZONES(5, 0, 0), .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gGu", "ufrgm" },
+	  GATED, 2, "cugUG", "cugUG", "gGu", "ufrgm", 0 },
 	{ "GC leaves it alone while what is buffered needs the empty ones", &shared,
 	  { ZONES(2, 0, 0), .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "", "ufrm" },
+	  GATED, 2, "cugUG", "cugUG", "", "ufrm", 0 },
 
 	/* No classes of GC's. */
 	{ "GC without classes writes where users do", &mixed, { ZONES(30, 3, 0) },
-	  MTFTL_LEVEL_FREE, 2, "U", "UG", "UG", "ufrgm" },
+	  FREE, 2, "U", "UG", "UG", "ufrgm", 0 },
 	{ "not while what is buffered needs the empty ones", &mixed,
 	  { ZONES(2, 3, 0), .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "ufrm" },
+	  GATED, 2, "cugUG", "cugUG", "gG", "ufrm", 0 },
 
 	/* The end. */
 	{ "what is buffered waits, nothing can be gained and nothing is under way", &drive,
-	  { ZONES(0, 0, 0), .no_victim = true, .waiting = WAITS(USER) },
-	  MTFTL_LEVEL_DEAD, 2, "cugU", "cugUG", "gG", "" },
+	  { ZONES(0, 0, 0), .no_victim = true },
+	  DEAD, 2, "cugU", "cugUG", "gG", "", WAITS(USER) },
 	{ "GC may gain something yet", &drive,
-	  { ZONES(0, 0, 0), .waiting = WAITS(USER), .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
+	  { ZONES(0, 0, 0), .buffer_promise = 2 },
+	  GATED, 2, "cugUG", "cugUG", "gG", "", WAITS(USER) },
 	{ "a reset gives GC a zone", &drive,
-	  { ZONES(0, 0, 1), .waiting = WAITS(GC), .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
+	  { ZONES(0, 0, 1), .buffer_promise = 2 },
+	  GATED, 2, "cugUG", "cugUG", "gG", "", WAITS(GC) },
 	{ "but not a flush: resets wait for it", &drive,
-	  { ZONES(0, 0, 1), .waiting = WAITS(FLUSH), .buffer_promise = 2 },
-	  MTFTL_LEVEL_DEAD, 2, "cugUG", "cugUG", "gG", "" },
+	  { ZONES(0, 0, 1), .buffer_promise = 2 },
+	  DEAD, 2, "cugUG", "cugUG", "gG", "", WAITS(FLUSH) },
 	{ "nor a unit whose write failed, which the flush waits for", &drive,
-	  { ZONES(0, 0, 1), .waiting = WAITS(RETRY), .buffer_promise = 2 },
-	  MTFTL_LEVEL_DEAD, 2, "cugUG", "cugUG", "gG", "" },
+	  { ZONES(0, 0, 1), .buffer_promise = 2 },
+	  DEAD, 2, "cugUG", "cugUG", "gG", "", WAITS(RETRY) },
 	{ "a zone that is being closed may have failed: what comes of it is not known", &drive,
-	  { .zones = { [MTFTL_ZONE_CLOSING] = 1 }, .waiting = WAITS(RETRY), .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
+	  { .zones = { [MTFTL_ZONE_CLOSING] = 1 }, .buffer_promise = 2 },
+	  GATED, 2, "cugUG", "cugUG", "gG", "", WAITS(RETRY) },
 	{ "units in flight land, or fail", &drive,
-	  { ZONES(0, 1, 0), .in_flight = true, .waiting = WAITS(FLUSH), .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
+	  { ZONES(0, 1, 0), .in_flight = true, .buffer_promise = 2 },
+	  GATED, 2, "cugUG", "cugUG", "gG", "", WAITS(FLUSH) },
 	{ "commands end", &drive,
-	  { ZONES(0, 0, 1), .at_work = true, .waiting = WAITS(RETRY), .buffer_promise = 2 },
-	  MTFTL_LEVEL_GATED, 2, "cugUG", "cugUG", "gG", "" },
+	  { ZONES(0, 0, 1), .at_work = true, .buffer_promise = 2 },
+	  GATED, 2, "cugUG", "cugUG", "gG", "", WAITS(RETRY) },
 	{ "GC waits, and nothing else is under way", &drive,
-	  { ZONES(0, 0, 0), .waiting = WAITS(GC), .buffer_promise = 2 },
-	  MTFTL_LEVEL_DEAD, 2, "cugUG", "cugUG", "gG", "" },
+	  { ZONES(0, 0, 0), .buffer_promise = 2 },
+	  DEAD, 2, "cugUG", "cugUG", "gG", "", WAITS(GC) },
 	{ "no zone is left that could ever be written, whatever is in flight", &drive,
-	  { ZONES(0, 0, 0), .in_flight = true, .waiting = WAITS(RETRY), .buffer_promise = 2 },
-	  MTFTL_LEVEL_DEAD, 2, "cugUG", "cugUG", "gG", "" },
+	  { ZONES(0, 0, 0), .in_flight = true, .buffer_promise = 2 },
+	  DEAD, 2, "cugUG", "cugUG", "gG", "", WAITS(RETRY) },
 };
 
 static const char *const levels[] = { "free", "slowed", "paced", "gated", "dead" };
 
-static void say_sources(char *text, const struct mtftl_sources *sources)
+static bool is_dead(const struct row *row, const struct mtftl_admit_state *state)
+{
+	u32 right;
+
+	for (right = 0; right < MTFTL_NR_RIGHTS; right++)
+		if (row->waiting >> right & 1 && mtftl_admit_is_dead_end(state, right))
+			return true;
+	return row->waiting & WAITS(RETRY) && mtftl_admit_is_out(state);
+}
+
+static enum level level(const struct row *row, const struct mtftl_admit_state *state)
+{
+	if (is_dead(row, state))
+		return DEAD;
+	if (state->gated)
+		return GATED;
+	if (state->paced)
+		return PACED;
+	return mtftl_admit_is_slowed(row->limits, state) ? SLOWED : FREE;
+}
+
+static void say_sources(char *text, struct mtftl_sources sources)
 {
 	u32 i, at = strlen(text);
 
-	for (i = 0; i < sources->nr; i++)
-		text[at++] = "cugUG"[sources->from[i]];
+	for (i = 0; i < sources.nr; i++)
+		text[at++] = "cugUG"[sources.from[i]];
 	text[at++] = ' ';
 	text[at] = 0;
 }
@@ -229,19 +260,17 @@ static void say_sources(char *text, const struct mtftl_sources *sources)
 static void say(char *text, const struct row *row)
 {
 	struct mtftl_admit_state state = row->state;
-	struct mtftl_admission admission;
 	u32 right, at;
 
 	mtftl_admit_gate(row->limits, &state);
 	mtftl_admit_pace(row->limits, &state);
-	mtftl_admit(row->limits, &state, &admission);
-	sprintf(text, "%s: %s, promise %u, from ", row->doc, levels[admission.level],
+	sprintf(text, "%s: %s, promise %u, from ", row->doc, levels[level(row, &state)],
 		state.buffer_promise);
 	for (right = 0; right < MTFTL_RIGHT_META; right++)
-		say_sources(text, &admission.sources[right]);
+		say_sources(text, mtftl_admit_sources(row->limits, &state, right));
 	strcat(text, "may open ");
 	for (right = 0, at = strlen(text); right < MTFTL_NR_RIGHTS; right++)
-		if (admission.may_open[right])
+		if (mtftl_admit_may_open(row->limits, &state, right))
 			text[at++] = "ufrgm"[right];
 	text[at] = 0;
 }
@@ -431,17 +460,14 @@ static void one_more_empty_zone_harms_nobody(void **unused)
 static void check_flush(const struct mtftl_admit_limits *limits,
 			const struct mtftl_admit_state *state)
 {
-	const struct mtftl_sources *sources;
-	struct mtftl_admission admission;
+	struct mtftl_sources flush = mtftl_admit_sources(limits, state, MTFTL_RIGHT_FLUSH);
+	struct mtftl_sources retry = mtftl_admit_sources(limits, state, MTFTL_RIGHT_RETRY);
 	u32 in_use = state->zones[MTFTL_ZONE_OPEN] + !(state->gc_has_zone || limits->gc_shares);
 
-	mtftl_admit(limits, state, &admission);
-	assert_int_equal(admission.may_open[MTFTL_RIGHT_FLUSH],
+	assert_int_equal(mtftl_admit_may_open(limits, state, MTFTL_RIGHT_FLUSH),
 			 state->zones[MTFTL_ZONE_EMPTY] && in_use < limits->data_zones);
-	assert_memory_equal(&admission.sources[MTFTL_RIGHT_FLUSH],
-			    &admission.sources[MTFTL_RIGHT_RETRY], sizeof(struct mtftl_sources));
-	sources = &admission.sources[MTFTL_RIGHT_FLUSH];
-	assert_int_equal(sources->from[sources->nr - 1], MTFTL_FROM_GC_NEW);
+	assert_memory_equal(&flush, &retry, sizeof(flush));
+	assert_int_equal(flush.from[flush.nr - 1], MTFTL_FROM_GC_NEW);
 }
 
 static void a_flush_may_take_what_there_is(void **unused)
