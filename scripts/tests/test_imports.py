@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from mtlab.cmd import house, imports
+from mtlab.cmd import imports, layers
 
 
 def _lab(folder: Path, **modules: str) -> Path:
@@ -27,7 +27,7 @@ def test_imports_that_go_down_are_passed(tmp_path: Path) -> None:
                low__b="from pathlib import Path")
     assert imports.arrows(top)["high/a.py"].keys() == {"low/b.py", "high/d.py"}
     assert not _upward(top)
-    assert not house.circle(imports.arrows(top))
+    assert not layers.circle(imports.arrows(top))
 
 
 def test_an_import_from_above_is_found(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_a_module_has_a_package(tmp_path: Path) -> None:
 def test_a_circle_is_found(tmp_path: Path) -> None:
     top = _lab(tmp_path, low__a="from . import b", low__b="from .c import x", low__c="from lab.low.a import x",
                low__d="from . import a")
-    assert set(house.circle(imports.arrows(top))) == {"low/a", "low/b", "low/c"}
+    assert set(layers.circle(imports.arrows(top))) == {"low/a", "low/b", "low/c"}
 
 
 def test_a_test_that_imports_another_is_found(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from . import (
     completion,
     experiments,
     fuzz,
-    house,
+    layers,
     night,
     prose,
     quality,
@@ -36,7 +36,7 @@ GROUPS = {
     "Run something:": ("run", "shell", "top", "c2c"),
     "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware"),
     "Break it:": ("torture", "fuzz", "suite", "night"),
-    "Change it:": ("check", "test", "lint", "house", "prose"),
+    "Change it:": ("check", "test", "lint", "layers", "prose"),
     "Build and install:": ("build", "install", "completion"),
 }
 
@@ -160,7 +160,7 @@ def _parser() -> argparse.ArgumentParser:
     suites.add_command(commands)
     top.add_command(commands)
     quality.add_commands(commands)
-    house.add_commands(commands)
+    layers.add_commands(commands)
     prose.add_commands(commands)
     simulate.add_commands(commands)
     fuzz.add_command(commands)

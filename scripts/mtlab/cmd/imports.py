@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..util.base import ROOT
-from .house import Arrows, circle
+from .layers import Arrows, circle
 
 LAB = ROOT / "scripts/mtlab"
 

@@ -30,7 +30,7 @@ from ..util.base import (
     say,
     write_file,
 )
-from . import house, imports, prose
+from . import imports, layers, prose
 
 PYTHON = "/usr/bin/python3"
 # Advice of checkpatch that names helpers which programs do not have.
@@ -186,7 +186,7 @@ def _lint(_args: argparse.Namespace) -> int:
     judge("checkpatch, user space",
           checkpatch(kernel, [*filter(_is_user_space, c_files)], *style, "--ignore", KERNEL_ONLY))
     judge("sparse and W=1", _sparse())
-    judge("house", house.complaints())
+    judge("layers", layers.complaints())
     judge("imports", imports.complaints())
     judge("prose", prose.complaints())
     judge("QEMU's checkpatch", checkpatch(emulator.pristine() / "scripts/checkpatch.pl",

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 from mtlab.build import target
-from mtlab.cmd import house
+from mtlab.cmd import layers
 from mtlab.util.base import ROOT
 
 FOLDERS = ["top", "middle", "low"]
 
 
-def _tree(root: Path, **files: str) -> house.Arrows:
+def _tree(root: Path, **files: str) -> layers.Arrows:
     """Sources by folder_name: top_a is top/a.c, top_a_h its header."""
     for name, text in files.items():
         folder, _, file = name.partition("_")
         path = root / folder / (f"{file[:-2]}.h" if file.endswith("_h") else f"{file}.c")
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    return house._c_arrows(root, root.rglob("*.[ch]"))
+    return layers._c_arrows(root, root.rglob("*.[ch]"))
 
 
 def test_a_tree_without_fault_is_passed(tmp_path: Path) -> None:
@@ -27,29 +27,29 @@ def test_a_tree_without_fault_is_passed(tmp_path: Path) -> None:
                    middle_b_h="int middle(void);\n",
                    middle_b='#include "middle/b.h"\n#include "low/c.h"\nint middle(void)\n{\n\treturn 0;\n}\n',
                    low_c_h="int low(void);\n")
-    assert not list(house.upward(arrows, FOLDERS))
-    assert not house.circle(arrows)
-    assert house.pairs(arrows) == {"top": {"middle"}, "middle": {"low"}, "low": set()}
+    assert not list(layers.upward(arrows, FOLDERS))
+    assert not layers.circle(arrows)
+    assert layers.pairs(arrows) == {"top": {"middle"}, "middle": {"low"}, "low": set()}
 
 
 def test_an_include_upward_is_named(tmp_path: Path) -> None:
     arrows = _tree(tmp_path, middle_b_h="", low_c='#include "middle/b.h"\n')
-    assert list(house.upward(arrows, FOLDERS)) == ["low/c.c includes middle/b.h, which lies above it in middle/"]
+    assert list(layers.upward(arrows, FOLDERS)) == ["low/c.c includes middle/b.h, which lies above it in middle/"]
 
 
 def test_a_call_upward_is_named_without_an_include(tmp_path: Path) -> None:
     arrows = _tree(tmp_path, top_a="void top_event(int what,\n\t       int more)\n{\n}\n",
                    low_c="void top_event(int what, int more);\nvoid low(void)\n{\n\ttop_event(1, 2);\n}\n")
-    assert list(house.upward(arrows, FOLDERS)) == ["low/c.c calls top_event(), which lies above it in top/"]
+    assert list(layers.upward(arrows, FOLDERS)) == ["low/c.c calls top_event(), which lies above it in top/"]
 
 
 def test_an_include_by_the_folder_above_is_an_arrow(tmp_path: Path) -> None:
     arrows = _tree(tmp_path, top_a_h="", low_c='#include "../top/a.h"\n')
-    assert list(house.upward(arrows, FOLDERS)) == ["low/c.c includes ../top/a.h, which lies above it in top/"]
+    assert list(layers.upward(arrows, FOLDERS)) == ["low/c.c includes ../top/a.h, which lies above it in top/"]
 
 
 def test_a_file_without_a_folder_is_named(tmp_path: Path) -> None:
-    assert "attic/a.c lies in none" in "".join(house.upward(_tree(tmp_path, attic_a=""), FOLDERS))
+    assert "attic/a.c lies in none" in "".join(layers.upward(_tree(tmp_path, attic_a=""), FOLDERS))
 
 
 def test_names_in_comments_are_no_arrows(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_circle_of_sources_is_found(tmp_path: Path) -> None:
     """One includes the other's header, and is called by it."""
     arrows = _tree(tmp_path, low_a='#include "low/b.h"\nvoid a(void)\n{\n}\n', low_b_h="",
                    low_b="void a(void);\nvoid b(void)\n{\n\ta();\n}\n")
-    assert set(house.circle(arrows)) == {"low/a", "low/b"}
+    assert set(layers.circle(arrows)) == {"low/a", "low/b"}
 
 
 FTL_H = "struct mtftl {\n\tstruct mtftl_zones *zones;\n\tstruct mtftl_map *map;\n};\n"
@@ -77,7 +77,7 @@ def test_uses_of_anothers_fields_are_counted() -> None:
              "top/gc.c": "int b(struct gc *gc)\n{\n\treturn gc->ftl->zones->lock;\n}\n",
              "top/reset.c": "int c(struct mtftl *ftl)\n{\n\tstruct mtftl_zones *zones = ftl->zones;\n\n"
                             "\treturn zones->lock + zones->nr;\n}\n"}
-    assert house.reach_ins(texts) == {"zones": {"top/gc.c": 1, "top/reset.c": 2}, "map": {}}
+    assert layers.reach_ins(texts) == {"zones": {"top/gc.c": 1, "top/reset.c": 2}, "map": {}}
 
 
 @pytest.mark.parametrize("use", [
@@ -101,7 +101,7 @@ def test_a_use_is_seen_however_it_comes_to_the_struct(use: str) -> None:
     texts = {"low/ftl.h": FTL_H, "middle/zone.h": ZONE_H + "struct mtftl_zones *zones_of(struct mtftl *ftl);\n",
              "top/gc.h": "struct gc {\n\tstruct mtftl_zones *below;\n};\n",
              "top/gc.c": f"int use(struct gc *gc, struct mtftl *ftl, void *data)\n{{\n\t{use}\n}}\n"}
-    assert house.reach_ins(texts)["zones"] == {"top/gc.c": 1}
+    assert layers.reach_ins(texts)["zones"] == {"top/gc.c": 1}
 
 
 @pytest.mark.parametrize("no_use", [
@@ -114,7 +114,7 @@ def test_what_is_no_use_is_passed(no_use: str) -> None:
     texts = {"low/ftl.h": FTL_H, "middle/zone.h": ZONE_H,
              "low/config.h": "struct config {\n\tstruct table *zones;\n};\n",
              "top/gc.c": f"int no_use(struct mtftl *ftl, struct config *config)\n{{\n\t{no_use}\n}}\n"}
-    assert house.reach_ins(texts) == {"zones": {}, "map": {}}
+    assert layers.reach_ins(texts) == {"zones": {}, "map": {}}
 
 
 def _function(lines: int) -> str:
@@ -124,9 +124,9 @@ def _function(lines: int) -> str:
 
 def test_a_function_with_too_many_lines_is_named() -> None:
     """Its comment, and the line of its name, do not count; its braces do."""
-    assert not list(house.long_functions(_function(house.MOST_FUNCTION) * 2))
-    assert list(house.long_functions(_function(house.MOST_FUNCTION) + _function(house.MOST_FUNCTION + 2))) == [
-        ("work", house.MOST_FUNCTION + 2)]
+    assert not list(layers.long_functions(_function(layers.MOST_FUNCTION) * 2))
+    assert list(layers.long_functions(_function(layers.MOST_FUNCTION) + _function(layers.MOST_FUNCTION + 2))) == [
+        ("work", layers.MOST_FUNCTION + 2)]
 
 
 def _planted(monkeypatch, tmp_path: Path, file: str, text: str) -> str:
@@ -139,7 +139,7 @@ def _planted(monkeypatch, tmp_path: Path, file: str, text: str) -> str:
     with open(source / file, "a") as f:
         f.write(text)
     monkeypatch.setattr(target, "SOURCE", source)
-    return "\n".join(house._target_complaints())
+    return "\n".join(layers._target_complaints())
 
 
 @pytest.mark.parametrize("file, text, said", [
@@ -155,10 +155,10 @@ def _planted(monkeypatch, tmp_path: Path, file: str, text: str) -> str:
      "1 uses of fields of ftl->map outside of its files"),
     ("dm/mount.c", "bool planted(struct mtftl_target *target)\n{\n\treturn target->ftl.super->clean;\n}\n",
      "1 uses of fields of ftl->super outside of its files"),
-    ("map/map.c", "void planted(void)\n{\n" + "\n" * house.MOST_FUNCTION + "}\n",
-     f"target/map/map.c: planted() has {house.MOST_FUNCTION + 2} lines"),
+    ("map/map.c", "void planted(void)\n{\n" + "\n" * layers.MOST_FUNCTION + "}\n",
+     f"target/map/map.c: planted() has {layers.MOST_FUNCTION + 2} lines"),
     ("io/lane.c", "int planted(struct mtftl *ftl)\n{\n\treturn mtftl_seed(0, 0);\n}\n",
-     f"{house.MOST_PAIRS + 1} pairs of folders"),
+     f"{layers.MOST_PAIRS + 1} pairs of folders"),
 ], ids=["a call upward", "an include upward", "a circle", "a reach-in", "a reach-in by another name",
         "a reach-in through the target", "a long function", "one pair of folders more"])
 def test_what_is_planted_in_the_target_is_named(monkeypatch, tmp_path: Path, file: str, text: str, said: str) -> None:
@@ -181,4 +181,4 @@ def test_the_code_map_names_files_that_exist() -> None:
 
 
 def test_our_own_layers_stand() -> None:
-    assert not house.complaints()
+    assert not layers.complaints()

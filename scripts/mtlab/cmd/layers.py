@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The layers: which folder may know of which. `lab lint` checks the sources; `lab house` draws the map of the target.
+"""The layers: which folder may know of which. `lab lint` checks the sources; `lab layers` draws the map of the target.
 
 The folders of the module are its layers, and target/Makefile names them from the top down. A file includes
 and calls what lies in its own folder or in one below, and no files form a circle. What knows of what is read
@@ -227,7 +227,7 @@ def _target_complaints() -> Iterator[str]:
             yield (f"target: {sum(uses.values())} uses of fields of ftl->{component} outside of its files: "
                    + ", ".join(f"{file} {uses[file]}" for file in sorted(uses)))
     if picture() not in (ROOT / DRAWN).read_text():
-        yield f"{DRAWN} does not show the folders as they are, expected what `scripts/lab house` prints"
+        yield f"{DRAWN} does not show the folders as they are, expected what `scripts/lab layers` prints"
 
 
 def complaints() -> str:
@@ -244,12 +244,12 @@ def complaints() -> str:
     return "\n".join(said)
 
 
-def _house(_args: argparse.Namespace) -> int:
+def _layers(_args: argparse.Namespace) -> int:
     print(picture())
     return 0
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`house` on the command line of scripts/lab."""
-    house = commands.add_parser("house", help="draw the target's folders and files, and which may use which")
-    house.set_defaults(function=_house)
+    """`layers` on the command line of scripts/lab."""
+    parser = commands.add_parser("layers", help="draw the target's folders and files, and which may use which")
+    parser.set_defaults(function=_layers)
