@@ -84,7 +84,7 @@ def _said(text: str) -> str:
 def _complaints_of_the_module() -> set[str]:
     """What it says in the kernel's log, or to dmsetup, when something is wrong."""
     found = set()
-    calls = r"\b(?:mtftl_err|mtftl_warn|mtftl_set_read_only|DMERR|DMWARN_LIMIT)\(((?:[^;\"]|\"[^\"]*\")*)\);"
+    calls = r"\b(?:mtftl_err|mtftl_warn|mtftl_warn_limit|mtftl_set_read_only|DMERR)\(((?:[^;\"]|\"[^\"]*\")*)\);"
     for path in target.module_sources():
         text = path.read_text()
         found |= {"".join(re.findall(r'"([^"]*)"', call)) for call in re.findall(calls, text)}
