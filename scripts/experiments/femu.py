@@ -204,7 +204,8 @@ ABOUT = About(
     question="Five workloads on a drive with its FTL inside: where is the cliff, how deep is it, and what does the way "
              "in which FEMU charges collection change?",
     by=("workload", "mode", "part", "step"),
-    caption=f"The report's drive (2 channels x 8 dies, 40/200/2000 us, 3 of 4 GiB visible, GC from 75% of the lines "
-            f"on) and jobs at 1/{SCALE} of capacity, files and time, the first fifth of its 300 s, on ext4; the time "
-            "axis is scaled back. 16 KiB requests, four jobs; sysbench fileio rndrw with an fsync after each write. "
-            "Dashed: moves wait for each other, and a buffer of 1 MiB takes the writes.")
+    caption="The report's drive (2 channels x 8 dies, 40/200/2000 us, 3 of 4 GiB visible, GC from 75% of the lines "
+            f"on), with jobs on ext4. Capacity, files and time are 1/{SCALE} of the report's, and the first fifth of "
+            "its 300 s is shown; the time axis is scaled back. 16 KiB requests, four jobs; sysbench fileio rndrw "
+            "with an fsync after each write. Dashed: moves wait for each other, and a buffer of 1 MiB takes the "
+            "writes.")

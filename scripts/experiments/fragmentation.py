@@ -420,17 +420,18 @@ _HEADERS = (
     "neighbours. A MiB takes 60 cell reads in place of 39, and that costs nothing only where the next cell is read "
     "during a transfer.")
 _ASKEW = (
-    "A block of inodes behind every sixteenth piece, and headers where the drive has no metadata: pieces lie on parts "
-    "of two pages, and both are read. Without inodes it is 1.00 with metadata, and 0.80 of appends of 16 KiB. Where "
-    "the next cell is read during a transfer this costs little.")
+    "A block of inodes behind every sixteenth piece, and headers where the drive has no metadata: pieces lie on "
+    "parts of two pages, and both are read. Without inodes it is 1.00 with metadata, and 0.80 of appends of 16 KiB. "
+    "If the next cell is read during a transfer, this costs little.")
 _SQLITE = (
-    "Records of half a page go to the next die each, to all eight in turn; a file written in one go has two on a page, "
-    "and read-ahead of 128 KiB then meets four dies at once.")
+    "Records of half a page go to the next die each, to all eight in turn. A file written in one go has two on a "
+    "page, and read-ahead of 128 KiB then meets four dies at once.")
 _SOFTWARE = "software's part is added to the flash's, but where the flash is fast and has many dies they overlap"
 _BOOKED = (
-    "NVMeVirt books the channel for all of a command when it comes, and a die whose commands come later has the gaps. "
-    "Followed step by step, its model gives 2960 MiB/s contiguous, 2290 and with hints 2760 of appends of 32 KiB, 2010 "
-    "and 2220 of 16 KiB; it prints 0.93 to 0.95 of that, and once 0.86: the rest is its host, and real time.")
+    "NVMeVirt books the channel for all of a command when it comes, and a die whose commands come later has the "
+    "gaps. Followed step by step, its model gives 2960 MiB/s contiguous. Appends of 32 KiB give 2290, with hints "
+    "2760; those of 16 KiB 2010 and 2220. It prints 0.93 to 0.95 of that, and once 0.86: the rest is its host, and "
+    "real time.")
 _PIECES = "32 pieces are 32 reads of our program, and one of its file system"
 
 
@@ -517,12 +518,12 @@ def draw(found: list[Sample], path: Path) -> None:
 
 ABOUT = About(
     title="Fragmentation inside the drive",
-    question="A file that is written in pieces, between others': how fast is it read, and who can help?",
+    question="How fast is a file read that was written in pieces, between others', and what helps?",
     by=("drive", "what"),
-    caption="Direct reads of 1 MiB of a file of 8 MiB, MiB/s; in brackets the share of a contiguous file. The file was "
-            "appended to, or overwritten, by 32 KiB at a time; between two pieces others write so much that all fall "
-            "on one die (worst), or 1 to 32 pieces (random; median of three). fileserver: ten users append to 80 files "
-            "in turn, by 32 KiB (small: 16), and then read whole files. Paper: what its artifact prints for "
-            "NVMeVirt, without and with its approach (hints from the file system). dm-mtftl: the same flash as a zoned "
-            "drive, no hints, a flush after each write (not of the fileserver's, which wait for nothing); cache: a "
-            "drive that reads the next page during a transfer; metadata: one that has 16 bytes beside each block.")
+    caption="Direct reads of 1 MiB of a file of 8 MiB, MiB/s; in brackets the share of a contiguous file. The file "
+            "was appended to, or overwritten, by 32 KiB at a time. Between two pieces others write so much that all "
+            "fall on one die (worst), or 1 to 32 pieces (random; median of three). fileserver: ten users append to "
+            "80 files in turn, by 32 KiB (small: 16), and then read whole files. Paper: what its artifact prints "
+            "for NVMeVirt, without and with its approach (hints from the file system). dm-mtftl: the same flash as "
+            "a zoned drive, no hints, a flush after each write except the fileserver's. Cache: a drive that reads "
+            "the next page during a transfer; metadata: one that has 16 bytes beside each block.")

@@ -139,7 +139,7 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
         point, part = _of(found, zones, "8"), _of(found, zones, "8", "part")
         result += [
             at_least(f"{zones} zones: share of the least limit", _nearest(point), 0.85,
-                     "GC works on every core and waits for nobody", _ERASE),
+                     "GC works on every core, and no mover waits for another", _ERASE),
             at_most(f"{zones} zones, full rate: p99.9 (us)", point["p99.9_us"], 5000,
                     "a user waits for slices of GC's work, not for zones", _ERASE),
             at_most(f"{zones} zones, full rate: worst (us)", point["max_us"], 30000, "no wait is for a victim"),

@@ -101,10 +101,10 @@ def _label(drive: str) -> str:
 
 # Why a prediction is missed; shown where one is.
 _EAGER = (
-    "With a quarter of the flash spare 75% of the erase blocks, where FEMU's thresholds begin, are always in use: the "
-    "drive never rests, and the more time it has, the less stale its victims are. The same FTL without delays, on as "
-    "much flash, writes 5.4 times what it is given with flash.gc_begin=75, 2.6 times with 95, 2.4 times with 100. "
-    "dm-mtftl begins when zones are short.")
+    "With a quarter of the flash spare, 75% of the erase blocks are always in use, and that is where FEMU's "
+    "thresholds begin. So the drive never rests, and the more time it has, the less stale its victims are. The same "
+    "FTL without delays, on as much flash, writes 5.4 times what it is given with flash.gc_begin=75, 2.6 times with "
+    "95, 2.4 times with 100. dm-mtftl begins when zones are short.")
 
 
 def checks(found: list[Sample], quick: bool) -> list[Check]:
@@ -129,8 +129,8 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
         result.append(at_most("steady, 1 us: write amplification, collecting late over early",
                               _of(found, LATE, "steady", 0)["write_amplification"] /
                               _of(found, "1", "steady", 0)["write_amplification"], 0.8,
-                              "what is collected later has gone stale further; added when the first run had missed the "
-                              "one above"))
+                              "blocks that are collected later have gone stale further; added when the first run "
+                              "had missed the one above"))
     return result
 
 

@@ -92,9 +92,9 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
         at_most("90% to a tenth: LAST over FAST, write amplification",
                 _of(found, "last", hot)["write_amplification"] / _of(found, "fast", hot)["write_amplification"], 0.8,
                 "hot log blocks go stale before they are merged",
-                "The hot tenth is as large as all of LAST's logs for writes in any order, its other logs wait for "
-                "writes in order that do not come, and FAST's oldest log has gone stale as well. Where the hot part is "
-                "smaller, in vssim, LAST is ahead."),
+                "The hot tenth is as large as all of LAST's logs for writes in any order. Its other logs wait for "
+                "writes in order that do not come, and FAST's oldest log has gone stale as well. If the hot part is "
+                "smaller, as in vssim, LAST is ahead."),
         at_most("memory of FAST's map over page mapping's", _of(found, "fast", uniform)["map_bytes"] /
                 _of(found, "page", uniform)["map_bytes"], 0.5, "a map of blocks, and one of the log blocks' pages"),
     ]
@@ -136,8 +136,8 @@ ABOUT = About(
     question="What does each way to map logical blocks cost, and does greedy collection write what its closed form "
              "says?",
     by=("mapping", "load", "spare"),
-    caption="The black box's FTL on its flash model, without a guest. Left: page mapping without delays, 512 erase "
-            "blocks of 256 pages, uniform writes of four times the drive before what counts. Others: 8 dies on 4 "
-            "channels, 768 erase blocks of 64 pages of 4 KiB, 50/600/3000 us, 20% spare, 80 log blocks, 16 writes in "
-            "flight, all written in order, and half as much again by the load, before. In order: 64 KiB requests, "
-            "runs of 1 MiB.")
+    caption="The black box's FTL on its flash model, without a guest. Greedy collection: page mapping without "
+            "delays, 512 erase blocks of 256 pages, after uniform writes of four times the drive. Others: 8 dies on "
+            "4 channels, 768 erase blocks of 64 pages of 4 KiB, 50/600/3000 us, 20% spare, 80 log blocks, 16 writes "
+            "in flight. Before, all was written in order, and half as much again by the load. In order: 64 KiB "
+            "requests, runs of 1 MiB.")

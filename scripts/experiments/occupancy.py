@@ -114,7 +114,7 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
     produced = per_cpu(MULTI, "produced")
     result = [
         at_least("1 lane, 8 users: share of the buffer in use", _mean(found, (1, 1, 8)), 0.75,
-                 "one writer does not follow eight users: the buffer is full but for what admission keeps back"),
+                 "one writer does not follow eight users: the buffer is full, except for what admission keeps back"),
         at_least("1 lane: share of the consuming done by one CPU", max(consumed) / sum(consumed), 1,
                  "there is one writer, bound to one CPU"),
         at_least("8 lanes: least over most that a CPU consumed", min(per_cpu(MULTI, "consumed")) /

@@ -192,7 +192,7 @@ def _settings(found: list[Sample]) -> list[tuple[str, str, int]]:
 _KERNELS = ("Linux 5.10, in its small configuration, takes less for the same job without any FTL (last column), by "
             "more than what is missing here.")
 _WRITER = "A profile is what the rows of pblk alone say: how long its writer runs, and how full its buffer is."
-_FLASH = ("Eight dies bind both. What pblk programs for a block is what its lines cost it: each is a block of every "
+_FLASH = ("Eight dies bind both. pblk's lines decide how much it programs for a block: each is a block of every "
           "parallel unit, and pblk begins with at most four of them in a second.")
 
 
@@ -306,5 +306,5 @@ ABOUT = About(
     by=("state", "profile", "unit", "line", "users"),
     caption=f"4 KiB random writes at queue depth 1 on {CPUS} modelled CPUs; {ENTRIES} buffer entries and the same "
             "write unit for all. pblk: Open-Channel drive, Linux 5.10; dm-mtftl: zoned drive, Linux 6.12; the same "
-            "dies, channels and times. Fresh drives, where nothing is collected; in the table also steady ones, and "
-            "pblk alone by write unit and users, and how full its buffer is.")
+            "dies, channels and times. On a fresh drive nothing is collected. The used drive was written in full, "
+            "then at random. pblk alone: its rate by write unit and users, and how full its buffer is.")

@@ -62,15 +62,15 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
 
 
 # Why a prediction is missed: from call trees of 20 ms, every instruction counted by a plugin of the emulator.
-_FULL = ("With 8 users no CPU idles. Of a write's 14,600 instructions fio takes 2,400, its system call 5,200 (the "
-         "target's part 1,200, half of it the copy), the writer 6,600: 1,100 for unit and checksum, 2,200 to submit "
-         "it, 1,200 in the NVMe driver, 1,600 for interrupt and completion. One lane is bound by that same writer: "
-         "158,000 writes of 6,300 instructions in a second, less what a user on its CPU takes. So a cheaper writer "
-         "should raise one lane by more than eight; the ratio asks for cheaper users.")
+_FULL = ("With 8 users no CPU idles. A write takes 14,600 instructions: fio 2,400, its system call 5,200 (the "
+         "target's part is 1,200, half of it the copy), the writer 6,600. The writer takes 1,100 for unit and "
+         "checksum, 2,200 to submit it, 1,200 in the NVMe driver, 1,600 for interrupt and completion. One lane is "
+         "bound by that same writer: 158,000 writes of 6,300 instructions in a second, less what a user on its CPU "
+         "takes. So a cheaper writer should raise one lane by more than eight; the ratio asks for cheaper users.")
 _HELPED = ("A lone user's writer borrows an idle CPU, so that one user pays 7,700 of a write's 14,600 instructions; "
            "with 8 users each CPU pays all of them. Half of linear is what 8 CPUs can give against that.")
 _FEW = ("By a thousandth, to which the write's own path adds nothing: the system call takes 5,064 instructions with "
-        "eight lanes and 5,065 with one. What else falls into the 100 ms was not traced.")
+        "eight lanes and 5,065 with one. The rest of the 100 ms was not traced.")
 _CROWD = ("Likely, not profiled: users beyond the CPUs sleep while the buffer is full, and each wake-up and switch "
           "takes instructions of CPUs that have none to spare.")
 

@@ -133,10 +133,10 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
                for load in LOADS for streams in STREAMS.values()]
     apart, together, by_life = (_whole(found, "zipf", streams)["write_amplification"] for streams in STREAMS.values())
     result.append(at_most("zipf 1.2: write amplification with streams apart over together", apart / together, 0.75,
-                          "what GC moves is cold: apart from new data it is not moved again with it",
+                          "blocks that GC moves are cold; apart from new data they are not moved again with it",
                           "GC moves a quarter less for each block that is stored, but storing it once is a third of "
-                          "all writes either way. What GC moves shares zones, whether it moved before or not: cold and "
-                          "less cold data lie together there."))
+                          "all writes either way. All blocks that GC moves share zones, whether they moved before "
+                          "or not: cold and less cold data lie together there."))
     result.append(at_most("zipf 1.2: write amplification by life over together", by_life / together, 0.75,
                           "users' hot and cold blocks lie apart, too, and hot zones are left to die"))
     return result

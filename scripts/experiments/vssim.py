@@ -398,7 +398,6 @@ ABOUT = About(
     question="What do channels, ways, page size, log blocks, interleaving and spare flash do to a drive, and does hot "
              "and cold apart save five sixths of the spare?",
     by=("part", "mapping", "point"),
-    caption="From the top left: drives A to D; 4 KiB random writes by page size; FAST and LAST by dies, random writes "
-            "and copying; write amplification by share of random requests, logs written one after the other or four in "
-            "turn; rate by log blocks or spare; sizes of write requests of fio jobs on ext4; latencies of 512 "
-            "KiB on the model of X25-M, and its rates over those published. All but the sizes are without a guest.")
+    caption="FAST and LAST are mappings with log blocks; logs are written one after the other, or four in turn. "
+            "Random writes and copies are of small drives with 50/900/2000 us a page. Sizes of requests are those "
+            "of fio jobs on ext4 in a guest; all else is without a guest.")

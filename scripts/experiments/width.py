@@ -76,7 +76,7 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
                                    "nothing that one CPU writes for each request is used by another one"))
         if not quick:
             result += [at_least(f"{clock}: multi over single at 32 users", multi[32] / single[32], 10,
-                                "one lane has one writer, who has to checksum each block"),
+                                "one lane has one writer, which has to checksum each block"),
                        at_least(f"{clock}: multi over single at 32 users, unit 1", unit1[32] / single1[32], 20,
                                 "and sends each by itself",
                                 "Without caches one lane's writer takes 8,700 instructions a write and runs all the "
@@ -117,6 +117,6 @@ ABOUT = About(
     question="Does the throughput of writes and reads grow with the CPUs, also where a line of memory that moves "
              "between them costs what it costs?",
     by=("clock", "line", "cpus"),
-    caption="4 KiB, random, by pwrite and pread, as many users as CPUs; a fresh drive without flash delays, of 2,560 "
-            f"zones of 2 MiB. {WINDOW_MS} ms each, one lane {SINGLE_MS}. Left: each instruction costs a nanosecond. "
-            "Right: with the caches of a server of 32 cores.")
+    caption="4 KiB, random, by pwrite and pread, as many users as CPUs; a fresh drive without flash delays, of "
+            f"2,560 zones of 2 MiB. {WINDOW_MS} ms each, one lane {SINGLE_MS}. Plain: each instruction costs a "
+            "nanosecond. With caches: those of a server of 32 cores.")

@@ -140,8 +140,8 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
                "each zone costs its dies 3 ms more than its programs (64 MiB: 0.78 s)"),
         *(Check(f"raw, {delay} delay: requests in flight (Little's law)", s["iops"] * s["mean_us"] / 1e6,
                 0.93 * JOBS * DEPTH, 1.01 * JOBS * DEPTH,
-                "arrival rate x mean latency is what is in flight: 10 jobs x depth 32, but for a job that lets its "
-                "queue run empty before it resets its zone, as fio does")
+                "arrival rate x mean latency is what is in flight: 10 jobs x depth 32, except for a job that lets "
+                "its queue run empty before it resets its zone, as fio does")
           for delay, s in (("without", raw), ("with", raw_delay))),
         at_most("dm-mtftl: p99 write latency with delay over without", ftl_delay["p99_us"] / ftl["p99_us"], 1.05,
                 "resets run in the background: no write waits for one",

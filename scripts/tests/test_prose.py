@@ -69,11 +69,6 @@ def test_what_is_no_fault_is_passed(text: str) -> None:
     assert _found(text) == []
 
 
-def test_only_pages_for_use_have_short_sentences() -> None:
-    text = "word " * 18 + "\n" + "word " * 18
-    assert _found(text, "docs/design/gc.md") == [] != _found(text, "docs/use/options.md")
-
-
 def test_a_debt_may_not_grow_and_has_to_fall() -> None:
     found = prose.findings("docs/b.md", "Who waits?\n\nHe waits.\n", FILES.get)
     assert not list(prose.judge("docs/b.md", found, {"banned": 2}))

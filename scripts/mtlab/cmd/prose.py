@@ -17,8 +17,6 @@ from ..util.base import ROOT, output, write_file
 
 DEBT = Path(__file__).with_name("prose-debt.json")
 PAGES = ("README.md", "CONTRIBUTING.md", "docs/**/*.md", "results/**/*.md")
-# Pages that are read while something has to be done: their sentences are short.
-USE = r"(README|CONTRIBUTING|docs/[\w-]+|docs/(use|lab)/[\w-]+|results/README)\.md"
 COLUMNS = 100
 PARAGRAPH_WORDS = 120
 SENTENCE_WORDS = 35
@@ -171,7 +169,7 @@ def findings(page: str, text: str, read: Callable[[str], str | None]) -> list[Fi
             found.append(Finding(one.line, "paragraph",
                                  f"a paragraph of {one.words()} words, expected {PARAGRAPH_WORDS} at most"))
         for sentence in one.sentences():
-            if re.fullmatch(USE, page) and len(_words(sentence)) > SENTENCE_WORDS:
+            if len(_words(sentence)) > SENTENCE_WORDS:
                 found.append(Finding(one.line, "sentence", f"a sentence of {len(_words(sentence))} words, expected "
                                      f"{SENTENCE_WORDS} at most: {sentence[:50]}..."))
             for pattern, what in BANNED:
