@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from mtlab.build import target
-from mtlab.cmd import cli, properties, prose
+from mtlab.build import kernels, target
+from mtlab.cmd import cli, properties, prose, tested
 from mtlab.run import failure
 from mtlab.util.base import ROOT
 
@@ -130,6 +130,12 @@ def test_questions_are_answered_within_two_links() -> None:
             page = (questions.parent / link).resolve()
             assert page in near, f"{question}: {link} is more than two links away from README.md"
             assert anchor in prose.anchors(page.read_text()), f"{question}: {link} has no heading {anchor}"
+
+
+def test_what_the_guest_tests_show() -> None:
+    text = (ROOT / "docs/lab/tested.md").read_text()
+    assert tested.update_page(text) == text, "scripts/lab report --readme brings it up to date"
+    assert all(tested.by_kernel()[series] for series in kernels.SERIES)
 
 
 def test_exit_statuses_of_the_lab() -> None:

@@ -13,7 +13,7 @@ from ..exp.experiments import LEAST, spread
 from ..exp.results import RESULTS, bound, measured
 from ..run import options
 from ..util.base import BUILD, ROOT, LabError, say, write_file
-from . import properties, story, suites
+from . import properties, story, suites, tested
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 _NUMBERS, _END = "<!-- numbers: scripts/lab report --readme -->", "<!-- end of numbers -->"
@@ -205,7 +205,8 @@ def _report(args: argparse.Namespace) -> int:
                              *((page, update_experiment) for page in experiment_pages())):
             path.write_text(update(path.read_text(), args.results))
         for path, declared in ((ROOT / "docs/lab/guests.md", options.update_docs),
-                               (ROOT / "docs/emulator/properties.md", properties.update_page)):
+                               (ROOT / "docs/emulator/properties.md", properties.update_page),
+                               (ROOT / "docs/lab/tested.md", tested.update_page)):
             path.write_text(declared(path.read_text()))
     debian.ensure("report")
     write_file(args.out, page(args.results))
