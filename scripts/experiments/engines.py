@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """How programs ask: pwrite and pread, libaio, io_uring; on the raw drive, below dm-linear, and below the target.
 
-Programs of today use io_uring, which asks not to be made to wait (REQ_NOWAIT): who cannot promise that is served by
-worker threads. dm-linear does nothing but pass requests on, so it says what device-mapper itself takes.
+Programs of today use io_uring, which asks not to be made to wait (REQ_NOWAIT): a device that cannot promise that is
+served by worker threads. dm-linear only passes requests on, so it says what device-mapper itself takes.
 """
 
 from collections.abc import Mapping

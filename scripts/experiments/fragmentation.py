@@ -287,7 +287,7 @@ def _fileserver(plan: Plan, hints: bool, append: int, apart: bool = True) -> Non
     chance = random.Random(append)
     for _ in range(CREATED, GROWN, append):
         for first in range(0, FILES, USERS):
-            # each user has one of the next files; who is first is open
+            # each user has one of the next files; which is first is open
             for file in chance.sample(files[first:first + USERS], USERS):
                 end = sum(file[-1])
                 file.append((plan.take(append) if apart else end, append))
@@ -321,7 +321,7 @@ SERVING = ", fileserver"            # stands behind a drive's name where the dri
 def _plan(drive: str, quick: bool) -> Plan:
     if drive.endswith(SERVING):
         drive = drive.removesuffix(SERVING)
-        plan = Plan(DRIVES["paper"])            # nobody flushes
+        plan = Plan(DRIVES["paper"])            # without any flush
         for hints in (False, True) if drive == "paper" else (False,):
             for append in SERVERS:
                 _fileserver(plan, hints, append, apart=drive not in HOSTS)

@@ -16,7 +16,7 @@ from mtlab.run.options import Options
 CPUS = 8
 ENTRIES = 128
 END_US, STEP_US = 12000, 100
-FROM_US, TO_US = 4000, 8000                     # who works where: after the start, before anything fills up for good
+FROM_US, TO_US = 4000, 8000                     # which CPU does what: after the start, before anything fills up
 SINGLE = [(1, unit, users) for unit in (1, 8) for users in (1, 2, 4, 8)]
 MULTI = (CPUS, 1, 8)
 QUICK = [(1, 1, 8), MULTI]

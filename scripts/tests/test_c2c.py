@@ -32,8 +32,8 @@ def report(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_false_sharing_comes_first(report: str) -> None:
-    """With both fields' names, who wrote to them, and on one CPU each; the field that nobody touches is not there."""
-    first = report.split("Lines of memory, dearest first\n")[1].split("line ")[1]
+    """With the names of both fields and of what wrote to them, on one CPU each; an untouched field is left out."""
+    first = report.split("Lines of memory, the most expensive first\n")[1].split("line ")[1]
     stores = re.findall(r"store +(\S+) +(\S+) \[sharing\] on (\d+) CPUs", first)
     assert {(what, cpus) for what, _, cpus in stores} == {("sharing_pair.left", "1"), ("sharing_pair.right", "1")}
     assert {function for _, function, _ in stores} == {"sharing_work"}
@@ -50,7 +50,7 @@ def test_what_is_there_is_summed_up(report: str) -> None:
 
 def test_two_runs_are_compared() -> None:
     """By what is there and by function, the largest change first; what only one of them has, too."""
-    before = ("Lines of memory, dearest first\n     1.000 times       54.9 ns   line 14a21f\n\n"
+    before = ("Lines of memory, the most expensive first\n     1.000 times       54.9 ns   line 14a21f\n\n"
               "The same by what is there\n     1.118 times       61.6 ns       7 lines  zone.lock\n"
               "     0.500 times       30.0 ns       1 lines  gone\n"
               "     0.100 times        5.0 ns       1 lines  same\n\n"
@@ -63,7 +63,7 @@ def test_two_runs_are_compared() -> None:
 
 
 def test_what_comes_from_another_socket_is_told() -> None:
-    """Apart, and counted in the whole as well; where there is one socket nobody speaks of others."""
+    """Apart, and counted in the whole as well; with one socket there are no words about others."""
     near = "share 1000 1 0 4 204000 3 40 1f00\nmiss 1000 0 0 2 170000 1\n"
     far = "share 1000 1 1 1 110000 5 40 1f00\nmiss 2000 0 1 5 695000 1\n"
 

@@ -285,7 +285,7 @@ def test_experiment_judges_its_samples() -> None:
 
 
 def test_the_demo_ends_in_plain_words() -> None:
-    """For somebody who never saw this: what was compared and what came out; a miss is said, and is no alarm."""
+    """For people who never saw this: what was compared and what came out; a miss is said, and is no alarm."""
     experiment, samples = _scaling()
     words = " ".join(commands.told(judge(experiment, True, [samples], {})).split())
     assert "with 8 users dm-mtftl takes 780,000 writes a second, 15.6 times as many as one buffer and one thread, " \
@@ -314,7 +314,7 @@ def test_the_demo_says_how_long_it_takes(monkeypatch: pytest.MonkeyPatch, capsys
     ("run --profile zn", {"zn540"}), ("run --kernel ka", {"kasan"}), ("build em", {"emulator"}),
     ("run --push exp", set()), ("run x", set())])
 def test_the_command_line_is_completed(line: str, words: set[str]) -> None:
-    """In bash, as somebody types."""
+    """In bash, as words are typed."""
     typed = ["lab", *line.split(" ")]
     script = completion.script(cli._parser(), cli._words())
     array = " ".join(f"'{word}'" for word in typed)

@@ -56,7 +56,7 @@ def test_an_error_is_told_and_the_others_go_on() -> None:
 
 
 def test_who_is_interrupted_stops_the_guests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has not begun never begins; what runs is told to stop, or nobody would wait for it for so long."""
+    """What has not begun never begins; what runs is told to stop, because it would take too long."""
     told, runs, begun = threading.Event(), threading.Event(), []
     monkeypatch.setattr(stop, "stop_all", told.set)
 
@@ -104,7 +104,7 @@ def test_durations_are_kept(durations: Path) -> None:
 
 
 class _Terminal:
-    """What somebody sees of the standard error: carriage returns begin the line anew."""
+    """What a terminal shows of the standard error: carriage returns begin the line anew."""
 
     def __init__(self, is_one: bool) -> None:
         self.is_one, self.text = is_one, ""

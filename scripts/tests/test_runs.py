@@ -63,7 +63,7 @@ def test_an_interrupted_run_leaves_nothing(lab: Path, number: int, tmp_path: Pat
 
 @contextmanager
 def _busy_core() -> Iterator[None]:
-    """Somebody else loads one of the host's cores."""
+    """Another process loads one of the host's cores."""
     with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as load:
         try:
             yield

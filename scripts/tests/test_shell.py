@@ -43,7 +43,7 @@ def _talk(command: list[str], *steps: tuple[str, str], seconds: float) -> str:
 
 
 def test_the_shell_mounts_what_it_made(lab: Path) -> None:
-    """As on any machine: nobody names a module."""
+    """As on any machine: no module is named."""
     shown = _talk([str(lab), "shell"], (r"# $", EXAMPLE + "; echo $((40 + 2)) is it"),
                   (r"42 is it", "exit"), seconds=300)
     assert re.search(r"^kept\r*$", shown, re.M), shown

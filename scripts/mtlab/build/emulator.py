@@ -176,7 +176,7 @@ def build() -> Path:
         return binary
     files = patched(source)
     key = digest(source.name, source / "VERSION", " ".join(CONFIGURE), digest_files(files))
-    if _inputs(source) == inputs:           # nobody edited them meanwhile
+    if _inputs(source) == inputs:           # they were not edited meanwhile
         write_file(known, key)
     binary = _binary(key)
     if binary.exists():

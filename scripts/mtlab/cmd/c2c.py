@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`lab c2c`: what the CPUs of a run shared, line by line of memory, dearest first.
+"""`lab c2c`: what the CPUs of a run shared, line by line of memory, the most expensive first.
 
 A run in virtual time under a model of memory, whose emulator writes down each access that another CPU had a hand in
 (emulator/accel/tcg/sharing.c says in what form). Addresses become names here: functions by the guest's kallsyms; for
@@ -332,7 +332,7 @@ class Report:
         return (name or f"{pc:x}") + (f" [{module}]" if module else "")
 
     def lines(self) -> list[tuple[int, list[Access]]]:
-        """Lines of memory with their accesses, both dearest first."""
+        """Lines of memory with their accesses, both the most expensive first."""
         found: dict[int, list[Access]] = defaultdict(list)
         for access in self.shared:
             found[access.line].append(access)
@@ -370,7 +370,7 @@ class Report:
         out = [f"{total(self.shared, f'transfers {unit}')}; {total(self.missed, 'misses without another CPU')}"]
         if any(far):
             out += [f"of these from another socket: {total(far[0], 'transfers')}; {total(far[1], 'misses')}"]
-        out += ["", "Lines of memory, dearest first"]
+        out += ["", "Lines of memory, the most expensive first"]
         for line, rows in self.lines()[:listed]:
             out.append(f"{sum(a.count for a in rows) / per:10.3f} times {sum(a.ns for a in rows) / per:10.1f} ns   "
                        f"line {line:x}")

@@ -88,7 +88,7 @@ def _demo(args: argparse.Namespace) -> int:
 
 
 def told(results: Results) -> str:
-    """What the demo found, for somebody who sees this for the first time."""
+    """What the demo found, for people who see this for the first time."""
     iops = {s["line"]: s["iops"] for s in results.samples if s["users"] == 8}
     held, missed = len(results.checks) - len(results.misses), len(results.misses)
     return (

@@ -38,7 +38,7 @@ def folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _flash_in_memory(options: Options, folder: Path) -> Iterator[None]:
-    """What this run's drive holds is in memory where there is enough of it, for nobody sees it afterwards.
+    """What this run's drive holds is in memory if there is enough of it, because it is of no use afterwards.
 
     A file's pages take the host twice as long, and go to its disk.
     """

@@ -28,7 +28,8 @@ BOOT = ("console=ttyS0 loglevel=5 panic=-1 oops=panic kasan.fault=panic panic_on
 VIRTUAL_CPU = "max,-rdrand,-rdseed,-erms,-fsrm"
 # In virtual time the TSC runs at 1 GHz: the kernel need not measure that on each CPU (at HZ=250).
 # Where vCPUs are threads of a busy host a CPU lost its timer, twice, about when all CPUs leave the periodic tick: RCU
-# stalls. The cause is not known. Who keeps that tick has no such moment, and the emulated timer repeats by itself.
+# stalls. The cause is not known. A CPU that keeps that tick has no such moment, and the emulated timer repeats by
+# itself.
 CLOCK_BOOT = {"virtual": " lpj=4000000", "wall": " nohz=off highres=off"}
 # Boots faster than "max" and still has the instructions that checksums use.
 WALL_CPU = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+pclmulqdq,+aes,+rdrand,+rdseed"

@@ -4,7 +4,7 @@
 FOLDER/KEY holds one: `ram`, the guest's memory, one node's behind the other's, of which each run maps a private copy;
 `state`, what QEMU's devices and processors were in; `console`, what the kernel had said; `about.json`, which tells
 whether all that is whole and fit for this host. KEY is a digest of what went in. A state appears as a whole or not at
-all and nothing in it changes, so that whoever has opened its files may use them while somebody else throws it away. A
+all and nothing in it changes, so that a lab that has opened its files may use them while another one throws it away. A
 lock sees to it that one lab makes it while the others wait.
 
 The guest pauses itself (guest-area.c): in virtual time a state is a function of what went in. Flash device and area
@@ -242,7 +242,7 @@ def _tidy() -> None:
     """Throw away what was not used for longest, as long as all together take too much; halves of killed labs too."""
     used: list[tuple[float, int, Path]] = []
     for folder in FOLDER.iterdir():
-        with contextlib.suppress(FileNotFoundError):        # somebody else threw it away
+        with contextlib.suppress(FileNotFoundError):        # another lab threw it away
             size = sum(file.stat().st_blocks * 512 for file in folder.iterdir())
             used.append((folder.stat().st_mtime, size, folder))
     taken = 0

@@ -33,7 +33,7 @@ def say(text: str) -> None:
 
 
 def terminal() -> bool:
-    """Does somebody watch in a terminal, where a line can be renewed?"""
+    """Is standard error a terminal, where a line can be renewed?"""
     return sys.stderr.isatty()
 
 
@@ -167,7 +167,7 @@ def logged(command: Sequence[str | Path], log: Path, *, cwd: Path | None = None,
                     print(f"\r  {count}\033[K" if tty else f"  {count}", end="" if tty else "\n",
                           file=sys.stderr, flush=True)
         except KeyboardInterrupt:
-            # Its lock is free afterwards: nobody may still build then. What it started ends with it.
+            # Its lock is free afterwards, so no build of it may go on. What it started ends with it.
             child.terminate()
             child.wait()
             raise

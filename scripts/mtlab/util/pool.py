@@ -18,7 +18,7 @@ from .base import BUILD, progress, write_file
 
 T = TypeVar("T")
 DURATIONS = BUILD / "durations"
-TICK = 1.0                  # seconds between two looks at the clock for who watches in a terminal
+TICK = 1.0                  # seconds between two lines of progress in a terminal
 
 
 @dataclass(frozen=True)
