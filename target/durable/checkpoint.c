@@ -28,6 +28,7 @@
 #include "zone/zones.h"
 
 #define CKPT_PAYLOAD	(MTFTL_BUFFER_BLOCKS - 1)	/* blocks of a unit */
+#define NO_ZONES	"no zones are left for a checkpoint"
 
 struct mtftl_checkpoints {
 	struct mtftl *ftl;
@@ -68,8 +69,8 @@ static int ckpt_reset_zone(struct mtftl *ftl, u32 index)
 	zone->first_seq = 0;
 	r = mtftl_zone_mgmt(ftl, index, REQ_OP_ZONE_RESET);
 	mtftl_send_end(ftl);
-	if (r)
-		zone->broken = true;
+	zone->broken = r;
+	zone->judged = false;
 	return r;
 }
 
@@ -214,8 +215,72 @@ static int write_map(struct ckpt_stream *stream)
 	return 0;
 }
 
-/* Empty zones for those of the next checkpoint that failed. False: no reason to try again. */
-static bool replace_failed(struct mtftl *ftl)
+/* Zones for checkpoints */
+
+/* These never hold data. */
+static bool is_low(const struct mtftl_zone *zone)
+{
+	return zone->index < MTFTL_NR_SB_ZONES + 2 * zone->ftl->checkpoints->set_zones;
+}
+
+static bool is_empty(const struct mtftl_zone *zone)
+{
+	return zone->state == MTFTL_ZONE_EMPTY;
+}
+
+/*
+ * Neither the map nor the next mount needs what it holds: so is a zone with an earlier checkpoint,
+ * or with one that a power cut ended.
+ */
+static bool is_spent(const struct mtftl_zone *zone)
+{
+	return zone->state != MTFTL_ZONE_EMPTY && !zone->newer && !mtftl_zone_is_worn_out(zone) &&
+	       !mtftl_map_valid(zone->ftl, zone->index);
+}
+
+/* One that serves, but is not set aside; NULL: there is none. The search begins at zone @from. */
+static struct mtftl_zone *find_zone(struct mtftl *ftl, u32 from,
+				    bool (*serves)(const struct mtftl_zone *zone))
+{
+	u32 i;
+
+	for (i = from; i < ftl->config.nr_zones; i++) {
+		struct mtftl_zone *zone = mtftl_zone(ftl, i);
+
+		if (zone->state != MTFTL_ZONE_CKPT && zone->state != MTFTL_ZONE_BAD &&
+		    !zone->broken && serves(zone))
+			return zone;
+	}
+	return NULL;
+}
+
+/*
+ * One for a zone of the next checkpoint that failed; U32_MAX: there is none. If no zone is empty, a
+ * mount takes a spent one: only then is it known which zones are.
+ */
+static u32 replace(struct mtftl *ftl, u32 index, bool mounting)
+{
+	struct mtftl_zone *spent;
+	u32 zone;
+
+	zone = mtftl_zone_replace(ftl, index);
+	if (zone != U32_MAX || !mounting)
+		return zone;
+	spent = find_zone(ftl, MTFTL_NR_SB_ZONES, is_spent);
+	if (!spent) {
+		/* What was acknowledged can be read all the same. */
+		mtftl_set_read_only(ftl, NO_ZONES);
+		return U32_MAX;
+	}
+	mtftl_zone_move(mtftl_zone(ftl, index), MTFTL_ZONE_BAD);
+	mtftl_zone_move(spent, MTFTL_ZONE_CKPT);
+	mtftl_warn(ftl, "zone %u retired", index);
+	mtftl_tell_news(ftl);
+	return spent->index;
+}
+
+/* Zones for those of the next checkpoint that failed. False: no reason to try again. */
+static bool replace_failed(struct mtftl *ftl, bool mounting)
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
 	u32 *set = ckpts->set[!ckpts->durable_set];
@@ -229,7 +294,7 @@ static bool replace_failed(struct mtftl *ftl)
 	for (i = 0; i < nr; i++) {
 		if (!mtftl_zone(ftl, set[i])->broken)
 			continue;
-		zone = mtftl_zone_replace(ftl, set[i]);
+		zone = replace(ftl, set[i], mounting);
 		replaced = zone != U32_MAX;
 		if (!replaced)
 			break;
@@ -297,7 +362,7 @@ static int make_checkpoint(struct mtftl *ftl, bool clean, bool mounting)
 	/* As for units: so many zones in a row are not worn out. */
 	do {
 		r = write_checkpoint(ftl, mounting, &number);
-	} while (r && r != -EAGAIN && ++tries < MTFTL_MAX_FAILURES && replace_failed(ftl));
+	} while (r && r != -EAGAIN && ++tries < MTFTL_MAX_FAILURES && replace_failed(ftl, mounting));
 	if (!r)
 		r = mtftl_super_checkpoint(ftl, number, mtftl_checkpoint_blocks(&ftl->config),
 					   ckpts->set[!ckpts->durable_set], ckpts->set_zones,
@@ -493,42 +558,18 @@ struct mtftl_scanner *mtftl_checkpoint_scanner(const struct mtftl *ftl)
 static void fill_sets(struct mtftl *ftl, bool (*serves)(const struct mtftl_zone *zone))
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
-	u32 i, which = 0;
+	struct mtftl_zone *zone = mtftl_zone(ftl, MTFTL_NR_SB_ZONES);
+	u32 which;
 
-	for (i = MTFTL_NR_SB_ZONES; i < ftl->config.nr_zones; i++) {
-		struct mtftl_zone *zone = mtftl_zone(ftl, i);
-
-		while (which < 2 && ckpts->found[which] == ckpts->set_zones)
-			which++;
-		if (which == 2)
-			break;
-		if (zone->state == MTFTL_ZONE_CKPT || zone->state == MTFTL_ZONE_BAD ||
-		    zone->broken || !serves(zone))
-			continue;
-		mtftl_zone_move(zone, MTFTL_ZONE_CKPT);
-		ckpts->set[which][ckpts->found[which]++] = i;
+	for (which = 0; which < 2; which++) {
+		while (zone && ckpts->found[which] < ckpts->set_zones) {
+			zone = find_zone(ftl, zone->index, serves);
+			if (zone) {
+				mtftl_zone_move(zone, MTFTL_ZONE_CKPT);
+				ckpts->set[which][ckpts->found[which]++] = zone->index;
+			}
+		}
 	}
-}
-
-/* These never hold data. */
-static bool is_low(const struct mtftl_zone *zone)
-{
-	return zone->index < MTFTL_NR_SB_ZONES + 2 * zone->ftl->checkpoints->set_zones;
-}
-
-static bool is_empty(const struct mtftl_zone *zone)
-{
-	return zone->state == MTFTL_ZONE_EMPTY;
-}
-
-/*
- * Neither the map nor the next mount needs what it holds: so is a zone with an earlier checkpoint,
- * or with one that a power cut ended.
- */
-static bool is_spent(const struct mtftl_zone *zone)
-{
-	return zone->state != MTFTL_ZONE_EMPTY && !zone->newer && !mtftl_zone_is_worn_out(zone) &&
-	       !mtftl_map_valid(zone->ftl, zone->index);
 }
 
 int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
@@ -552,25 +593,36 @@ int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
 	return 0;
 }
 
-void mtftl_checkpoint_replace_bad(struct mtftl *ftl)
+/* A drive counts zones that are written in part, and those of a set are reset one by one. */
+static void finish_spent(struct mtftl *ftl)
 {
-	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
+	const struct mtftl_checkpoints *ckpts = ftl->checkpoints;
 	u32 i;
 
-	/* If each mount that a power cut ends took an empty zone, there would soon be none for GC. */
-	fill_sets(ftl, is_spent);
-	/* A drive counts zones that are written in part, and these are reset one by one. */
-	for (i = 0; i < ckpts->found[1]; i++) {
-		struct mtftl_zone *zone = mtftl_zone(ftl, ckpts->set[1][i]);
+	for (i = mtftl_super_info(ftl)->ckpt_nr_zones; i < 2 * ckpts->set_zones; i++) {
+		const u32 *set = ckpts->set[i / ckpts->set_zones];
+		struct mtftl_zone *zone = mtftl_zone(ftl, set[i % ckpts->set_zones]);
 
 		if (!is_low(zone) && (zone->wp || zone->torn_sectors) &&
 		    zone->wp < ftl->config.capacity)
 			mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_FINISH);
 	}
+}
+
+void mtftl_checkpoint_replace_bad(struct mtftl *ftl)
+{
+	const struct mtftl_checkpoints *ckpts = ftl->checkpoints;
+
+	if (mtftl_is_read_only(ftl))
+		return;
+	/* If each mount that a power cut ends took an empty zone, there would soon be none for GC. */
+	fill_sets(ftl, is_spent);
 	fill_sets(ftl, is_empty);
-	/* What was acknowledged can be read all the same. */
-	if (ckpts->found[0] < ckpts->set_zones || ckpts->found[1] < ckpts->set_zones)
-		mtftl_set_read_only(ftl, "no zones are left for a checkpoint");
+	if (ckpts->found[0] == ckpts->set_zones && ckpts->found[1] == ckpts->set_zones)
+		finish_spent(ftl);
+	else
+		/* What was acknowledged can be read all the same. */
+		mtftl_set_read_only(ftl, NO_ZONES);
 }
 
 int mtftl_checkpoints_alloc(struct mtftl *ftl)

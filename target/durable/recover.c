@@ -177,7 +177,6 @@ static int keep_unit(struct recovery *rec, const struct mtftl_unit_info *info)
 	int r = 0;
 
 	rec->nr_units++;
-	mtftl_zone(ftl, info->zone)->newer = true;
 	if (ftl->config.header_blocks)
 		r = mtftl_numbers_add(rec->numbers, info->seq);
 	r = r ?: mtftl_finds_add(rec->finds, rec->buf, info, page);
@@ -194,8 +193,10 @@ static void saw_unit(struct recovery *rec, struct mtftl_zone *zone,
 		     const struct mtftl_unit_info *info)
 {
 	/* A checkpoint that was not completed may say so of what this recovery finds torn. */
-	if (info->type != MTFTL_UNIT_CKPT)
+	if (info->type != MTFTL_UNIT_CKPT) {
 		rec->durable_seq = max(rec->durable_seq, info->durable_seq);
+		zone->newer |= info->seq > mtftl_super_info(rec->ftl)->ckpt_seq;
+	}
 	rec->newest_seq = max(rec->newest_seq, info->seq);
 	zone->erase_count = info->erase_count;
 	if (info->offset == 0)

@@ -43,7 +43,7 @@ static struct mtftl_map map;
 static struct mtftl_seq seq;
 static struct mtftl_space space;
 static struct mtftl ftl;
-static bool mounted;
+static bool mounted, mount_read_only;
 
 /* The drive */
 
@@ -187,7 +187,9 @@ static int try_to_mount(void)
 	memset(&stats, 0, sizeof(stats));
 	memset(&seq, 0, sizeof(seq));
 	memset(&space, 0, sizeof(space));
-	device = (struct mtftl_device) { .dm = &dm, .disk = "dm-0", .stats = &stats };
+	device = (struct mtftl_device) {
+		.dm = &dm, .disk = "dm-0", .stats = &stats, .read_only = mount_read_only,
+	};
 	ftl = (struct mtftl) {
 		.device = &device, .seq = &seq, .map = &map, .space = &space,
 		.config = {
@@ -545,6 +547,56 @@ static void a_zone_whose_blocks_were_all_written_again(void **state)
 	expect_checkpoints_in(last);
 }
 
+/* The first one chosen fails, too; then there is another one, or the device can be read. */
+static void a_spent_zone_that_fails_is_replaced(void **state)
+{
+	u32 last = fill_zones_but_one();
+	const u64 block = 0;
+	const u16 content = 7;
+
+	image_reset_zone(image, last - 1);
+	image_write_unit(image, last - 1, MTFTL_UNIT_CKPT, 100, 1, &block, &content);
+	image_write_unit(image, last, MTFTL_UNIT_CKPT, 101, 1, &block, &content);
+	mount();
+	assert_int_equal(mtftl_zone(&ftl, last - 1)->state, MTFTL_ZONE_CKPT);
+	/* Into the one that is left of the lowest, and into the spent one. */
+	assert_int_equal(mtftl_checkpoint_mount(&ftl), 0);
+	drive.fail_write = 1;
+	assert_int_equal(mtftl_checkpoint_mount(&ftl), 0);
+	assert_false(mtftl_is_read_only(&ftl));
+	drive.fail_write = 1;
+	assert_int_not_equal(mtftl_checkpoint_mount(&ftl), 0);
+	assert_true(mtftl_is_read_only(&ftl));
+}
+
+static void a_read_only_mount_finishes_no_zone(void **state)
+{
+	const u64 block = 0;
+	const u16 content = 7;
+	u32 last = fill_zones_but_one();
+
+	image_write_unit(image, last, MTFTL_UNIT_CKPT, 100, 1, &block, &content);
+	mount_read_only = true;
+	mount();
+	mount_read_only = false;
+	assert_int_equal(drive.commands, drive.reads);
+	assert_int_equal(image->flash.zones[last].cond, FLASH_OPEN);
+}
+
+/* A footer may say of all zones what is durable. */
+static void a_zone_with_a_newer_footer_is_kept(void **state)
+{
+	u32 last = fill_zones_but_one();
+
+	put(last, 1, FIRST_DATA, 7);
+	image_write_checkpoint(image, 2, 50, map_of_blocks(last), 0);
+	image->seq = 100;
+	image_write_footer(image, last, 0);
+	mount();
+	assert_true(mtftl_is_read_only(&ftl));
+	assert_int_not_equal(mtftl_zone(&ftl, last)->state, MTFTL_ZONE_CKPT);
+}
+
 static void a_zone_with_newer_ranges_is_kept(void **state)
 {
 	u32 last = fill_zones_but_one();
@@ -616,6 +668,9 @@ int main(void)
 		TEST(a_checkpoint_that_was_cut_leaves_a_zone_for_the_next),
 		TEST(a_checkpoint_that_was_cut_in_its_first_block),
 		TEST(a_zone_whose_blocks_were_all_written_again),
+		TEST(a_spent_zone_that_fails_is_replaced),
+		TEST(a_read_only_mount_finishes_no_zone),
+		TEST(a_zone_with_a_newer_footer_is_kept),
 		TEST(a_zone_with_newer_ranges_is_kept),
 		TEST(a_clean_stop_is_clean_beside_an_older_checkpoint),
 		TEST(only_another_writer_is_not_us),
