@@ -544,6 +544,24 @@ static void unit_of_a_newer_version_stops_recovery(void **state)
 	assert_int_equal(recover(), -EPROTO);
 }
 
+static void a_newer_version_in_users_data_stops_nothing(void **state)
+{
+	const u64 lbas[] = { 1, 2 };
+	const u16 contents[] = { 1, 2 };
+	struct mtftl_unit *unit;
+	u32 at;
+
+	(void)state;
+	image_write_super(image, 0);
+	at = image_write_unit(image, 3, MTFTL_UNIT_DATA, 1, 2, lbas, contents);
+	unit = (struct mtftl_unit *)image_block(image, 3, at + 1);
+	memcpy(unit, image_block(image, 3, at), MTFTL_BLOCK_SIZE);
+	unit->version++;
+	mtftl_unit_seal(unit, image->seed, 3, at + 1, 0, 0);
+	memset(image_block(image, 3, at), 0, MTFTL_BLOCK_SIZE);
+	assert_int_equal(recover(), 0);
+}
+
 static void retired_zone_is_not_read(void **state)
 {
 	struct mtftl_zone_record *record;
@@ -992,6 +1010,7 @@ int main(void)
 		test(footer_that_omits_a_unit_is_found_by_check),
 		test(footer_that_lies_is_found_by_check),
 		test(unit_of_a_newer_version_stops_recovery),
+		test(a_newer_version_in_users_data_stops_nothing),
 		test(retired_zone_is_not_read),
 		test(blocks_past_the_end_are_errors),
 		test(check_finds_wrong_maps),

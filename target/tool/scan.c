@@ -195,7 +195,8 @@ void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq
 			break;
 		result->unreadable += err == -EIO;
 		result->contradictions += err == -EINVAL;
-		if (err == -EPROTO) {
+		/* Elsewhere it may lie in users' data. The module does not look at it either. */
+		if (err == -EPROTO && in_step) {
 			result->newer = true;
 			break;
 		}
