@@ -51,6 +51,7 @@ static void start_value(struct json *json, const char *name)
 
 static void nest(struct json *json, const char *name, const char *brackets)
 {
+	assert(json->depth < MAX_DEPTH);
 	start_value(json, name);
 	fputc(brackets[0], json->out);
 	json->closing[json->depth++] = brackets[1];
@@ -69,6 +70,7 @@ struct json *json_start(FILE *out)
 void json_finish(struct json *json)
 {
 	json_end(json);
+	assert(!json->depth);
 	fputc('\n', json->out);
 	free(json);
 }
@@ -87,6 +89,7 @@ void json_end(struct json *json)
 {
 	bool filled = json->filled;
 
+	assert(json->depth > 0);
 	json->depth--;
 	if (filled)
 		indent(json);

@@ -3,6 +3,8 @@
 #ifndef MTFTL_TOOL_H
 #define MTFTL_TOOL_H
 
+#include <assert.h>
+
 #include "lib/pure.h"
 
 /* As fsck(8) has them, and blkid(8) the one of nothing. */

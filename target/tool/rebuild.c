@@ -46,6 +46,7 @@ static void vouch(void *context, const struct mtftl_unit_info *info, const u8 *h
 	u64 lba;
 	u32 crc, i;
 
+	assert(info->zone >= MTFTL_NR_SB_ZONES && info->zone < rebuild->flash->nr_zones);
 	if (!seen->told) {
 		seen->told = true;
 		seen->erase_count = info->erase_count;
@@ -174,6 +175,7 @@ static int choose_zones(struct rebuild *rebuild)
 	u32 zone;
 	u64 lba;
 
+	assert(wanted && wanted <= MTFTL_SB_MAX_CKPT_ZONES && !rebuild->nr_zones);
 	for (lba = 0; lba < sb->logical_blocks; lba++)
 		if (rebuild->replay.map[lba] <= MTFTL_MAP_MAX_PAGE)
 			used[rebuild->replay.map[lba] / sb->zone_blocks] = true;
@@ -198,6 +200,8 @@ static int empty_zones(struct rebuild *rebuild)
 	for (i = 0; i < rebuild->nr_zones; i++) {
 		struct replay_zone *record = &rebuild->replay.zones[rebuild->zones[i]];
 
+		/* The checkpoint that is there stays until the record names the new one. */
+		assert(!is_named(&rebuild->super.info, rebuild->zones[i]));
 		err = rebuild->flash->reset(rebuild->flash, rebuild->zones[i]);
 		if (err)
 			return err;
@@ -215,6 +219,7 @@ static void fill_zone_records(const struct rebuild *rebuild, u64 first, void *bl
 	struct mtftl_zone_record *record = block;
 	u32 i;
 
+	assert(first < rebuild->flash->nr_zones);
 	for (i = 0; i < MTFTL_BLOCK_SIZE / sizeof(*record); i++) {
 		const struct replay_zone *zone = &rebuild->replay.zones[first + i];
 
@@ -232,6 +237,7 @@ static void fill_map(const struct rebuild *rebuild, u64 first, void *block)
 	__le32 *entry = block;
 	u32 i;
 
+	assert(first < rebuild->super.info.logical_blocks);
 	for (i = 0; i < MAP_PER_BLOCK && first + i < rebuild->super.info.logical_blocks; i++)
 		entry[i] = cpu_to_le32(rebuild->replay.map[first + i]);
 }
@@ -264,6 +270,7 @@ static int write_stream(struct rebuild *rebuild, u64 number, u64 blocks)
 			.type = MTFTL_UNIT_CKPT, .nr_blocks = nr, .lane = UINT16_MAX, .seq = number + 1,
 		};
 
+		assert(zone < rebuild->nr_zones && at + 1 + nr <= flash->zone_capacity);
 		number++;
 		mtftl_unit_init(unit, &info);
 		for (i = 0; i < nr; i++, index++) {
@@ -274,6 +281,8 @@ static int write_stream(struct rebuild *rebuild, u64 number, u64 blocks)
 		}
 		mtftl_unit_seal(unit, rebuild->seed, place, at,
 				rebuild->replay.zones[place].erase_count, rebuild->replay.max_seq);
+		assert(!mtftl_unit_parse(unit, rebuild->seed, place, at, flash->zone_capacity,
+					 &info));
 		err = flash->write(flash, place, at, 1 + nr, unit);
 		at += 1 + nr;
 		if (flash->zone_capacity - at < UNIT_BLOCKS) {
@@ -281,6 +290,7 @@ static int write_stream(struct rebuild *rebuild, u64 number, u64 blocks)
 			at = 0;
 		}
 	}
+	assert(err || index == blocks);
 	free(unit);
 	return err ?: flash->flush(flash);
 }
@@ -301,6 +311,7 @@ static int write_record(struct rebuild *rebuild, u64 blocks)
 	sb->ckpt_nr_zones = rebuild->nr_zones;
 	memset(sb->ckpt_zones, 0, sizeof(sb->ckpt_zones));
 	memcpy(sb->ckpt_zones, rebuild->zones, rebuild->nr_zones * sizeof(*rebuild->zones));
+	assert(!mtftl_sb_wrong(sb));
 	mtftl_sb_compose(block, sb);
 	if (wp < flash->zone_capacity)
 		err = flash->write(flash, zone, wp, 1, block);

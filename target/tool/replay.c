@@ -61,6 +61,7 @@ static void take_zone_records(struct replay *replay, u64 first, const u8 *block)
 	const struct mtftl_zone_record *record = (const struct mtftl_zone_record *)block;
 	u32 per_block = MTFTL_BLOCK_SIZE / sizeof(*record), i;
 
+	assert(first < replay->sb->nr_zones);
 	for (i = 0; i < per_block && first + i < replay->sb->nr_zones; i++) {
 		replay->zones[first + i] = (struct replay_zone) {
 			.erase_count = le32_to_cpu(record[i].erase_count),
@@ -76,6 +77,7 @@ static void take_map(struct replay *replay, u64 first, const u8 *block)
 	const __le32 *entry = (const __le32 *)block;
 	u32 per_block = MTFTL_BLOCK_SIZE / sizeof(*entry), i;
 
+	assert(first < replay->sb->logical_blocks);
 	for (i = 0; i < per_block && first + i < replay->sb->logical_blocks; i++)
 		replay->map[first + i] = le32_to_cpu(entry[i]);
 }
@@ -118,6 +120,7 @@ static void take_ckpt_unit(void *context, const struct mtftl_unit_info *info, co
 		if (index >= log->replay->sb->ckpt_blocks || walk->have[index])
 			continue;
 		take_ckpt_block(log->replay, index, block);
+		assert(walk->missing);
 		walk->have[index] = true;
 		walk->missing--;
 	}
@@ -162,6 +165,8 @@ bool replay_in_checkpoint(const struct replay *replay, u64 lba)
 	u64 index = (zone_records + MTFTL_BLOCK_SIZE - 1) / MTFTL_BLOCK_SIZE;
 
 	index += lba / (MTFTL_BLOCK_SIZE / sizeof(__le32));
+	assert(lba < replay->sb->logical_blocks);
+	assert(!replay->ckpt_have || index < replay->sb->ckpt_blocks);
 	return !replay->ckpt_have || replay->ckpt_have[index];
 }
 
@@ -336,6 +341,7 @@ static int read_zone(struct log *log, u32 zone)
 	}
 	replay->zones_scanned++;
 	scan_zone(&log->window, log->seed, zone, start, log->from_seq, take_unit, log, &result);
+	assert(zone >= MTFTL_NR_SB_ZONES && start <= wp);
 	if (!result.newer)
 		return 0;
 	report_error(replay->report, "zone %u: a unit of a newer version", zone);
@@ -408,6 +414,7 @@ static bool payload_verifies(struct log *log, const struct log_unit *unit, u32 i
 	u32 offset = unit->offset + head(log) + index;
 	const u8 *block;
 
+	assert(index < unit->nr_entries);
 	if (offset >= log->replay->flash->zones[unit->zone].wp)
 		return false;
 	block = window_block(&log->window, unit->zone, offset);
@@ -420,6 +427,7 @@ static void apply_unit(struct log *log, struct log_unit *unit, bool verify)
 	struct log_entry *entry = (struct log_entry *)log->entries.items + unit->first_entry;
 	u32 i;
 
+	assert(unit->first_entry + unit->nr_entries <= log->entries.nr);
 	if (verify && !find_crcs(log, unit)) {
 		replay->blocks_dropped += unit->nr_entries;
 		return;
@@ -465,7 +473,7 @@ static int by_seq(const void *a, const void *b)
 
 static void apply_log(struct log *log)
 {
-	u64 nr = log->units.nr + log->ranges.nr, i, j, k;
+	u64 nr = log->units.nr + log->ranges.nr, i, j, k, before = 0;
 	struct log_event *events = xalloc(nr, sizeof(*events));
 	struct log_unit *units = log->units.items;
 	struct log_range *ranges = log->ranges.items;
@@ -483,6 +491,9 @@ static void apply_log(struct log *log)
 		u64 copies = 0;
 		bool doubtful;
 
+		/* The older ones first, and none that the checkpoint has. */
+		assert(seq > before && seq > log->from_seq);
+		before = seq;
 		for (j = i; j < nr && events[j].seq == seq; j++)
 			copies += !events[j].is_range;
 		/* Below a checkpoint's number there are also units that an older cut has torn. */

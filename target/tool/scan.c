@@ -14,6 +14,7 @@ void window_init(struct window *window, struct flash *flash, u32 size)
 		size = MTFTL_UNIT_MAX_ENTRIES + 1;
 	if (size > flash->zone_capacity)
 		size = flash->zone_capacity;
+	assert(size && size <= flash->zone_capacity);
 	*window = (struct window) {
 		.flash = flash,
 		.buffer = xalloc_blocks(size),
@@ -34,6 +35,7 @@ static int read_blocks(struct window *window, u32 zone, u32 offset, u32 nr)
 {
 	struct flash *flash = window->flash;
 
+	assert(nr && nr <= window->size && offset + nr <= flash->zone_capacity);
 	if (flash->oob)
 		return flash->read_oob(flash, zone, offset, nr, window->buffer, window->oob);
 	return flash->read(flash, zone, offset, nr, window->buffer);
@@ -44,6 +46,7 @@ const u8 *window_block(struct window *window, u32 zone, u32 offset)
 	struct flash *flash = window->flash;
 	u32 nr = flash->zones[zone].wp - offset;
 
+	assert(zone < flash->nr_zones && offset <= flash->zones[zone].wp);
 	if (zone != window->zone || offset < window->first ||
 	    offset - window->first >= window->filled) {
 		if (nr > window->size)
@@ -64,6 +67,7 @@ const u8 *window_block(struct window *window, u32 zone, u32 offset)
 		if (!nr)
 			return NULL;
 	}
+	assert(offset - window->first < window->filled && window->filled <= window->size);
 	return window->buffer + ((size_t)(offset - window->first) << MTFTL_BLOCK_SHIFT);
 }
 
@@ -110,6 +114,8 @@ static u64 *place_of(const struct numbers *numbers, u64 number)
 {
 	u64 at = number * 0x9e3779b97f4a7c15ull >> 20;
 
+	/* A search ends at a free place. */
+	assert(number && numbers->nr < numbers->size);
 	while (numbers->places[at &= numbers->size - 1] && numbers->places[at] != number)
 		at++;
 	return &numbers->places[at];
@@ -128,6 +134,7 @@ static void numbers_add(struct numbers *numbers, u64 number)
 		free(numbers->places);
 		*numbers = larger;
 	}
+	assert(2 * numbers->nr < numbers->size);
 	numbers->nr += !*place_of(numbers, number);
 	*place_of(numbers, number) = number;
 }
@@ -224,6 +231,7 @@ void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq
 		found(context, &info, window->header);
 		in_step = true;
 		at += window_payload(window, &info) + info.nr_blocks;
+		assert(at <= window->flash->zone_capacity);
 	}
 	free(seen.numbers.places);
 }
@@ -258,6 +266,7 @@ static bool load_footer(struct window *window, u32 seed, u32 zone, u32 at,
 			left--;
 		}
 		at += 1 + info.nr_blocks;
+		assert(at <= capacity && left <= tail->footer_blocks);
 	}
 out:
 	free(have);

@@ -6,6 +6,8 @@
  */
 #include "super.h"
 
+#include <assert.h>
+
 static int newest_in_zone(struct flash *flash, u32 zone, struct mtftl_sb_info *info, u32 *offset,
 			  bool *skipped)
 {
@@ -39,6 +41,7 @@ int super_find(struct flash *flash, struct super *super)
 			return err;
 		if (found && info.generation < super->info.generation)
 			continue;
+		assert(offset < flash->zones[zone].wp && !mtftl_sb_wrong(&info));
 		super->info = info;
 		super->zone = zone;
 		super->offset = offset;

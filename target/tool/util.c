@@ -80,6 +80,7 @@ void need_memory(const char *path, u64 needed)
 
 void *vector_add(struct vector *vector, size_t size)
 {
+	assert(size && vector->nr <= vector->room);
 	if (vector->nr == vector->room) {
 		vector->room = vector->room ? 2 * vector->room : 64;
 		vector->items = realloc(vector->items, vector->room * size);
