@@ -165,6 +165,19 @@ def test_what_is_planted_in_the_target_is_named(monkeypatch, tmp_path: Path, fil
     assert said in _planted(monkeypatch, tmp_path, file, text)
 
 
+def test_checked_statements_are_counted() -> None:
+    """Calls of assertions, and functions, but neither declarations nor the macros themselves."""
+    assert layers.checked([
+        "#define mtftl_assert(condition) \\\n\tassert(condition)\nint declared(int x);\n"
+        "static int a(int x,\n\t     int y)\n{\n\tmtftl_assert(x);\n\treturn y;\n}\n",
+        "void b(void)\n{\n\tlockdep_assert_held(&lock);\n\tstatic_assert(1);\n}\n"]) == (2, 3)
+
+
+def test_an_unchecked_target_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(layers.LEAST_CHECKED, "target", 99)
+    assert "checked statements in" in layers.complaints()
+
+
 def test_the_folders_are_those_that_hold_the_module() -> None:
     assert {path.parent.name for path in target.module_sources()} == set(target.folders())
 

@@ -31,6 +31,7 @@ u32 mtftl_config_spare_zones(const struct mtftl_config *config)
 	u32 zones = config->nr_zones - MTFTL_NR_SB_ZONES - 2 * ckpt;
 	u32 needed = zones_of_users(config);
 
+	mtftl_assert(config->nr_zones > MTFTL_NR_SB_ZONES + 2 * ckpt, "%u zones", config->nr_zones);
 	return zones > needed ? zones - needed : 0;
 }
 
@@ -68,6 +69,8 @@ int mtftl_config_fit(struct mtftl_config *config, u32 open_limit)
 			 &config->budget))
 		return -EINVAL;
 	set_limits(config);
+	mtftl_assert(config->write_unit && config->nr_lanes && config->nr_lanes <= config->buffer_entries,
+		     "%u lanes, %u slots", config->nr_lanes, config->buffer_entries);
 	/* A checkpoint costs little beside what is written in between: 1% with full units. */
 	config->checkpoint_after = max(2u * mtftl_checkpoint_blocks(config), MIN_LOG);
 	return 0;

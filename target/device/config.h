@@ -56,6 +56,7 @@ static inline u32 mtftl_footer_blocks(const struct mtftl_config *config)
 /* Blocks in front of them: what a zone with a footer takes. */
 static inline u32 mtftl_usable_blocks(const struct mtftl_config *config)
 {
+	mtftl_assert(mtftl_footer_blocks(config) < config->capacity, "%u blocks", config->capacity);
 	return config->capacity - mtftl_footer_blocks(config);
 }
 

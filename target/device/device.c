@@ -93,6 +93,7 @@ void mtftl_stats_sum(struct mtftl *ftl, struct mtftl_cpu_stats *sum)
 	u64 *out = (u64 *)sum;
 	unsigned int cpu, i;
 
+	static_assert(sizeof(struct mtftl_cpu_stats) == NR_COUNTERS * sizeof(u64));
 	memset(sum, 0, sizeof(*sum));
 	for_each_possible_cpu(cpu)
 		for (i = 0; i < NR_COUNTERS; i++)

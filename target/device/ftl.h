@@ -67,6 +67,8 @@ static inline u32 mtftl_page_offset(const struct mtftl *ftl, u32 page)
 
 static inline u32 mtftl_zone_page(const struct mtftl *ftl, u32 zone)
 {
+	/* The superblock, which says how many there are, is in the first ones. */
+	mtftl_assert(zone < max(ftl->config.nr_zones, MTFTL_NR_SB_ZONES), "zone %u", zone);
 	return zone << ftl->config.zone_shift;
 }
 

@@ -9,6 +9,8 @@
 #include <linux/atomic.h>
 #include <linux/completion.h>
 
+#include "device/ftl.h"
+
 struct mtftl_inflight {
 	atomic_t count;
 	struct completion done;
@@ -16,17 +18,20 @@ struct mtftl_inflight {
 
 static inline void mtftl_inflight_begin(struct mtftl_inflight *inflight)
 {
+	mtftl_assert(!atomic_read(&inflight->count));
 	atomic_set(&inflight->count, 1);
 	reinit_completion(&inflight->done);
 }
 
 static inline void mtftl_inflight_get(struct mtftl_inflight *inflight)
 {
+	mtftl_assert(atomic_read(&inflight->count) > 0);
 	atomic_inc(&inflight->count);
 }
 
 static inline void mtftl_inflight_put(struct mtftl_inflight *inflight)
 {
+	mtftl_assert(atomic_read(&inflight->count) > 0);
 	if (atomic_dec_and_test(&inflight->count))
 		complete(&inflight->done);
 }

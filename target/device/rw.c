@@ -14,6 +14,9 @@ static int rw(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32
 	struct bio bio;
 	int r;
 
+	mtftl_assert(nr && sector % mtftl_page_sector(1u << ftl->config.zone_shift) + nr <=
+			   mtftl_page_sector(ftl->config.capacity), "%u sectors at %llu", nr,
+		     (u64)sector);
 	bio_init(&bio, mtftl_bdev(ftl), &vec, 1, opf);
 	bio.bi_iter.bi_sector = sector;
 	__bio_add_page(&bio, virt_to_page(data), nr << SECTOR_SHIFT, offset_in_page(data));

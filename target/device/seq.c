@@ -33,6 +33,7 @@ void mtftl_seq_free(struct mtftl *ftl)
 
 void mtftl_seq_set_last(struct mtftl *ftl, u64 last, u64 durable)
 {
+	mtftl_assert(durable <= last && !(last >> MTFTL_SEQ_BITS), "%llu, durable %llu", last, durable);
 	atomic64_set(&ftl->seq->last, last);
 	ftl->seq->durable = durable;
 	ftl->seq->unsure = false;
@@ -51,11 +52,13 @@ void mtftl_seq_add_unordered(struct mtftl *ftl, struct mtftl_unordered *unordere
 
 void mtftl_seq_remove_unordered(struct mtftl *ftl, struct mtftl_unordered *unordered)
 {
+	mtftl_assert(unordered->seq == U64_MAX, "%llu is in flight", unordered->seq);
 	list_del(&unordered->list);
 }
 
 u64 mtftl_seq_begin_unordered(struct mtftl *ftl, struct mtftl_unordered *unordered)
 {
+	mtftl_assert(unordered->seq == U64_MAX, "%llu is in flight", unordered->seq);
 	WRITE_ONCE(unordered->seq, mtftl_seq_last(ftl) + 1);
 	/* Pairs with mtftl_seq_before_unordered(). */
 	smp_mb();
@@ -64,6 +67,7 @@ u64 mtftl_seq_begin_unordered(struct mtftl *ftl, struct mtftl_unordered *unorder
 
 void mtftl_seq_end_unordered(struct mtftl_unordered *unordered)
 {
+	mtftl_assert(unordered->seq != U64_MAX);
 	/* Pairs with mtftl_seq_before_unordered(): without the number it sees what was written. */
 	smp_store_release(&unordered->seq, U64_MAX);
 }
@@ -127,6 +131,8 @@ int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
 	smp_mb();
 	before = READ_ONCE(seq->flushes);
 	mutex_lock(&seq->flushing);
+	mtftl_assert(seq->durable <= mtftl_seq_last(ftl) && drawn <= mtftl_seq_last(ftl),
+		     "%llu, durable %llu", drawn, seq->durable);
 	if (seq->flushes == before)
 		seq->result = flush_now(ftl);
 	r = seq->result;

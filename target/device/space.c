@@ -105,6 +105,8 @@ static void update_gate(struct mtftl *ftl)
 	struct mtftl_admit_state state = space->state;
 
 	mtftl_admit_gate(&ftl->config.limits, &state);
+	mtftl_assert(state.buffer_promise < ftl->config.limits.buffer_zones, "%u zones",
+		     state.buffer_promise);
 	WRITE_ONCE(space->state.buffer_promise, state.buffer_promise);
 	/* All lanes read its line. */
 	if (state.gated != space->gated)
@@ -124,6 +126,7 @@ void mtftl_space_move_zone(struct mtftl *ftl, enum mtftl_zone_state from, enum m
 {
 	u32 *zones = ftl->space->state.zones;
 
+	mtftl_assert(zones[from], "%u to %u", from, to);
 	WRITE_ONCE(zones[from], zones[from] - 1);
 	WRITE_ONCE(zones[to], zones[to] + 1);
 	/* With no victim the gate is open, so each zone that is taken counts on a new look by GC. */
@@ -135,6 +138,7 @@ void mtftl_space_move_zone(struct mtftl *ftl, enum mtftl_zone_state from, enum m
 
 void mtftl_space_set_room(struct mtftl *ftl, u32 users, u32 gc, bool gc_has_zone)
 {
+	mtftl_assert(users <= ftl->config.budget.user_streams * ftl->config.capacity, "%u blocks", users);
 	WRITE_ONCE(ftl->space->state.users_room, users);
 	WRITE_ONCE(ftl->space->state.gc_room, gc);
 	WRITE_ONCE(ftl->space->state.gc_has_zone, gc_has_zone);

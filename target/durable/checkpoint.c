@@ -62,6 +62,9 @@ static int ckpt_reset_zone(struct mtftl *ftl, u32 index)
 	struct mtftl_zone *zone = mtftl_zone(ftl, index);
 	int r;
 
+	/* One that holds data is never reset here. */
+	mtftl_assert(zone->state == MTFTL_ZONE_CKPT, "zone %u: state %u", index, zone->state);
+	mtftl_assert(!mtftl_map_valid(ftl, index), "zone %u", index);
 	if (!mtftl_send_begin(ftl))
 		return -EAGAIN;
 	zone->erase_count++;
@@ -72,6 +75,31 @@ static int ckpt_reset_zone(struct mtftl *ftl, u32 index)
 	zone->broken = r;
 	zone->judged = false;
 	return r;
+}
+
+/* A mount will find the unit that was written just now: for an assertion. The buffer is free by now. */
+static bool reads_back(struct ckpt_stream *stream, u32 zone, const struct mtftl_unit_info *wrote)
+{
+	const struct mtftl_config *config = &stream->ftl->config;
+	struct mtftl_unit_info info;
+	u64 lba;
+	u32 i, crc;
+
+	/* A drive that does not answer says nothing of what was written. */
+	if (mtftl_rw_sync(stream->ftl, REQ_OP_READ, mtftl_zone_page(stream->ftl, zone) + stream->wp,
+			  stream->buf, 1 + stream->fill))
+		return true;
+	if (mtftl_unit_parse(stream->buf, config->seed, zone, stream->wp, config->capacity, &info) ||
+	    info.type != MTFTL_UNIT_CKPT || info.seq != wrote->seq || info.nr_entries != stream->fill)
+		return false;
+	for (i = 0; i < info.nr_entries; i++) {
+		mtftl_unit_entry(stream->buf, i, &lba, &crc);
+		if (lba != stream->index + i ||
+		    crc != mtftl_payload_crc(config->seed,
+					     stream->buf + (1 + i) * MTFTL_BLOCK_SIZE))
+			return false;
+	}
+	return true;
 }
 
 static int ckpt_write(struct ckpt_stream *stream)
@@ -89,6 +117,9 @@ static int ckpt_write(struct ckpt_stream *stream)
 	int r;
 
 	zone = stream->zones[stream->zone];
+	mtftl_assert(mtftl_zone(ftl, zone)->state == MTFTL_ZONE_CKPT, "zone %u", zone);
+	mtftl_assert(stream->fill && stream->wp + 1 + stream->fill <= ftl->config.capacity,
+		     "%u blocks at %u", stream->fill, stream->wp);
 	mtftl_unit_init(stream->buf, &info);
 	for (i = 0; i < stream->fill; i++)
 		mtftl_unit_add_entry(stream->buf, stream->index + i,
@@ -96,12 +127,15 @@ static int ckpt_write(struct ckpt_stream *stream)
 						       (1 + i) * MTFTL_BLOCK_SIZE));
 	mtftl_unit_seal(stream->buf, ftl->config.seed, zone, stream->wp,
 			mtftl_zone(ftl, zone)->erase_count, durable_seq);
+	mtftl_assert(mtftl_unit_parses(stream->buf, ftl->config.seed, zone, stream->wp,
+				       ftl->config.capacity), "zone %u: block %u", zone, stream->wp);
 	r = mtftl_rw_sync(ftl, REQ_OP_WRITE, mtftl_zone_page(ftl, zone) + stream->wp, stream->buf,
 			  1 + stream->fill);
 	if (r) {
 		mtftl_zone(ftl, zone)->broken = true;
 		return r;
 	}
+	mtftl_assert(reads_back(stream, zone, &info), "zone %u: block %u", zone, stream->wp);
 	mtftl_count(ftl, meta_blocks, 1 + stream->fill);
 	if (!stream->wp)
 		mtftl_zone(ftl, zone)->first_seq = info.seq;
@@ -141,6 +175,9 @@ static void *ckpt_next_block(struct ckpt_stream *stream, int *error)
 	u32 room = min(ftl->config.capacity - stream->wp - 1, CKPT_PAYLOAD);
 	void *block;
 
+	/* Zones that are written to have room for a unit that is worth it. */
+	mtftl_assert(stream->fill <= room && room >= MTFTL_STREAM_UNIT_BLOCKS, "%u of %u blocks",
+		     stream->fill, room);
 	*error = 0;
 	if (stream->fill == room)
 		*error = ckpt_write_unit(stream);
@@ -158,6 +195,7 @@ static void capture_zones(struct mtftl *ftl)
 {
 	u32 i;
 
+	lockdep_assert_held(&ftl->checkpoints->lock);
 	for (i = 0; i < ftl->config.nr_zones; i++) {
 		struct mtftl_zone *zone = mtftl_zone(ftl, i);
 		struct mtftl_zone_record *record = &ftl->checkpoints->records[i];
@@ -170,6 +208,9 @@ static void capture_zones(struct mtftl *ftl)
 			record->first_seq = cpu_to_le64(zone->first_seq);
 		if (zone->state == MTFTL_ZONE_BAD)
 			record->flags = cpu_to_le16(MTFTL_ZONE_RETIRED);
+		mtftl_assert(zone->state == MTFTL_ZONE_CKPT || zone->quiet_wp <= zone->wp,
+			     "zone %u: wp %u quiet %u", i, zone->wp, zone->quiet_wp);
+		mtftl_assert(mtftl_zone_record_valid(record, ftl->config.capacity), "zone %u", i);
 		spin_unlock_irq(&zone->lock);
 	}
 }
@@ -183,6 +224,7 @@ static void capture_resets(struct mtftl *ftl)
 {
 	u32 i;
 
+	lockdep_assert_held(&ftl->checkpoints->lock);
 	for (i = 0; i < ftl->config.nr_zones; i++) {
 		struct mtftl_zone_record *record = &ftl->checkpoints->records[i];
 		u32 erase_count = READ_ONCE(mtftl_zone(ftl, i)->erase_count);
@@ -212,6 +254,8 @@ static int write_map(struct ckpt_stream *stream)
 		mtftl_map_durable(ftl, lba, n, out);
 		cond_resched();
 	}
+	mtftl_assert(stream->index + stream->fill == mtftl_checkpoint_blocks(&ftl->config),
+		     "%u blocks", stream->index + stream->fill);
 	return 0;
 }
 
@@ -263,6 +307,7 @@ static u32 replace(struct mtftl *ftl, u32 index, bool mounting)
 	struct mtftl_zone *spent;
 	u32 zone;
 
+	mtftl_assert(mtftl_zone(ftl, index)->broken, "zone %u", index);
 	zone = mtftl_zone_replace(ftl, index);
 	if (zone != U32_MAX || !mounting)
 		return zone;
@@ -298,10 +343,23 @@ static bool replace_failed(struct mtftl *ftl, bool mounting)
 		replaced = zone != U32_MAX;
 		if (!replaced)
 			break;
+		mtftl_assert(mtftl_zone(ftl, zone)->state == MTFTL_ZONE_CKPT, "zone %u", zone);
 		set[i] = zone;
 	}
 	mtftl_send_end(ftl);
 	return replaced;
+}
+
+/* For an assertion. */
+static bool are_apart(const u32 *a, const u32 *b, u32 nr)
+{
+	u32 i, k;
+
+	for (i = 0; i < nr; i++)
+		for (k = 0; k < nr; k++)
+			if (a[i] == b[k])
+				return false;
+	return true;
 }
 
 static int write_checkpoint(struct mtftl *ftl, bool mounting, u64 *number)
@@ -320,6 +378,9 @@ static int write_checkpoint(struct mtftl *ftl, bool mounting, u64 *number)
 	int r;
 
 	lockdep_assert_held(&ckpts->lock);
+	/* The other set holds the only checkpoint that is durable. */
+	mtftl_assert(ckpts->durable_set < 2 && ckpts->set_zones &&
+		     are_apart(ckpts->set[0], ckpts->set[1], ckpts->set_zones));
 	capture_zones(ftl);
 	*number = mtftl_seq_last(ftl);
 	r = mtftl_flush_sync(ftl);
@@ -335,6 +396,8 @@ static int write_checkpoint(struct mtftl *ftl, bool mounting, u64 *number)
 			return r;
 	}
 	capture_resets(ftl);
+	mtftl_assert(*number >= mtftl_seq_ckpt(ftl), "number %llu after %llu", *number,
+		     mtftl_seq_ckpt(ftl));
 
 	for (at = 0; at < record_bytes; at += MTFTL_BLOCK_SIZE) {
 		block = ckpt_next_block(&stream, &r);
@@ -346,6 +409,8 @@ static int write_checkpoint(struct mtftl *ftl, bool mounting, u64 *number)
 	r = write_map(&stream);
 	if (!r)
 		r = ckpt_write_unit(&stream);
+	mtftl_assert(r || stream.index == mtftl_checkpoint_blocks(&ftl->config), "%u blocks",
+		     stream.index);
 	return r;
 }
 
@@ -368,6 +433,7 @@ static int make_checkpoint(struct mtftl *ftl, bool clean, bool mounting)
 					   ckpts->set[!ckpts->durable_set], ckpts->set_zones,
 					   clean);
 	if (!r) {
+		mtftl_assert(mtftl_seq_ckpt(ftl) == number, "%llu, not %llu", mtftl_seq_ckpt(ftl), number);
 		ckpts->durable_set = !ckpts->durable_set;
 		mtftl_count(ftl, checkpoints, 1);
 	}
@@ -387,6 +453,8 @@ int mtftl_checkpoint_mount(struct mtftl *ftl)
 
 static bool log_is_long(const struct mtftl *ftl)
 {
+	mtftl_assert(mtftl_seq_ckpt(ftl) <= mtftl_seq_last(ftl), "number %llu, checkpoint %llu",
+		     mtftl_seq_last(ftl), mtftl_seq_ckpt(ftl));
 	return mtftl_seq_since_checkpoint(ftl) > ftl->config.checkpoint_after;
 }
 
@@ -415,6 +483,8 @@ static int load_records(struct mtftl *ftl, u32 index, const void *block)
 	struct mtftl_zone_record *records = ftl->checkpoints->records + index * per_block;
 	u32 i, n = min(per_block, ftl->config.nr_zones - index * per_block);
 
+	static_assert(!(MTFTL_BLOCK_SIZE % sizeof(*records)));
+	mtftl_assert(index * per_block < ftl->config.nr_zones, "block %u", index);
 	memcpy(records, block, n * sizeof(*records));
 	for (i = 0; i < n; i++) {
 		if (mtftl_zone_record_valid(&records[i], ftl->config.capacity))
@@ -440,6 +510,7 @@ static int load_block(struct mtftl *ftl, u32 index, const void *block)
 	if (index < record_blocks)
 		return load_records(ftl, index, block);
 	at = (index - record_blocks) << MTFTL_CHUNK_SHIFT;
+	mtftl_assert(at < ftl->config.logical_blocks, "block %u", index);
 	n = min_t(u64, 1u << MTFTL_CHUNK_SHIFT, ftl->config.logical_blocks - at);
 	for (i = 0; i < n; i++) {
 		u32 value = le32_to_cpu(in[i]);
@@ -479,6 +550,8 @@ static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void 
 	u64 lba;
 	int r;
 
+	mtftl_assert(*offset < ftl->config.capacity && wp <= ftl->config.capacity,
+		     "zone %u: block %u, wp %u", zone, *offset, wp);
 	/* Some drives refuse reads of what is not written. An offline zone says so itself. */
 	max = min((wp > *offset ? wp : ftl->config.capacity) - *offset, 1 + CKPT_PAYLOAD);
 	r = mtftl_rw_sync(ftl, REQ_OP_READ, page, buf, max);
@@ -507,6 +580,8 @@ static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void 
 			return r;
 	}
 	*offset += 1 + info.nr_blocks;
+	mtftl_assert(*offset <= ftl->config.capacity, "zone %u: block %u", zone, *offset);
+	mtftl_assert(*index <= mtftl_super_info(ftl)->ckpt_blocks, "block %u", *index);
 	if (mtftl_seq_last(ftl) < info.seq)
 		mtftl_seq_set_last(ftl, info.seq, 0);
 	return 0;
@@ -519,6 +594,7 @@ int mtftl_checkpoint_load(struct mtftl *ftl)
 	u32 index = 0, zone = 0, offset = 0;
 	int r = 0;
 
+	mtftl_assert(sb->ckpt_blocks == mtftl_checkpoint_blocks(&ftl->config));
 	mtftl_seq_set_last(ftl, sb->ckpt_seq, 0);
 	while (!r && index < sb->ckpt_blocks) {
 		if (zone >= sb->ckpt_nr_zones)
@@ -531,11 +607,13 @@ int mtftl_checkpoint_load(struct mtftl *ftl)
 		if (mtftl_interrupted())
 			return -EINTR;
 	}
+	mtftl_assert(r || index == mtftl_super_info(ftl)->ckpt_blocks, "%u blocks", index);
 	return r;
 }
 
 const struct mtftl_zone_record *mtftl_checkpoint_record(const struct mtftl *ftl, u32 zone)
 {
+	mtftl_assert(zone < ftl->config.nr_zones, "zone %u", zone);
 	return &ftl->checkpoints->records[zone];
 }
 
@@ -565,6 +643,7 @@ static void fill_sets(struct mtftl *ftl, bool (*serves)(const struct mtftl_zone 
 		while (zone && ckpts->found[which] < ckpts->set_zones) {
 			zone = find_zone(ftl, zone->index, serves);
 			if (zone) {
+				mtftl_assert(zone->state != MTFTL_ZONE_SUPER, "zone %u", zone->index);
 				mtftl_zone_move(zone, MTFTL_ZONE_CKPT);
 				ckpts->set[which][ckpts->found[which]++] = zone->index;
 			}
@@ -582,7 +661,10 @@ int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
 					    ftl->config.logical_blocks);
 	if (n && n != ckpts->set_zones)
 		return -EINVAL;
+	mtftl_assert(ckpts->set_zones && ckpts->set_zones <= MTFTL_SB_MAX_CKPT_ZONES, "%u zones",
+		     ckpts->set_zones);
 	*first_data = MTFTL_NR_SB_ZONES + 2 * ckpts->set_zones;
+	mtftl_assert(*first_data < ftl->config.nr_zones, "%u zones", *first_data);
 	ckpts->durable_set = 0;
 	memcpy(ckpts->set[0], sb->ckpt_zones, n * sizeof(u32));
 	ckpts->found[0] = n;
@@ -599,10 +681,14 @@ static void finish_spent(struct mtftl *ftl)
 	const struct mtftl_checkpoints *ckpts = ftl->checkpoints;
 	u32 i;
 
+	mtftl_assert(ckpts->found[0] == ckpts->set_zones && ckpts->found[1] == ckpts->set_zones,
+		     "%u and %u zones of %u", ckpts->found[0], ckpts->found[1], ckpts->set_zones);
 	for (i = mtftl_super_info(ftl)->ckpt_nr_zones; i < 2 * ckpts->set_zones; i++) {
 		const u32 *set = ckpts->set[i / ckpts->set_zones];
 		struct mtftl_zone *zone = mtftl_zone(ftl, set[i % ckpts->set_zones]);
 
+		mtftl_assert(zone->state == MTFTL_ZONE_CKPT, "zone %u: state %u", zone->index,
+			     zone->state);
 		if (!is_low(zone) && (zone->wp || zone->torn_sectors) &&
 		    zone->wp < ftl->config.capacity)
 			mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_FINISH);

@@ -129,6 +129,7 @@ static u32 compose_ranges(struct mtftl *ftl, u32 from, struct mtftl_write *unit)
 	u32 i, nr;
 
 	nr = mtftl_ranges_take(ftl, from, &recs, &info.seq);
+	mtftl_assert(nr && nr <= MTFTL_UNIT_MAX_RANGES, "%u records", nr);
 	mtftl_unit_init(unit->header, &info);
 	for (i = 0; i < nr; i++)
 		mtftl_unit_add_range(unit->header, recs[i].lba, recs[i].nr_blocks, recs[i].seq,
@@ -167,6 +168,7 @@ static int write_ranges(struct mtftl *ftl, bool full)
 	mtftl_inflight_wait(&flush->ranges);
 	if (!ok || flush->failed)
 		return -EIO;
+	mtftl_assert(written >= nr && i, "%u of %u records", written, nr);
 	mtftl_count(ftl, meta_blocks, i);
 
 	mtftl_ranges_written(ftl, written);
@@ -239,6 +241,7 @@ static int flush_round(struct mtftl *ftl)
 	if (r)
 		return r;
 	drawn = mtftl_seq_before_unordered(ftl, drawn);
+	mtftl_assert(drawn <= mtftl_seq_last(ftl), "number %llu", drawn);
 	r = wait_for_lanes(ftl);
 	if (r)
 		return r;
@@ -279,6 +282,7 @@ static int flusher(void *data)
 		round = mtftl_pending_begin_round(ftl);
 		if (round == flush->done)
 			continue;
+		mtftl_assert(round > flush->done, "round %llu after %llu", round, flush->done);
 		r = flush_round(ftl);
 		bios = mtftl_pending_end_round(ftl);
 		while ((bio = bio_list_pop(&bios))) {

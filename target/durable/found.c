@@ -94,6 +94,8 @@ u64 mtftl_finds_nr(const struct mtftl_finds *finds)
 
 struct mtftl_found *mtftl_finds_at(struct mtftl_finds *finds, u64 index)
 {
+	mtftl_assert(index <= finds->nr && finds->chunks[index >> CHUNK_SHIFT], "%llu of %llu", index,
+		     finds->nr);
 	return &finds->chunks[index >> CHUNK_SHIFT][index % CHUNK];
 }
 
@@ -137,6 +139,7 @@ static void leave_out(struct mtftl_finds *finds)
 		kvfree(finds->chunks[i]);
 		finds->chunks[i] = NULL;
 	}
+	mtftl_assert(kept < finds->nr && finds->bytes <= finds->limit, "%llu of %llu", kept, finds->nr);
 	finds->nr = kept;
 	finds->left_out = true;
 }
@@ -216,6 +219,7 @@ static int add(struct mtftl_finds *finds, struct mtftl_found *found, const void 
 	}
 	*mtftl_finds_at(finds, finds->nr++) = *found;
 	finds->bytes += bytes;
+	mtftl_assert(finds->bytes <= finds->limit, "%llu bytes", finds->bytes);
 	return 0;
 }
 
@@ -251,10 +255,17 @@ static int by_seq(const void *a, const void *b)
 	return left->page < right->page ? -1 : left->page > right->page;
 }
 
+static u32 chunk_size(const struct mtftl_finds *finds, u32 chunk)
+{
+	return min_t(u64, finds->nr - ((u64)chunk << CHUNK_SHIFT), CHUNK);
+}
+
 static struct mtftl_found *first_of(struct mtftl_finds *finds, u32 at)
 {
 	u32 chunk = finds->heap[at];
 
+	mtftl_assert(at < finds->heap_nr && finds->next[chunk] < chunk_size(finds, chunk),
+		     "chunk %u: %u", chunk, finds->next[chunk]);
 	return &finds->chunks[chunk][finds->next[chunk]];
 }
 
@@ -272,11 +283,6 @@ static void sift(struct mtftl_finds *finds, u32 at)
 			return;
 		swap(finds->heap[at], finds->heap[child]);
 	}
-}
-
-static u32 chunk_size(const struct mtftl_finds *finds, u32 chunk)
-{
-	return min_t(u64, finds->nr - ((u64)chunk << CHUNK_SHIFT), CHUNK);
 }
 
 int mtftl_finds_sort(struct mtftl_finds *finds)
@@ -304,6 +310,8 @@ static struct mtftl_found *take_first(struct mtftl_finds *finds)
 	if (++finds->next[chunk] == chunk_size(finds, chunk))
 		finds->heap[0] = finds->heap[--finds->heap_nr];
 	sift(finds, 0);
+	mtftl_assert(!finds->heap_nr || by_seq(found, first_of(finds, 0)) <= 0, "number %llu",
+		     found->seq);
 	found->same = NULL;
 	return found;
 }
@@ -371,6 +379,8 @@ static u64 *place_of(const struct mtftl_numbers *numbers, u64 number)
 {
 	u32 at = siphash_1u64(number, &numbers->key);
 
+	/* A search ends at a free place. */
+	mtftl_assert(number && numbers->nr < numbers->size && !(numbers->size & (numbers->size - 1)));
 	for (;; at++) {
 		u64 *place = &numbers->places[at & (numbers->size - 1)];
 
@@ -411,6 +421,7 @@ int mtftl_numbers_add(struct mtftl_numbers *numbers, u64 number)
 	}
 	*place = number;
 	numbers->nr++;
+	mtftl_assert(2 * numbers->nr <= numbers->size);
 	return 0;
 }
 

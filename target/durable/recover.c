@@ -40,6 +40,7 @@ struct recovery {
 	u64 nr_units;		/* newer than the checkpoint */
 	u64 durable_seq;
 	u64 newest_seq;
+	u64 applied;		/* the last number of those */
 	bool clean;		/* the checkpoint is all that there is */
 	void *buf;
 };
@@ -85,6 +86,9 @@ static int report_zone(struct blk_zone *bz, unsigned int index, void *data)
 		}
 		break;
 	}
+	mtftl_assert(zone->wp <= ftl->config.capacity && zone->torn_sectors < MTFTL_BLOCK_SECTORS,
+		     "zone %u: wp %u", index, zone->wp);
+	mtftl_assert(state != MTFTL_ZONE_PARTIAL || zone->wp < ftl->config.capacity, "zone %u", index);
 	zone->quiet_wp = zone->wp;
 	mtftl_zone_move(zone, state);
 	return 0;
@@ -113,6 +117,7 @@ static int step_load_checkpoint(struct recovery *rec)
 	if (r)
 		return r;
 	rec->newest_seq = mtftl_seq_last(ftl);
+	mtftl_assert(rec->newest_seq >= mtftl_super_info(ftl)->ckpt_seq, "number %llu", rec->newest_seq);
 	for (i = 0; i < ftl->config.nr_zones; i++) {
 		const struct mtftl_zone_record *record = mtftl_checkpoint_record(ftl, i);
 		struct mtftl_zone *zone = mtftl_zone(ftl, i);
@@ -133,6 +138,7 @@ static bool written_since(struct mtftl *ftl, u32 first)
 {
 	u32 i;
 
+	mtftl_assert(first > MTFTL_NR_SB_ZONES && first < ftl->config.nr_zones, "zone %u", first);
 	for (i = first; i < ftl->config.nr_zones; i++) {
 		struct mtftl_zone *zone = mtftl_zone(ftl, i);
 		u32 wp = le32_to_cpu(mtftl_checkpoint_record(ftl, i)->wp);
@@ -154,6 +160,7 @@ static int step_set_aside(struct recovery *rec)
 	for (i = 0; i < MTFTL_NR_SB_ZONES; i++)
 		mtftl_zone_move(mtftl_zone(ftl, i), MTFTL_ZONE_SUPER);
 	r = mtftl_checkpoint_set_aside(ftl, &first);
+	mtftl_assert(r || mtftl_zones_count(ftl, MTFTL_ZONE_SUPER) == MTFTL_NR_SB_ZONES);
 	if (!r && rec->clean && written_since(ftl, first)) {
 		mtftl_err(ftl, "zones hold more than the clean checkpoint says: newer records are missing");
 		mtftl_super_distrust(ftl);
@@ -176,6 +183,9 @@ static int keep_unit(struct recovery *rec, const struct mtftl_unit_info *info)
 	u32 page = mtftl_zone_page(ftl, info->zone) + info->offset + head(rec, info->type);
 	int r = 0;
 
+	mtftl_assert(info->seq > mtftl_super_info(ftl)->ckpt_seq, "number %llu", info->seq);
+	mtftl_assert(info->offset + head(rec, info->type) + info->nr_blocks <= ftl->config.capacity,
+		     "zone %u: %u blocks at %u", info->zone, info->nr_blocks, info->offset);
 	rec->nr_units++;
 	if (ftl->config.header_blocks)
 		r = mtftl_numbers_add(rec->numbers, info->seq);
@@ -192,6 +202,8 @@ static int keep_unit(struct recovery *rec, const struct mtftl_unit_info *info)
 static void saw_unit(struct recovery *rec, struct mtftl_zone *zone,
 		     const struct mtftl_unit_info *info)
 {
+	mtftl_assert(info->zone == zone->index && info->durable_seq < info->seq,
+		     "zone %u: number %llu, durable %llu", zone->index, info->seq, info->durable_seq);
 	/* A checkpoint that was not completed may say so of what this recovery finds torn. */
 	if (info->type != MTFTL_UNIT_CKPT) {
 		rec->durable_seq = max(rec->durable_seq, info->durable_seq);
@@ -216,6 +228,8 @@ static int read_torn_unit(struct recovery *rec, struct mtftl_zone *zone,
 	u32 page = mtftl_zone_start(zone) + zone->wp;
 	int r;
 
+	mtftl_assert(zone->torn_sectors && zone->wp < config->capacity, "zone %u: wp %u",
+		     zone->index, zone->wp);
 	memset(rec->buf, 0, MTFTL_BLOCK_SIZE);
 	r = mtftl_rw_sectors(rec->ftl, REQ_OP_READ, mtftl_page_sector(page), rec->buf,
 			     zone->torn_sectors);
@@ -240,6 +254,7 @@ static int find_life(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 	u32 i, n;
 	int r;
 
+	mtftl_assert(config->header_blocks && at <= config->capacity, "zone %u: block %u", zone->index, at);
 	for (; at < zone->wp; at += n) {
 		if (mtftl_interrupted())
 			return -EINTR;
@@ -275,6 +290,8 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at, bool
 	struct mtftl_unit_info info;
 	int r;
 
+	mtftl_assert(at <= zone->wp && end <= rec->ftl->config.capacity, "zone %u: from %u to %u",
+		     zone->index, at, end);
 	mtftl_numbers_clear(rec->numbers);
 	while (at < end) {
 		if (mtftl_interrupted())
@@ -308,6 +325,8 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at, bool
 		}
 		at += head(rec, info.type) + info.nr_blocks;
 	}
+	mtftl_assert(at >= zone->wp && at <= rec->ftl->config.capacity, "zone %u: block %u, wp %u",
+		     zone->index, at, zone->wp);
 	zone->torn_end = at;
 	return 0;
 }
@@ -332,6 +351,7 @@ static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
 	/* Reset since, or nothing known of it: all of it is new. */
 	if (from && (from > zone->wp || !first || first != le64_to_cpu(record->first_seq)))
 		from = 0;
+	mtftl_assert(!from || first, "zone %u: block %u", zone->index, from);
 	zone->first_seq = first;
 	return scan_zone(rec, zone, from, r);
 }
@@ -353,6 +373,7 @@ static int step_forget_reset(struct recovery *rec)
 
 		if (!(lba & 0xffff) && mtftl_interrupted())
 			return -EINTR;
+		mtftl_assert(!mtftl_is_slot(page), "block %llu: %#x", lba, page);
 		if (!mtftl_is_page(page))
 			continue;
 		zone = mtftl_zone(ftl, mtftl_page_zone(ftl, page));
@@ -394,6 +415,7 @@ static bool is_written(struct mtftl *ftl, u32 page)
 {
 	const struct mtftl_zone *zone = mtftl_zone(ftl, mtftl_page_zone(ftl, page));
 
+	mtftl_assert(mtftl_is_page(page) && zone->wp <= ftl->config.capacity, "page %#x", page);
 	return (mtftl_page_offset(ftl, page)) < zone->wp;
 }
 
@@ -402,11 +424,19 @@ static int verify_block(struct mtftl *ftl, u32 page, void *block, bool read, u32
 {
 	int r = 0;
 
+	mtftl_assert(mtftl_page_offset(ftl, page) < ftl->config.capacity, "page %#x", page);
 	*whole = is_written(ftl, page);
 	if (*whole && !read)
 		r = mtftl_rw_sync(ftl, REQ_OP_READ, page, block, 1);
 	*whole = *whole && !r && crc == mtftl_payload_crc(ftl->config.seed, block);
 	return mtftl_medium_says(r) ? 0 : r;
+}
+
+static bool is_unit(const struct mtftl_found *found)
+{
+	mtftl_assert(found->type == MTFTL_UNIT_DATA || found->type == MTFTL_UNIT_GC ||
+		     found->type == MTFTL_UNIT_RANGES, "type %u", found->type);
+	return found->type != MTFTL_UNIT_RANGES;
 }
 
 /*
@@ -422,6 +452,8 @@ static int verify_unit(struct recovery *rec, struct mtftl_found *unit)
 	u64 lba;
 	int r = -ENODATA;
 
+	mtftl_assert(is_unit(unit) && ftl->config.header_blocks && unit->nr <= MTFTL_UNIT_MAX_ENTRIES,
+		     "number %llu: %u blocks", unit->seq, unit->nr);
 	/* Else all of its payload is missing, and maybe a part of its header. */
 	if (is_written(ftl, unit->page))
 		r = mtftl_rw_sync(ftl, REQ_OP_READ, unit->page - 1, rec->buf, 1);
@@ -448,11 +480,6 @@ static int verify_unit(struct recovery *rec, struct mtftl_found *unit)
 	return 0;
 }
 
-static bool is_unit(const struct mtftl_found *found)
-{
-	return found->type != MTFTL_UNIT_RANGES;
-}
-
 /* Verify units that may be torn. Without a header each block was verified when it was found. */
 static int step_verify(struct recovery *rec)
 {
@@ -475,6 +502,8 @@ static void apply_range(struct mtftl *ftl, const struct mtftl_found *range)
 	u64 end = min((u64)range->lba + range->nr, ftl->config.logical_blocks), lba;
 	u32 value = range->kind == MTFTL_RANGE_LOST ? MTFTL_MAP_LOST : MTFTL_MAP_UNMAPPED;
 
+	mtftl_assert(!is_unit(range) && range->nr && range->nr <= MTFTL_RANGE_MAX_BLOCKS,
+		     "number %llu: %u blocks", range->seq, range->nr);
 	for (lba = range->lba; lba < end; lba++)
 		mtftl_map_set(ftl, lba, value);
 }
@@ -483,6 +512,9 @@ static void apply_unit(struct mtftl *ftl, const struct mtftl_found *unit)
 {
 	u32 i;
 
+	mtftl_assert(is_unit(unit) &&
+		     mtftl_page_offset(ftl, unit->page) + unit->nr <= ftl->config.capacity,
+		     "number %llu: %u blocks at %#x", unit->seq, unit->nr, unit->page);
 	for (i = 0; i < unit->nr; i++)
 		if (unit->lbas[i] < ftl->config.logical_blocks)
 			mtftl_map_set(ftl, unit->lbas[i], unit->page + i);
@@ -493,6 +525,7 @@ static void lose(struct mtftl *ftl, const struct mtftl_found *unit)
 {
 	u32 i;
 
+	mtftl_assert(ftl->config.header_blocks, "number %llu", unit->seq);
 	for (i = 0; i < unit->nr; i++)
 		if (unit->lbas[i] < ftl->config.logical_blocks)
 			mtftl_map_set(ftl, unit->lbas[i], MTFTL_MAP_LOST);
@@ -506,10 +539,15 @@ static int apply(struct recovery *rec, struct mtftl_found *first)
 	struct mtftl_found *found;
 	int r = 0;
 
+	/* Neither the checkpoint has it, nor does it come out of order. */
+	mtftl_assert(first->seq > mtftl_super_info(ftl)->ckpt_seq && first->seq > rec->applied,
+		     "number %llu after %llu", first->seq, rec->applied);
+	rec->applied = first->seq;
 	for (found = first; twice && found; found = found->same)
 		if (is_unit(found))
 			lose(ftl, found);
 	for (found = first; !r && found; found = found->same) {
+		mtftl_assert(found->seq == first->seq, "%llu, not %llu", found->seq, first->seq);
 		if (!is_unit(found)) {
 			apply_range(ftl, found);
 			continue;
@@ -529,6 +567,8 @@ static int step_replay(struct recovery *rec)
 
 	while (!r && (found = mtftl_finds_next(rec->finds)))
 		r = mtftl_interrupted() ? -EINTR : apply(rec, found);
+	mtftl_assert(rec->applied <= rec->newest_seq, "%llu, newest %llu", rec->applied,
+		     rec->newest_seq);
 	return r;
 }
 
@@ -544,6 +584,7 @@ static int step_look_again(struct recovery *rec)
 
 	for (looks = 1; !r && mtftl_finds_forget(rec->finds); looks++)
 		r = step_scan(rec) ?: step_sort(rec) ?: step_verify(rec) ?: step_replay(rec);
+	mtftl_assert(r || !mtftl_finds_nr(rec->finds), "%llu", mtftl_finds_nr(rec->finds));
 	if (looks > 1)
 		mtftl_warn(rec->ftl, "zones hold so much that is newer than the checkpoint that they were read %u times",
 			   looks);
@@ -560,10 +601,12 @@ static int complete_block(struct recovery *rec, struct mtftl_zone *zone)
 
 	if (!zone->torn_sectors)
 		return 0;
+	mtftl_assert(zone->wp < ftl->config.capacity, "zone %u: wp %u", zone->index, zone->wp);
 	r = mtftl_rw_sectors(ftl, REQ_OP_WRITE, at + zone->torn_sectors, rec->buf,
 			     MTFTL_BLOCK_SECTORS - zone->torn_sectors);
 	if (!r)
 		zone->wp++;
+	mtftl_assert(zone->wp <= ftl->config.capacity, "zone %u: wp %u", zone->index, zone->wp);
 	return r;
 }
 
@@ -596,6 +639,9 @@ static int step_fill(struct recovery *rec)
 			else
 				zone->wp += n;
 		}
+		/* Nothing that is written next lies in the last unit. */
+		mtftl_assert(zone->broken || zone->wp >= zone->torn_end, "zone %u: wp %u, end %u", i,
+			     zone->wp, zone->torn_end);
 		if (zone->broken)
 			mtftl_zone_finish_broken(zone);
 		zone->quiet_wp = zone->wp;
@@ -641,12 +687,16 @@ static int step_finish_surplus(struct recovery *rec)
 		zone->quiet_wp = ftl->config.capacity;
 		mtftl_zone_move(zone, MTFTL_ZONE_FULL);
 	}
+	mtftl_assert(mtftl_zones_count(ftl, MTFTL_ZONE_PARTIAL) <= ftl->config.budget.data_zones,
+		     "%u zones of %u", mtftl_zones_count(ftl, MTFTL_ZONE_PARTIAL),
+		     ftl->config.budget.data_zones);
 	return 0;
 }
 
 /* Map entries know of nothing there: the drive lost it, or another program reset the zone. */
 static bool is_gone(struct mtftl *ftl, u32 page)
 {
+	mtftl_assert(mtftl_page_offset(ftl, page) < ftl->config.capacity, "page %#x", page);
 	switch (mtftl_zone(ftl, mtftl_page_zone(ftl, page))->state) {
 	case MTFTL_ZONE_BAD:
 		return false;	/* offline: reads say so */
@@ -672,6 +722,7 @@ static int step_count_blocks(struct recovery *rec)
 	for (lba = 0; lba < ftl->config.logical_blocks; lba++) {
 		if (!(lba & 0xffff) && mtftl_interrupted())
 			return -EINTR;
+		mtftl_assert(!mtftl_is_slot(mtftl_map_look(ftl, lba)), "block %llu", lba);
 		if (!mtftl_is_page(mtftl_map_look(ftl, lba)))
 			continue;
 		zone = mtftl_zone(ftl, mtftl_page_zone(ftl, mtftl_map_look(ftl, lba)));
@@ -681,6 +732,8 @@ static int step_count_blocks(struct recovery *rec)
 			mtftl_map_set(ftl, lba, MTFTL_MAP_LOST);
 			lost++;
 		} else {
+			mtftl_assert(zone->state != MTFTL_ZONE_EMPTY, "zone %u, block %llu", zone->index,
+				     lba);
 			mtftl_map_count(ftl, zone->index);
 		}
 	}
@@ -709,6 +762,8 @@ static void guess_ages(struct recovery *rec)
 		if (first && first < oldest)
 			oldest = first;
 	}
+	mtftl_assert(oldest <= rec->newest_seq && ftl->config.device_in_zones, "%llu to %llu", oldest,
+		     rec->newest_seq);
 	each = div_u64(rec->newest_seq - oldest, ftl->config.device_in_zones) + 1;
 	for (i = 0; i < ftl->config.nr_zones; i++) {
 		/* A header that a power cut tore may have a number that nothing else has reached. */
@@ -727,6 +782,8 @@ static int step_count_zones(struct recovery *rec)
 	guess_ages(rec);
 	for (i = 0; i < ftl->config.nr_zones; i++)
 		mtftl_zone(ftl, i)->full_seq = mtftl_zone(ftl, i)->first_seq;
+	mtftl_assert(mtftl_zones_worn_out(ftl) <= mtftl_zones_count(ftl, MTFTL_ZONE_FULL), "%u zones",
+		     mtftl_zones_worn_out(ftl));
 	/* Half of the numbers are kept for what this mount will draw. */
 	bits = ftl->config.header_blocks ? MTFTL_SEQ_BITS : MTFTL_OOB_SEQ_BITS;
 	if (rec->newest_seq >> (bits - 1))
@@ -772,6 +829,8 @@ int mtftl_recover(struct mtftl *ftl)
 	int r = -ENOMEM;
 	u32 i;
 
+	static_assert(FILL_BLOCKS * MTFTL_BLOCK_SIZE <= 2 * PAGE_SIZE);
+	mtftl_assert(mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) == ftl->config.nr_zones);
 	rec.buf = (void *)__get_free_pages(GFP_NOIO, 1);
 	rec.numbers = mtftl_numbers_alloc();
 	/*

@@ -16,12 +16,14 @@ static u32 block_crc(u32 seed, const void *block, size_t size, size_t crc_at)
 	size_t behind = crc_at + sizeof(zero);
 	u32 crc = mtftl_crc32c(seed, bytes, crc_at);
 
+	mtftl_assert(behind <= size && size <= MTFTL_BLOCK_SIZE);
 	crc = mtftl_crc32c(crc, &zero, sizeof(zero));
 	return mtftl_crc32c(crc, bytes + behind, size - behind);
 }
 
 static u64 div_round_up(u64 a, u32 b)
 {
+	mtftl_assert(b && a <= a + b - 1);
 	return div_u64(a + b - 1, b);
 }
 
@@ -70,6 +72,8 @@ void mtftl_unit_init(void *block, const struct mtftl_unit_info *info)
 {
 	struct mtftl_unit *unit = block;
 
+	mtftl_assert(number_valid(info->seq), "seq %llu", info->seq);
+	mtftl_assert(info->nr_blocks <= MTFTL_UNIT_MAX_ENTRIES, "%u blocks", info->nr_blocks);
 	memset(unit, 0, sizeof(*unit));
 	unit->magic = cpu_to_le32(MTFTL_UNIT_MAGIC);
 	unit->version = MTFTL_VERSION;
@@ -84,6 +88,8 @@ static unsigned int unit_grow(struct mtftl_unit *unit)
 {
 	u16 index = le16_to_cpu(unit->nr_entries);
 
+	mtftl_assert(index < (unit->type == MTFTL_UNIT_RANGES ? MTFTL_UNIT_MAX_RANGES :
+			      MTFTL_UNIT_MAX_ENTRIES), "type %u: entry %u", unit->type, index);
 	unit->nr_entries = cpu_to_le16(index + 1);
 	return index;
 }
@@ -93,6 +99,7 @@ void mtftl_unit_add_entry(void *block, u64 lba, u32 crc)
 	struct mtftl_unit *unit = block;
 	struct mtftl_entry *entry = unit_entries(unit) + unit_grow(unit);
 
+	mtftl_assert(unit->type != MTFTL_UNIT_RANGES);
 	entry->lba = cpu_to_le64(lba);
 	entry->crc = cpu_to_le32(crc);
 	entry->reserved = 0;
@@ -104,6 +111,7 @@ void mtftl_unit_add_range(void *block, u64 lba, u32 nr_blocks, u64 seq,
 	struct mtftl_unit *unit = block;
 	struct mtftl_range *range = unit_ranges(unit) + unit_grow(unit);
 
+	mtftl_assert(unit->type == MTFTL_UNIT_RANGES);
 	range->lba = cpu_to_le64(lba);
 	range->seq = cpu_to_le64(seq);
 	range->nr_blocks = cpu_to_le32(nr_blocks);
@@ -196,6 +204,7 @@ void mtftl_unit_entry(const void *block, unsigned int index, u64 *lba, u32 *crc)
 	const struct mtftl_unit *unit = block;
 	const struct mtftl_entry *entry = (const struct mtftl_entry *)(unit + 1) + index;
 
+	mtftl_assert(index < MTFTL_UNIT_MAX_ENTRIES, "entry %u", index);
 	*lba = le64_to_cpu(entry->lba);
 	*crc = le32_to_cpu(entry->crc);
 }
@@ -206,6 +215,7 @@ void mtftl_unit_range(const void *block, unsigned int index, u64 *lba, u32 *nr_b
 	const struct mtftl_unit *unit = block;
 	const struct mtftl_range *range = (const struct mtftl_range *)(unit + 1) + index;
 
+	mtftl_assert(index < MTFTL_UNIT_MAX_RANGES, "range %u", index);
 	*lba = le64_to_cpu(range->lba);
 	*nr_blocks = le32_to_cpu(range->nr_blocks);
 	*seq = le64_to_cpu(range->seq);
@@ -230,6 +240,7 @@ static u32 oob_own_crc(u32 seed, __le32 lba, __le64 tag, u32 zone)
 void mtftl_oob_compose(struct mtftl_oob *oob, enum mtftl_unit_type type, u64 seq, u32 lba, u32 crc,
 		       u32 seed, u32 zone, u32 erase_count)
 {
+	mtftl_assert(!(seq >> MTFTL_OOB_SEQ_BITS), "seq %llu", seq);
 	oob->lba = cpu_to_le32(lba);
 	oob->tag = cpu_to_le64((u64)type | (u64)(erase_count & OOB_ERASE_MASK) << OOB_ERASE_SHIFT |
 			       seq << OOB_SEQ_SHIFT);
@@ -286,6 +297,8 @@ int mtftl_oob_parse(const void *blocks, const void *oob, u32 stride, u32 nr, u32
 			break;
 		mtftl_unit_add_entry(header, lba, crc);
 	}
+	/* It ends in its zone, and in the buffer that its reader has for it. */
+	mtftl_assert(i <= capacity - offset && i <= MTFTL_UNIT_MAX_ENTRIES);
 	info->nr_entries = i;
 	info->nr_blocks = i;
 	return i ? 0 : -EBADMSG;
@@ -293,7 +306,10 @@ int mtftl_oob_parse(const void *blocks, const void *oob, u32 stride, u32 nr, u32
 
 u32 mtftl_erase_count(u32 known, u32 lowest)
 {
-	return known + ((lowest - known) & OOB_ERASE_MASK);
+	u32 count = known + ((lowest - known) & OOB_ERASE_MASK);
+
+	mtftl_assert(mtftl_same_erase_count(true, count, lowest));
+	return count;
 }
 
 bool mtftl_same_erase_count(bool oob, u32 a, u32 b)
@@ -308,6 +324,7 @@ void mtftl_sb_compose(void *block, const struct mtftl_sb_info *info)
 	struct mtftl_sb *sb = block;
 	u32 i;
 
+	mtftl_assert(info->ckpt_nr_zones <= MTFTL_SB_MAX_CKPT_ZONES);
 	memset(block, 0, MTFTL_BLOCK_SIZE);
 	sb->magic = cpu_to_le64(MTFTL_SB_MAGIC);
 	sb->version = cpu_to_le16(MTFTL_VERSION);
@@ -423,6 +440,7 @@ int mtftl_append_offset(u64 sector, u64 start, u32 capacity, u32 blocks, u32 *of
 	if (sector < start || at % per_block || at / per_block + blocks > capacity)
 		return -EINVAL;
 	*offset = at / per_block;
+	mtftl_assert(*offset < capacity && blocks <= capacity - *offset);
 	return 0;
 }
 
@@ -472,6 +490,7 @@ u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille, bool 
 	if (!oob)
 		blocks -= div_round_up(blocks, 33);
 	blocks -= div_round_up(blocks * op_permille, 1000);
+	mtftl_assert(blocks < (u64)nr_zones * zone_capacity);
 	return blocks < alignment ? blocks : blocks & ~(u64)(alignment - 1);
 }
 
@@ -487,6 +506,8 @@ bool mtftl_zone_record_valid(const struct mtftl_zone_record *record, u32 capacit
 
 void mtftl_footer_init(struct mtftl_footer *footer, void *stream, u32 size)
 {
+	/* What is written of it are whole blocks. */
+	mtftl_assert(size && !(size % MTFTL_BLOCK_SIZE), "%u bytes", size);
 	memset(stream, 0, size);
 	footer->stream = stream;
 	footer->size = size;
@@ -504,6 +525,11 @@ int mtftl_footer_add(struct mtftl_footer *footer, u64 seq, u32 offset,
 	__le64 *out;
 	u16 i;
 
+	mtftl_assert(footer->used <= footer->size);
+	mtftl_assert(number_valid(seq) && nr_entries <= MTFTL_UNIT_MAX_ENTRIES,
+		     "seq %llu, %u entries", seq, nr_entries);
+	mtftl_assert(type == MTFTL_UNIT_DATA || type == MTFTL_UNIT_GC ||
+		     (type == MTFTL_UNIT_RANGES && !nr_entries), "type %u", type);
 	if (footer->size - footer->used < bytes)
 		return -ENOSPC;
 	record = (struct mtftl_footer_record *)(footer->stream + footer->used);
@@ -611,6 +637,7 @@ int mtftl_footer_next(const void *stream, u32 size, u32 *pos, u64 *seq, u32 *off
 		return -EINVAL;
 	*lbas = (const __le64 *)(record + 1);
 	*pos += sizeof(*record) + *nr_entries * sizeof(__le64);
+	mtftl_assert(*pos <= size, "%u of %u bytes", *pos, size);
 	return 1;
 }
 

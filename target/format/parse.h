@@ -56,6 +56,14 @@ u32 mtftl_payload_crc(u32 seed, const void *block);
  */
 int mtftl_unit_parse(const void *block, u32 seed, u32 zone, u32 offset, u32 capacity,
 		     struct mtftl_unit_info *info);
+/* Readers will take it for a unit there: for assertions on what is about to be written. */
+static inline bool mtftl_unit_parses(const void *block, u32 seed, u32 zone, u32 offset, u32 capacity)
+{
+	struct mtftl_unit_info info;
+
+	return !mtftl_unit_parse(block, seed, zone, offset, capacity, &info);
+}
+
 /* Valid for a parsed header and index < info.nr_entries only. */
 void mtftl_unit_entry(const void *block, unsigned int index, u64 *lba, u32 *crc);
 void mtftl_unit_range(const void *block, unsigned int index, u64 *lba, u32 *nr_blocks,

@@ -138,6 +138,8 @@ static bool consider(struct mtftl_zone *zone, void *data)
 	};
 	u64 score;
 
+	mtftl_assert(zone->state == MTFTL_ZONE_FULL && !READ_ONCE(zone->in_flight),
+		     "zone %u: state %u", zone->index, zone->state);
 	if (zone->not_before && !choice->forced && time_before(jiffies, zone->not_before))
 		return false;
 	/* It costs a zone, and gives none back: that can wait. */
@@ -211,6 +213,7 @@ static void keep_item(void *private, enum mtftl_unit_type type, u32 header, u32 
 	struct mtftl *ftl = victim->zone->ftl;
 	u32 page = header + ftl->config.header_blocks + index;
 
+	mtftl_assert(mtftl_page_zone(ftl, header) == victim->zone->index, "page %#x", header);
 	if (type == MTFTL_UNIT_RANGES) {
 		if (has_new_ranges(victim->zone))
 			add_item(victim, MTFTL_NO_LBA, header);
@@ -246,6 +249,8 @@ static void list_victim(struct mtftl_gc *gc, struct mtftl_victim *victim)
 	struct listing listing = { .victim = victim, .header = U32_MAX };
 	struct mtftl_zone *zone = victim->zone;
 
+	mtftl_assert(zone->state == MTFTL_ZONE_VICTIM && !atomic_read(&victim->left),
+		     "zone %u: state %u", zone->index, zone->state);
 	victim->nr_items = 0;
 	victim->gave_up = false;
 	victim->ranges_left = false;
@@ -266,6 +271,7 @@ static void list_work(struct work_struct *work)
 	unsigned int flags = memalloc_noio_save();
 	struct victim *victim = gc->listed;
 
+	mtftl_assert(victim->listing && !victim->admitted);
 	mtftl_space_send_begin(gc->ftl);
 	list_victim(gc, &victim->moved);
 	mtftl_send_end(gc->ftl);
@@ -279,6 +285,7 @@ static void list_work(struct work_struct *work)
 
 static struct victim *nth_victim(struct mtftl_gc *gc, u32 n)
 {
+	mtftl_assert(gc->first < VICTIMS && gc->nr <= VICTIMS, "%u from %u on", gc->nr, gc->first);
 	return &gc->victims[(gc->first + n) % VICTIMS];
 }
 
@@ -288,6 +295,7 @@ static u32 needs(const struct mtftl_gc *gc, const struct mtftl_victim *victim)
 	u32 done = min_t(u32, max(atomic_read(&victim->moved), 0), victim->nr_items);
 	u32 blocks = victim->nr_items - done;
 
+	mtftl_assert(victim->nr_items <= gc->ftl->config.capacity, "%u items", victim->nr_items);
 	return blocks + 2 * (1 + blocks / mtftl_move_unit_blocks(gc->ftl)) +
 	       gc->ftl->config.budget.gc_streams - 1;
 }
@@ -322,6 +330,7 @@ static bool may_admit(struct mtftl_gc *gc)
 
 static void admit(struct mtftl_gc *gc, struct victim *victim)
 {
+	mtftl_assert(victim->moved.zone && !READ_ONCE(victim->listing));
 	victim->admitted = true;
 	mtftl_zones_set_gc_owes(gc->ftl, debt(gc));
 	WRITE_ONCE(victim->moved.oldest, victim == nth_victim(gc, 0));
@@ -347,6 +356,7 @@ static bool has_ended(struct mtftl_gc *gc, struct victim *victim)
 	struct mtftl_victim *moved = &victim->moved;
 	struct mtftl *ftl = gc->ftl;
 
+	mtftl_assert(victim->admitted && list_empty(&moved->list), "zone %u", moved->zone->index);
 	mtftl_pace_end(&gc->pace, moved->nr_items, atomic_read(&moved->moved));
 	if (victim->by_map || !mtftl_map_valid(ftl, moved->zone->index) || moved->gave_up ||
 	    moved->ended_early || !device_answers(gc))
@@ -369,6 +379,9 @@ static void retire(struct mtftl_gc *gc)
 	struct mtftl *ftl = gc->ftl;
 	bool empty = !mtftl_map_valid(ftl, zone->index) && !victim->ended_early;
 
+	mtftl_assert(gc->nr && zone->state == MTFTL_ZONE_VICTIM && !atomic_read(&victim->left),
+		     "zone %u: state %u, %d slices", zone->index, zone->state,
+		     atomic_read(&victim->left));
 	trace_mtftl_gc_victim(mtftl_dev(ftl), zone->index, victim->nr_items,
 			      zones_coming(ftl), mtftl_space_credit(ftl));
 	if (empty && !victim->ranges_left)
@@ -453,6 +466,7 @@ static bool choose_victim(struct mtftl_gc *gc)
 	zone = pick_victim(gc, forced);
 	if (zone) {
 		zone->taken = ktime_get();
+		mtftl_assert(gc->nr < VICTIMS && !victim->moved.zone);
 		mtftl_zone_move(zone, MTFTL_ZONE_VICTIM);
 		victim->moved.zone = zone;
 		victim->admitted = false;
@@ -564,6 +578,7 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 	gc->users.right = MTFTL_RIGHT_USER;
 	mtftl_pace_init(&gc->pace, ftl);
 	INIT_WORK(&gc->list_work, list_work);
+	mtftl_assert(usable < capacity, "%u of %u blocks", usable, capacity);
 	gc->payload = usable;
 	if (ftl->config.header_blocks)
 		gc->payload -= DIV_ROUND_UP(usable, mtftl_move_unit_blocks(ftl) + 1);
@@ -644,6 +659,7 @@ void mtftl_gc_stop(struct mtftl *ftl)
 	mtftl_movers_stop(gc->movers);
 	kthread_park(gc->keeper);
 	gc->running = false;
+	mtftl_assert(!gc->nr, "%u victims", gc->nr);
 	update_active(gc);
 	mtftl_pace_stop(&gc->pace);
 	mtftl_zones_set_no_victim(ftl, false);

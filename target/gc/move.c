@@ -140,6 +140,7 @@ static bool may_go_on(struct mtftl_movers *movers)
 
 static void victim_put(struct mtftl_movers *movers, struct mtftl_victim *victim)
 {
+	mtftl_assert(atomic_read(&victim->left) > 0, "%d", atomic_read(&victim->left));
 	if (atomic_dec_and_test(&victim->left))
 		mtftl_space_kick_gc(movers->ftl);
 }
@@ -150,6 +151,7 @@ static void slice_put(struct slice *slice)
 	struct mtftl_movers *movers = slice->mover->movers;
 	struct mtftl_victim *victim = slice->victim;
 
+	mtftl_assert(victim && atomic_read(&slice->refs) > 0, "%d", atomic_read(&slice->refs));
 	if (!atomic_dec_and_test(&slice->refs))
 		return;
 	/* Put the victim first: once all slices are free, another one may take its place. */
@@ -176,6 +178,7 @@ static struct slice *free_slice(struct mover *mover)
 static void leave_queue(struct mtftl_movers *movers, struct mtftl_victim *victim)
 {
 	lockdep_assert_held(&movers->lock);
+	mtftl_assert(!list_empty(&victim->list));
 	list_del_init(&victim->list);
 	victim_put(movers, victim);
 	/* Movers want the next one. */
@@ -206,6 +209,8 @@ static bool add_item(struct slice *slice, struct mtftl_item item)
 	}
 	slice->part[slice->nr] = slice->nr_parts - 1;
 	slice->pos[slice->nr] = part->pos + part->nr - 1;
+	mtftl_assert(part->page + part->nr - 1 == item.page && part->pos % CHUNK + part->nr <= CHUNK,
+		     "page %#x: %u from %#x on", item.page, part->nr, part->page);
 	slice->items[slice->nr++] = item;
 	return true;
 }
@@ -233,6 +238,8 @@ static void cut_slice(struct mtftl_movers *movers, struct mtftl_victim *victim,
 			blocks++;
 	}
 	victim->next = item - victim->items;
+	mtftl_assert(slice->nr && blocks <= slice->unit->max && victim->next <= victim->nr_items,
+		     "%u items, %u blocks", slice->nr, blocks);
 	if (item == end)
 		leave_queue(movers, victim);
 }
@@ -273,6 +280,7 @@ static void end_early(struct mtftl_movers *movers, struct mtftl_victim *victim)
 
 static void *memory_at(const struct slice *slice, u32 pos)
 {
+	mtftl_assert(pos < CHUNKS * CHUNK, "%u", pos);
 	return slice->chunks[pos / CHUNK] + pos % CHUNK * MTFTL_BLOCK_SIZE;
 }
 
@@ -325,6 +333,8 @@ static void start_reading(struct slice *slice)
 	struct blk_plug plug;
 	u32 i;
 
+	mtftl_assert(slice->nr_parts && slice->nr_parts <= slice->nr, "%u parts of %u", slice->nr_parts,
+		     slice->nr);
 	slice->is_read = false;
 	memset(slice->found, WHOLE, sizeof(slice->found));
 	mtftl_inflight_begin(&slice->inflight);
@@ -337,6 +347,7 @@ static void start_reading(struct slice *slice)
 /* From its begin on the slice counts as sending. */
 static void wait_for_reads(struct slice *slice)
 {
+	mtftl_assert(slice->victim);
 	if (slice->is_read)
 		return;
 	mtftl_inflight_wait(&slice->inflight);
@@ -445,6 +456,7 @@ static void take_header(struct slice *slice, u32 i)
 	const void *block = slice_block(slice, i);
 	bool ranges_left;
 
+	mtftl_assert(mtftl_page_zone(ftl, page) == slice->victim->zone->index, "page %#x", page);
 	mover->header_found = slice->found[i];
 	if (slice->found[i] == WHOLE &&
 	    mtftl_unit_parse(block, ftl->config.seed, mtftl_page_zone(ftl, page),
@@ -560,6 +572,7 @@ static void unit_written(struct mtftl_write *unit, u32 page)
 
 static void count_moved(struct slice *slice, u32 blocks)
 {
+	mtftl_assert(blocks <= slice->nr, "%u of %u items", blocks, slice->nr);
 	atomic_add(blocks, &slice->victim->moved);
 	mtftl_pace_moved(slice->mover->movers->pace, blocks);
 }
@@ -568,6 +581,8 @@ static void unit_done(struct mtftl_write *unit, blk_status_t status)
 {
 	struct slice *slice = unit->private;
 
+	mtftl_assert(unit == slice->unit && slice->unordered.seq <= unit->seq, "unit %llu, %llu",
+		     unit->seq, slice->unordered.seq);
 	mtftl_seq_end_unordered(&slice->unordered);
 	count_moved(slice, unit->nr);
 	mtftl_pace_update(slice->mover->movers->pace);
@@ -634,6 +649,8 @@ static u32 write_unit(struct slice *slice, u32 i, bool *sent)
 	stream = mtftl_stream_find(ftl, &want, &room);
 	if (!stream)
 		return 0;
+	mtftl_assert(room > ftl->config.header_blocks && slice->unordered.seq == U64_MAX, "%u blocks",
+		     room);
 	room = min(room - ftl->config.header_blocks, (u32)unit->max);
 	/* The number first, then the look at the map: a write in between has a higher one. */
 	mtftl_write_start(unit, MTFTL_UNIT_GC, mtftl_seq_begin_unordered(ftl, &slice->unordered));
@@ -650,6 +667,7 @@ static u32 write_unit(struct slice *slice, u32 i, bool *sent)
 	if (unit->nr)
 		mtftl_write_take_place(unit, stream);
 	mutex_unlock(&stream->lock);
+	mtftl_assert(n && unit->nr <= n, "%u of %u blocks", unit->nr, n);
 	/* Those that are not in it need not be moved any more. */
 	count_moved(slice, n - unit->nr);
 	if (!unit->nr) {
@@ -718,6 +736,7 @@ static bool move_some(struct mover *mover)
 	}
 	if (!mover->nr_reading)
 		return false;
+	mtftl_assert(mover->nr_reading <= READING && mover->reading[0]->victim);
 	slice = mover->reading[0];
 	mover->nr_reading--;
 	memmove(mover->reading, mover->reading + 1, mover->nr_reading * sizeof(slice));
@@ -762,6 +781,7 @@ void mtftl_movers_wake(struct mtftl_movers *movers)
 
 void mtftl_move(struct mtftl_movers *movers, struct mtftl_victim *victim)
 {
+	mtftl_assert(list_empty(&victim->list) && victim->zone->state == MTFTL_ZONE_VICTIM);
 	victim->next = 0;
 	victim->header = U32_MAX;
 	WARN_ON_ONCE(atomic_read(&victim->left));
@@ -781,6 +801,7 @@ void mtftl_move_end(struct mtftl_movers *movers, struct mtftl_victim *victim)
 
 u32 mtftl_move_unit_blocks(const struct mtftl *ftl)
 {
+	static_assert(UNIT_BLOCKS <= MTFTL_UNIT_MAX_ENTRIES && UNIT_BLOCKS <= SLICE_ITEMS);
 	return min(UNIT_BLOCKS, ftl->config.unit_max);
 }
 
@@ -813,6 +834,7 @@ void mtftl_movers_stop(struct mtftl_movers *movers)
 	for (i = 0; i < movers->nr; i++)
 		kthread_park(movers->all[i].task);
 	wait_event(movers->landed, all_landed(movers));
+	mtftl_assert(!mtftl_seq_has_unordered(movers->ftl));
 	set_starved(movers, false);
 }
 

@@ -21,6 +21,9 @@ void mtftl_pace_begin(struct mtftl_pace *pace, u32 blocks)
 
 void mtftl_pace_end(struct mtftl_pace *pace, u32 blocks, u32 moved)
 {
+	mtftl_assert(atomic_read(&pace->victims) > 0 && atomic_read(&pace->moving) >= (int)blocks,
+		     "%d victims, %u of %d blocks", atomic_read(&pace->victims), blocks,
+		     atomic_read(&pace->moving));
 	atomic_sub(moved, &pace->moved);
 	atomic_sub(blocks, &pace->moving);
 	atomic_dec(&pace->victims);

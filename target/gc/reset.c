@@ -148,6 +148,9 @@ static void erase_work(struct work_struct *work)
 			break;
 		}
 		zone = list_first_entry(&taken, struct mtftl_zone, list);
+		mtftl_assert(zone->state == MTFTL_ZONE_RESETTING &&
+			     !mtftl_map_valid(ftl, zone->index), "zone %u: state %u, %u blocks",
+			     zone->index, zone->state, mtftl_map_valid(ftl, zone->index));
 		ok = !mtftl_zone_is_worn_out(zone) &&
 		     !mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_RESET);
 		zone->not_before = ok ? 0 : (jiffies + MTFTL_GIVEN_UP) | 1;
@@ -167,8 +170,11 @@ static u64 take_collected(struct mtftl *ftl, struct list_head *list)
 	u64 ranges_seq = 0;
 
 	mtftl_zones_take(ftl, MTFTL_ZONE_RESETTING, list);
-	list_for_each_entry(zone, list, list)
+	list_for_each_entry(zone, list, list) {
+		mtftl_assert(zone->state == MTFTL_ZONE_RESETTING, "zone %u: state %u", zone->index,
+			     zone->state);
 		ranges_seq = max(ranges_seq, zone->ranges_seq);
+	}
 	return ranges_seq;
 }
 
@@ -202,6 +208,7 @@ static bool write_replaced(struct mtftl_resets *resets)
 {
 	struct mtftl *ftl = resets->ftl;
 
+	lockdep_assert_held(&resets->buffers_lock);
 	mtftl_map_want(ftl, leaves);
 	mtftl_lanes_kick(ftl);
 	mtftl_space_await(ftl, !mtftl_map_wants(ftl) || !may_go_on(resets) ||

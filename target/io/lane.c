@@ -375,6 +375,7 @@ static struct mtftl_write *get_unit(struct lane *lane)
 	unit = list_first_entry_or_null(&lane->free_units, struct mtftl_write, list);
 	if (unit) {
 		list_del_init(&unit->list);
+		mtftl_assert(lane->units_in_flight < UNITS_MAX, "lane %u", lane->index);
 		lane->units_in_flight++;
 	}
 	spin_unlock_irq(&lane->ring->lock);
@@ -387,7 +388,10 @@ static void put_unit(struct lane *lane, struct mtftl_write *unit)
 	unsigned long flags;
 	u32 used;
 
+	mtftl_assert(list_empty(&unit->list) && unit->lane == lane->index, "lane %u, unit %llu",
+		     lane->index, unit->seq);
 	spin_lock_irqsave(&ring->lock, flags);
+	mtftl_assert(lane->units_in_flight, "lane %u", lane->index);
 	list_add(&unit->list, &lane->free_units);
 	WRITE_ONCE(lane->units_in_flight, lane->units_in_flight - 1);
 	mtftl_ring_advance(ring);
@@ -407,6 +411,7 @@ static void unit_written(struct mtftl_write *unit, u32 page)
 	const struct mtftl_write_entry *entry = unit->entries;
 	u32 i;
 
+	mtftl_assert(unit->type == MTFTL_UNIT_DATA && unit->nr, "unit %llu", unit->seq);
 	for (i = 0; i < unit->nr; i++, entry++)
 		mtftl_map_complete(unit->ftl, entry->lba, entry->from, page + i);
 }
@@ -439,6 +444,8 @@ static u32 follow(struct lane *lane, const struct mtftl_pick *picked)
 	const struct mtftl_ring *ring = lane->ring;
 	u64 pos = ring->next;
 
+	mtftl_assert(picked->nr && picked->class < ftl->config.budget.user_classes,
+		     "%u slots of class %u", picked->nr, picked->class);
 	while (!mtftl_ring_is_picked(ring, picked, pos))
 		pos++;
 	lba = READ_ONCE(mtftl_slot(ftl, mtftl_ring_value(ring, pos), NULL)->lba);
@@ -524,6 +531,8 @@ static void take_slots(struct lane *lane, const struct mtftl_pick *picked, u32 n
 		mtftl_ring_take(lane->ring, slot);
 		if (!mtftl_map_take(lane->ftl, lane->ring, slot, value))
 			continue;
+		mtftl_assert(slot->state == MTFTL_SLOT_IN_FLIGHT, "block %u: state %u", slot->lba,
+			     slot->state);
 		mtftl_write_add(unit, slot->lba, value, data);
 		unit->through |= READ_ONCE(slot->through);
 		lives += slot->life;
@@ -546,7 +555,9 @@ static bool lane_compose(struct lane *lane)
 	unit = find_place(lane, &picked, &stream, &room);
 	if (!unit)
 		return false;
+	mtftl_assert(room > ftl->config.header_blocks, "%u blocks", room);
 	n = min(picked.nr, room - ftl->config.header_blocks);
+	mtftl_assert(n && n <= unit->max, "%u of %u blocks", n, unit->max);
 
 	/*
 	 * Only now, with the slots known: each of the n was published before this number was
@@ -608,6 +619,9 @@ static u32 reserve_slots(struct lane *lane, struct bio *bio, bool waited, u64 *p
 	*pos = lane->ring->head;
 	if (mtftl_space_is_slowed(lane->ftl))
 		atomic_sub(n, &lane->allowance);
+	mtftl_assert(mtftl_ring_is_sound(lane->ring), "lane %u: tail %llu next %llu head %llu",
+		     lane->index, lane->ring->tail, lane->ring->next, lane->ring->head);
+	mtftl_assert(lane->ring->head + n - lane->ring->tail <= lane->ring->entries, "%u slots", n);
 	if (n)
 		WRITE_ONCE(lane->ring->head, lane->ring->head + n);
 	else if (mtftl_device_gives_back(lane->ftl))
@@ -627,6 +641,7 @@ static u32 reserve_slots(struct lane *lane, struct bio *bio, bool waited, u64 *p
 /* A FUA write may have put its block into a slot of another lane. */
 static void kick_owner(struct mtftl *ftl, u32 value)
 {
+	mtftl_assert(mtftl_map_ring(ftl, value) < ftl->lanes->nr, "%#x", value);
 	lane_kick(&ftl->lanes->all[mtftl_map_ring(ftl, value)]);
 }
 
@@ -642,6 +657,9 @@ static bool insert_bio(struct lane *lane, struct bio *bio, bool waited)
 	u32 n = 0, written = 0;
 	u64 pos = 0;
 
+	mtftl_assert(!(bio->bi_iter.bi_size % MTFTL_BLOCK_SIZE) &&
+		     !(bio->bi_iter.bi_sector % MTFTL_BLOCK_SECTORS), "%u bytes at %llu",
+		     bio->bi_iter.bi_size, (u64)bio->bi_iter.bi_sector);
 	while (bio->bi_iter.bi_size) {
 		u32 lba = bio->bi_iter.bi_sector / MTFTL_BLOCK_SECTORS;
 		struct mtftl_slot *slot;
@@ -687,6 +705,7 @@ static void count_latency(struct lane *lane, u64 since)
 {
 	u64 us = div_u64(ktime_get_ns() - since, NSEC_PER_USEC);
 
+	mtftl_assert(since, "lane %u", lane->index);
 	lane->latency[min_t(u32, fls64(us), LATENCIES - 1)]++;
 }
 
@@ -857,6 +876,7 @@ static struct lane *pick_lane(struct mtftl *ftl)
 	struct cpu_choice *here = raw_cpu_ptr(ftl->lanes->cpus);
 	struct lane *home = here->home, *lane = READ_ONCE(here->lane);
 
+	mtftl_assert(home && home->index < ftl->lanes->nr);
 	if (lane && time_before_eq(jiffies, here->seen) &&
 	    !(lane == home ? is_crowded(lane) : is_full(lane)))
 		return lane;
@@ -945,6 +965,7 @@ int mtftl_lanes_start(struct mtftl *ftl)
 	unsigned int i;
 	int r;
 
+	mtftl_assert(mtftl_rings_are_empty(ftl));
 	for (i = 0; i < lanes->nr; i++) {
 		kthread_unpark(lanes->all[i].writer);
 		watch(&lanes->all[i]);
@@ -1058,6 +1079,8 @@ void mtftl_lanes_stop(struct mtftl *ftl)
 	cancel_delayed_work_sync(&lanes->place);
 	/* Completions of units may still look at the lane: see mtftl_writes_settle(). */
 	mtftl_space_await(ftl, mtftl_lanes_landed(ftl), MAX_SCHEDULE_TIMEOUT);
+	for (i = 0; i < lanes->nr; i++)
+		mtftl_assert(bio_list_empty(&lanes->all[i].waiting), "lane %u", i);
 }
 
 static int lane_alloc(struct lane *lane)
@@ -1065,6 +1088,7 @@ static int lane_alloc(struct lane *lane)
 	u32 i, write_unit = lane->ftl->config.write_unit;
 	struct mtftl_write *unit;
 
+	mtftl_assert(write_unit && write_unit <= lane->ftl->config.unit_max, "%u blocks", write_unit);
 	for (i = 0; i < clamp(lane->ring->entries / write_unit, UNITS_MIN, UNITS_MAX); i++) {
 		unit = mtftl_write_alloc(lane->ftl, write_unit, cpu_to_node(lane->cpu), &unit_owner,
 					 lane);
@@ -1140,6 +1164,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		timer_setup(&lane->watch, lane_watch, 0);
 		bio_list_init(&lane->waiting);
 		INIT_LIST_HEAD(&lane->free_units);
+		mtftl_assert(lane->ring->entries >= lane->batch / 2 && lane->span <= lane->ring->entries);
 		r = lane_alloc(lane);
 	}
 	mtftl_space_on_appeared(ftl, mtftl_lanes_kick);

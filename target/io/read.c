@@ -39,6 +39,7 @@ static bool is_rest(const struct bio *bio)
  */
 static void accept(struct bio *bio, u32 n, u32 of)
 {
+	mtftl_assert(n && n <= of, "%u of %u blocks", n, of);
 	if (n < of || is_rest(bio))
 		bio->bi_opf &= ~REQ_NOWAIT;
 	if (n < of)
@@ -74,6 +75,7 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 	u32 n = bio->bi_iter.bi_size >> MTFTL_BLOCK_SHIFT;
 	u32 value, run;
 
+	mtftl_assert(n && lba + n <= ftl->config.logical_blocks, "%u blocks from %u on", n, lba);
 	io->reads = false;
 	for (;;) {
 		io->reader = mtftl_reader_enter(ftl);
@@ -104,6 +106,8 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 	/* Not across a border of zones: the device may refuse that. */
 	run = (1u << ftl->config.zone_shift) - mtftl_page_offset(ftl, value);
 	run = run_length(ftl, lba, min(n, run), value, 1);
+	mtftl_assert(run && mtftl_page_offset(ftl, value) + run <= ftl->config.capacity,
+		     "%u blocks from %#x on", run, value);
 	send_early(bio);
 	accept(bio, run, n);
 	mtftl_count(ftl, user_reads, run);

@@ -7,6 +7,8 @@
 #ifndef MTFTL_PURE_H
 #define MTFTL_PURE_H
 
+#include "lib/assert.h"
+
 #ifdef __KERNEL__
 #include <linux/bitops.h>
 #include <linux/build_bug.h>
@@ -57,7 +59,5 @@ static inline u64 div_u64(u64 dividend, u32 divisor)
 /* Same convention as the kernel's: no inversion before or after. */
 u32 mtftl_crc32c(u32 seed, const void *data, size_t len);
 #endif
-
-#define mtftl_assert_size(type, size)	_Static_assert(sizeof(type) == (size), #type)
 
 #endif

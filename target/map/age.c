@@ -30,6 +30,7 @@ void mtftl_age_slot(const struct mtftl *ftl, struct mtftl_slot *slot, u32 old)
 	slot->life = life;
 	slot->class = mtftl_class_written(config->placement, life, config->device_in_zones,
 					  config->budget.user_classes);
+	mtftl_assert(slot->class < config->budget.user_classes, "life %u", life);
 }
 
 u32 mtftl_age_moved(const struct mtftl *ftl, u32 zone)
@@ -47,5 +48,6 @@ u32 mtftl_age_class_moved(const struct mtftl *ftl, u32 life)
 
 void mtftl_age_guess(struct mtftl *ftl, u32 zone, u32 born)
 {
+	mtftl_assert(born <= ftl->config.device_in_zones, "zone %u: %u", zone, born);
 	mtftl_map_set_age(ftl, zone, born, mtftl_life(ftl->config.device_in_zones - born));
 }

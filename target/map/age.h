@@ -15,6 +15,7 @@ static inline u32 mtftl_map_age(const struct mtftl *ftl, u32 zone)
 {
 	u32 age = mtftl_map_clock(ftl) - mtftl_map_born(ftl, zone);
 
+	mtftl_assert(zone < ftl->config.nr_zones, "zone %u", zone);
 	/* It was written while this looked. */
 	return age > ~0u / 2 ? 0 : age;
 }

@@ -37,6 +37,7 @@ int mtftl_map_alloc(struct mtftl *ftl)
 
 	if (!map)
 		return -ENOMEM;
+	mtftl_assert(ftl->config.logical_blocks - 1 <= MTFTL_MAP_MAX_PAGE);
 	ftl->map = map;
 	map->entries = vmalloc(bytes);
 	map->shards = kvcalloc(NR_SHARDS, sizeof(*map->shards), GFP_KERNEL);
@@ -73,7 +74,23 @@ u64 mtftl_map_bytes(const struct mtftl *ftl)
 
 static struct mtftl_map_shard *lba_shard(struct mtftl *ftl, u32 lba)
 {
+	mtftl_assert(lba < ftl->config.logical_blocks, "block %u", lba);
 	return &ftl->map->shards[(lba >> MTFTL_CHUNK_SHIFT) % NR_SHARDS];
+}
+
+/* A page that a zone can hold. */
+static bool is_page_of_zone(const struct mtftl *ftl, u32 value)
+{
+	return mtftl_is_page(value) &&
+	       mtftl_map_entry_valid(value, ftl->config.nr_zones, ftl->config.zone_shift,
+				     ftl->config.capacity);
+}
+
+/* The slot may be what the map, or a newer slot, says of the block: it is not free yet. */
+static bool is_slot_of(const struct mtftl_slot *slot, u32 lba)
+{
+	return slot->lba == lba &&
+	       (slot->state == MTFTL_SLOT_FILLED || slot->state == MTFTL_SLOT_IN_FLIGHT);
 }
 
 /* One block between a bio, which advances, and memory. */
@@ -81,6 +98,7 @@ static void copy_block(struct bio *bio, void *data, bool to_bio)
 {
 	unsigned int left = MTFTL_BLOCK_SIZE;
 
+	mtftl_assert(bio->bi_iter.bi_size >= left, "%u bytes", bio->bi_iter.bi_size);
 	while (left) {
 		struct bio_vec bv = bio_iter_iovec(bio, bio->bi_iter);
 		unsigned int n = min(left, bv.bv_len);
@@ -103,6 +121,9 @@ void mtftl_bio_to_slot(struct bio *bio, void *data)
 /* A FUA write waits for the slot, whose data is not composed yet. The lock is held. */
 static void want_through(struct mtftl *ftl, struct mtftl_slot *slot, u32 value)
 {
+	lockdep_assert_held(&lba_shard(ftl, slot->lba)->lock);
+	mtftl_assert(slot->state == MTFTL_SLOT_FREE || slot->state == MTFTL_SLOT_FILLED,
+		     "block %u: state %u", slot->lba, slot->state);
 	if (slot->through)
 		return;
 	WRITE_ONCE(slot->through, true);
@@ -124,6 +145,8 @@ u32 mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio, bool throug
 	value = ftl->map->entries[lba];
 	if (mtftl_is_slot(value)) {
 		slot = mtftl_slot(ftl, value, &data);
+		mtftl_assert(is_slot_of(slot, lba), "block %u: slot of %u, state %u", lba,
+			     slot->lba, slot->state);
 		if (slot->state == MTFTL_SLOT_FILLED) {
 			copy_block(bio, data, false);
 			if (through)
@@ -137,11 +160,15 @@ u32 mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio, bool throug
 
 static void add_page(struct mtftl *ftl, u32 page)
 {
+	mtftl_assert(is_page_of_zone(ftl, page), "page %#x", page);
 	atomic_inc(&ftl->map->zones[mtftl_page_zone(ftl, page)].blocks);
 }
 
 static void drop_page(struct mtftl *ftl, u32 value)
 {
+	mtftl_assert(!mtftl_is_page(value) || is_page_of_zone(ftl, value), "map value %#x", value);
+	mtftl_assert(!mtftl_is_page(value) || mtftl_map_valid(ftl, mtftl_page_zone(ftl, value)),
+		     "page %#x is not counted", value);
 	/* Pairs with mtftl_map_want(), which sees what took its place if it sees it gone. */
 	if (mtftl_is_page(value))
 		atomic_sub_return_release(1, &ftl->map->zones[mtftl_page_zone(ftl, value)].blocks);
@@ -161,9 +188,12 @@ u32 mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 v
 	u32 old, at = value;
 
 	spin_lock_irqsave(&shard->lock, flags);
+	mtftl_assert(slot == mtftl_slot(ftl, value, NULL) && slot->state == MTFTL_SLOT_FREE,
+		     "block %u: slot %#x, state %u", lba, value, slot->state);
 	old = ftl->map->entries[lba];
 	if (mtftl_is_slot(old))
 		older = mtftl_slot(ftl, old, &to);
+	mtftl_assert(old != value && (!older || is_slot_of(older, lba)), "block %u: %#x", lba, old);
 	if (older && older->state == MTFTL_SLOT_FILLED) {
 		mtftl_slot(ftl, value, &from);
 		memcpy(to, from, MTFTL_BLOCK_SIZE);
@@ -187,8 +217,10 @@ u32 mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 v
 /* It is written, or need not be. */
 static void unwant(struct mtftl *ftl, struct mtftl_slot *slot)
 {
+	lockdep_assert_held(&lba_shard(ftl, slot->lba)->lock);
 	if (!slot->wanted)
 		return;
+	mtftl_assert(atomic_read(&ftl->map->wanted) > 0);
 	WRITE_ONCE(slot->wanted, false);
 	/* Pairs with mtftl_map_wants(): what is written is on the device, and a discard is listed. */
 	atomic_sub_return_release(1, &ftl->map->wanted);
@@ -260,6 +292,9 @@ static u32 find_through(struct mtftl *ftl, u32 at)
 
 	while (mtftl_is_slot(at)) {
 		slot = mtftl_slot(ftl, at, NULL);
+		lockdep_assert_held(&lba_shard(ftl, slot->lba)->lock);
+		mtftl_assert(is_slot_of(slot, slot->lba), "block %u: slot %#x, state %u",
+			     slot->lba, at, slot->state);
 		if (slot->through)
 			return at;
 		at = slot->prev;
@@ -274,6 +309,7 @@ static bool is_through(struct mtftl *ftl, u32 at)
 
 static struct mtftl_map_shard *slot_shard(struct mtftl *ftl, u32 slot)
 {
+	mtftl_assert(mtftl_is_slot(slot) || slot == MTFTL_MAP_UNMAPPED, "%#x", slot);
 	return &ftl->map->shards[slot % NR_SHARDS];
 }
 
@@ -302,6 +338,8 @@ static bool through_waits(struct mtftl *ftl, struct bio *bio)
 	bool waits, failed, back;
 	unsigned long flags;
 
+	mtftl_assert(io->nr && io->lba + io->nr <= ftl->config.logical_blocks,
+		     "%u blocks from %u on", io->nr, io->lba);
 	spin_lock_irqsave(&shard->lock, flags);
 	io->slot = find_through(ftl, ftl->map->entries[io->lba]);
 	waits = io->slot != MTFTL_MAP_UNMAPPED;
@@ -326,6 +364,7 @@ void mtftl_map_through_begin(struct mtftl *ftl, struct bio *bio)
 	struct block_device *bdev = mtftl_bdev(ftl);
 	struct mtftl_bio *io = mtftl_bio(bio);
 
+	mtftl_assert(!(bio->bi_iter.bi_size % MTFTL_BLOCK_SIZE));
 	/*
 	 * Without FUA the kernel would flush the device for each unit, and hide which one failed.
 	 */
@@ -354,6 +393,7 @@ static void through_next(struct mtftl *ftl, struct bio_list *bios)
 	struct bio *bio;
 
 	while ((bio = bio_list_pop(bios))) {
+		mtftl_assert(mtftl_bio(bio)->through && mtftl_bio(bio)->nr);
 		mtftl_bio(bio)->nr--;
 		mtftl_bio(bio)->lba++;
 		mtftl_map_through(ftl, bio);
@@ -385,6 +425,7 @@ bool mtftl_map_take(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slo
 	unsigned long flags;
 	bool live;
 
+	mtftl_assert(slot->state == MTFTL_SLOT_FILLED, "block %u: state %u", lba, slot->state);
 	if (lba == MTFTL_NO_LBA) {
 		WRITE_ONCE(slot->state, MTFTL_SLOT_DONE);
 		return false;
@@ -392,6 +433,8 @@ bool mtftl_map_take(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slo
 	shard = lba_shard(ftl, lba);
 	spin_lock_irqsave(&shard->lock, flags);
 	live = ftl->map->entries[lba] == value;
+	mtftl_assert(slot->lba == lba, "block %u: slot of %u", lba, slot->lba);
+	mtftl_assert(atomic_read(&ring->wanted) >= slot->wanted + slot->through);
 	if (slot->wanted)
 		atomic_dec(&ring->wanted);
 	if (slot->through)
@@ -425,7 +468,10 @@ void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page)
 	u32 at;
 
 	slot = mtftl_slot(ftl, value, NULL);
+	mtftl_assert(is_page_of_zone(ftl, page), "page %#x", page);
 	spin_lock_irqsave(&shard->lock, flags);
+	mtftl_assert(slot->lba == lba && slot->state == MTFTL_SLOT_IN_FLIGHT,
+		     "block %u: slot of %u, state %u", lba, slot->lba, slot->state);
 	at = ftl->map->entries[lba];
 	if (at == value) {
 		WRITE_ONCE(ftl->map->entries[lba], page);
@@ -433,6 +479,8 @@ void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page)
 	} else {
 		while (mtftl_is_slot(at)) {
 			newer = mtftl_slot(ftl, at, NULL);
+			mtftl_assert(is_slot_of(newer, lba), "block %u: slot of %u, state %u", lba,
+				     newer->lba, newer->state);
 			if (newer->prev == value) {
 				newer->prev = page;
 				break;
@@ -463,6 +511,7 @@ bool mtftl_map_copy_slot(struct mtftl *ftl, u32 lba, u32 value, struct bio *bio)
 	spin_lock_irqsave(&shard->lock, flags);
 	hit = ftl->map->entries[lba] == value;
 	if (hit) {
+		mtftl_assert(is_slot_of(mtftl_slot(ftl, value, NULL), lba), "block %u", lba);
 		mtftl_slot(ftl, value, &data);
 		copy_block(bio, data, true);
 	}
@@ -484,6 +533,10 @@ bool mtftl_map_discard(struct mtftl *ftl, struct mtftl_range_rec *rec)
 	bool killed = false, dropped = false;
 	unsigned long flags;
 
+	/* One lock is enough for it. */
+	mtftl_assert(rec->nr_blocks && end <= ftl->config.logical_blocks &&
+		     lba_shard(ftl, end - 1) == shard, "%u blocks from %u on", rec->nr_blocks,
+		     rec->lba);
 	spin_lock_irqsave(&shard->lock, flags);
 	for (i = rec->lba; i < end && ftl->map->entries[i] == MTFTL_MAP_UNMAPPED; i++)
 		;
@@ -518,6 +571,7 @@ bool mtftl_map_points_to(struct mtftl *ftl, u32 lba, u32 page)
 	unsigned long flags;
 	bool live;
 
+	mtftl_assert(is_page_of_zone(ftl, page), "block %u: page %#x", lba, page);
 	spin_lock_irqsave(&shard->lock, flags);
 	live = ftl->map->entries[lba] == page;
 	spin_unlock_irqrestore(&shard->lock, flags);
@@ -530,6 +584,9 @@ void mtftl_map_move(struct mtftl *ftl, u32 lba, u32 from, u32 to)
 	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
 	unsigned long flags;
 
+	mtftl_assert(is_page_of_zone(ftl, from) && is_page_of_zone(ftl, to) &&
+		     mtftl_page_zone(ftl, from) != mtftl_page_zone(ftl, to),
+		     "block %u: from %#x to %#x", lba, from, to);
 	spin_lock_irqsave(&shard->lock, flags);
 	if (ftl->map->entries[lba] == from) {
 		WRITE_ONCE(ftl->map->entries[lba], to);
@@ -546,6 +603,7 @@ bool mtftl_map_lose(struct mtftl *ftl, u32 lba, u32 page, u64 *seq)
 	unsigned long flags;
 	bool lost;
 
+	mtftl_assert(is_page_of_zone(ftl, page), "block %u: page %#x", lba, page);
 	spin_lock_irqsave(&shard->lock, flags);
 	lost = ftl->map->entries[lba] == page;
 	if (lost) {
@@ -562,8 +620,12 @@ static u32 durable(struct mtftl *ftl, u32 lba)
 {
 	u32 at = ftl->map->entries[lba];
 
-	while (mtftl_is_slot(at))
+	lockdep_assert_held(&lba_shard(ftl, lba)->lock);
+	while (mtftl_is_slot(at)) {
+		mtftl_assert(is_slot_of(mtftl_slot(ftl, at, NULL), lba), "block %u: %#x", lba, at);
 		at = mtftl_slot(ftl, at, NULL)->prev;
+	}
+	mtftl_assert(!mtftl_is_page(at) || is_page_of_zone(ftl, at), "block %u: %#x", lba, at);
 	return at;
 }
 
@@ -572,6 +634,7 @@ void mtftl_map_durable(struct mtftl *ftl, u32 lba, u32 nr, __le32 *out)
 	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
 	u32 i;
 
+	mtftl_assert(nr && lba_shard(ftl, lba + nr - 1) == shard, "%u blocks from %u on", nr, lba);
 	spin_lock_irq(&shard->lock);
 	for (i = 0; i < nr; i++)
 		out[i] = cpu_to_le32(durable(ftl, lba + i));

@@ -24,17 +24,20 @@ u64 mtftl_map_bytes(const struct mtftl *ftl);
 
 static inline u32 mtftl_map_look(const struct mtftl *ftl, u32 lba)
 {
+	mtftl_assert(lba < ftl->config.logical_blocks, "block %u", lba);
 	return READ_ONCE(ftl->map->entries[lba]);
 }
 
 static inline u32 mtftl_map_valid(const struct mtftl *ftl, u32 zone)
 {
+	mtftl_assert(zone < ftl->config.nr_zones, "zone %u", zone);
 	return max(atomic_read(&ftl->map->zones[zone].blocks), 0);
 }
 
 /* The index of the ring that has the slot of a value. */
 static inline u32 mtftl_map_ring(const struct mtftl *ftl, u32 value)
 {
+	mtftl_assert(mtftl_is_slot(value), "map value %#x", value);
 	return (value - MTFTL_MAP_SLOTS) >> ftl->config.lane_shift;
 }
 
@@ -91,11 +94,15 @@ void mtftl_map_durable(struct mtftl *ftl, u32 lba, u32 nr, __le32 *out);
 /* Mounting */
 static inline void mtftl_map_set(struct mtftl *ftl, u32 lba, u32 value)
 {
+	/* Nothing is buffered yet. */
+	mtftl_assert(lba < ftl->config.logical_blocks && !mtftl_is_slot(value),
+		     "block %u: %#x", lba, value);
 	ftl->map->entries[lba] = value;
 }
 
 static inline void mtftl_map_count(struct mtftl *ftl, u32 zone)
 {
+	mtftl_assert(zone < ftl->config.nr_zones, "zone %u", zone);
 	atomic_inc(&ftl->map->zones[zone].blocks);
 }
 

@@ -136,6 +136,9 @@ struct bio_list mtftl_pending_end_round(struct mtftl *ftl)
 
 static bool has_room(const struct mtftl_pending *pending, bool kept)
 {
+	lockdep_assert_held(&pending->ranges_lock);
+	mtftl_assert(pending->nr + pending->reserved <= MAX_RANGES, "%u and %u of %u", pending->nr,
+		     pending->reserved, MAX_RANGES);
 	return pending->nr + pending->reserved < MAX_RANGES - (kept ? 0 : KEPT_RANGES);
 }
 
@@ -179,6 +182,11 @@ void mtftl_range_add(struct mtftl *ftl, const struct mtftl_range_rec *rec)
 	bool full;
 
 	spin_lock_irqsave(&pending->ranges_lock, flags);
+	mtftl_assert(pending->reserved && pending->nr < MAX_RANGES, "%u reserved, %u listed",
+		     pending->reserved, pending->nr);
+	mtftl_assert(!rec || (rec->nr_blocks && rec->nr_blocks <= MTFTL_RANGE_MAX_BLOCKS &&
+			      rec->seq && rec->seq <= mtftl_seq_last(ftl)),
+		     "%u blocks, number %llu", rec->nr_blocks, rec->seq);
 	pending->reserved--;
 	if (rec)
 		pending->recs[pending->nr++] = *rec;
@@ -213,6 +221,7 @@ u32 mtftl_ranges_take(struct mtftl *ftl, u32 from, const struct mtftl_range_rec 
 	u32 nr;
 
 	spin_lock_irq(&pending->ranges_lock);
+	mtftl_assert(from < pending->nr, "%u of %u", from, pending->nr);
 	nr = min_t(u32, pending->nr - from, MTFTL_UNIT_MAX_RANGES);
 	/* The records are there already, so this number is above all of theirs. */
 	*seq = mtftl_seq_draw(ftl);
@@ -226,6 +235,7 @@ void mtftl_ranges_written(struct mtftl *ftl, u32 nr)
 	struct mtftl_pending *pending = ftl->pending;
 
 	spin_lock_irq(&pending->ranges_lock);
+	mtftl_assert(nr <= pending->nr, "%u of %u", nr, pending->nr);
 	pending->nr -= nr;
 	memmove(pending->recs, pending->recs + nr, pending->nr * sizeof(*pending->recs));
 	spin_unlock_irq(&pending->ranges_lock);

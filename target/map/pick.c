@@ -7,6 +7,7 @@
 
 static struct mtftl_slot *slot_at(const struct mtftl_ring *ring, u64 pos)
 {
+	mtftl_assert(pos < READ_ONCE(ring->head), "slot %llu, head %llu", pos, ring->head);
 	return &ring->slots[(u32)pos & ring->mask];
 }
 
@@ -16,6 +17,9 @@ void mtftl_ring_pick(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick)
 	u64 head = READ_ONCE(ring->head);
 	u32 all = 0, i;
 
+	mtftl_assert(ring->next + ring->ahead <= ring->looked && ring->looked <= head,
+		     "next %llu ahead %u looked %llu head %llu", ring->next, ring->ahead,
+		     ring->looked, head);
 	*pick = (struct mtftl_pick){};
 	for (i = 0; i < MTFTL_MAX_CLASSES; i++) {
 		all += ring->filled[i];
@@ -38,6 +42,9 @@ void mtftl_ring_pick(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick)
 	pick->end = ring->looked;
 	pick->nr = min(ring->filled[pick->class], max);
 	pick->others = all - pick->nr;
+	/* What was looked at is counted, or composed. */
+	mtftl_assert(all == pick->end - ring->next - ring->ahead, "%u of %llu counted", all,
+		     pick->end - ring->next - ring->ahead);
 }
 
 u32 mtftl_ring_fullest(const struct mtftl_ring *ring)
@@ -60,6 +67,7 @@ void mtftl_ring_pick_wanted(struct mtftl_ring *ring, u32 max, struct mtftl_pick 
 	for (pos = ring->next; pos != ring->looked && pick->nr < max; pos++)
 		if (mtftl_ring_is_picked(ring, pick, pos) && !pick->nr++)
 			pick->class = slot_at(ring, pos)->class;
+	mtftl_assert(pick->class < MTFTL_MAX_CLASSES && pick->nr <= max);
 }
 
 bool mtftl_ring_is_picked(const struct mtftl_ring *ring, const struct mtftl_pick *pick, u64 pos)
@@ -78,6 +86,8 @@ void mtftl_ring_taken(struct mtftl_ring *ring, u32 nr)
 
 	for (; ahead && READ_ONCE(slot_at(ring, next)->state) != MTFTL_SLOT_FILLED; next++)
 		ahead--;
+	mtftl_assert(next + ahead <= ring->looked, "next %llu ahead %u looked %llu", next, ahead,
+		     ring->looked);
 	WRITE_ONCE(ring->ahead, ahead);
 	WRITE_ONCE(ring->next, next);
 }

@@ -32,6 +32,7 @@ bool mtftl_ring_is_picked(const struct mtftl_ring *ring, const struct mtftl_pick
 /* A picked one is taken. */
 static inline void mtftl_ring_take(struct mtftl_ring *ring, const struct mtftl_slot *slot)
 {
+	mtftl_assert(ring->filled[slot->class], "class %u", slot->class);
 	ring->filled[slot->class]--;
 }
 

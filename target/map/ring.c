@@ -15,12 +15,16 @@ void mtftl_ring_advance(struct mtftl_ring *ring)
 	u64 tail = ring->tail;
 
 	lockdep_assert_held(&ring->lock);
+	mtftl_assert(mtftl_ring_is_sound(ring), "tail %llu next %llu head %llu entries %u",
+		     ring->tail, ring->next, ring->head, ring->entries);
 	while (tail != ring->next) {
 		struct mtftl_slot *slot = &ring->slots[(u32)tail & ring->mask];
 
 		/* Pairs with mtftl_map_complete(). */
 		if (smp_load_acquire(&slot->state) != MTFTL_SLOT_DONE)
 			break;
+		/* Nothing waits for what is not there any more. */
+		mtftl_assert(!slot->wanted && !slot->through, "slot %llu of block %u", tail, slot->lba);
 		slot->state = MTFTL_SLOT_FREE;
 		tail++;
 	}
@@ -46,6 +50,7 @@ void mtftl_rings_mark_drain(struct mtftl *ftl)
 		struct mtftl_ring *ring = &ftl->rings->all[i];
 
 		spin_lock_irq(&ring->lock);
+		mtftl_assert(ring->drain_to <= ring->head);
 		WRITE_ONCE(ring->drain_to, ring->head);
 		spin_unlock_irq(&ring->lock);
 	}
@@ -68,6 +73,8 @@ static int ring_alloc(struct mtftl_ring *ring, u32 slots)
 	int node = cpu_to_node(ring->cpu);
 	struct page *pages;
 
+	/* Positions become indices by a mask. */
+	mtftl_assert(slots == ring->mask + 1 && !(slots & ring->mask), "%u slots", slots);
 	ring->slots = kvzalloc_node(array_size(slots, sizeof(*ring->slots)), GFP_KERNEL, node);
 	ring->chunks = kvzalloc_node(array_size(chunks, sizeof(*ring->chunks)), GFP_KERNEL, node);
 	if (!ring->slots || !ring->chunks)
@@ -101,6 +108,8 @@ int mtftl_rings_alloc(struct mtftl *ftl)
 		ring->entries = max(ftl->config.buffer_entries / nr, 1u);
 		ring->mask = (1u << rings->shift) - 1;
 		ring->first_slot = MTFTL_MAP_SLOTS + (i << rings->shift);
+		mtftl_assert(ring->entries && ring->entries <= 1u << rings->shift);
+		mtftl_assert(mtftl_is_slot(ring->first_slot + ring->mask), "lane %u", i);
 		spin_lock_init(&ring->lock);
 		r = ring_alloc(ring, 1u << rings->shift);
 	}

@@ -65,6 +65,7 @@ void mtftl_rings_free(struct mtftl *ftl);
 
 static inline struct mtftl_ring *mtftl_ring(const struct mtftl *ftl, unsigned int index)
 {
+	mtftl_assert(index < ftl->rings->nr, "lane %u of %u", index, ftl->rings->nr);
 	return &ftl->rings->all[index];
 }
 
@@ -75,6 +76,7 @@ static inline struct mtftl_slot *mtftl_slot(const struct mtftl *ftl, u32 value, 
 	struct mtftl_ring *ring = mtftl_ring(ftl, slot >> ftl->rings->shift);
 	u32 index = slot & ring->mask;
 
+	mtftl_assert(mtftl_is_slot(value), "map value %#x", value);
 	if (data)
 		*data = ring->chunks[index >> MTFTL_BUFFER_SHIFT] +
 			(index & (MTFTL_BUFFER_BLOCKS - 1)) * MTFTL_BLOCK_SIZE;
@@ -108,6 +110,14 @@ static inline bool mtftl_ring_next_is_filled(const struct mtftl_ring *ring)
 
 	return next != READ_ONCE(ring->head) &&
 	       READ_ONCE(ring->slots[(u32)next & ring->mask].state) == MTFTL_SLOT_FILLED;
+}
+
+/* What every change of a position keeps. Lock held; the writer may move next meanwhile. */
+static inline bool mtftl_ring_is_sound(const struct mtftl_ring *ring)
+{
+	u64 next = READ_ONCE(ring->next);
+
+	return ring->tail <= next && next <= ring->head && ring->head - ring->tail <= ring->entries;
 }
 
 /* Free what is done at the tail, in order. Lock held. */

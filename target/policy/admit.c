@@ -37,6 +37,8 @@ static u32 in_use(const struct mtftl_admit_state *state)
 /* Zones of the reserve that are not for buffered blocks: GC's, and the one for a failed write. */
 static s32 fixed_zones(const struct mtftl_admit_limits *limits)
 {
+	mtftl_assert(limits->buffer_zones >= 2 && limits->reserve > limits->buffer_zones, "%u of %u",
+		     limits->buffer_zones, limits->reserve);
 	return limits->reserve - (limits->buffer_zones - 1);
 }
 
@@ -49,6 +51,7 @@ static u32 zones_for(const struct mtftl_admit_limits *limits,
 {
 	u32 room = limits->gc_shares ? 0 : state->users_room;
 
+	mtftl_assert(limits->usable, "%u", limits->usable);
 	return blocks > room ? (blocks - room + limits->usable - 1) / limits->usable : 0;
 }
 
@@ -83,6 +86,8 @@ void mtftl_admit_gate(const struct mtftl_admit_limits *limits, struct mtftl_admi
 	state->gated = !state->no_victim && mtftl_admit_spare(limits, state) < (s32)wanted;
 	/* Behind a shut gate the buffers only get emptier: what was promised is enough. */
 	state->buffer_promise = state->gated ? least(state->buffer_promise, promise) : promise;
+	mtftl_assert(state->buffer_promise < limits->buffer_zones, "%u of %u", state->buffer_promise,
+		     limits->buffer_zones);
 }
 
 /* Before the gate */
@@ -126,6 +131,8 @@ static bool is_scarce(const struct mtftl_admit_limits *limits,
 
 static void add(struct mtftl_sources *sources, enum mtftl_source source)
 {
+	mtftl_assert(sources->nr < MTFTL_NR_SOURCES && source < MTFTL_NR_SOURCES, "%u: %u", sources->nr,
+		     source);
 	sources->from[sources->nr++] = source;
 }
 
@@ -288,6 +295,8 @@ void mtftl_admit_keep(struct mtftl_admit_limits *limits, u32 spare, u32 capacity
 	*buffer_entries = least(*buffer_entries, fits);
 	limits->flush_zones = most > MTFTL_ADMIT_LEAST_SPARE ? 2 : 1;
 	limits->users_apart = spare >= APART_SPARE;
+	mtftl_assert(limits->buffer_zones >= 2 && *buffer_entries, "%u zones, %u slots", limits->buffer_zones,
+		     *buffer_entries);
 }
 
 void mtftl_admit_reserve(struct mtftl_admit_limits *limits, u32 spare, u32 nr_zones, u32 low_water)
@@ -297,4 +306,5 @@ void mtftl_admit_reserve(struct mtftl_admit_limits *limits, u32 spare, u32 nr_zo
 		low_water = limits->reserve + mtftl_rate_ready(spare, nr_zones);
 	/* GC that begins when users have to wait already would never begin. */
 	limits->low_water = low_water > limits->reserve ? low_water : limits->reserve + 1;
+	mtftl_assert(limits->reserve > limits->buffer_zones && limits->low_water > limits->reserve);
 }

@@ -51,5 +51,14 @@ int mtftl_budget(u32 limit, u32 lanes, u32 nr_zones, const struct mtftl_placemen
 	/* Rather than none the hottest classes are one. */
 	if (budget->user_streams > 2 && budget->user_classes == budget->user_streams)
 		budget->user_classes--;
+	mtftl_assert(budget->user_classes && budget->user_classes <= budget->user_streams &&
+		     budget->user_classes <= MTFTL_MAX_CLASSES, "%u classes, %u streams",
+		     budget->user_classes, budget->user_streams);
+	mtftl_assert(budget->gc_shares ? budget->data_zones == 1 :
+		     budget->user_streams + budget->gc_streams <= budget->data_zones,
+		     "%u and %u streams for %u zones", budget->user_streams, budget->gc_streams,
+		     budget->data_zones);
+	mtftl_assert(!limit || budget->data_zones + KEPT <= limit, "%u zones of %u",
+		     budget->data_zones, limit);
 	return 0;
 }

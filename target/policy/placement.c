@@ -37,6 +37,7 @@ u32 mtftl_life(u32 age)
 {
 	u32 twice = 2 * (age < 1u << 30 ? age : 1u << 30) + 1, octave = fls(twice) - 1;
 
+	mtftl_assert(twice >> octave == 1, "%u", twice);
 	return octave * MTFTL_OCTAVE +
 	       (u32)(((u64)(twice - (1u << octave)) * MTFTL_OCTAVE) >> octave);
 }
@@ -45,6 +46,8 @@ u32 mtftl_life_written(const struct mtftl_placement *placement, u32 life, u32 ag
 {
 	s32 change = (s32)(mtftl_life(age) - life) * (s32)placement->last;
 
+	mtftl_assert(placement->last && placement->last <= MTFTL_INTERVALS, "%u parts",
+		     placement->last);
 	return life + change / (s32)MTFTL_INTERVALS;
 }
 
@@ -68,6 +71,7 @@ static u32 class_of(const s32 *begins, u32 wanted, u32 classes, u32 life, u32 de
 	while (first + class + 1 < wanted &&
 	       above >= begins[first + class] * (s32)MTFTL_OCTAVE)
 		class++;
+	mtftl_assert(!class || class < classes, "class %u of %u", class, classes);
 	return class;
 }
 

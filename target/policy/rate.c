@@ -20,6 +20,7 @@ s64 mtftl_rate_credit(const struct mtftl_space_seen *space, u32 low_water)
 	u32 moved = space->moved < space->moving ? space->moved : space->moving;
 	u64 free = (u64)space->zones * space->capacity + space->room;
 
+	mtftl_assert(low_water, "%u", low_water);
 	if (space->moving)
 		free += div_u64((u64)moved * space->victims * space->capacity, space->moving);
 	return free - (u64)(low_water - 1) * space->capacity;
@@ -35,5 +36,6 @@ s64 mtftl_rate_allowance(s64 left, u32 passed_us, u32 back_us)
 	if (passed_us >= back_us)
 		return left;
 	share = div_u64((u64)left * passed_us, back_us);
+	mtftl_assert(share <= left, "%lld of %lld", share, left);
 	return share ? share : 1;
 }

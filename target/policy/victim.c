@@ -9,6 +9,7 @@
 /* Least to move. */
 static u64 score_greedy(const struct mtftl_candidate *zone)
 {
+	mtftl_assert(zone->valid <= zone->capacity, "%u of %u", zone->valid, zone->capacity);
 	return zone->capacity - zone->valid;
 }
 
@@ -22,6 +23,7 @@ static u64 score_cost_benefit(const struct mtftl_candidate *zone)
 {
 	u64 age = zone->age < (1ull << 31) ? zone->age : 1ull << 31;
 
+	mtftl_assert(zone->valid <= zone->capacity, "%u of %u", zone->valid, zone->capacity);
 	return div_u64((u64)(zone->capacity - zone->valid) * (age + 1), 2 * zone->valid + 1);
 }
 
@@ -34,6 +36,7 @@ u32 mtftl_victim_limit(u32 payload, u64 logical_blocks, u32 zones)
 
 	if (average > limit)
 		limit = average < most ? average : most;
+	mtftl_assert(limit <= payload, "%u of %u", limit, payload);
 	return limit;
 }
 

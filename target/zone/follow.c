@@ -28,6 +28,7 @@ u32 mtftl_follow_page(const struct mtftl_follow *follow, u32 lba)
 
 void mtftl_follow_note(struct mtftl_follow *follow, u32 lba, u32 page)
 {
+	mtftl_assert(follow->at < MTFTL_FOLLOW_UNITS, "%u", follow->at);
 	follow->ends[follow->at].lba = lba;
 	follow->ends[follow->at].page = page;
 	follow->at = (follow->at + 1) % MTFTL_FOLLOW_UNITS;
@@ -38,6 +39,7 @@ u32 mtftl_follow_choose(const struct mtftl_config *config, struct mtftl_follow *
 {
 	u32 i;
 
+	mtftl_assert(nr <= MTFTL_FOLLOW_STREAMS && page != MTFTL_FOLLOW_NOWHERE);
 	for (i = 0; i < nr; i++)
 		if (next[i] == page) {
 			follow->moves = 0;

@@ -25,6 +25,8 @@ static int write_footer_unit(struct mtftl_zone *zone, void *buf, const void *str
 	u32 i;
 	int r;
 
+	mtftl_assert(entries <= blocks && zone->wp + 1 + blocks <= ftl->config.capacity,
+		     "zone %u: wp %u, %u of %u blocks", zone->index, zone->wp, entries, blocks);
 	mtftl_unit_init(buf, &info);
 	memset(buf + MTFTL_BLOCK_SIZE, 0, blocks * MTFTL_BLOCK_SIZE);
 	memcpy(buf + MTFTL_BLOCK_SIZE, stream + index * MTFTL_BLOCK_SIZE,
@@ -35,12 +37,27 @@ static int write_footer_unit(struct mtftl_zone *zone, void *buf, const void *str
 						       buf + (1 + i) * MTFTL_BLOCK_SIZE));
 	mtftl_unit_seal(buf, ftl->config.seed, zone->index, zone->wp, zone->erase_count,
 			durable_seq);
+	mtftl_assert(mtftl_unit_parses(buf, ftl->config.seed, zone->index, zone->wp,
+				       ftl->config.capacity), "zone %u: block %u", zone->index,
+		     zone->wp);
 	r = mtftl_rw_sync(ftl, REQ_OP_WRITE, mtftl_zone_start(zone) + zone->wp, buf,
 			  1 + blocks);
 	if (!r)
 		zone->wp += 1 + blocks;
 	mtftl_count(ftl, meta_blocks, 1 + blocks);
 	return r;
+}
+
+/* GC will find what the footer lists: for an assertion. */
+static bool tail_parses(const struct mtftl *ftl, const struct mtftl_zone *zone, const void *block,
+			const struct mtftl_footer *footer)
+{
+	bool oob = !ftl->config.header_blocks;
+	struct mtftl_tail_info info;
+
+	return !mtftl_tail_parse(block, ftl->config.seed, zone->index, ftl->config.capacity, oob,
+				 &info) &&
+	       mtftl_footer_valid(footer->stream, info.footer_blocks * MTFTL_BLOCK_SIZE, &info, oob);
 }
 
 /*
@@ -54,6 +71,7 @@ int mtftl_footer_write(struct mtftl_zone *zone, const struct mtftl_footer *foote
 	u32 at = zone->wp, left = 0, index = 0, n;
 	int r;
 
+	mtftl_assert(!READ_ONCE(zone->in_flight), "zone %u", zone->index);
 	if (tail)
 		left = DIV_ROUND_UP(footer->used, MTFTL_BLOCK_SIZE);
 	while (zone->wp + tail < ftl->config.capacity) {
@@ -69,12 +87,15 @@ int mtftl_footer_write(struct mtftl_zone *zone, const struct mtftl_footer *foote
 	if (tail) {
 		mtftl_tail_compose(buf, ftl->config.seed, zone->index, zone->erase_count, at,
 				   footer);
+		mtftl_assert(!left && tail_parses(ftl, zone, buf, footer), "zone %u: %u blocks left",
+			     zone->index, left);
 		r = mtftl_rw_sync(ftl, REQ_OP_WRITE, mtftl_zone_start(zone) + zone->wp,
 				  buf, 1);
 		if (r)
 			return r;
 		zone->wp++;
 	}
+	mtftl_assert(zone->wp == ftl->config.capacity, "zone %u: wp %u", zone->index, zone->wp);
 	if (!ftl->config.capacity_unaligned)
 		return 0;
 	return mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_FINISH);

@@ -5,6 +5,7 @@
 #include "zone/life.h"
 
 #include "device/rw.h"
+#include "map/map.h"
 
 /*
  * A write failed because the device had finished the zone. Devices may do so with zones that are
@@ -30,6 +31,9 @@ void mtftl_zone_finish_broken(struct mtftl_zone *zone)
 {
 	struct mtftl *ftl = zone->ftl;
 
+	/* Its units have landed: what fails now is the zone. */
+	mtftl_assert(!READ_ONCE(zone->in_flight), "zone %u: %u in flight", zone->index,
+		     zone->in_flight);
 	zone->broken = true;
 	if (mtftl_zone_was_finished(zone))
 		return;
@@ -46,6 +50,10 @@ void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok)
 {
 	struct mtftl *ftl = zone->ftl;
 
+	mtftl_assert(zone->state == MTFTL_ZONE_RESETTING && !READ_ONCE(zone->in_flight),
+		     "zone %u: state %u, %u in flight", zone->index, zone->state, zone->in_flight);
+	mtftl_assert(!mtftl_map_valid(ftl, zone->index), "zone %u: %u blocks are valid",
+		     zone->index, mtftl_map_valid(ftl, zone->index));
 	if (ok)
 		zone->erase_count++;
 	if (!ok && !mtftl_zone_is_worn_out(zone) && ++zone->failed_lives < MTFTL_ZONE_LIVES) {
@@ -75,6 +83,7 @@ u32 mtftl_zone_replace(struct mtftl *ftl, u32 index)
 {
 	struct mtftl_zone *bad = mtftl_zone(ftl, index), *zone;
 
+	mtftl_assert(bad->state == MTFTL_ZONE_CKPT, "zone %u: state %u", index, bad->state);
 	/* It retires at its first failure: zones set aside are found by where they lie. */
 	mtftl_zone_finish_broken(bad);
 	zone = mtftl_zones_swap(bad);

@@ -59,6 +59,7 @@ static int read_ahead(struct mtftl_scanner *scanner, struct mtftl *ftl, u32 page
 {
 	int r;
 
+	mtftl_assert(nr && nr <= AHEAD, "%u blocks", nr);
 	scanner->page = page;
 	scanner->nr = nr;
 	r = read_blocks(scanner, ftl, page, nr);
@@ -76,6 +77,7 @@ static int have_block(struct mtftl_scanner *scanner, struct mtftl_zone *zone, u3
 {
 	u32 page = mtftl_zone_start(zone) + at;
 
+	mtftl_assert(at < zone->wp, "zone %u: block %u, wp %u", zone->index, at, zone->wp);
 	if (page > scanner->page && page < scanner->page + scanner->nr)
 		return 0;
 	return read_ahead(scanner, zone->ftl, page, clamp(zone->wp - at, 1u, ahead));
@@ -98,6 +100,7 @@ static int read_header(struct mtftl_scanner *scanner, struct mtftl_zone *zone, u
 	}
 	if (r == 1)
 		blocks += info->nr_blocks;
+	mtftl_assert(at + blocks <= config->capacity, "zone %u: %u blocks at %u", zone->index, blocks, at);
 	scanner->next = page + blocks;
 	scanner->dense = blocks <= AHEAD / 4;
 	return mtftl_medium_says(r) ? 0 : r;
@@ -116,6 +119,7 @@ int mtftl_scan_unit(struct mtftl_scanner *scanner, struct mtftl_zone *zone, u32 
 	if (r)
 		return mtftl_medium_says(r) ? 0 : r;
 	skip = mtftl_zone_start(zone) + at - scanner->page;
+	mtftl_assert(skip < scanner->nr, "%u of %u", skip, scanner->nr);
 	if (mtftl_oob_parse(scanner->blocks + skip * MTFTL_BLOCK_SIZE,
 			    scanner->oob + skip * config->meta_size, config->meta_size,
 			    scanner->nr - skip, config->seed, zone->index, at, config->capacity,

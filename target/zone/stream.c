@@ -49,6 +49,9 @@ static u32 left_in(const struct mtftl_stream *stream)
 	const struct mtftl_zone *zone = READ_ONCE(stream->zone);
 	u32 wp = zone ? READ_ONCE(zone->wp) : 0;
 
+	mtftl_assert(!zone || (wp <= zone->ftl->config.capacity &&
+			       READ_ONCE(zone->limit) <= zone->ftl->config.capacity),
+		     "zone %u: wp %u", zone->index, wp);
 	return zone && !READ_ONCE(zone->broken) && wp < zone->limit ? zone->limit - wp : 0;
 }
 
@@ -69,6 +72,8 @@ static void hold(void *data, struct mtftl_zone *zone)
 
 	if (zone && stream < ftl->streams->all + ftl->config.budget.user_streams)
 		mtftl_map_tick(ftl);
+	/* It opens one, or gives its own away. */
+	mtftl_assert(!zone != !stream->zone);
 	stream->zone = zone;
 	look_at_room(ftl);
 }
@@ -93,6 +98,7 @@ static void give_footer_back(struct mtftl_streams *streams, struct mtftl_zone *z
 {
 	if (!zone->footer)
 		return;
+	mtftl_assert(!READ_ONCE(zone->in_flight), "zone %u", zone->index);
 	spin_lock(&streams->lock);
 	list_add(&zone->footer->list, &streams->footer_bufs);
 	spin_unlock(&streams->lock);
@@ -106,12 +112,14 @@ static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right
 	struct mtftl_zone *zone;
 
 	lockdep_assert_held(&stream->lock);
+	mtftl_assert(!stream->zone);
 	zone = mtftl_zone_open(ftl, right, hold, stream);
 	if (!zone)
 		return false;
 	/* There is a footer for each zone that may be open. It must list all units of the zone. */
 	if (!zone->wp)
 		zone->footer = take_footer(ftl->streams);
+	mtftl_assert(zone->wp || zone->footer, "zone %u", zone->index);
 	zone->append = ftl->config.append;
 	zone->born_sum = (u64)mtftl_map_born(ftl, zone->index) * zone->wp;
 	zone->life_sum = (u64)mtftl_map_life(ftl, zone->index) * zone->wp;
@@ -120,6 +128,9 @@ static bool stream_open_zone(struct mtftl_stream *stream, enum mtftl_right right
 	zone->limit = ftl->config.capacity;
 	if (zone->footer)
 		zone->limit -= mtftl_footer_blocks(&ftl->config);
+	mtftl_assert(zone->wp < zone->limit && zone->quiet_wp == zone->wp,
+		     "zone %u: wp %u quiet %u limit %u", zone->index, zone->wp, zone->quiet_wp,
+		     zone->limit);
 	mtftl_event_tell(&ftl->streams->opened, ftl);
 	/* Writers with lesser rights than this one may share it: they try again. */
 	mtftl_space_appeared(ftl);
@@ -164,6 +175,7 @@ static u32 stream_room(struct mtftl_stream *stream, const struct mtftl_want *wan
 	bool busy, close;
 
 	lockdep_assert_held(&stream->lock);
+	mtftl_assert(want->least, "right %u", want->right);
 	if (zone) {
 		busy = is_busy(zone);
 		close = READ_ONCE(zone->broken) || zone->wp + want->least > zone->limit;
@@ -186,6 +198,9 @@ static struct mtftl_stream *try_stream(struct mtftl_stream *stream, const struct
 {
 	mutex_lock(&stream->lock);
 	*room = stream_room(stream, want, opens);
+	/* What it gets is worth the trouble, and ends in front of the footer. */
+	mtftl_assert(!*room || (*room >= want->least && stream->zone->wp + *room == stream->zone->limit),
+		     "%u blocks", *room);
 	if (*room)
 		return stream;
 	mutex_unlock(&stream->lock);
@@ -201,6 +216,8 @@ static struct mtftl_stream *try_class(struct mtftl *ftl, u32 class, const struct
 	u32 nr = mtftl_budget_first(budget, class + 1) - from;
 	struct mtftl_stream *stream = NULL;
 
+	mtftl_assert(class < budget->user_classes && nr && from + nr <= budget->user_streams,
+		     "class %u: %u streams from %u on", class, nr, from);
 	for (i = 0; i < nr && !stream; i++)
 		stream = try_stream(&ftl->streams->all[from + (want->first + i) % nr], want, opens,
 				    room);
@@ -210,6 +227,8 @@ static struct mtftl_stream *try_class(struct mtftl *ftl, u32 class, const struct
 /* What GC moves has lived for long: among users it is with the coldest. */
 static u32 users_class(const struct mtftl *ftl, const struct mtftl_want *want)
 {
+	mtftl_assert(want->right == MTFTL_RIGHT_GC || want->class < ftl->config.budget.user_classes,
+		     "class %u", want->class);
 	return want->right == MTFTL_RIGHT_GC ? ftl->config.budget.user_classes - 1 : want->class;
 }
 
@@ -219,6 +238,7 @@ static struct mtftl_stream *try_users(struct mtftl *ftl, const struct mtftl_want
 	u32 i, nr = ftl->config.budget.user_classes, class = users_class(ftl, want);
 	struct mtftl_stream *stream = NULL;
 
+	mtftl_assert(class < nr, "class %u of %u", class, nr);
 	for (i = 0; i < nr && !stream; i++)
 		stream = try_class(ftl, (class + i) % nr, want, opens, room);
 	return stream;
@@ -231,6 +251,7 @@ static struct mtftl_stream *try_gc(struct mtftl *ftl, const struct mtftl_want *w
 	u32 class = want->right == MTFTL_RIGHT_GC ? want->class : 0;
 	struct mtftl_stream *stream = NULL;
 
+	mtftl_assert(class < nr, "class %u of %u", class, nr);
 	for (i = 0; i < nr && !stream; i++)
 		stream = try_stream(&ftl->streams->gc[(class + i) % nr], want, opens, room);
 	return stream;
@@ -259,10 +280,12 @@ struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, const struct mtftl_wan
 	struct mtftl_sources sources;
 	u32 i;
 
+	mtftl_assert(want->right < MTFTL_RIGHT_META, "right %u", want->right);
 	sources = mtftl_space_sources(ftl, want->right,
 				      mtftl_zones_buffers_are_empty(ftl, want->right));
 	for (i = 0; i < sources.nr && !stream; i++)
 		stream = try_source(ftl, sources.from[i], want, room);
+	mtftl_assert(!stream || mutex_is_locked(&stream->lock));
 	return stream;
 }
 
@@ -271,6 +294,7 @@ u32 mtftl_streams_next(const struct mtftl *ftl, u32 class, unsigned int first, u
 	u32 from = mtftl_budget_first(&ftl->config.budget, class), i;
 	u32 nr = mtftl_budget_first(&ftl->config.budget, class + 1) - from;
 
+	mtftl_assert(class < ftl->config.budget.user_classes, "class %u", class);
 	for (i = 0; i < min(nr, max); i++) {
 		const struct mtftl_stream *stream = &ftl->streams->all[from + (first + i) % nr];
 		const struct mtftl_zone *zone = READ_ONCE(stream->zone);
@@ -288,9 +312,16 @@ void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_extent *place, 
 	struct mtftl *ftl = stream->ftl;
 
 	lockdep_assert_held(&stream->lock);
+	mtftl_assert(zone->state == MTFTL_ZONE_OPEN, "zone %u: state %u", zone->index, zone->state);
 	place->zone = zone;
 	place->blocks = blocks;
 	spin_lock_irq(&zone->lock);
+	mtftl_assert(blocks && zone->wp + blocks <= zone->limit && !zone->closing,
+		     "zone %u: wp %u, %u blocks, limit %u", zone->index, zone->wp, blocks,
+		     zone->limit);
+	/* Only appends may overtake each other. */
+	mtftl_assert(zone->append || !zone->in_flight, "zone %u: %u in flight", zone->index,
+		     zone->in_flight);
 	place->offset = zone->wp;
 	zone->wp += blocks;
 	zone->born_sum += (u64)born * blocks;
@@ -308,6 +339,9 @@ void mtftl_stream_take(struct mtftl_stream *stream, struct mtftl_extent *place, 
 static bool unit_left(struct mtftl_zone *zone)
 {
 	lockdep_assert_held(&zone->lock);
+	mtftl_assert(zone->in_flight && zone->quiet_wp <= zone->wp,
+		     "zone %u: %u in flight, wp %u quiet %u", zone->index, zone->in_flight,
+		     zone->wp, zone->quiet_wp);
 	zone->in_flight--;
 	if (!zone->in_flight && !zone->broken)
 		zone->quiet_wp = zone->wp;
@@ -331,6 +365,12 @@ void mtftl_stream_landed(struct mtftl_extent *place, enum mtftl_unit_type type, 
 	unsigned long flags;
 
 	spin_lock_irqsave(&zone->lock, flags);
+	/* An append that a driver sent twice may lie further behind. */
+	mtftl_assert(append || (place->offset >= zone->quiet_wp &&
+				place->offset + place->blocks <= zone->wp),
+		     "zone %u: %u blocks at %u, wp %u quiet %u", zone->index, place->blocks,
+		     place->offset, zone->wp, zone->quiet_wp);
+	mtftl_assert(seq && seq <= mtftl_seq_last(zone->ftl), "number %llu", seq);
 	if (atomic_read(&streams->failed_zones))
 		atomic_set(&streams->failed_zones, 0);
 	if (place->offset == 0)
@@ -352,6 +392,9 @@ void mtftl_stream_failed(struct mtftl_extent *place)
 	unsigned long flags;
 
 	spin_lock_irqsave(&zone->lock, flags);
+	mtftl_assert(place->blocks && place->offset + place->blocks <= zone->wp,
+		     "zone %u: %u blocks at %u, wp %u", zone->index, place->blocks, place->offset,
+		     zone->wp);
 	/* All in flight may fail at once: that is one failure, until a new try fails. */
 	if (!zone->broken)
 		atomic_cmpxchg(&zone->ftl->streams->failed_zones, place->failures,
@@ -382,6 +425,8 @@ static void zone_close_work(struct work_struct *work)
 	/* mtftl_streams_close_idle() starts this work again, maybe while it still runs: once is enough. */
 	if (READ_ONCE(zone->state) != MTFTL_ZONE_CLOSING || !mtftl_send_begin(ftl))
 		return;
+	mtftl_assert(zone->closing && !READ_ONCE(zone->in_flight), "zone %u: %u in flight",
+		     zone->index, zone->in_flight);
 	if (!zone->broken && mtftl_footer_write(zone, footer, ftl->streams->close_buf)) {
 		mtftl_count(ftl, write_errors, 1);
 		zone->broken = true;
@@ -391,6 +436,9 @@ static void zone_close_work(struct work_struct *work)
 	else
 		zone->failed_lives = 0;
 	mtftl_send_end(ftl);
+	/* It does not stay active: it is full, or was finished. */
+	mtftl_assert(zone->broken || zone->wp == ftl->config.capacity, "zone %u: wp %u",
+		     zone->index, zone->wp);
 	/* Before the zone leaves the budget: what is opened next finds it. */
 	give_footer_back(ftl->streams, zone);
 	zone->quiet_wp = zone->wp;
@@ -405,6 +453,7 @@ static bool close_if_idle(struct mtftl_zone *zone, void *data)
 {
 	bool idle;
 
+	mtftl_assert(zone->state == MTFTL_ZONE_CLOSING, "zone %u: state %u", zone->index, zone->state);
 	spin_lock_irq(&zone->lock);
 	idle = zone->closing && !zone->in_flight;
 	spin_unlock_irq(&zone->lock);
@@ -433,6 +482,7 @@ u64 mtftl_streams_room(const struct mtftl *ftl)
 
 	for (i = 0; i < streams_nr(ftl); i++)
 		room += left_in(&ftl->streams->all[i]);
+	mtftl_assert(room <= (u64)streams_nr(ftl) * ftl->config.capacity, "%llu blocks", room);
 	return room;
 }
 
@@ -443,6 +493,7 @@ u32 mtftl_streams_gc_room(const struct mtftl *ftl)
 	/* Of each the last block may be of no use. */
 	for (i = 0; i < ftl->config.budget.gc_streams; i++)
 		room += max(left_in(&ftl->streams->gc[i]), 1u) - 1;
+	mtftl_assert(room < i * ftl->config.capacity, "%u blocks", room);
 	return room;
 }
 
@@ -458,6 +509,7 @@ static int footer_bufs_alloc(struct mtftl *ftl)
 	struct mtftl_footer_buf *buf;
 	u32 i;
 
+	mtftl_assert(mtftl_footer_blocks(&ftl->config) < ftl->config.capacity);
 	for (i = 0; i < ftl->config.budget.data_zones; i++) {
 		buf = kzalloc(sizeof(*buf), GFP_KERNEL);
 		if (!buf)
@@ -477,6 +529,9 @@ int mtftl_streams_alloc(struct mtftl *ftl)
 	struct mtftl_streams *streams;
 	u32 i;
 
+	mtftl_assert(budget->user_streams && budget->gc_streams &&
+		     streams_nr(ftl) <= budget->data_zones, "%u and %u streams for %u zones",
+		     budget->user_streams, budget->gc_streams, budget->data_zones);
 	streams = kzalloc(struct_size(streams, all, streams_nr(ftl)), GFP_KERNEL);
 	if (!streams)
 		return -ENOMEM;
@@ -504,9 +559,11 @@ void mtftl_streams_free(struct mtftl *ftl)
 
 	if (!streams)
 		return;
-	for (i = 0; i < ftl->config.nr_zones; i++)
+	for (i = 0; i < ftl->config.nr_zones; i++) {
+		mtftl_assert(!mtftl_zone(ftl, i)->in_flight, "zone %u", i);
 		if (mtftl_zone(ftl, i)->footer)
 			list_add(&mtftl_zone(ftl, i)->footer->list, &streams->footer_bufs);
+	}
 	list_for_each_entry_safe(buf, next, &streams->footer_bufs, list) {
 		kvfree(buf->stream);
 		kfree(buf);

@@ -97,6 +97,7 @@ static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone,
 	int r;
 	u32 z;
 
+	static_assert(MTFTL_NR_SB_ZONES == 2);	/* log_go_round() goes to the other one */
 	r = mtftl_report_zones(ftl, 0, MTFTL_NR_SB_ZONES, report_log_zone, zones);
 	if (r < 0)
 		return r;
@@ -132,6 +133,8 @@ int mtftl_super_load(struct mtftl *ftl)
 
 	if (r)
 		return r;
+	mtftl_assert(super->zone < MTFTL_NR_SB_ZONES && super->wp, "zone %u: wp %u", super->zone,
+		     super->wp);
 	super->clean = super->info.flags & MTFTL_SB_CLEAN;
 	mtftl_seq_set_ckpt(ftl, super->info.ckpt_seq);
 	return 0;
@@ -171,6 +174,8 @@ static int log_write(struct mtftl *ftl, void *buf)
 	bool fua = bdev_fua(mtftl_bdev(ftl));
 	int r;
 
+	mtftl_assert(super->zone < MTFTL_NR_SB_ZONES && super->wp < ftl->config.capacity,
+		     "zone %u: wp %u", super->zone, super->wp);
 	super->wp++;
 	r = mtftl_rw_sync(ftl, REQ_OP_WRITE | (fua ? REQ_FUA : 0), page, buf, 1);
 	/* With REQ_FUA the kernel would send a flush of its own, and hide whether that failed. */
@@ -208,6 +213,8 @@ static int log_go_round(struct mtftl *ftl, void *buf)
 	struct mtftl_zone *other = mtftl_zone(ftl, !super->zone);
 	int r, tries = 2;
 
+	mtftl_assert(other->state == MTFTL_ZONE_SUPER && other->index != super->zone,
+		     "zone %u: state %u", other->index, other->state);
 	/* The newest record is in the zone that is left: one failed write is not the end. */
 	do {
 		r = mtftl_zone_mgmt(ftl, other->index, REQ_OP_ZONE_RESET);
@@ -219,6 +226,14 @@ static int log_go_round(struct mtftl *ftl, void *buf)
 		r = log_write(ftl, buf);
 	} while (r && --tries);
 	return r;
+}
+
+/* The next mount will: for an assertion. */
+static bool parses(const void *block)
+{
+	struct mtftl_sb_info info;
+
+	return !mtftl_sb_parse(block, &info);
 }
 
 /* Makes @super->info the newest record, with @flags. */
@@ -242,6 +257,8 @@ static int append_record(struct mtftl *ftl, u16 flags)
 	super->info.flags = flags;
 	super->info.generation++;
 	mtftl_sb_compose(buf, &super->info);
+	mtftl_assert(!mtftl_sb_wrong(&super->info), "%s", mtftl_sb_wrong(&super->info));
+	mtftl_assert(parses(buf));
 	if (super->wp < ftl->config.capacity) {
 		r = log_write(ftl, buf);
 		if (r)
@@ -292,6 +309,9 @@ int mtftl_super_checkpoint(struct mtftl *ftl, u64 number, u64 blocks, const u32 
 	if (!mtftl_send_begin(ftl))
 		return -EAGAIN;
 	mutex_lock(&ftl->super->lock);
+	mtftl_assert(nr_zones && nr_zones <= MTFTL_SB_MAX_CKPT_ZONES, "%u zones", nr_zones);
+	mtftl_assert(number >= info->ckpt_seq && number <= mtftl_seq_last(ftl),
+		     "number %llu after %llu", number, info->ckpt_seq);
 	info->ckpt_seq = number;
 	info->ckpt_blocks = blocks;
 	info->ckpt_nr_zones = nr_zones;

@@ -25,6 +25,7 @@ static int read_footer_unit(struct mtftl *ftl, struct mtftl_zone *zone, void *bu
 				  &info);
 	if (r)
 		return r;
+	mtftl_assert(*at + 1 + info.nr_blocks <= ftl->config.capacity);
 	if (info.type != MTFTL_UNIT_FOOTER || info.erase_count != zone->erase_count ||
 	    !info.nr_entries || info.nr_blocks >= max)
 		return -EINVAL;
@@ -67,6 +68,7 @@ static u32 read_footer(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, vo
 			return 0;
 	}
 	size = tail.footer_blocks * MTFTL_BLOCK_SIZE;
+	mtftl_assert(tail.footer_blocks <= mtftl_footer_list_blocks(&ftl->config));
 	return mtftl_footer_valid(stream, size, &tail, oob) ? size : 0;
 }
 
@@ -80,6 +82,8 @@ static void walk_footer(struct mtftl_zone *zone, const void *stream, u32 size,
 	u64 seq;
 
 	while (mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &nr, &lbas) == 1) {
+		mtftl_assert(offset + nr < zone->ftl->config.capacity, "zone %u: %u at %u", zone->index,
+			     nr, offset);
 		if (type == MTFTL_UNIT_RANGES)
 			block(private, type, start + offset, 0, 0);
 		for (i = 0; i < nr; i++)
@@ -123,6 +127,7 @@ bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_scanner *scanner, voi
 		if (info.type == MTFTL_UNIT_RANGES)
 			block(private, info.type, start + at, 0, 0);
 		at += mtftl_unit_head(!ftl->config.header_blocks, info.type) + info.nr_blocks;
+		mtftl_assert(at <= ftl->config.capacity, "zone %u: %u", zone->index, at);
 	}
 	return all;
 }

@@ -33,6 +33,8 @@ struct mtftl_write *mtftl_write_alloc(struct mtftl *ftl, unsigned int max, int n
 	struct mtftl_write *unit;
 	struct page *header;
 
+	mtftl_assert(max && max <= MTFTL_UNIT_MAX_ENTRIES && owner->written && owner->done);
+	mtftl_assert(ftl->config.header_blocks || max * ftl->config.meta_size <= PAGE_SIZE);
 	unit = kvzalloc_node(struct_size(unit, entries, max), GFP_KERNEL, node);
 	if (!unit)
 		return NULL;
@@ -65,6 +67,8 @@ void mtftl_write_free(struct mtftl_write *unit)
 
 void mtftl_write_start(struct mtftl_write *unit, enum mtftl_unit_type type, u64 seq)
 {
+	mtftl_assert(seq && seq <= mtftl_seq_last(unit->ftl), "number %llu", seq);
+	mtftl_assert(list_empty(&unit->list), "unit %llu is free, or to be written again", unit->seq);
 	unit->type = type;
 	unit->seq = seq;
 	unit->nr = 0;
@@ -78,6 +82,11 @@ void mtftl_write_add(struct mtftl_write *unit, u32 lba, u32 from, void *data)
 {
 	struct mtftl_write_entry *entry = &unit->entries[unit->nr];
 
+	mtftl_assert(unit->nr < unit->max && lba < unit->ftl->config.logical_blocks,
+		     "%u of %u: block %u", unit->nr, unit->max, lba);
+	/* A lane's are of slots, GC's of pages. */
+	mtftl_assert(unit->type == MTFTL_UNIT_GC ? mtftl_is_page(from) : mtftl_is_slot(from),
+		     "type %u: %#x", unit->type, from);
 	entry->lba = lba;
 	entry->from = from;
 	entry->data = data;
@@ -91,6 +100,7 @@ static u32 head(const struct mtftl_write *unit)
 
 void mtftl_write_take_place(struct mtftl_write *unit, struct mtftl_stream *stream)
 {
+	mtftl_assert(unit->nr || unit->type == MTFTL_UNIT_RANGES, "unit %llu", unit->seq);
 	mtftl_stream_take(stream, &unit->place, head(unit) + unit->nr, unit->born,
 			  unit->life);
 }
@@ -99,6 +109,10 @@ static void unit_written(struct mtftl_write *unit)
 {
 	u32 page = mtftl_zone_start(unit->place.zone) + unit->place.offset + head(unit);
 
+	/* Also where the drive says that it put it. */
+	mtftl_assert(unit->place.blocks == head(unit) + unit->nr &&
+		     unit->place.offset + unit->place.blocks <= unit->ftl->config.capacity,
+		     "unit %llu: %u blocks at %u", unit->seq, unit->place.blocks, unit->place.offset);
 	unit->owner->written(unit, page);
 	mtftl_stream_landed(&unit->place, unit->type, unit->seq, unit->nr, unit->lbas);
 	unit->owner->done(unit, BLK_STS_OK);
@@ -119,6 +133,10 @@ static void unit_ended(struct bio *bio)
 	blk_status_t status = bio->bi_status;
 	unsigned long flags;
 
+	mtftl_assert(list_empty(&unit->list), "unit %llu", unit->seq);
+	mtftl_assert(READ_ONCE(place->zone->state) == MTFTL_ZONE_OPEN ||
+		     READ_ONCE(place->zone->state) == MTFTL_ZONE_CLOSING, "zone %u: state %u",
+		     place->zone->index, place->zone->state);
 	if (!status)
 		mtftl_count(ftl, taken, 1);
 	/* A place that cannot be true is an error like any other. */
@@ -166,10 +184,30 @@ static void compose_oob(struct mtftl_write *unit)
 	const struct mtftl_zone *zone = unit->place.zone;
 	u32 i;
 
+	mtftl_assert(!mtftl_unit_head(true, unit->type), "type %u", unit->type);
+	mtftl_assert(config->meta_size >= sizeof(struct mtftl_oob) &&
+		     unit->nr * config->meta_size <= PAGE_SIZE, "%u blocks", unit->nr);
 	for (i = 0; i < unit->nr; i++)
 		mtftl_oob_compose(unit->header + i * config->meta_size, unit->type, unit->seq,
 				  unit->entries[i].lba, unit->entries[i].crc, config->seed,
 				  zone->index, zone->erase_count);
+}
+
+/* What recovery and GC will make of it: for an assertion. */
+static bool parses(const struct mtftl_write *unit)
+{
+	const struct mtftl_config *config = &unit->ftl->config;
+	const struct mtftl_zone *zone = unit->place.zone;
+	u32 i;
+
+	if (head(unit))
+		return mtftl_unit_parses(unit->header, config->seed, zone->index,
+					 zone->append ? 0 : unit->place.offset, config->capacity);
+	for (i = 0; i < unit->nr; i++)
+		if (mtftl_oob_crc(unit->header + i * config->meta_size, unit->entries[i].lba,
+				  config->seed, zone->index) != unit->entries[i].crc)
+			return false;
+	return true;
 }
 
 /* Its place is taken: seal the header for it and go. */
@@ -180,6 +218,8 @@ void mtftl_write_submit(struct mtftl_write *unit)
 	struct bio *bio = &unit->bio;
 	u32 i;
 
+	/* Its zone stays what it is until it has landed. */
+	mtftl_assert(zone && READ_ONCE(zone->in_flight), "unit %llu", unit->seq);
 	unit->place.failures = mtftl_streams_failures(ftl);
 	if (head(unit))
 		mtftl_unit_seal(unit->header, ftl->config.seed, zone->index,
@@ -187,6 +227,7 @@ void mtftl_write_submit(struct mtftl_write *unit)
 				zone->erase_count, mtftl_seq_durable(ftl));
 	else
 		compose_oob(unit);
+	mtftl_assert(parses(unit), "unit %llu of type %u", unit->seq, unit->type);
 	bio_init(bio, mtftl_bdev(ftl), unit->vecs, unit->max + 1,
 		 (zone->append ? REQ_OP_ZONE_APPEND : REQ_OP_WRITE) |
 		 (unit->through ? REQ_FUA : 0));
@@ -203,6 +244,9 @@ void mtftl_write_submit(struct mtftl_write *unit)
 				 offset_in_page(data)) != MTFTL_BLOCK_SIZE)
 			WARN_ON_ONCE(1);
 	}
+	mtftl_assert(bio->bi_iter.bi_size >> MTFTL_BLOCK_SHIFT == unit->place.blocks,
+		     "unit %llu: %u bytes for %u blocks", unit->seq, bio->bi_iter.bi_size,
+		     unit->place.blocks);
 	mtftl_meta_attach(&ftl->config, bio, &unit->meta, head(unit) ? NULL : unit->header);
 	trace_mtftl_unit_submitted(mtftl_dev(ftl), unit->lane, unit->type, unit->seq,
 				   unit->nr, zone->index, unit->place.offset, 0);
@@ -225,12 +269,16 @@ void mtftl_write_compose(struct mtftl_write *unit)
 
 	if (head(unit))
 		mtftl_unit_init(unit->header, &info);
+	mtftl_assert(unit->type == MTFTL_UNIT_DATA || unit->type == MTFTL_UNIT_GC, "type %u", unit->type);
+	mtftl_assert(unit->nr && unit->nr <= unit->max, "%u of %u blocks", unit->nr, unit->max);
 	for (i = 0; i < unit->nr; i++) {
 		struct mtftl_write_entry *entry = &unit->entries[i];
 
 		/* GC's was verified: whatever happens to the data from here on, it tells. */
 		if (unit->type != MTFTL_UNIT_GC)
 			entry->crc = mtftl_payload_crc(ftl->config.seed, entry->data);
+		mtftl_assert(entry->crc == mtftl_payload_crc(ftl->config.seed, entry->data),
+			     "unit %llu: block %u", unit->seq, entry->lba);
 		if (head(unit))
 			mtftl_unit_add_entry(unit->header, entry->lba, entry->crc);
 	}
@@ -268,10 +316,12 @@ static bool redo_one(struct mtftl_writes *writes)
 		mtftl_set_read_only(ftl, "writes fail wherever they go");
 	writes->wait.gen = mtftl_space_gen(ftl);
 	want.least = unit->place.blocks;
+	mtftl_assert(want.least == head(unit) + unit->nr, "unit %llu", unit->seq);
 	stream = NULL;
 	if (!mtftl_is_read_only(ftl))
 		stream = mtftl_stream_find(ftl, &want, &room);
 	if (stream) {
+		mtftl_assert(room >= want.least, "%u of %u blocks", room, want.least);
 		mtftl_write_take_place(unit, stream);
 		mutex_unlock(&stream->lock);
 		mtftl_write_submit(unit);
@@ -337,6 +387,7 @@ void mtftl_writes_free(struct mtftl *ftl)
 	if (!ftl->writes)
 		return;
 	cancel_delayed_work_sync(&ftl->writes->work);
+	mtftl_assert(list_empty(&ftl->writes->redo));
 	free_page((unsigned long)ftl->writes->block);
 	kfree(ftl->writes);
 	ftl->writes = NULL;

@@ -16,10 +16,21 @@ static void set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
 	struct mtftl_zones *zones = zone->ftl->zones;
 
 	lockdep_assert_held(&zones->lock);
+	mtftl_assert(state < MTFTL_NR_ZONE_STATES && zone->wp <= zone->ftl->config.capacity,
+		     "zone %u: state %u, wp %u", zone->index, state, zone->wp);
+	/* What is reset holds nothing, and nobody writes to what is not open. */
+	mtftl_assert((state != MTFTL_ZONE_RESETTING && state != MTFTL_ZONE_EMPTY) ||
+		     !mtftl_map_valid(zone->ftl, zone->index), "zone %u: %u blocks are valid",
+		     zone->index, mtftl_map_valid(zone->ftl, zone->index));
+	mtftl_assert(state != MTFTL_ZONE_EMPTY || !zone->wp, "zone %u: wp %u", zone->index, zone->wp);
+	mtftl_assert(state == MTFTL_ZONE_CLOSING || !READ_ONCE(zone->in_flight),
+		     "zone %u: state %u, %u in flight", zone->index, state, zone->in_flight);
 	trace_mtftl_zone_state(mtftl_dev(zone->ftl), zone->index, zone->state, state,
 			       zone->wp, mtftl_map_valid(zone->ftl, zone->index));
 	list_move_tail(&zone->list, &zones->list[state]);
 	mtftl_space_move_zone(zone->ftl, zone->state, state);
+	mtftl_assert(mtftl_zones_worn_out(zone->ftl) <= mtftl_zones_count(zone->ftl, MTFTL_ZONE_FULL) + 1,
+		     "%u zones", mtftl_zones_worn_out(zone->ftl));
 	if (mtftl_zone_is_worn_out(zone))
 		WRITE_ONCE(zones->worn_out, zones->worn_out + (state == MTFTL_ZONE_FULL) -
 						    (zone->state == MTFTL_ZONE_FULL));
@@ -42,12 +53,15 @@ static struct mtftl_zone *least_worn(struct mtftl *ftl)
 	list_for_each_entry(zone, &ftl->zones->list[MTFTL_ZONE_EMPTY], list)
 		if (!best || zone->erase_count < best->erase_count)
 			best = zone;
+	mtftl_assert(!best || (best->state == MTFTL_ZONE_EMPTY && !best->wp && !best->broken),
+		     "zone %u: state %u, wp %u", best->index, best->state, best->wp);
 	return best;
 }
 
 /* Each lane is asked: only where it matters. */
 bool mtftl_zones_buffers_are_empty(const struct mtftl *ftl, enum mtftl_right right)
 {
+	mtftl_assert(right < MTFTL_NR_RIGHTS, "right %u", right);
 	return right == MTFTL_RIGHT_GC &&
 	       mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.limits.buffer_zones &&
 	       mtftl_rings_are_empty(ftl);
@@ -64,7 +78,12 @@ struct mtftl_zone *mtftl_zone_open(struct mtftl *ftl, enum mtftl_right right,
 		zone = list_first_entry_or_null(partial, struct mtftl_zone, list);
 		if (!zone)
 			zone = least_worn(ftl);
+		/* That it may open one says that there is one. */
+		mtftl_assert(zone && !zone->footer, "right %u", right);
 		set_state(zone, MTFTL_ZONE_OPEN);
+		mtftl_assert(mtftl_zones_in_use(ftl) <= ftl->config.budget.data_zones,
+			     "%u zones of %u", mtftl_zones_in_use(ftl),
+			     ftl->config.budget.data_zones);
 		/* With its place in the budget: mtftl_space_may_open() looks at both. */
 		hold(data, zone);
 	}
@@ -76,6 +95,8 @@ void mtftl_zone_shut(struct mtftl_zone *zone,
 		     void (*hold)(void *data, struct mtftl_zone *zone), void *data)
 {
 	spin_lock(&zone->ftl->zones->lock);
+	mtftl_assert(zone->state == MTFTL_ZONE_OPEN && !zone->closing, "zone %u: state %u",
+		     zone->index, zone->state);
 	set_state(zone, MTFTL_ZONE_CLOSING);
 	hold(data, NULL);
 	spin_unlock(&zone->ftl->zones->lock);
@@ -83,6 +104,7 @@ void mtftl_zone_shut(struct mtftl_zone *zone,
 
 void mtftl_zones_take(struct mtftl *ftl, enum mtftl_zone_state state, struct list_head *list)
 {
+	mtftl_assert(list_empty(list));
 	spin_lock(&ftl->zones->lock);
 	list_splice_init(&ftl->zones->list[state], list);
 	spin_unlock(&ftl->zones->lock);
@@ -90,6 +112,8 @@ void mtftl_zones_take(struct mtftl *ftl, enum mtftl_zone_state state, struct lis
 
 void mtftl_zones_give_back(struct mtftl *ftl, enum mtftl_zone_state state, struct list_head *list)
 {
+	mtftl_assert(list_empty(list) ||
+		     list_first_entry(list, struct mtftl_zone, list)->state == state, "state %u", state);
 	spin_lock(&ftl->zones->lock);
 	list_splice_init(list, &ftl->zones->list[state]);
 	spin_unlock(&ftl->zones->lock);
@@ -112,8 +136,11 @@ void mtftl_zones_look(struct mtftl *ftl, struct mtftl_admit_state *state)
 	spin_lock(&ftl->zones->lock);
 	mtftl_space_look(ftl, state);
 	state->at_work = at_work;
-	list_for_each_entry(zone, &ftl->zones->list[MTFTL_ZONE_OPEN], list)
+	list_for_each_entry(zone, &ftl->zones->list[MTFTL_ZONE_OPEN], list) {
+		mtftl_assert(zone->state == MTFTL_ZONE_OPEN, "zone %u: state %u", zone->index,
+			     zone->state);
 		state->in_flight |= READ_ONCE(zone->in_flight);
+	}
 	spin_unlock(&ftl->zones->lock);
 }
 
@@ -139,6 +166,7 @@ void mtftl_zones_note_back(const struct mtftl_zone *zone)
 
 	if (!mtftl_space_is_slowed_since(zone->ftl, zone->taken))
 		return;
+	mtftl_assert(!ktime_after(zone->taken, ktime_get()), "zone %u", zone->index);
 	took_us = ktime_us_delta(ktime_get(), zone->taken);
 	spin_lock(&zones->lock);
 	mean = zones->back_us ?: took_us;
@@ -151,6 +179,7 @@ struct mtftl_zone *mtftl_zones_swap(struct mtftl_zone *bad)
 	struct mtftl *ftl = bad->ftl;
 	struct mtftl_zone *zone = NULL;
 
+	mtftl_assert(bad->broken, "zone %u", bad->index);
 	spin_lock(&ftl->zones->lock);
 	if (mtftl_space_may_open(ftl, MTFTL_RIGHT_META, false))
 		zone = least_worn(ftl);
@@ -188,6 +217,8 @@ int mtftl_zones_alloc(struct mtftl *ftl)
 	struct mtftl_zones *zones;
 	u32 i;
 
+	mtftl_assert(ftl->config.nr_zones > MTFTL_NR_SB_ZONES && ftl->config.capacity &&
+		     ftl->config.capacity <= 1u << ftl->config.zone_shift);
 	zones = kvzalloc(struct_size(zones, all, ftl->config.nr_zones), GFP_KERNEL);
 	if (!zones)
 		return -ENOMEM;

@@ -23,6 +23,7 @@ struct mtftl_zones {
 
 static inline struct mtftl_zone *mtftl_zone(const struct mtftl *ftl, u32 index)
 {
+	mtftl_assert(index < ftl->config.nr_zones, "zone %u", index);
 	return &ftl->zones->all[index];
 }
 

@@ -76,13 +76,16 @@ def _for_our_compiler(headers: Path) -> list[str]:
     return ["CONFIG_CC_OPT_INLINE_MEMSET=", "CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT="]
 
 
-def build_module(kernel: Kernel, folder: Path) -> None:
-    """Build the kernel module whose sources are in a folder; Debian's headers lack the BTF tools."""
+def build_module(kernel: Kernel, folder: Path, asserts: bool = False) -> None:
+    """Build the kernel module whose sources are in a folder; Debian's headers lack the BTF tools.
+
+    Assertions of the target (lib/assert.h) are on if they are asked for, and in debug kernels.
+    """
     if not kernel.headers:
         raise LabError(f"kernel {kernel.release} has no headers to build a module against")
     logged(["make", "-s", f"-j{os.cpu_count()}", "-C", kernel.headers, f"M={folder}", "CC=gcc",
             f"KCFLAGS={_nameless(folder, kernel.headers)}", "CONFIG_DEBUG_INFO_BTF_MODULES=",
-            *_for_our_compiler(kernel.headers), "modules"],
+            *_for_our_compiler(kernel.headers), *(["MTFTL_DEBUG=1"] if asserts else []), "modules"],
            BUILD / "log/target-build.log")
 
 
@@ -100,16 +103,16 @@ def helper_module(name: str, source: Path, kernel: Kernel) -> Path:
 
 
 @functools.cache
-def module(kernel: Kernel) -> Path | None:
+def module(kernel: Kernel, asserts: bool = False) -> Path | None:
     """dm-mtftl.ko for this kernel; None if it has no headers."""
     if not kernel.headers:
         return None
-    folder = _folder(kernel.key)
+    folder = _folder(kernel.key + ("-asserts" if asserts else ""))
     built, stamp = folder / "dm-mtftl.ko", folder / "built"
     with lock(f"target-{digest(str(folder))}"):
         sources = digest(_copy(folder), _nameless(folder))
         if not built.exists() or not stamp.exists() or stamp.read_text() != sources:
-            build_module(kernel, folder)
+            build_module(kernel, folder, asserts)
             write_file(stamp, sources)
     return built
 

@@ -10,6 +10,8 @@ A component of the module is a member of struct mtftl. The fields of its struct 
 header that define it, and to those of its name. No other file uses them.
 
 A function of the target, the tool or the simulator has at most MOST_FUNCTION lines.
+
+Statements that check what must hold are counted too: there are at least so many for each function.
 """
 
 import argparse
@@ -24,9 +26,17 @@ from ..util.base import ROOT
 DRAWN = "docs/design/layers.md"
 MOST_FOLDERS = 10
 MOST_PAIRS = 30             # of folders, one of which knows of the other
-MOST_LINES = 120            # of a header; LONG ones describe what is as long: a format, admission, tracepoints, kernels
-LONG = {"admit.h", "compat.h", "format.h", "trace.h", "parse.h"}
+MOST_LINES = 120            # of a header; LONG ones describe what is as long: a format, buffers, tracepoints, kernels
+LONG = {"admit.h", "compat.h", "format.h", "ring.h", "trace.h", "parse.h"}
 MOST_FUNCTION = 60          # lines of a function's body, braces included
+
+# Checked statements for each function, at least. The files named are those whose state all others rely on.
+LEAST_CHECKED = {"target": 0.4, "emulator/hw/nvme/flash": 0.4, "emulator/accel/tcg": 0.39}
+WELL_CHECKED = ["map/map", "map/ring", "zone/zones", "zone/life", "zone/stream", "zone/write", "durable/recover",
+                "durable/checkpoint"]
+_FUNCTION = re.compile(r"^(?!\s|#|typedef)[A-Za-z_][^;{}#=]*?\b\w+\([^;{}]*\)\s*\n\{", re.M)
+_CHECK = re.compile(r"\b(?:mtftl_assert|mtftl_assert_size|assert|WARN_ON|WARN_ON_ONCE|lockdep_assert_\w+|static_assert"
+                    r"|_Static_assert|BUILD_BUG_ON|QEMU_BUILD_BUG_ON|g_assert\w*)\(")
 
 # Folders of the flash device below emulator/hw/nvme, from the top down
 FLASH = ["", "flash/ftl", "flash/model"]
@@ -172,6 +182,27 @@ def long_functions(text: str) -> Iterator[tuple[str, int]]:
             yield m[1], lines
 
 
+def checked(texts: Iterable[str]) -> tuple[int, int]:
+    """Functions in sources without comments, and statements that check what must hold, at run or compile time."""
+    functions = checks = 0
+    for text in texts:
+        functions += len(_FUNCTION.findall(text))
+        checks += len(_CHECK.findall(re.sub(r"^#\s*define(?:.*\\\n)*.*$", "", text, flags=re.M)))
+    return functions, checks
+
+
+def _checked_parts() -> Iterator[tuple[str, float, int, int]]:
+    """Parts of the project: the least checks for each function, functions, checks."""
+    module = _texts(target.SOURCE, target.module_sources())
+    for part, least in LEAST_CHECKED.items():
+        texts = module if part == "target" else _texts(ROOT, (ROOT / part).rglob("*.[ch]"))
+        yield part, least, *checked(texts.values())
+    for folder in target.folders():
+        yield f"target/{folder}", 0, *checked(text for file, text in module.items() if _folder(file) == folder)
+    yield ", ".join(file.rpartition("/")[2] for file in WELL_CHECKED), 1, *checked(
+        module[f"{file}.c"] for file in WELL_CHECKED)
+
+
 def _target_arrows() -> Arrows:
     return _c_arrows(target.SOURCE, target.module_sources())
 
@@ -233,6 +264,9 @@ def _target_complaints() -> Iterator[str]:
 def complaints() -> str:
     """All that is wrong with the layers, a line each."""
     said = list(_target_complaints())
+    for part, least, functions, checks in _checked_parts():
+        if checks < least * functions:
+            said.append(f"{part}: {checks} checked statements in {functions} functions, expected {least} each at least")
     nvme = ROOT / "emulator/hw/nvme"
     flash = _c_arrows(nvme, (path for folder in FLASH for path in (nvme / folder).glob("*.[ch]")))
     said += [f"emulator/hw/nvme: {line}" for line in upward(flash, FLASH)]
@@ -244,12 +278,17 @@ def complaints() -> str:
     return "\n".join(said)
 
 
-def _layers(_args: argparse.Namespace) -> int:
-    print(picture())
+def _layers(args: argparse.Namespace) -> int:
+    if args.checks:
+        for part, _, functions, checks in _checked_parts():
+            print(f"{checks:5} checks in {functions:4} functions: {checks / max(functions, 1):.2f}  {part}")
+    else:
+        print(picture())
     return 0
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """`layers` on the command line of scripts/lab."""
     parser = commands.add_parser("layers", help="draw the target's folders and files, and which may use which")
+    parser.add_argument("--checks", action="store_true", help="count the statements that check what must hold instead")
     parser.set_defaults(function=_layers)

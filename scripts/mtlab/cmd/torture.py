@@ -6,7 +6,8 @@ boot's seed decides everything: the shape of the flash device, the processors, w
 and when the power goes. In virtual time the same seed gives the same run to the bit, so a finding
 is replayed by the command that is printed with it.
 
-Boots run side by side, a core each; what each brings is told and kept as it ends.
+Boots run side by side, a core each; what each brings is told and kept as it ends. The target's assertions are on: one
+that fails is a warning of the guest's kernel, which ends the boot as a finding.
 
 `--bugs` proves that the run finds bugs: each patch of target/tests/torture/bugs is applied to a
 copy of the target, and must be found: by cuts, or else by the test that the patch names.
@@ -69,7 +70,7 @@ def program() -> Path:
     """The program that runs in the guest, statically linked."""
     sources = sorted(SOURCE.glob("*.c"))
     headers = [*sorted(SOURCE.glob("*.h")), *sorted((SOURCE / "fuawrite").glob("*.h")),
-               target.SOURCE / "format/format.h", target.SOURCE / "lib/pure.h"]
+               target.SOURCE / "format/format.h", *sorted((target.SOURCE / "lib").glob("*.h"))]
     binary = BUILD / f"torture/torture-{digest(*sources, *headers)}"
     with lock("torture"):
         if not binary.exists():
@@ -110,7 +111,7 @@ def _buggy_module(name: str, kernel: kernels.Kernel) -> Path:
     with lock(f"bug-{name}"):
         shutil.rmtree(folder / name, ignore_errors=True)
         place = patched_source(name, folder)
-        target.build_module(kernel, place)
+        target.build_module(kernel, place, asserts=True)
     return place / "dm-mtftl.ko"
 
 
@@ -181,7 +182,7 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
              append: str = "") -> Boot:
     """One guest, `cuts` power cuts; `mode` is more of the program's command line, `append` of the kernel's."""
     kernel = kernels.get(args.kernel)
-    module = module or target.module(kernel)
+    module = module or target.module(kernel, asserts=True)
     tool = target.tool()
     if not module:
         raise LabError(f"{kernel.release}: no headers, so no module to torture")
@@ -239,7 +240,7 @@ def _processor_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _commit() -> str:
+def commit() -> str:
     """What was tortured, and with what: kept in each result."""
     return output(["git", "-C", ROOT, "rev-parse", "HEAD"]).strip()
 
@@ -253,7 +254,7 @@ def _summary(args: argparse.Namespace, boots: list[Boot], seconds: float, worked
         "cuts_per_hour": round(3600 * cuts / seconds), "processor_seconds": round(worked),
         "cuts_per_processor_hour": round(3600 * cuts / worked), "jobs": args.jobs,
         "kernel": kernels.get(args.kernel).release, "clock": args.clock, "check_every": args.check_every,
-        "commit": _commit(),
+        "commit": commit(),
         "boots": [dict(boot.summary, status=boot.status, seconds=round(boot.seconds)) for boot in boots],
     }
 
@@ -269,7 +270,7 @@ def torture(args: argparse.Namespace) -> int:
     boots: list[Boot] = []
     shares = {args.seed + index: share for index, share in enumerate(_shares(args.cuts, args.per_boot))}
     kernel = kernels.get(args.kernel)
-    program(), target.tool(), target.module(kernel), _fua_module(kernel)
+    program(), target.tool(), target.module(kernel, asserts=True), _fua_module(kernel)
     known = pool.known(DURATIONS)
     bad: list[Boot] = []
     started, worked = time.monotonic(), _processor_seconds()
@@ -307,13 +308,13 @@ def torture(args: argparse.Namespace) -> int:
 
 def _one(args: argparse.Namespace, cuts: int, mode: str, append: str = "") -> int:
     """One boot of another kind than power cuts."""
-    commit = _commit()
+    of = commit()
     boot = run_boot(args.seed, cuts, args, mode=mode, append=append)
     print(json.dumps(boot.summary))
     if boot.status:
         print(boot.report)
     if args.json:
-        args.json.write_text(json.dumps({"kernel": kernels.get(args.kernel).release, "commit": commit,
+        args.json.write_text(json.dumps({"kernel": kernels.get(args.kernel).release, "commit": of,
                                          "status": boot.status, **boot.summary}, indent=1) + "\n")
     return 1 if boot.status else 0
 
@@ -371,7 +372,7 @@ def bugs(args: argparse.Namespace) -> int:
     if unknown:
         raise LabError(f"no planted bug {', '.join(unknown)}: there are {', '.join(bug_names())}")
     kernel = kernels.get(args.kernel)
-    program(), target.tool(), target.module(kernel), _fua_module(kernel)
+    program(), target.tool(), target.module(kernel, asserts=True), _fua_module(kernel)
     shares = _shares(BUG_CUTS, min(args.per_boot, BUG_PER_BOOT))
     honest = _Honest(args, shares)
     rows: dict[str, dict[str, object]] = {}
@@ -384,7 +385,7 @@ def bugs(args: argparse.Namespace) -> int:
             write_file(args.json, json.dumps({"found": sum(bool(row["found"]) for row in rows.values()),
                                               "by_tests": sum(map(_by_test, rows.values())),
                                               "planted": len(rows), "seed": args.seed, "limit": BUG_CUTS,
-                                              "clean_cuts": honest.cuts, "commit": _commit(),
+                                              "clean_cuts": honest.cuts, "commit": commit(),
                                               "bugs": [rows[name] for name in names if name in rows]}, indent=1) + "\n")
 
     pool.side_by_side([pool.Job(name, functools.partial(_look_for, name, args, shares, honest),
