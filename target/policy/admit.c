@@ -37,7 +37,7 @@ static u32 in_use(const struct mtftl_admit_state *state)
 /* Zones of the reserve that are not for buffered blocks: GC's, and the one for a failed write. */
 static s32 fixed_zones(const struct mtftl_admit_limits *limits)
 {
-	mtftl_assert(limits->buffer_zones >= 2 && limits->reserve > limits->buffer_zones, "%u of %u",
+	mtftl_assert(limits->buffer_zones && limits->reserve > limits->buffer_zones, "%u of %u",
 		     limits->buffer_zones, limits->reserve);
 	return limits->reserve - (limits->buffer_zones - 1);
 }

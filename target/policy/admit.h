@@ -92,7 +92,7 @@ struct mtftl_admit_limits {
 	u32 smallest;		/* unit: blocks, header included; 1 or 2 */
 	u32 usable;		/* blocks of a zone that units take: mtftl_admit_room() */
 	u32 reserve;		/* zones that users leave: buffer_zones, and one or two for GC */
-	u32 buffer_zones;	/* of them: for buffered blocks, and one for a failed write; >= 2 */
+	u32 buffer_zones;	/* of them: for buffered blocks, and one if a write may fail */
 	u32 flush_zones;	/* of them: for flushes although nothing is buffered; 1 or 2 */
 	u32 low_water;		/* GC works below it; > reserve */
 	u32 data_zones;		/* open, closing and partial at most */
