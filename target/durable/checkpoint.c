@@ -28,7 +28,6 @@
 #include "zone/zones.h"
 
 #define CKPT_PAYLOAD	(MTFTL_BUFFER_BLOCKS - 1)	/* blocks of a unit */
-#define NO_ZONES	"no zones are left for a checkpoint"
 
 struct mtftl_checkpoints {
 	struct mtftl *ftl;
@@ -314,7 +313,7 @@ static u32 replace(struct mtftl *ftl, u32 index, bool mounting)
 	spent = find_zone(ftl, MTFTL_NR_SB_ZONES, is_spent);
 	if (!spent) {
 		/* What was acknowledged can be read all the same. */
-		mtftl_set_read_only(ftl, NO_ZONES);
+		mtftl_set_read_only(ftl, "no zones are left for a checkpoint");
 		return U32_MAX;
 	}
 	mtftl_zone_move(mtftl_zone(ftl, index), MTFTL_ZONE_BAD);
@@ -707,8 +706,7 @@ void mtftl_checkpoint_replace_bad(struct mtftl *ftl)
 	if (ckpts->found[0] == ckpts->set_zones && ckpts->found[1] == ckpts->set_zones)
 		finish_spent(ftl);
 	else
-		/* What was acknowledged can be read all the same. */
-		mtftl_set_read_only(ftl, NO_ZONES);
+		mtftl_set_read_only(ftl, "no zones are left for a checkpoint");
 }
 
 int mtftl_checkpoints_alloc(struct mtftl *ftl)
