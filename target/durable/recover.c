@@ -40,7 +40,6 @@ struct recovery {
 	u64 nr_units;		/* newer than the checkpoint */
 	u64 durable_seq;
 	u64 newest_seq;
-	u64 applied;		/* the last number of those */
 	bool clean;		/* the checkpoint is all that there is */
 	void *buf;
 };
@@ -539,10 +538,10 @@ static int apply(struct recovery *rec, struct mtftl_found *first)
 	struct mtftl_found *found;
 	int r = 0;
 
-	/* Neither the checkpoint has it, nor does it come out of order. */
-	mtftl_assert(first->seq > mtftl_super_info(ftl)->ckpt_seq && first->seq > rec->applied,
-		     "number %llu after %llu", first->seq, rec->applied);
-	rec->applied = first->seq;
+	/* The checkpoint does not have it. found.c asserts the order. */
+	mtftl_assert(first->seq > mtftl_super_info(ftl)->ckpt_seq, "number %llu", first->seq);
+	mtftl_assert(first->seq <= rec->newest_seq, "number %llu of %llu", first->seq,
+		     rec->newest_seq);
 	for (found = first; twice && found; found = found->same)
 		if (is_unit(found))
 			lose(ftl, found);
@@ -567,8 +566,6 @@ static int step_replay(struct recovery *rec)
 
 	while (!r && (found = mtftl_finds_next(rec->finds)))
 		r = mtftl_interrupted() ? -EINTR : apply(rec, found);
-	mtftl_assert(rec->applied <= rec->newest_seq, "%llu, newest %llu", rec->applied,
-		     rec->newest_seq);
 	return r;
 }
 
