@@ -20,6 +20,7 @@ from . import (
     experiments,
     fuzz,
     layers,
+    mutants,
     night,
     prose,
     quality,
@@ -35,7 +36,7 @@ from . import (
 GROUPS = {
     "Run something:": ("run", "shell", "top", "c2c"),
     "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware"),
-    "Break it:": ("torture", "fuzz", "suite", "night"),
+    "Break it:": ("torture", "fuzz", "mutants", "suite", "night"),
     "Change it:": ("check", "test", "lint", "layers", "prose"),
     "Build and install:": ("build", "install", "completion"),
 }
@@ -157,6 +158,7 @@ def _parser() -> argparse.ArgumentParser:
     experiments.add_commands(commands)
     report.add_command(commands)
     torture.add_command(commands)
+    mutants.add_command(commands)
     suites.add_command(commands)
     top.add_command(commands)
     quality.add_commands(commands)
