@@ -617,18 +617,20 @@ int mtftl_footer_next(const void *stream, u32 size, u32 *pos, u64 *seq, u32 *off
 	if (*pos >= size)
 		return 0;
 	room = size - *pos;
-	if (room < sizeof(*record))
+	if (room < sizeof(record->seq))
 		return -EINVAL;
 	record = (const struct mtftl_footer_record *)((const u8 *)stream + *pos);
-	room -= sizeof(*record);
 	*seq = le64_to_cpu(record->seq);
+	/* Numbers start at 1: a record of none is the padding of the last block. It may be shorter. */
+	if (*seq == 0)
+		return 0;
+	if (room < sizeof(*record))
+		return -EINVAL;
+	room -= sizeof(*record);
 	*offset = le32_to_cpu(record->offset);
 	*type = record->type;
 	*nr_entries = le16_to_cpu(record->nr_entries);
 
-	/* Numbers start at 1: a record of none is the padding of the last block. */
-	if (*seq == 0)
-		return 0;
 	if (*type != MTFTL_UNIT_DATA && *type != MTFTL_UNIT_GC && *type != MTFTL_UNIT_RANGES)
 		return -EINVAL;
 	if (*type == MTFTL_UNIT_RANGES && *nr_entries != 0)

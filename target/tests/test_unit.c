@@ -764,6 +764,28 @@ static void footer_round_trip(void **state)
 					   &entries, &found), 0);
 }
 
+/* Less is left of the last block than a record takes. */
+static void footer_may_end_close_to_its_block(void **state)
+{
+	struct mtftl_tail_info tail = {
+		.footer_offset = 1000, .footer_blocks = 1, .nr_records = 5, .min_seq = 1, .max_seq = 5,
+	};
+	u64 lbas[101] = { 0 };
+	struct mtftl_footer footer;
+	u32 i;
+
+	(void)state;
+	mtftl_footer_init(&footer, stream, sizeof(stream));
+	for (i = 0; i < 5; i++)
+		assert_int_equal(mtftl_footer_add(&footer, 1 + i, 110 * i, MTFTL_UNIT_DATA,
+						  i ? 100 : 101, lbas), 0);
+	assert_int_equal(footer.used, MTFTL_BLOCK_SIZE - 8);
+	assert_true(mtftl_footer_valid(stream, MTFTL_BLOCK_SIZE, &tail, false));
+	/* What is there must be padding. */
+	stream[MTFTL_BLOCK_SIZE - 8] = 1;
+	assert_false(mtftl_footer_valid(stream, MTFTL_BLOCK_SIZE, &tail, false));
+}
+
 static void full_footer_stays_unchanged(void **state)
 {
 	u64 lbas[MTFTL_UNIT_MAX_ENTRIES] = { 0 };
@@ -974,6 +996,7 @@ int main(void)
 		cmocka_unit_test(footer_and_tail_fit_their_reserve),
 		cmocka_unit_test(accepted_streams_fit_their_buffer),
 		cmocka_unit_test(footer_round_trip),
+		cmocka_unit_test(footer_may_end_close_to_its_block),
 		cmocka_unit_test(full_footer_stays_unchanged),
 		cmocka_unit_test(bad_tails_are_refused),
 		cmocka_unit_test(bad_footer_streams_are_refused),
