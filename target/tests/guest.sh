@@ -190,6 +190,35 @@ job() {
 		--output=fio.log "$@"
 }
 
+# scattered: t with two lanes, full, and then a tenth of it overwritten at random
+scattered() {
+	mtftl format --op 30% /dev/nvme0n1 > /dev/null
+	dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
+	fill --rw=write --bs=64k
+	fill --rw=randwrite --bs=4k --io_size=10%
+	sync /dev/mapper/t
+}
+fill() {
+	fio --name=fill --filename=/dev/mapper/t --direct=1 --ioengine=io_uring --iodepth=8 --output=fio.log \
+		--eta=never "$@"
+}
+
+# keep_writing: t with two lanes, written at random by $job until written_without_error: no write has failed
+keep_writing() {
+	mtftl format --op 30% /dev/nvme0n1 > /dev/null
+	dmsetup create t --table "$(table /dev/nvme0n1 lanes 2 buffer_entries 128)"
+	fio --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --ioengine=io_uring --iodepth=64 --numjobs=2 \
+		--time_based --runtime=60 --name=job --output=fio.log --eta=never &
+	job=$!
+}
+written_without_error() {
+	kill -0 $job
+	killall -INT fio
+	wait $job || true
+	cat fio.log
+	fails grep 'err=[^ ]*[1-9]' fio.log
+}
+
 # Layers over nullb0 that change what the target sees of it.
 
 # become_table NAME: the device-mapper device gets the table of its input, at once; it is made if it is not there

@@ -13,15 +13,7 @@
 set -e
 . ./guest.sh
 
-mtftl format --op 30% /dev/nvme0n1 > /dev/null
-dmsetup create t --table "$(table /dev/nvme0n1 lanes 2)"
-fill() {
-	fio --name=fill --filename=/dev/mapper/t --direct=1 --ioengine=io_uring --iodepth=8 --output=fio.log \
-		--eta=never "$@"
-}
-fill --rw=write --bs=64k
-fill --rw=randwrite --bs=4k --io_size=10%
-sync /dev/mapper/t
+scattered
 before=$(field victims t)
 dmsetup message t 0 gc
 usleep 10000
