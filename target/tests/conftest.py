@@ -52,7 +52,7 @@ def meanwhile() -> Path:
 
 @pytest.fixture(scope="session")
 def hold(pytestconfig) -> list[Path]:
-    """A module that holds who comes first to a place in the target."""
+    """A module that makes the first thread at a place in the target wait there."""
     kernel = pytestconfig.getoption("--kernel")
     if kernel in sourcekernel.DEBUG:
         pytest.skip("the debug kernels have no kprobes")

@@ -13,7 +13,7 @@ GUEST = Path(__file__).resolve().parent / "guest"
 
 
 def test_writers_in_order_part_ways(run_script):
-    """Three that write in order, in turn: what each writes lies together, but for the beginning."""
+    """Three jobs write in order, in turn. What each writes lies together, except at the beginning."""
     result = run_script("writers_in_order_part_ways")
     units = [(zone["zone"], unit) for zone in json.loads(result.files["dump.json"])["zones"]
              for unit in zone.get("list", []) if unit["type"] == "data"]

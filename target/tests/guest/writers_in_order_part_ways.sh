@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Three that write in order, in turn: what each writes lies together, but for the beginning.
+# Three jobs write in order, in turn. What each writes lies together, except at the beginning.
 #
 # clock: virtual
 # cpus: 2
