@@ -356,9 +356,10 @@ static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
 }
 
 /*
- * A zone that was reset since the checkpoint holds nothing that the checkpoint's map could
- * still point to: its blocks had newer durable versions, which the replay will find. Where
- * those cannot be read, the block is lost, and must not read as whatever is there now.
+ * A zone that was reset since the checkpoint holds nothing that the checkpoint's map could still
+ * point to: its blocks had newer durable versions, which the replay will find. If those cannot be
+ * read, the block is lost, and must not read as whatever is there now. A record of write pointer 0
+ * is no exception: the map has units that were in flight when the record was captured.
  */
 static int step_forget_reset(struct recovery *rec)
 {
@@ -378,7 +379,7 @@ static int step_forget_reset(struct recovery *rec)
 		zone = mtftl_zone(ftl, mtftl_page_zone(ftl, page));
 		record = mtftl_checkpoint_record(ftl, zone->index);
 		if (zone->state == MTFTL_ZONE_EMPTY ||
-		    (record->wp && zone->erase_count != le32_to_cpu(record->erase_count)))
+		    zone->erase_count != le32_to_cpu(record->erase_count))
 			mtftl_map_set(ftl, lba, MTFTL_MAP_LOST);
 	}
 	return 0;

@@ -373,6 +373,31 @@ static void a_copy_from_an_earlier_life_hides_nothing(void **state)
 	assert_int_equal(map.entries[5], MTFTL_MAP_UNMAPPED);
 }
 
+/*
+ * A checkpoint's map has units that were in flight when its zone records were captured. So a record
+ * of write pointer 0 does not say that no entry points into the zone.
+ */
+static void an_entry_of_an_earlier_life_is_lost(void **state)
+{
+	u32 entries[IMAGE_LOGICAL], kept, other;
+
+	memset(entries, 0xff, sizeof(entries));
+	entries[5] = flash_page(&image->flash, FIRST_DATA, 1);
+	entries[6] = flash_page(&image->flash, FIRST_DATA + 1, 1);
+	image_write_checkpoint(image, 2, 10, entries, 0);
+	assert_int_equal(put(FIRST_DATA, 1, 5, 9), entries[5]);
+	kept = put(FIRST_DATA + 1, 2, 6, 9);
+	put(FIRST_DATA + 2, 11, 5, 9);
+	image_reset_zone(image, FIRST_DATA);
+	other = put(FIRST_DATA, 12, 7, 7);
+	assert_int_equal(other, entries[5]);
+	image_block(image, FIRST_DATA + 2, 0)[60] ^= 1;
+	mount();
+	assert_int_equal(map.entries[5], MTFTL_MAP_LOST);
+	assert_int_equal(map.entries[6], kept);
+	assert_int_equal(map.entries[7], other);
+}
+
 /* What a mount costs */
 
 /* So many blocks of the data zones, each full of range records. */
@@ -662,6 +687,7 @@ int main(void)
 		TEST(ranges_in_a_torn_block_count),
 		TEST(what_is_no_header_in_a_torn_block),
 		TEST(a_copy_from_an_earlier_life_hides_nothing),
+		TEST(an_entry_of_an_earlier_life_is_lost),
 		TEST(a_device_full_of_ranges_is_refused),
 		TEST(reads_of_units_that_no_flush_followed),
 		TEST(a_checkpoint_that_fails_is_silent_in_a_pause),
