@@ -94,3 +94,8 @@ def test_every_script_of_the_target_is_run_by_somebody() -> None:
         names = set(re.findall(r'"(\w+)"', file.read_text())) & {path.stem for path in GUEST.glob("*.sh")}
         assert names == judged.pop(file.name, set()), file
     assert not judged
+
+
+def test_tests_are_found_by_their_folder(request: pytest.FixtureRequest) -> None:
+    """`make test K=scripts/tests`, whatever pytest's version makes of a path."""
+    assert "scripts/tests/test_scripts.py" in request.node.listextrakeywords()

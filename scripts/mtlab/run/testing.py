@@ -104,6 +104,11 @@ def _guests(item: pytest.Item) -> str:
     return f"{Path(item.path).stem}-{'-'.join(shared)}" if shared else ""
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """`-k target/tests` finds tests by their folder: from version 8 on pytest itself looks at the file's name only."""
+    item.extra_keyword_matches.add(item.path.relative_to(item.config.rootpath).as_posix())
+
+
 @functools.cache
 def _known() -> dict[str, float]:
     """What tests took when they ran last: read once, however many workers are told."""
