@@ -37,7 +37,7 @@ def _lines() -> Iterator[str]:
         yield f"| {kernel} | {sum(of.values())} | {named} |"
     yield from ("", "| test | what it shows |", "|---|---|")
     for script in _scripts():
-        said = re.split(r"(?<=[.:]) (?=[A-Z])", script.shows)[0].replace("|", "\\|")
+        said = re.split(r"(?<=\.) (?=[A-Z])", script.shows)[0].replace("|", "\\|")
         yield f"| {script.path.stem.replace('_', ' ')} | {said} |"
 
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The status, options, messages and tracepoints are those in docs/target.md.
+# The status, options, messages and tracepoints are those in docs/use/.
 #
 # clock: virtual
 # cpus: 2
