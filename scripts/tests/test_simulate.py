@@ -29,7 +29,7 @@ def test_greedy_is_what_theory_says(op):
 
 
 def test_better_than_before_where_loads_are_skewed():
-    """By lives, and by cost and benefit: three tenths less in the mean of zipf, as much where all blocks are alike."""
+    """By lives, and by cost and benefit: three tenths less on average for zipf, as much where all blocks are alike."""
     before, after = ("placement=hot-cold", "gc_policy=greedy"), ("placement=by-life", "gc_policy=cost-benefit")
     ratios = [_cost(f"load=zipf:{theta}", *after) / _cost(f"load=zipf:{theta}", *before)
               for theta in ("0.8", "0.99", "1.2", "1.4")]

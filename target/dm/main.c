@@ -88,7 +88,7 @@ static void give_back(struct work_struct *work)
 	if (!dm_noflush_suspending(target->ti))
 		return;
 	mtftl_device_give_back(&target->ftl, true);
-	/* Whoever takes a list's lock from here on sees it. */
+	/* A thread that takes a list's lock from here on sees it. */
 	mtftl_lanes_give_back(&target->ftl);
 	mtftl_pending_give_back(&target->ftl);
 }
@@ -323,7 +323,7 @@ static void mtftl_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	limits->physical_block_size = MTFTL_BLOCK_SIZE;
 	limits->io_min = MTFTL_BLOCK_SIZE;
 	limits->io_opt = 0;
-	/* Else bios are split at the borders of zones, which nobody sees any more. */
+	/* Else bios are split at the borders of zones, which users do not see any more. */
 	limits->chunk_sectors = 0;
 	limits->discard_granularity = MTFTL_BLOCK_SIZE;
 	mtftl_compat_max_write_zeroes(limits, MAX_DISCARD_BLOCKS * MTFTL_BLOCK_SECTORS);

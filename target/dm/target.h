@@ -52,7 +52,7 @@ int mtftl_prepare(struct mtftl_target *target);
 int mtftl_mount(struct mtftl_target *target);
 void mtftl_unmount(struct mtftl_target *target);
 /*
- * Make everything durable, and with @clean say so: nobody writes meanwhile. Durable is enough:
+ * Make everything durable, and with @clean say so: nothing is written meanwhile. Durable is enough:
  * without a checkpoint the next mount takes longer, no more.
  */
 int mtftl_quiesce(struct mtftl_target *target, bool clean);
@@ -68,7 +68,7 @@ int mtftl_resume(struct mtftl_target *target);
 /* The machine has woken up. */
 void mtftl_thaw(struct mtftl_target *target);
 
-/* power.c: who has which device, and what happens to the machine. */
+/* power.c: which table has which device, and what happens to the machine. */
 int mtftl_power_init(void);
 void mtftl_power_exit(void);
 void mtftl_power_init_target(struct mtftl_target *target);

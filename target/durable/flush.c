@@ -233,7 +233,7 @@ static int flush_round(struct mtftl *ftl)
 	 * the heads that are read next. GC's units in flight are not waited for.
 	 */
 	drawn = mtftl_seq_last(ftl);
-	/* Pairs with the locks of the rings, and of who draws numbers. */
+	/* Pairs with the locks of the rings, and of those that draw numbers. */
 	smp_mb();
 	mtftl_rings_mark_drain(ftl);
 	mtftl_lanes_kick(ftl);
@@ -295,7 +295,7 @@ static int flusher(void *data)
 			flush->error = r;
 			spin_unlock_irq(&flush->lock);
 		}
-		/* Whoever sees the round done sees its error. */
+		/* A thread that sees the round done sees its error. */
 		smp_store_release(&flush->done, round);
 		mtftl_pending_wake(ftl);
 	}

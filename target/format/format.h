@@ -91,7 +91,7 @@ struct mtftl_unit {
 	__u8   type;			/*  9: enum mtftl_unit_type */
 	__le16 nr_entries;		/* 10: at most nr_blocks, but for ranges */
 	__le16 nr_blocks;		/* 12: payload blocks that follow, 0 for ranges */
-	__le16 lane;			/* 14: who wrote it, for people */
+	__le16 lane;			/* 14: which wrote it, for people */
 	__le64 seq;			/* 16: this unit's number */
 	__le64 durable_seq;		/* 24: every unit up to it was durable, below seq */
 	__le32 zone;			/* 32: meant for this zone */
@@ -146,7 +146,7 @@ struct mtftl_range {
 
 /*
  * The last block of a full zone. Where it verifies, GC reads the footer stream that it
- * points to instead of the headers, and so may whoever recovers, but for the headers of
+ * points to instead of the headers, and so may recovery, except for the headers of
  * ranges and of units above the durable number. A footer lists every unit
  * of its zone but FOOTER ones, or is not written. Its erase count is that of the
  * zone's other headers: another is a user's copy of an older one.

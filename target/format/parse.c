@@ -269,7 +269,7 @@ int mtftl_oob_parse(const void *blocks, const void *oob, u32 stride, u32 nr, u32
 	if (!oob_type(first)) {
 		memcpy(header, blocks, MTFTL_BLOCK_SIZE);
 		r = mtftl_unit_parse(header, seed, zone, offset, capacity, info);
-		/* Who reads on would look for its payload in its place. */
+		/* A reader would look for its payload in its place. */
 		return r ?: (mtftl_unit_head(true, info->type) ? 0 : -EINVAL);
 	}
 	*info = (struct mtftl_unit_info){

@@ -19,7 +19,7 @@
 /*
  * What every checksum but the superblock's starts from. The key keeps users from
  * writing payload that recovery, looking for the unit behind a torn one, would
- * take for a header: the UUID is public, the key is shown to nobody.
+ * take for a header: the UUID is public, the key is never shown.
  */
 u32 mtftl_seed(const u8 uuid[16], u32 key);
 
@@ -70,8 +70,8 @@ void mtftl_unit_range(const void *block, unsigned int index, u64 *lba, u32 *nr_b
 		      u64 *seq, enum mtftl_range_kind *kind);
 
 /*
- * Units without a header. What their blocks' metadata says is made a header of, so that whoever
- * reads units sees no other difference than where the payload begins: mtftl_unit_head().
+ * Units without a header. Their blocks' metadata is made into a header, so that readers of units
+ * see no other difference than where the payload begins: mtftl_unit_head().
  */
 
 /* Blocks of a unit in front of its payload. */

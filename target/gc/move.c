@@ -4,7 +4,7 @@
  *
  * A mover is a thread; there is one for each lane, from MOVERS_MIN to MOVERS_MAX. It takes a slice
  * of the oldest victim that has items left, begins to read it, and meanwhile writes the one that it
- * took before. A slice's unit lands whenever it does: nobody waits for it but the victim.
+ * took before. A slice's unit lands whenever it does: only the victim waits for it.
  *
  * Order. A slice publishes that it is about to draw a number (seq.h), draws it, then takes, under
  * the shard lock, only blocks that the map still points at. A write that comes later gets a slot,
@@ -43,7 +43,7 @@
 #define CHUNKS		4u	/* of memory: with the holes between them */
 #define CHUNK		MTFTL_BUFFER_BLOCKS
 #define HOLE		4u	/* blocks that are read along: another command would cost more */
-#define MOVERS_MIN	3u	/* with one lane too: who compares does not want a weak one */
+#define MOVERS_MIN	3u	/* with one lane too: comparisons shall not meet a weak GC */
 #define MOVERS_MAX	8u	/* what more have in hand is neither moved nor free */
 #define READING		2u	/* slices of a mover that are read at once */
 #define SLICES		(READING + 2)	/* and written */
@@ -107,7 +107,7 @@ struct mtftl_movers {
 	struct mtftl_pace *pace;
 	struct mtftl_resets *resets;
 	struct bio_set bios;		/* reads */
-	wait_queue_head_t landed;	/* who stops, for slices */
+	wait_queue_head_t landed;	/* a stop, for slices */
 	spinlock_t lock;		/* queue, and what is handed out */
 	struct list_head queue;		/* victims with items left, oldest first */
 	struct mutex ranges_lock;	/* the next two */
@@ -156,7 +156,7 @@ static void slice_put(struct slice *slice)
 		return;
 	/* Put the victim first: once all slices are free, another one may take its place. */
 	victim_put(movers, victim);
-	/* Pairs with free_slice(): whoever takes it finds its unit at rest. */
+	/* Pairs with free_slice(): its next taker finds its unit at rest. */
 	smp_store_release(&slice->victim, NULL);
 	wake_up(&slice->mover->wait);
 	if (wq_has_sleeper(&movers->landed))
@@ -174,7 +174,7 @@ static struct slice *free_slice(struct mover *mover)
 	return NULL;
 }
 
-/* Nobody takes items out of it any more. */
+/* No mover takes items out of it any more. */
 static void leave_queue(struct mtftl_movers *movers, struct mtftl_victim *victim)
 {
 	lockdep_assert_held(&movers->lock);
@@ -493,7 +493,7 @@ static bool expected_crc(struct slice *slice, u32 i, u32 *crc)
 	return lba == item->lba;
 }
 
-/* It is what it was when it was written, or nobody can tell. False: the device does not answer. */
+/* It is as it was written, or that cannot be told. False: the device does not answer. */
 static bool verify(struct slice *slice, u32 i)
 {
 	struct mtftl *ftl = slice->mover->movers->ftl;

@@ -144,8 +144,8 @@ static u32 ring_span(const struct mtftl_ring *ring)
 }
 
 /*
- * Users who are slowed do not fill the buffers any more. Those absorb as much as before only if what is
- * there stays for a while.
+ * Users that are slowed do not fill the buffers any more. The buffers absorb as much as before
+ * only if blocks stay in them for a while.
  */
 static bool may_hold_slots(const struct lane *lane)
 {
@@ -165,7 +165,7 @@ static bool is_worth_waking(const struct lane *lane)
 /*
  * What goes into the next unit. What a reset waits for goes first, and full units at once. Less than that
  * goes when it is urgent, or when others have gone ahead of it for so long that it holds up the ring: it
- * was acknowledged already, so nobody is delayed by that. What fits into one unit is not parted for its
+ * was acknowledged already, so no user is delayed by that. What fits into one unit is not parted for its
  * classes.
  */
 static bool pick(struct lane *lane, struct mtftl_pick *pick)
@@ -322,8 +322,8 @@ static bool is_waited_for(const struct lane *lane)
 }
 
 /*
- * So many blocks may enter the buffers: in equal parts, those of lanes that users wait for, if there
- * are any. What is not enough for all goes round. Who has as much already gets no more. Any context.
+ * @blocks more may enter the buffers: in equal parts, those of lanes that users wait for, if any.
+ * What is not enough for all goes round. A lane that has as much gets no more. Any context.
  */
 void mtftl_lanes_allow(struct mtftl *ftl, u32 blocks)
 {

@@ -3,8 +3,8 @@
  * Reads, and what keeps a zone from being reset under them.
  *
  * A reader enters (SRCU), then looks the map up, and leaves when the device has answered, on
- * whatever CPU that is. Who wants to reset a zone that no entry points to any more waits
- * for those who entered before: later readers cannot have seen an entry that was dropped
+ * whatever CPU that is. A reset of a zone to which no entry points any more waits for the
+ * readers that entered before: later readers cannot have seen an entry that was dropped
  * before. The counts are per CPU: readers share nothing.
  */
 #include "io/read.h"
@@ -13,7 +13,7 @@
 #include "device/device.h"
 #include "map/map.h"
 
-/* Who reads on this CPU had sent other requests before: a hint. */
+/* The reader on this CPU had sent other requests before: a hint. */
 static DEFINE_PER_CPU(bool, patient);
 
 static u32 run_length(struct mtftl *ftl, u32 lba, u32 max, u32 value, u32 step)

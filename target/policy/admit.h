@@ -19,7 +19,7 @@
  * USER right, and leaves the buffers when its unit has landed. A unit whose write failed takes
  * place again with the RETRY right; its zone is broken, has no room left, and is closed.
  *
- * Who waits for whom. A reset needs on flash what replaced the zone's blocks. The lanes write that
+ * What waits for what. A reset needs on flash what replaced the zone's blocks. The lanes write that
  * ahead of everything else; if one of them does not at once, if users are gated, or if a discard is
  * not logged yet, the reset waits for a flush. A flush needs its discard records on flash (FLUSH
  * right), then every block that is buffered when it begins. A block that waits for a retry is

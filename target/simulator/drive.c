@@ -328,7 +328,7 @@ static const struct placing sepbit = {
 	"sepbit", 2, 4, sepbit_written, sepbit_moved, sepbit_collected,
 };
 
-/* Nobody can: it is told how often each block is stored. What is left is that classes are few. */
+/* No drive can do this: it knows how often each block is stored. Only its classes are few. */
 static const struct mtftl_placement told = {
 	"known", 4, 4, MTFTL_INTERVALS, { -3, -1, 1 }, { -3, -1, 1 },
 };

@@ -19,7 +19,7 @@ struct zone {
 	u64 born_sum, life_sum;
 	u64 full_seq;
 	u32 erase_count;
-	u8 class;		/* of who filled it: users' first, then GC's */
+	u8 class;		/* of its writer: users' first, then GC's */
 	u8 state;
 };
 
@@ -31,7 +31,7 @@ struct stream {
 
 struct drive;
 
-/* Who lies with whom: the target's placement, or one that a paper tells of. */
+/* Which blocks share zones: the target's placement, or one that a paper describes. */
 struct placing {
 	const char *name;
 	u32 user_classes, gc_classes;
@@ -43,7 +43,7 @@ struct placing {
 };
 
 struct drive {
-	/* Set by who makes it. */
+	/* Set by its maker. */
 	u32 blocks;		/* that users see */
 	u32 nr_zones;		/* for data */
 	u32 capacity;		/* of a zone, without its footer */
@@ -55,12 +55,12 @@ struct drive {
 	const struct mtftl_victim_policy *victims;
 	const struct mtftl_placement *own;	/* the target's, if placing is */
 	const struct placing *placing;
-	const double *shares;	/* how often each block is stored; for who is told */
+	const double *shares;	/* how often each block is stored; for the one that knows */
 	struct mtftl_budget budget;
 
 	u32 *map;		/* block -> page, ~0: none */
 	u32 *owner;		/* page -> block */
-	u32 *written_at;	/* by block, in users' writes: for who needs it */
+	u32 *written_at;	/* by block, in users' writes: for placements that need it */
 	struct zone *zones;
 	struct stream streams[MAX_STREAMS];
 	u32 *empty;
@@ -68,7 +68,7 @@ struct drive {
 	u32 device_in_zones, clock;
 	u64 seq;		/* units so far */
 	u64 room;		/* in open zones */
-	u32 life;		/* of the block that is to be put: placing says it, who has one */
+	u32 life;		/* of the block that is put next, if the placement knows it */
 	u32 lane;		/* whose turn it is */
 	u32 in_unit;		/* blocks that it has written in it */
 	double lifespan;	/* SepBIT: of zones of the first class, and its last ones' sum */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Writes blocks of the on-media format from docs/design/format.md alone, for tests of those who read it."""
+"""Writes blocks of the on-media format from docs/design/format.md alone, for tests of its readers."""
 
 import struct
 from collections.abc import Sequence

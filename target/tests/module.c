@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the rest of the module does for recovery, checkpoints and the log, on the host: for those
- * who bring a drive of their own. One thread.
+ * What the rest of the module does for recovery, checkpoints and the log, on the host: for tests
+ * that bring a drive of their own. One thread.
  */
 #include "device/device.h"
 #include "device/seq.h"

@@ -87,7 +87,7 @@ static const struct row rows[] = {
 	  SLOWED, 2, "U", "UG", "G", "ufrgm", 0 },
 	{ "low_water are empty: users are not slowed", &drive, { ZONES(8, 3, 0) },
 	  FREE, 2, "U", "UG", "G", "ufrgm", 0 },
-	{ "a device that is read-only or paused slows nobody", &drive,
+	{ "a device that is read-only or paused slows no user", &drive,
 	  { ZONES(7, 3, 0), .stopped = true }, FREE, 2, "U", "UG", "G", "ufrgm", 0 },
 
 	/* Pace. */

@@ -29,7 +29,7 @@ def test_a_discard_of_the_whole_drive_keeps_no_flush_waiting(run_script):
 
 
 def test_discards_that_waited_leave_the_cpu_to_others(run_script):
-    """Many discards of blocks that are not mapped wait behind others for room: whoever serves them reschedules."""
+    """Many discards of blocks that are not mapped wait behind others for room: the worker reschedules."""
     result = run_script("discards_that_waited_leave_the_cpu_to_others")
     longest = int(result.output.split("longest ")[1].split()[0])
     assert longest <= 15_000, longest

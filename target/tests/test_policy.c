@@ -51,7 +51,7 @@ static void budget_fits_every_limit(void **state)
 			}
 }
 
-/* With one stream two users who write in order lie in one zone, in turn: on the same few dies. */
+/* With one stream two users' blocks in order lie in one zone, in turn: on the same few dies. */
 static void writers_in_order_have_two_streams(void **state)
 {
 	static const u32 zones[] = { 96, 128, 1024, 65536 };
@@ -198,7 +198,7 @@ static void lives_are_logarithms(void **state)
 	assert_true(mtftl_life_new(UINT32_MAX) <= UINT16_MAX);
 }
 
-/* One interval of another length moves nobody; that again and again does, in both directions. */
+/* One interval of another length moves no block; many of them do, in both directions. */
 static void a_life_remembers(void **state)
 {
 	const struct mtftl_placement *by_life = mtftl_placement("by-life");
@@ -353,11 +353,11 @@ static void allowance_is_never_nothing(void **state)
 	assert_int_equal(mtftl_rate_allowance(-100000, 250, 1000), 1);
 	assert_int_equal(mtftl_rate_allowance(3, 250, 1000), 1);
 	assert_int_equal(mtftl_rate_allowance(5000, 0, 1000), 1);
-	/* Nobody knows yet how long it takes. */
+	/* It is not known yet how long it takes. */
 	assert_int_equal(mtftl_rate_allowance(5000, 250, 0), 5000);
 }
 
-/* Zones that come back one by one are taken evenly: nobody runs into the gate, nobody rushes. */
+/* Zones that come back one by one are used up evenly: users meet no gate, and never rush. */
 static void allowance_smooths_what_comes_in_zones(void **state)
 {
 	u32 each_us = 5000, back_us = 25000, zone = 700, us;
@@ -375,7 +375,7 @@ static void allowance_smooths_what_comes_in_zones(void **state)
 		least = now < least ? now : least;
 		most = now > most ? now : most;
 	}
-	/* 35 in the mean. */
+	/* 35 on average. */
 	assert_in_range(least, 29, 34);
 	assert_in_range(most, 36, 41);
 }

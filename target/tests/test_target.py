@@ -53,7 +53,7 @@ def test_lanes_are_on_the_node_of_their_cpu(run_script):
 
 
 def test_users_stay_on_their_node(run_script):
-    """Who writes alone goes to an idle neighbour's lane, but not to one on the other node, though that one be next."""
+    """A lone user's write goes to an idle neighbour's lane, but not to one on the other node, even if that is next."""
     result = run_script("users_stay_on_their_node")
     units = [unit for zone in json.loads(result.files["dump.json"])["zones"] for unit in zone.get("list", [])
              if unit["type"] == "data" and unit["blocks"]]
@@ -88,7 +88,7 @@ def test_each_cpu_has_a_lane_whatever_its_number(run_script):
 
 
 def test_users_who_are_slowed_get_even_shares(run_script):
-    """One on each CPU, more of them than what a zone that comes back is parted in: nobody goes short for another."""
+    """One user on each CPU, more of them than a zone that comes back has parts: none goes short for another one."""
     result = run_script("users_who_are_slowed_get_even_shares")
     writes = [int(x) for x in re.findall(r"user: (\d+) writes", result.output)]
     assert len(writes) == 8

@@ -316,7 +316,7 @@ CASES = {
                          "expected [a-z_, ]+ or low_water\n"
                          "mtftl: second: cannot open /dev/nullb[0-9]+: lanes is 0, expected percpu or 1 to 1024\n$",
                          media(clean=0)),
-    # Who a drive is, and drives by their UUID.
+    # What a drive is, and drives by their UUID.
     "probe": Case("mtftl probe /dev/%s", 0, "^ID_FS_TYPE=mtftl\nID_FS_USAGE=other\nID_FS_VERSION=1\n"
                   "ID_FS_UUID=6d656469-6120-666f-7220-746573747321\n.*MTFTL_CLEAN=1\nMTFTL_HEADERS=blocks\n$",
                   media(clean=0)),

@@ -189,7 +189,7 @@ static void find_dm_name(const char *kernel_name, char *name, size_t size)
 	fclose(file);
 }
 
-/* Who holds the device, by its sysfs folder; empty where that does not tell. */
+/* What holds the device, by its sysfs folder; empty if that does not tell. */
 static void find_holder(const struct stat *st, char *name, size_t size)
 {
 	char path[64], dm_name[264];

@@ -59,7 +59,7 @@ int cmd_probe(int argc, char **argv)
 	err = super_find(&device->flash, &super);
 	if (err == -ENODATA)
 		fail(EXIT_NOTHING, "%s: %s", device->path, super_error(err));
-	/* Metadata that cannot be read says nothing about who the drive is. */
+	/* Metadata that cannot be read says nothing about what the drive is. */
 	if (err && err != -EOPNOTSUPP)
 		fail(EXIT_DAMAGE, "%s: %s", device->path, super_error(err));
 	print_keys(&super);

@@ -36,7 +36,7 @@ struct flash {
 	/* As read(), with what the blocks' metadata begins with; NULL where there is too little. */
 	int (*read_oob)(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer,
 			struct mtftl_oob *oob);
-	/* For those who write: the same at a zone's write pointer; and make it all durable. */
+	/* For writers: the same at a zone's write pointer; and make it all durable. */
 	int (*write)(struct flash *flash, u32 zone, u32 offset, u32 nr, const void *buffer);
 	int (*flush)(struct flash *flash);
 	int (*reset)(struct flash *flash, u32 zone);

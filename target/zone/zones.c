@@ -18,7 +18,7 @@ static void set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
 	lockdep_assert_held(&zones->lock);
 	mtftl_assert(state < MTFTL_NR_ZONE_STATES && zone->wp <= zone->ftl->config.capacity,
 		     "zone %u: state %u, wp %u", zone->index, state, zone->wp);
-	/* What is reset holds nothing, and nobody writes to what is not open. */
+	/* A zone that is reset holds nothing, and only open zones are written to. */
 	mtftl_assert((state != MTFTL_ZONE_RESETTING && state != MTFTL_ZONE_EMPTY) ||
 		     !mtftl_map_valid(zone->ftl, zone->index), "zone %u: %u blocks are valid",
 		     zone->index, mtftl_map_valid(zone->ftl, zone->index));

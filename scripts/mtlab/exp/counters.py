@@ -47,7 +47,7 @@ def flash_log(to: str, size: int = COUNTERS) -> str:
 
 
 def flash(log: bytes) -> dict[str, float]:
-    """The counters of a log page; with how long a die was busy in the mean, where the page tells of each."""
+    """The counters of a log page; with how long a die was busy on average, if the page has each."""
     found: dict[str, float] = {key: struct.unpack_from("<Q", log, place)[0] for key, place in _PLACES.items()}
     header, size = struct.unpack_from("<HH", log, 6)
     channels, dies = struct.unpack_from("<II", log, 12)

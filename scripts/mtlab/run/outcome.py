@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a run gave: brought out through a memory that host and guest share, judged, and kept for those who ask again.
+"""What a run gave: brought out through a memory that host and guest share, judged, and kept for whatever asks again.
 
 The same memory (guest-area.c knows it) brings the run's archive to a guest that begins from a saved state.
 """

@@ -25,7 +25,7 @@ read -r writes reads < <(./blocks nowait /dev/mapper/t 2048)
 echo "$writes writes and $reads reads said EAGAIN"
 test "$writes" = 0
 test "$reads" = 0
-# Whoever has read is no reader any more: zones are reset.
+# A thread that has read is no reader any more: zones are reset.
 for turn in 1 2 3 4 5 6; do
 	./blocks nowait /dev/mapper/t 8192
 done

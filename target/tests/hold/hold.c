@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Holds who comes to a place in the target: a test helper, never part of a product. The parameter "what"
- * names places, with commas in between; "held" those to which somebody came. What becomes of him, until
- * the place's name is written to "go", says the table. "asked" is how many flushes of the device were
- * asked for.
+ * Holds the thread that comes to a place in the target: a test helper, never part of a product.
+ * The parameter "what" names places, with commas in between; "held" those to which a thread came.
+ * The table says what becomes of it until the place's name is written to "go". "asked" is how many
+ * flushes of the device were requested.
  */
 #include <linux/blkdev.h>
 #include <linux/completion.h>
@@ -27,7 +27,7 @@ struct place {
 	const char *who;	/* comm begins so */
 	const char *caller;	/* NULL: any */
 	void *instead;		/* of the function */
-	bool all;		/* who come until then, not the first one alone */
+	bool all;		/* that come until then, not the first one alone */
 	int passed;		/* how many callers are let through first */
 	bool watched;
 	atomic_t came;
@@ -251,7 +251,7 @@ static struct place places[] = {
 	[REDO] = { "redo", "mtftl_stream_find", "kworker/", NULL, find_later },
 	/* A user's unit waits between the buffers and the device. */
 	[SUBMIT] = { "submit", "mtftl_write_submit", "mtftl/", NULL, submit_later },
-	/* A scanner of several parts waits between his look at the map and the device. */
+	/* A scanner of several parts waits between its look at the map and the device. */
 	[READ_PART] = { "read", "dm_accept_partial_bio", "dd", NULL, accept_later },
 	/* Lanes find no place. */
 	[PLACE] = { "place", "mtftl_stream_find", "mtftl/", NULL, find_none, true },
@@ -397,5 +397,5 @@ static int __init hold_init(void)
 }
 
 module_init(hold_init);
-MODULE_DESCRIPTION("Holds who comes to a place in the target, for tests");
+MODULE_DESCRIPTION("Holds threads that come to a place in the target, for tests");
 MODULE_LICENSE("GPL");

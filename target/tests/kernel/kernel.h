@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * As much of the kernel as recover.c, checkpoint.c, super.c, scan.c and walk.c need, for a single thread on the host: no locks,
- * no waiting, memory from malloc. The device is up to who includes this: see fuzz_recover.c.
+ * As much of the kernel as recover.c, checkpoint.c, super.c, scan.c and walk.c need, for a single
+ * thread on the host: no locks, no waiting, memory from malloc. The device is up to the file that
+ * includes this: see fuzz_recover.c.
  */
 #ifndef MTFTL_TESTS_KERNEL_H
 #define MTFTL_TESTS_KERNEL_H

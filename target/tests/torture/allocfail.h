@@ -17,7 +17,7 @@ int allocfail_nth(unsigned int n);
 bool allocfail_fired(void);
 /* In all threads, every n-th allocation fails; 0: none does. */
 int allocfail_storm(unsigned int n);
-/* kmemleak looks once; prints what nobody points to since 5 seconds and two looks. How many, or a negative errno. */
+/* kmemleak looks once; prints what nothing points to. How many, or a negative errno. */
 int allocfail_leaks(void);
 
 #endif

@@ -93,7 +93,7 @@ struct device_ops {
 	bool (*dead)(struct device *dev);
 	/* Cut now unless that has happened, then power on; nothing is armed after. */
 	int (*power_cycle)(struct device *dev);
-	/* Print what the device tells of itself: somebody waits for it for ever. */
+	/* Print what the device tells about itself: something waits for it for ever. */
 	void (*describe)(struct device *dev);
 	/* Forget an armed cut; false if it came before. */
 	bool (*disarm)(struct device *dev);

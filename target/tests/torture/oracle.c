@@ -301,7 +301,7 @@ static bool all_zero(const void *data)
 	return true;
 }
 
-/* What @data is: its stamp (or ZEROES), else why it is nobody's whole block. */
+/* What @data is: its stamp (or ZEROES), else why it is no whole block of ours. */
 static const char *classify(const struct oracle *oracle, uint64_t lba, const void *data,
 			    uint32_t *version)
 {

@@ -185,7 +185,7 @@ static void tell_kernel(const char *path, char key)
 		close(fd);
 }
 
-/* No phase, nor any operation in it, for hang_seconds: then somebody waits for ever. */
+/* No phase, nor any operation in it, for hang_seconds: then something waits for ever. */
 static void *watchdog(void *arg)
 {
 	unsigned int now, last = 0, waited = 0;
@@ -524,7 +524,7 @@ static struct plan make_plan(uint64_t *random, unsigned int round)
 		p.cut = CUT_PROGRAMS;
 		p.cut_value = 1 + below(random, 16);
 	}
-	/* What nobody hurries stays in the buffers, while GC and resets go on. */
+	/* Blocks that nothing hurries stay in the buffers, while GC and resets go on. */
 	p.think_ns = below(random, 4) ? 0 : (long)magnitude(random, 14, 22);
 	p.fill = round == 0 || below(random, 2);
 	p.slow_percent = below(random, 3) ? 0 : (unsigned int)magnitude(random, 7, 12);
