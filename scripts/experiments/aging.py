@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import counters, figures, fio
-from mtlab.exp.experiments import About, Check, Run, Sample, at_least
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, ours
 from mtlab.run.options import Options
 
 MIB = 1 << 20
@@ -104,19 +104,10 @@ def _of(found: list[Sample], line: str, sort: str, state: str) -> Sample:
     return next(s for s in found if (s["line"], s["files"], s["state"]) == (line, sort, state))
 
 
-# Why a prediction is missed; shown where one is.
-_WHY = {"kept": (
-    "Half of each file was overwritten at random by 16 KiB: these pieces lie wherever the log was. By chance the "
-    "fullest of four channels has 3.3 of a MiB's 64 pieces more than its share, 65 of the 75 us that it takes longer."),
-    "new": (
-    "A piece of 8 blocks and its header are 9: parts of two pages, and a command of its own. Four zones for the four "
-    "writers, in place of two, change nothing. F2FS, which has one log for such data, gives a third.")}
-
-
 def checks(found: list[Sample], quick: bool) -> list[Check]:
     return [at_least(f"{LABELS[line]}: {SORTS[sort]}, {state} over fresh",
                      _of(found, line, sort, state)["of_fresh"], 0.9,
-                     "writers in order have zones of their own, and GC keeps the order of a zone", _WHY[sort])
+                     ours("writers in order have zones of their own, and GC keeps the order of a zone"))
             for line in OVER[:1] for sort in SORTS for state in STATES[1:]]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mtlab.exp import counters, figures, fio
-from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, shown, spread
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, ours, shown, spread
 from mtlab.run.options import Options
 
 MIB = 1 << 20
@@ -127,10 +127,8 @@ def _nearest(point: Sample) -> float:
     return max(float(point[f"busy_{k}"]) for k in LIMITS)
 
 
-_ERASE = ("A zone lies on all dies: while it is erased, 3.5 ms, no die does anything else, and neither do the buses: "
-          "with 32 zones a fifth of the time. "
-          "Movers wait for reads, which wait behind programs; and units of several zones meet on the same dies, for "
-          "which a buffer of 8 MiB is small.")
+def _busy(point: Sample) -> str:
+    return "Busy: " + ", ".join(f"{k} {point[f'busy_{k}']:.0%}" for k in LIMITS) + "."
 
 
 def checks(found: list[Sample], quick: bool) -> list[Check]:
@@ -139,27 +137,27 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
         point, part = _of(found, zones, "8"), _of(found, zones, "8", "part")
         result += [
             at_least(f"{zones} zones: share of the least limit", _nearest(point), 0.85,
-                     "GC works on every core, and no mover waits for another", _ERASE),
+                     ours("GC works on every core, and no mover waits for another"), _busy(point)),
             at_most(f"{zones} zones, full rate: p99.9 (us)", point["p99.9_us"], 5000,
-                    "a user waits for slices of GC's work, not for zones", _ERASE),
-            at_most(f"{zones} zones, full rate: worst (us)", point["max_us"], 30000, "no wait is for a victim"),
-            at_most(f"{zones} zones, 70%: p99 (us)", part["p99_us"], 200, "below the peak hardly anybody waits"),
-            at_most(f"{zones} zones, 70%: p99.9 (us)", part["p99.9_us"], 1000, "likewise", _ERASE),
-            at_most(f"{zones} zones, 70%: p99.99 (us)", part["p99.99_us"], 5000, "an erase lasts 3.5 ms", _ERASE),
-            at_most(f"{zones} zones, 70%: worst (us)", part["max_us"], 15000, "likewise"),
+                    ours("a user waits for slices of GC's work, not for zones")),
+            at_most(f"{zones} zones, full rate: worst (us)", point["max_us"], 30000, ours("no wait is for a victim")),
+            at_most(f"{zones} zones, 70%: p99 (us)", part["p99_us"], 200, ours("below the peak a wait is rare")),
+            at_most(f"{zones} zones, 70%: p99.9 (us)", part["p99.9_us"], 1000, ours("below the peak a wait is rare")),
+            at_most(f"{zones} zones, 70%: p99.99 (us)", part["p99.99_us"], 5000, ours("an erase lasts 3.5 ms")),
+            at_most(f"{zones} zones, 70%: worst (us)", part["max_us"], 15000, ours("an erase lasts 3.5 ms")),
         ]
         if not quick:
             result += [
                 *(at_least(f"{zones} zones{clock}: 8 lanes over 1",
                            _of(found, zones, f"8{line}")["iops"] / _of(found, zones, f"8-single{line}")["iops"], 6,
-                           "each core has a lane and a thread of GC's",
-                           "With one lane GC has three threads, and they wait for the same drive: the baseline is not "
-                           "weakened.")
+                           ours("each core has a lane and a thread of GC's"),
+                           f"One lane already uses {_nearest(_of(found, zones, f'8-single{line}')):.0%} of what binds "
+                           f"it, eight use {_nearest(_of(found, zones, f'8{line}')):.0%}.")
                   for clock, line in {"": "", ", with caches": "-caches"}.items()),
                 at_least(f"{zones} zones: 16 CPUs over 8, or the limit that 16 reach",
                          max(_of(found, zones, "16")["iops"] / point["iops"],
-                             _nearest(_of(found, zones, "16")) / 0.85), 1, "the rate grows until the flash binds",
-                         _ERASE),
+                             _nearest(_of(found, zones, "16")) / 0.85), 1, ours("the rate grows until the flash binds"),
+                         f"With 16 CPUs: {_busy(_of(found, zones, '16'))}"),
             ]
     return result
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import counters, figures, fio
-from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, shown, spread
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, form, ours, shown, spread
 from mtlab.run.options import Options
 
 CPUS, USERS = 8, 8
@@ -59,11 +59,11 @@ def checks(found: list[Sample], _quick: bool) -> list[Check]:
     units = sorted({s["unit"] for s in found})
     gain = {unit: _at(found, "metadata", unit, "iops") / _at(found, "blocks", unit, "iops") for unit in units}
     return [
-        at_least("units of one: metadata over blocks", gain[1], 1.8, "half of what is programmed was headers"),
+        at_least("units of one: metadata over blocks", gain[1], 1.8, form("half of what is programmed was headers")),
         at_most("units of one, metadata: blocks written for one of data", _at(found, "metadata", 1, "written"), 1.01,
-                "no headers; checkpoints and zones' ends are what is left"),
+                form("no headers; checkpoints and zones' ends are what is left")),
         *(at_least(f"units of {unit}: metadata over blocks", gain[unit], 1,
-                   "fewer blocks are never slower") for unit in units[1:]),
+                   ours("fewer blocks are never slower")) for unit in units[1:]),
     ]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures
-from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, shown, within
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, form, ours, shown, within
 from mtlab.run.firmware import greedy
 from mtlab.run.options import MODEL, Options
 
@@ -70,33 +70,32 @@ def _of(found: list[Sample], mapping: str, load: str) -> Sample:
 
 def checks(found: list[Sample], quick: bool) -> list[Check]:
     result = [within(f"greedy, {s['spare']}% spare: write amplification", s["write_amplification"], s["predicted"],
-                     0.04 if quick else 0.02, "closed form for uniform random writes")
+                     0.04 if quick else 0.02, form("greedy collection under uniform random writes"))
               for s in found if "spare" in s]
     in_order, uniform, hot = LOADS
     result += [
         at_most("in order: most that a mapping writes of a block, but BAST",
                 max(_of(found, m, in_order)["write_amplification"] for m in MAPPINGS if m != "bast"), 1.5,
-                "runs of four erase blocks: blocks go stale as a whole, logs are switched",
-                "Page mapping writes a run to all eight dies in turn, half an erase block on each: blocks hold parts "
-                "of several runs, which go stale at other times. Mappings with logs write what they are given."),
+                ours("runs of four erase blocks: blocks go stale as a whole, logs are switched"),
+                ", ".join(f"{m} {_of(found, m, in_order)['write_amplification']:.2f}" for m in MAPPINGS) + "."),
         at_least("uniform: FAST over page mapping, write amplification",
                  _of(found, "fast", uniform)["write_amplification"] /
                  _of(found, "page", uniform)["write_amplification"], 5,
-                 "a log block has blocks of as many pieces as it holds, and each costs a full merge",
-                 "The logs are an eighth of the data: a piece has 8 blocks in them when it is merged, and all 8 go "
-                 "with one merge, which the prediction forgot."),
+                 ours("a log block has blocks of as many pieces as it holds, and each costs a full merge"),
+                 f"FAST writes {_of(found, 'fast', uniform)['write_amplification']:.1f} blocks for one, page mapping "
+                 f"{_of(found, 'page', uniform)['write_amplification']:.1f}."),
         at_least("uniform: DFTL over page mapping, write amplification",
                  _of(found, "dftl", uniform)["write_amplification"] /
                  _of(found, "page", uniform)["write_amplification"], 1.5,
-                 "8 of 41 pages of the map are in memory: four of five writes change one that is not"),
+                 ours("8 of 41 pages of the map are in memory: four of five writes change one that is not")),
         at_most("90% to a tenth: LAST over FAST, write amplification",
                 _of(found, "last", hot)["write_amplification"] / _of(found, "fast", hot)["write_amplification"], 0.8,
-                "hot log blocks go stale before they are merged",
-                "The hot tenth is as large as all of LAST's logs for writes in any order. Its other logs wait for "
-                "writes in order that do not come, and FAST's oldest log has gone stale as well. If the hot part is "
-                "smaller, as in vssim, LAST is ahead."),
+                ours("hot log blocks go stale before they are merged"),
+                f"FAST writes {_of(found, 'fast', hot)['write_amplification']:.2f} blocks for one, LAST "
+                f"{_of(found, 'last', hot)['write_amplification']:.2f}."),
         at_most("memory of FAST's map over page mapping's", _of(found, "fast", uniform)["map_bytes"] /
-                _of(found, "page", uniform)["map_bytes"], 0.5, "a map of blocks, and one of the log blocks' pages"),
+                _of(found, "page", uniform)["map_bytes"], 0.5,
+                ours("a map of blocks, and one of the log blocks' pages")),
     ]
     return result
 

@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures, fio
-from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, ours, says
+from mtlab.exp.sources import KNOWN, MT_FTL
 from mtlab.run.options import Options
 
 CPUS = 8
 ENTRIES = 128
 END_US, STEP_US = 12000, 100
+FULL = 0.95                                     # of a buffer's entries
 FROM_US, TO_US = 4000, 8000                     # which CPU does what: after the start, before anything fills up
 SINGLE = [(1, unit, users) for unit in (1, 8) for users in (1, 2, 4, 8)]
 MULTI = (CPUS, 1, 8)
@@ -99,11 +101,10 @@ def _mean(found: list[Sample], case: tuple[int, int, int]) -> float:
     return float(sum(late) / len(late) / ENTRIES)
 
 
-# Why a prediction is missed; shown where one is.
-_WAVES = ("A lane lets waiting users in many at a time, and its writer takes batches: each lane fills and drains in "
-          "waves of some milliseconds, not in step with the others. The window of 4 ms, the paper's, holds one or "
-          "two waves of each.")
-_BATCHES = "The same waves: what is seen depends on where in its wave the one buffer is."
+def _full(found: list[Sample], lane: int) -> float:
+    """The share of the time after the start in which a lane of eight has hardly any room."""
+    late = [s["entries"] for s in _of(found, MULTI, "at_us") if s["at_us"] >= FROM_US and s["lane"] == lane]
+    return float(sum(entries >= FULL * ENTRIES for entries in late) / len(late))
 
 
 def checks(found: list[Sample], quick: bool) -> list[Check]:
@@ -112,25 +113,37 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
 
     consumed = per_cpu((1, 1, 8), "consumed")
     produced = per_cpu(MULTI, "produced")
+    full = [_full(found, lane) for lane in range(CPUS)]
     result = [
         at_least("1 lane, 8 users: share of the buffer in use", _mean(found, (1, 1, 8)), 0.75,
-                 "one writer does not follow eight users: the buffer is full, except for what admission keeps back"),
-        at_least("1 lane: share of the consuming done by one CPU", max(consumed) / sum(consumed), 1,
-                 "there is one writer, bound to one CPU"),
+                 says(MT_FTL, "the buffer fills up faster in the pblk and this phenomenon lasts until the 8 user "
+                      "threads no longer request the write operations")),
         at_least("8 lanes: least over most that a CPU consumed", min(per_cpu(MULTI, "consumed")) /
-                 max(per_cpu(MULTI, "consumed")), 0.5, "each CPU has a writer and a user of its own", _WAVES),
+                 max(per_cpu(MULTI, "consumed")), 0.5, ours("each CPU has a writer and a user of its own")),
         at_least("8 lanes: least over most that a CPU produced", min(produced) / max(produced), 0.5,
-                 "each CPU has a writer and a user of its own", _WAVES),
+                 says(MT_FTL, "the user threads continue to insert more entries even after 0.004 seconds")),
         at_least("8 lanes over 1: blocks consumed", sum(per_cpu(MULTI, "consumed")) / sum(consumed), 2,
-                 "the paper's result: at least twice"),
+                 says(MT_FTL, "in twice or more compared to the existing host-level FTL")),
+        at_most("8 lanes: share of the time in which a lane is full, mean of all", sum(full) / CPUS, 0.05,
+                says(MT_FTL, "each buffer does not fill up"),
+                f"On average {_mean(found, MULTI):.0%} of the entries are in use.", KNOWN),
+        at_least("8 lanes: share of the time in which the fullest has room", 1 - max(full), 0.75,
+                 says(MT_FTL, "there are usually free space in each buffers"),
+                 f"By lane it is full for {', '.join(f'{x:.0%}' for x in full)} of the time.", KNOWN),
     ]
     if not quick:
         result += [
             at_most("1 lane, 8 users: in use with units of 8 over units of 1",
-                    _mean(found, (1, 8, 8)) / _mean(found, (1, 1, 8)), 1, "larger units drain the buffer faster",
-                    _BATCHES),
+                    _mean(found, (1, 8, 8)) / _mean(found, (1, 1, 8)), 1, ours("larger units drain the buffer faster")),
             at_most("1 lane: in use with 1 user over 8", _mean(found, (1, 1, 1)) / _mean(found, (1, 1, 8)), 1,
-                    "fewer users leave the buffer emptier", _BATCHES),
+                    says(MT_FTL, "when the single user makes the write requests, the producing speed [...] is slower "
+                         "than when the multiple users make the write requests")),
+            at_most("1 lane, 1 user, units of 8: share of the buffer in use", _mean(found, (1, 8, 1)), 0.5,
+                    says(MT_FTL, "the entries do accumulate not too much in the buffer"), late=KNOWN),
+            at_least("1 lane, units of 8: in use with 8 users over 1", _mean(found, (1, 8, 8)) /
+                     _mean(found, (1, 8, 1)), 1.25,
+                     says(MT_FTL, "the I/O requests are still accumulated in the buffer as the number of the user "
+                          "threads increases even if the consuming speed is accelerated"), late=KNOWN),
         ]
     return result
 

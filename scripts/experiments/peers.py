@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures, fio
-from mtlab.exp.experiments import About, Check, Run, Sample, at_least, shown, spread
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, ours, shown, spread
 from mtlab.run.options import Options
 
 MIB = 1 << 20
@@ -117,13 +117,11 @@ def _rate(found: list[Sample], line: str) -> float:
 
 def checks(found: list[Sample], quick: bool) -> list[Check]:
     result = [at_least("dm-mtftl over dm-zoned", _rate(found, "mtftl") / _rate(found, "dm-zoned"), 50,
-                       "dm-zoned copies a 64 MiB zone for a few writes to it, dm-mtftl only what is still valid",
-                       "Between two stalls dm-zoned writes into its conventional zones at the speed of memory, which "
-                       "is what they are here; the longest latency shows the stalls. On a real drive those zones are "
-                       "as slow as the others.")]
+                       ours("dm-zoned copies a 64 MiB zone for a few writes to it, dm-mtftl only what is still "
+                            "valid"))]
     if not quick:
         result += [at_least(f"dm-mtftl with ext4 over {peer} on the same files",
-                            _rate(found, ours) / _rate(found, peer), 1, why) for ours, peer, why in
+                            _rate(found, line) / _rate(found, peer), 1, ours(why)) for line, peer, why in
                    (("mtftl-ext4", "btrfs", "btrfs copies tree nodes for each block that moves, and checksums"),
                     ("mtftl-ext4-fifth", "f2fs", "F2FS writes under locks of the whole file system"))]
     return result

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import counters, figures, fio
-from mtlab.exp.experiments import About, Check, Run, Sample, at_most, shown, spread
+from mtlab.exp.experiments import About, Check, Run, Sample, at_most, ours, shown, spread
 from mtlab.run.options import Options
 
 MIB = 1 << 20
@@ -124,21 +124,23 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
     result = [
         at_most("reads: p99.9 while GC works over before it begins",
                 _read(found, "during")["p99.9_us"] / _read(found, "before")["p99.9_us"], 3,
-                "a read waits for what its die is at: of GC's work no more than of users' writes"),
+                ours("a read waits for what its die is at: of GC's work no more than of users' writes")),
     ]
     if quick:
         return result
     result += [at_most(f"{load}, {streams}: coefficient of variation from second to second",
-                       _whole(found, load, streams)["variation"], 0.05, "the rate limiter admits users smoothly")
+                       _whole(found, load, streams)["variation"], 0.05, ours("the rate limiter admits users smoothly"))
                for load in LOADS for streams in STREAMS.values()]
-    apart, together, by_life = (_whole(found, "zipf", streams)["write_amplification"] for streams in STREAMS.values())
+    zipf = [_whole(found, "zipf", streams) for streams in STREAMS.values()]
+    apart, together, by_life = (of["write_amplification"] for of in zipf)
+    moved = [of["moved_over_stored"] for of in zipf]
     result.append(at_most("zipf 1.2: write amplification with streams apart over together", apart / together, 0.75,
-                          "blocks that GC moves are cold; apart from new data they are not moved again with it",
-                          "GC moves a quarter less for each block that is stored, but storing it once is a third of "
-                          "all writes either way. All blocks that GC moves share zones, whether they moved before "
-                          "or not: cold and less cold data lie together there."))
+                          ours("blocks that GC moves are cold; apart from new data they are not moved again with "
+                               "it"),
+                          f"GC moves {moved[0] / moved[1]:.2f} times as much for each block that is stored, but each "
+                          f"is stored once either way, {1 / (1 + moved[1]):.2f} of all writes without streams."))
     result.append(at_most("zipf 1.2: write amplification by life over together", by_life / together, 0.75,
-                          "users' hot and cold blocks lie apart, too, and hot zones are left to die"))
+                          ours("users' hot and cold blocks lie apart, too, and hot zones are left to die")))
     return result
 
 

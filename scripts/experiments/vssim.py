@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures, fio
-from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, within
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, form, ours, says, within
+from mtlab.exp.sources import KNOWN, MAKER, TALK
 from mtlab.run.options import MODEL, Options
 
 RATE, SWITCH = 4096 / 82e-6, 33e-6              # of a channel
@@ -236,6 +237,28 @@ def _sixths(found: list[Sample]) -> dict[str, float]:
             FACTORS[1] for name, (apart, a, mixed, m) in of.items()}
 
 
+def _carrying(found: list[Sample], drive: str) -> float:
+    """The share of the time in which a drive's channels carry a page or turn to another die."""
+    channels, _, page, *_ = DRIVES[drive]
+    return _mb_s(found, "drives", f"{drive}-33") * 1e6 / page * (page / RATE + SWITCH) / channels
+
+
+def _times(found: list[Sample], load: str, apart: str) -> str:
+    """What eight channels give over one, with the other mappings."""
+    gains = {m: _mb_s(found, "shapes", f"8-1-{load}", m) / _mb_s(found, "shapes", f"1-1-{load}", m)
+             for m in ("page", *HYBRIDS) if m != apart}
+    return " and ".join(f"{gain:.2f} ({m})" for m, gain in gains.items())
+
+
+def _at_factors(found: list[Sample], name: str) -> str:
+    """Rates by factor, apart and mixed."""
+    apart, mixed = (("last", "{}"), ("fast", "{}")) if name == "log blocks" else (("page", "{}-1"), ("page", "{}-0"))
+    rates = (", ".join(f"{_mb_s(found, 'factors', form_.format(f), m):.2f}" for f in FACTORS)
+             for m, form_ in (apart, mixed))
+    return (f"With {', '.join(map(str, FACTORS))}% spare: {next(rates)} MB/s with hot and cold apart, {next(rates)} "
+            "without.")
+
+
 def _bimodal(found: list[Sample]) -> float:
     """Share of all workloads' writes that are of 4 KiB at most, or of more than 64."""
     sizes = [s for s in found if s["part"] == "sizes"]
@@ -243,69 +266,60 @@ def _bimodal(found: list[Sample]) -> float:
     return float(sum(s["requests"] * (s["to_4k"] + s["to_128k"] + s["more"]) for s in sizes) / total)
 
 
-# Why a prediction is missed; shown where one is.
-_SIXTHS = {
-    "log blocks": "With 4% of log blocks LAST does what FAST needs over four times as many for. How many times depends "
-                  "on how hot the hot part is: here 90% of the random writes go to 4% of the blocks.",
-    "page mapping": "flash.hot_cold sets apart what is collected, not what is hot when it is written: users' blocks "
-                    "enter mixed. Write amplification falls by a few per cent where there is room; why the rate falls "
-                    "as well was not looked into.",
-}
-
-
 def checks(found: list[Sample], quick: bool) -> list[Check]:
     result = [within(f"drive {drive}, {switch * 1e6:.0f} us to switch: writes (MB/s)",
                      _mb_s(found, "drives", f"{drive}-{switch * 1e6:.0f}"), _drive_predicted(drive, switch), 0.03,
-                     "the slower of all dies and all channels")
+                     form("the slower of all dies and all channels"))
               for drive in DRIVES for switch in (0, SWITCH)]
     result += [Check(f"writes: drive {b} over {a}, with the switch", _mb_s(found, "drives", f"{b}-33") /
                      _mb_s(found, "drives", f"{a}-33"), 0.92, 0.96,
-                     "the talk: doubling ways and halving channels costs 4 to 8%",
-                     "A page's transfer costs 33 us more as soon as a channel has two dies, 3.8% of a program; from "
-                     "two to four it costs nothing more, for the channel has time.")
+                     says(TALK, "AS # of ways is doubled and # of channels is reduced, the performance decreases by "
+                          "4~8%"),
+                     f"Eight requests are in flight: transfers hide behind other dies' programs. The channels of {b} "
+                     f"carry data for {_carrying(found, b):.0%} of the time.")
                for a, b in (("A", "B"), ("B", "C"))]
     result += [within(f"4 KiB random writes {name}, pages of {kib} KiB, {channels} channels (MB/s)",
                       _mb_s(found, "pages", f"{kib}-{channels}-{name}"),
                       _page_predicted(kib, channels, bool(buffer)), 0.05,
-                      "a page for each write, or pages full of them; carried, then programmed")
+                      form("a page for each write, or pages full of them; carried, then programmed"))
                for kib in (PAGES[0], PAGES[-1]) for channels in (CHANNELS[0], CHANNELS[-1])
                for name, buffer in BUFFERS.items()]
     for mapping in HYBRIDS:
         result += [
             at_most(f"{mapping.upper()}: copying files, 8 channels over 1",
                     _mb_s(found, "shapes", "8-1-copy", mapping) / _mb_s(found, "shapes", "1-1-copy", mapping), 1.5,
-                    "a data block is written from its first page to its last, on one die: the talk's \"does not fit\"",
-                    "LAST has sixteen logs for writes in order. Eight files that are written in turn fill blocks on "
-                    "eight dies side by side, as far as the buffer reaches; FAST has one such log."),
+                    says(TALK, "Hybrid mapping does not fit in Multi-ch/Multi-way SSD"),
+                    f"The others: {_times(found, 'copy', mapping)}."),
             at_most(f"{mapping.upper()}: random writes, 8 channels over 1",
                     _mb_s(found, "shapes", "8-1-random", mapping) / _mb_s(found, "shapes", "1-1-random", mapping), 4,
-                    "logs are written in turn on all dies, but merges take most of the time, one at a time"),
+                    says(TALK, "Hybrid mapping does not fit in Multi-ch/Multi-way SSD")),
             at_least(f"{mapping.upper()}: write amplification, logs in turn over one after the other, half random",
                      _of(found, "shares", "50-4", mapping)["write_amplification"] /
                      _of(found, "shares", "50-1", mapping)["write_amplification"], 1.02,
-                     "the talk: interleaving spreads a run over four logs, and each costs its merge",
-                     "Eight streams come mixed: a log that is written alone has parts of eight runs as well."),
+                     says(TALK, "More Parallelism, Higher Merge Overhead")),
+            at_least(f"{mapping.upper()}: rate, logs in turn over one after the other, half random",
+                     _of(found, "shares", "50-4", mapping)["mb_s"] / _of(found, "shares", "50-1", mapping)["mb_s"],
+                     1.02, says(TALK, "IO parallelism not only improves performance, but also increases WAF"),
+                     f"Write amplification is {_of(found, 'shares', '50-1', mapping)['write_amplification']:.2f} and "
+                     f"{_of(found, 'shares', '50-4', mapping)['write_amplification']:.2f}.", KNOWN),
             at_least(f"{mapping.upper()}: write amplification, all random over all in order",
                      _of(found, "shares", "100-1", mapping)["write_amplification"] /
                      _of(found, "shares", "0-1", mapping)["write_amplification"], 2,
-                     "a run's pieces are merged once for many blocks",
-                     "FAST has one log for writes in order: each of the eight streams that begins a piece ends "
-                     "another's, and the rest of its run goes where random writes go. LAST has sixteen."),
+                     ours("a run's pieces are merged once for many blocks")),
         ]
     result += [
         at_least("page mapping: copying files, 8 channels over 1",
                  _mb_s(found, "shapes", "8-1-copy", "page") / _mb_s(found, "shapes", "1-1-copy", "page"), 6,
-                 "each program goes to another die"),
+                 ours("each program goes to another die")),
         *(at_least(f"{name}: spare without hot and cold apart over that with, at the same rate", ratio, 6,
-                   "the talk: the same performance with a sixth of the over-provisioning", _SIXTHS[name])
+                   says(TALK, "Same performance with 1/6 of OP") if name == "log blocks" else
+                   ours("a sixth, as the talk says of log blocks"), _at_factors(found, name))
           for name, ratio in _sixths(found).items()),
         at_least("requests of at most 4 or more than 64 KiB, share of all workloads' writes", _bimodal(found), 0.6,
-                 "the talk counts 76% for its programs: metadata is small, data is merged by the page cache",
-                 "Its programs wrote small records and large files. These jobs' files have sizes drawn evenly from 2 "
-                 "to 256 KiB, and what is overwritten comes in pieces of 4 to 64 KiB: hence the middle."),
-        *(within(f"X25-M: {name}", _published(found)[name], value, 0.25, "as its maker published it",
-                 "Ten channels and twenty such dies can do more than its maker promises; what its controller takes for "
-                 "a command is not published, and nothing but the link's time is modelled.")
+                 says(TALK, "76% of write operations are either less than 4KB or larger than 64KB"),
+                 "By job: " + ", ".join(f"{s['point']} {s['to_4k'] + s['to_128k'] + s['more']:.0%} of {s['requests']}"
+                                        for s in found if s["part"] == "sizes") + "."),
+        *(within(f"X25-M: {name}", _published(found)[name], value, 0.25, says(MAKER, f"{name}: {value:g}"))
           for name, value in PUBLISHED.items()),
     ]
     return result

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures, fio
-from mtlab.exp.experiments import About, Check, Run, Sample, at_least, shown
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, ours, shown
 from mtlab.run.options import Options
 
 CPUS = (1, 2, 4, 8, 16, 32, 64)
@@ -73,18 +73,17 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
         for name, line in (("writes", multi), ("writes, unit 1", unit1), ("reads", read)):
             result.append(at_least(f"{clock}: {name}, share of linear from {low} to {high} CPUs",
                                    line[high] * low / (line[low] * high), SHARES[clock],
-                                   "nothing that one CPU writes for each request is used by another one"))
+                                   ours("nothing that one CPU writes for each request is used by another one")))
         if not quick:
             result += [at_least(f"{clock}: multi over single at 32 users", multi[32] / single[32], 10,
-                                "one lane has one writer, which has to checksum each block"),
+                                ours("one lane has one writer, which has to checksum each block")),
                        at_least(f"{clock}: multi over single at 32 users, unit 1", unit1[32] / single1[32], 20,
-                                "and sends each by itself",
-                                "Without caches one lane's writer takes 8,700 instructions a write and runs all the "
-                                "time; with a lane a CPU 15,400 are all of a write, its user's included. 32 times "
-                                "8.7 over 15.4 is 18; to share lines costs one lane more.")]
+                                ours("one lane has one writer, which sends each block by itself"),
+                                f"One lane takes {1e6 / single1[32]:.1f} us of its writer for a write. With a lane a "
+                                f"CPU a write takes {32e6 / unit1[32]:.1f} us of a CPU, its user's part included.")]
     if not quick:
         plain = _iops(found, "plain", "multi")
-        result.append(at_least("plain: 64 over 32 CPUs", plain[64] / plain[32], 1.5, "64 CPUs still grow"))
+        result.append(at_least("plain: 64 over 32 CPUs", plain[64] / plain[32], 1.5, ours("64 CPUs still grow")))
     return result
 
 

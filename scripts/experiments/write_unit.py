@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures, fio
-from mtlab.exp.experiments import About, Check, Run, Sample, at_least, shown
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, ours, says, shown
+from mtlab.exp.sources import KNOWN, MT_FTL
 from mtlab.run.options import Options
 
 CPUS = 8
@@ -19,6 +20,7 @@ QUICK_UNITS, QUICK_USERS = (1, 32), (1, 8)
 REPEATED = USERS[-1]    # users that take turns: little things decide which is next
 SEEDS = 5
 WINDOW_MS = 20
+GROWS = 1.5             # times, from the least unit to the largest
 MIB = 1 << 20
 
 
@@ -58,14 +60,37 @@ def checks(found: list[Sample], _quick: bool) -> list[Check]:
     least, most, crowd = units[0], units[-1], users[-1]
     return [
         at_least(f"{most} blocks a unit over {least}, {crowd} users", at[most, crowd] / at[least, crowd], 2,
-                 "the writer is the limit, and most of its work is once a unit: header, checksum, bio, completion"),
+                 ours("the writer is the limit, and most of its work is once a unit: header, checksum, bio, "
+                      "completion")),
         at_least("least growth from one unit size to the next, at the most users",
                  min(at[b, crowd] / at[a, crowd] for a, b in zip(units, units[1:], strict=False)), 0.98,
-                 "a larger unit never costs more a block",
-                 "With more users than CPUs users and writer take turns on a CPU, and a writer that waits for more "
-                 "blocks gives its turn away; not profiled."),
+                 ours("a larger unit never costs more a block")),
         at_least(f"{most} blocks a unit over {least}, 1 user", at[most, 1] / at[least, 1], 0.98,
-                 "the writer takes what is there: a lone user waits for no unit to fill"),
+                 ours("the writer takes what is there: a lone user waits for no unit to fill")),
+        *_as_the_paper_says(units, users, at),
+    ]
+
+
+def _as_the_paper_says(units: list[int], users: list[int], at: dict[tuple[int, int], float]) -> list[Check]:
+    """Its figure 3 has colours, no numbers: directions."""
+    steps = [at[b, n] / at[a, n] for a, b in zip(units, units[1:], strict=False) for n in users]
+    growth = {n: at[units[-1], n] / at[units[0], n] for n in users}
+    flat = [str(n) for n, times in growth.items() if times < GROWS]
+    worst = max(units, key=lambda unit: at[unit, users[-1]] / max(at[unit, n] for n in users))
+    best = max(users, key=lambda n: at[worst, n])
+    return [
+        at_least("steps to the next size of unit that gain bandwidth, share of all", sum(x > 1 for x in steps) /
+                 len(steps), 0.5, says(MT_FTL, "In the most cases, WU is proportional to the I/O bandwidth"),
+                 late=KNOWN),
+        at_least(f"{units[-1]} blocks a unit over {units[0]}, least over the numbers of users", min(growth.values()),
+                 GROWS, says(MT_FTL, "regardless of the number of the use threads"),
+                 f"Not with {', '.join(flat)} user{'s'[:flat != ['1']]}; {max(growth.values()):.1f} times at most.",
+                 KNOWN),
+        at_most(f"{users[-1]} users over the best number of them, most over the sizes of unit",
+                at[worst, users[-1]] / at[worst, best], 0.9,
+                says(MT_FTL, "the I/O bandwidth significantly decreases with the more users even if WU increases"),
+                f"Units of {worst} blocks: {at[worst, best]:.0f} MiB/s with {best} users, {at[worst, users[-1]]:.0f} "
+                f"with {users[-1]}.", KNOWN),
     ]
 
 

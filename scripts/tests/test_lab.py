@@ -266,10 +266,10 @@ def test_a_straggler_does_not_slow_the_others() -> None:
 
 
 def test_a_miss_shows_what_is_known_about_it() -> None:
-    held, missed = (experiments.at_least("n", measured, 2, "predicted so", "found so") for measured in (3, 1))
+    held, missed = (experiments.at_least("n", measured, 2, experiments.ours("predicted so"), "found so")
+                    for measured in (3, 1))
     assert held.passed and not missed.passed
-    shown = format_checks([{"name": c.name, "measured": c.measured, "bound": c.bound, "pass": c.passed,
-                                        "why": c.why, "analysis": c.analysis} for c in (held, missed)])
+    shown = format_checks([c.record() for c in (held, missed)])
     assert shown.splitlines()[0] == "ok   n: 3, bound >= 2"
     assert "predicted so; found so" in shown.splitlines()[1]
 
@@ -290,10 +290,10 @@ def test_the_demo_ends_in_plain_words() -> None:
     words = " ".join(commands.told(judge(experiment, True, [samples], {})).split())
     assert "with 8 users dm-mtftl takes 780,000 writes a second, 15.6 times as many as one buffer and one thread, " \
         "and 195% of what the bare drive takes" in words
-    assert words.endswith("5 predictions were made: 5 hold.")
+    assert words.endswith("5 figures were predicted: 5 hold.")
     next(s for s in samples if s["line"] == "multi" and s["users"] == 8)["iops"] = 250_000
     words = " ".join(commands.told(judge(experiment, True, [samples], {})).split())
-    assert "2 hold, 3 do not; results/scaling/README.md says which, and why." in words
+    assert "2 hold, 3 do not; results/scaling/README.md says which." in words
     assert "MISS" not in words
 
 
@@ -409,8 +409,8 @@ def _toy(seeds: int = 3) -> experiments.Experiment:
 
     def checks(found: list[experiments.Sample], _quick: bool) -> list[experiments.Check]:
         once, often = (s["iops"] for s in found)
-        return [experiments.at_least("often over once", often / once, 2, "so"),
-                experiments.at_most("once", once, 10, "so")]
+        return [experiments.at_least("often over once", often / once, 2, experiments.ours("so")),
+                experiments.at_most("once", once, 10, experiments.ours("so"))]
 
     return experiments.Experiment(
         "toy", experiments.About("t", "q", ("line",)),
@@ -542,15 +542,14 @@ def test_a_spread_outlives_the_runs_it_came_from(guests: list[str], tmp_path: Pa
 
 def test_report_stands_alone(tmp_path: Path) -> None:
     experiment, samples = _scaling()
-    checks = [{"name": c.name, "measured": c.measured, "bound": c.bound, "pass": c.passed, "why": c.why}
-              for c in experiment.checks(samples, True)]
+    checks = [c.record() for c in experiment.checks(samples, True)]
     results = Results("scaling", experiment.about.title, experiment.about.question, "", True, {},
                                   samples, checks, experiment.table(samples))
     write(experiment, results, tmp_path / "scaling")
     done = _lab("report", "--results", str(tmp_path), "--out", str(tmp_path / "r.html"))
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "r.html").read_text()
-    assert f"{len(checks)} of {len(checks)} predictions hold" in page
+    assert f"{len(checks)} of {len(checks)} checks hold: {len(checks)} of {len(checks)} predictions of our" in page
     links = set(re.findall(r'(?:src|href)="?([^"\s>]+)', page))
     assert not [x for x in links if not x.startswith("#") and not x.startswith("'#")]
 
@@ -570,10 +569,9 @@ def test_guests_that_start_together_build_once(tmp_path: Path, monkeypatch: pyte
 def test_report_in_a_browser(tmp_path: Path) -> None:
     """A real browser draws the page: the figure's colours are on the screen, and nothing came from elsewhere."""
     experiment, samples = _scaling()
-    checks = [experiments.at_least("a missed one", 1, 2, "predicted <so>", "found so")]
-    results = Results("scaling", "t", "q", "c", True, {}, samples, [
-        {"name": c.name, "measured": c.measured, "bound": c.bound, "pass": c.passed, "why": c.why,
-         "analysis": c.analysis} for c in checks], experiment.table(samples))
+    checks = [experiments.at_least("a missed one", 1, 2, experiments.says("MT-FTL", "predicted <so>"), "found so")]
+    results = Results("scaling", "t", "q", "c", True, {}, samples, [c.record() for c in checks],
+                      experiment.table(samples))
     write(experiment, results, tmp_path / "scaling")
     page = tmp_path / "report.html"
     page.write_text(report.page(tmp_path))
@@ -645,13 +643,12 @@ def test_the_pages_of_experiments_are_whole_and_fresh() -> None:
         assert texts[name].startswith(f"# {name}\n") and f"<!-- found: {name} -->" in texts[name]
         assert report.update_experiment(texts[name], RESULTS) == texts[name], "scripts/lab report --readme updates it"
     assert set(texts) - set(re.findall(r"\]\(([\w-]+)/README.md\)", (RESULTS / "README.md").read_text())) == set()
-    missed = {"name": "m", "measured": 1.0, "bound": ">= 2", "pass": False, "why": "w", "analysis": "because"}
+    missed = {"name": "m", "measured": 1.0, "bound": ">= 2", "pass": False, "why": "w", "kind": experiments.OURS,
+              "analysis": "It was 1."}
     shown = report.found({"table": [["a", "b"], ["1", "2"]], "checks": [missed, {**missed, "pass": True}]})
     assert "| a | b |\n|---|---|\n| 1 | 2 |\n" in shown
-    assert "1 of 2 predictions hold. Missed:\n\n- m: 1, predicted >= 2. because" in shown
-    two = [missed, {**missed, "name": "n"}, {**missed, "name": "o", "analysis": "otherwise"}]
-    assert story.predictions(two) == ("0 of 3 predictions hold. Missed:\n\n- because\n  - m: 1, predicted >= 2.\n"
-                                      "  - n: 1, predicted >= 2.\n- o: 1, predicted >= 2. otherwise")
+    assert "1 of 2 checks hold: 1 of 2 predictions of our own." in shown
+    assert "- m: 1, predicted >= 2. It was 1." in shown
 
 
 def test_the_results_are_a_story() -> None:

@@ -99,8 +99,8 @@ def told(results: Results) -> str:
         f"The result: with 8 users dm-mtftl takes {iops['multi'] / 1000:.0f},000 writes a second, "
         f"{iops['multi'] / iops['single']:.1f} times as many as one\n"
         f"buffer and one thread, and {100 * iops['multi'] / iops['raw']:.0f}% of what the bare drive takes.\n\n"
-        f"{held + missed} predictions were made: {held} hold"
-        + (f", {missed} do not; results/scaling/README.md says which, and why.\n" if missed else ".\n"))
+        f"{held + missed} figures were predicted: {held} hold"
+        + (f", {missed} do not; results/scaling/README.md says which.\n" if missed else ".\n"))
 
 
 def _diff(args: argparse.Namespace) -> int:

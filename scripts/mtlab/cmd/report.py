@@ -10,15 +10,19 @@ from typing import Any
 
 from ..build import debian
 from ..exp.experiments import LEAST, spread
-from ..exp.results import RESULTS, bound, measured
+from ..exp.results import RESULTS, bound, counts, measured, why
+from ..exp.sources import WORKS
 from ..run import options
-from ..util.base import BUILD, ROOT, LabError, say, write_file
+from ..util.base import BUILD, ROOT, LabError, output, say, write_file
 from . import properties, story, suites, tested
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 _NUMBERS, _END = "<!-- numbers: scripts/lab report --readme -->", "<!-- end of numbers -->"
 _STORY, _STORY_END = "<!-- story: scripts/lab report --readme -->", "<!-- end of story -->"
 _SPREAD = "<!-- spread: scripts/lab report --readme -->", "<!-- end of spread -->"
+# What a figure can depend on: not tests, and not what is built for the host alone.
+CODE = ("target", "emulator", ":!target/tests", ":!target/tool", ":!target/simulator", ":!emulator/tests")
+_NEWER = re.compile(r"\d+ commits? of the target and the emulator (?:are|is) newer, up to \w+\.")
 Where = tuple[str, dict[str, Any]]      # an experiment, and which of its samples
 # What the README compares: the load, our sample, what there is instead, and its sample.
 COMPARED: tuple[tuple[str, Where, str, Where], ...] = (
@@ -76,8 +80,9 @@ def page(folder: Path) -> str:
     chapters = [(chapter, [found[name] for name in names if name in found]) for chapter, names in story.CHAPTERS]
     template = jinja2.Environment(autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined).from_string(
         TEMPLATE.read_text())
-    return str(template.render(chapters=chapters, experiments=list(found.values()), figures=figures, held=_held,
-                               measured=measured, bound=bound, answer=_answer, missed=story.missed))
+    return str(template.render(chapters=chapters, experiments=list(found.values()), figures=figures, counts=_counts,
+                               measured=measured, bound=bound, why=why, answer=_answer, missed=story.missed,
+                               newer=lambda one: newer(one["provenance"]) or "", works=WORKS))
 
 
 def _answer(results: Mapping[str, Any]) -> str:
@@ -85,10 +90,23 @@ def _answer(results: Mapping[str, Any]) -> str:
     return "" if results["quick"] else story.answer(results["experiment"], results["samples"])
 
 
-def _held(results: Sequence[Mapping[str, Any]]) -> str:
-    """How many of the checks of these experiments hold."""
-    checks = [check for one in results for check in one["checks"]]
-    return f"{sum(check['pass'] for check in checks)} of {len(checks)}"
+def _counts(results: Sequence[Mapping[str, Any]]) -> str:
+    """How many of the checks of these experiments hold, by what they rest on."""
+    return counts([check for one in results for check in one["checks"]])
+
+
+def newer(provenance: Mapping[str, Any]) -> str | None:
+    """How many commits changed the target or the emulator since results were measured; None where git cannot tell."""
+    commit = str(provenance.get("commit", "")).removesuffix("+changes")
+    if not commit:
+        return None
+    try:
+        last = output(["git", "-C", ROOT, "log", "-1", "--format=%h", "--abbrev=12", "--", *CODE]).strip()
+        count = int(output(["git", "-C", ROOT, "rev-list", "--count", f"{commit}..{last}", "--", *CODE]))
+    except LabError:
+        return None
+    return (f"{count} commit{'s'[:count != 1]} of the target and the emulator {'are' if count != 1 else 'is'} newer, "
+            f"up to {last}.")
 
 
 def _samples(results: Path, experiment: str) -> list[dict[str, Any]]:
@@ -168,10 +186,10 @@ def update_spreads(text: str, results: Path) -> str:
 
 
 def found(results: Mapping[str, Any]) -> str:
-    """An experiment's results as Markdown: its table, how many predictions hold, and what is known about the others."""
+    """An experiment's results as Markdown: its table, what the sources say of it, and what was missed."""
     head, *rows = (" | ".join(row) for row in results["table"])
     lines = [f"| {head} |", "|" + "---|" * len(results["table"][0]), *(f"| {row} |" for row in rows), "",
-             story.predictions(results["checks"])]
+             story.verdicts(results["checks"])]
     return "\n".join(lines) + "\n"
 
 
@@ -181,13 +199,21 @@ def experiment_pages() -> list[Path]:
             if path.with_name("README.md").exists()]
 
 
-def update_experiment(text: str, results: Path) -> str:
-    """An experiment's page with question, answer and what was found as the results are; nothing without any."""
+def update_experiment(text: str, results: Path, now: bool = False) -> str:
+    """An experiment's page with question, answer and what was found as the results are; nothing without any.
+
+    How many commits are newer is counted anew `now`; else what the page says of it stays.
+    """
     def section(match: re.Match[str]) -> str:
         path = results / match[3] / "results.json"
-        shown = story.opening if match[2] == "asked" else found
-        middle = f"\n{shown(json.loads(path.read_text()))}\n" if path.exists() else ""
-        return f"{match[1]}\n{middle}{match[4]}"
+        if not path.exists():
+            return f"{match[1]}\n{match[4]}"
+        one = json.loads(path.read_text())
+        if match[2] == "found":
+            return f"{match[1]}\n\n{found(one)}\n{match[4]}"
+        said = _NEWER.search(text)
+        count = (newer(one["provenance"]) if now else None) or (said[0] if said else "")
+        return f"{match[1]}\n\n{story.opening(one, count)}\n{match[4]}"
 
     return re.sub(r"(<!-- (asked|found): (\S+) -->)\n.*?(<!-- end of \2 -->)", section, text, flags=re.S)
 
@@ -201,9 +227,10 @@ def update_index(text: str, results: Path) -> str:
 def _report(args: argparse.Namespace) -> int:
     if args.readme:
         for path, update in ((ROOT / "README.md", update_readme), (RESULTS / "suites/README.md", suites.update_page),
-                             (ROOT / "docs/lab/experiments.md", update_spreads), (RESULTS / "README.md", update_index),
-                             *((page, update_experiment) for page in experiment_pages())):
+                             (ROOT / "docs/lab/experiments.md", update_spreads), (RESULTS / "README.md", update_index)):
             path.write_text(update(path.read_text(), args.results))
+        for path in experiment_pages():
+            path.write_text(update_experiment(path.read_text(), args.results, now=True))
         for path, declared in ((ROOT / "docs/lab/guests.md", options.update_docs),
                                (ROOT / "docs/emulator/properties.md", properties.update_page),
                                (ROOT / "docs/lab/tested.md", tested.update_page)):

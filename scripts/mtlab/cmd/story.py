@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The results as a story: in which order they are read, and what each experiment answers in two sentences.
+"""The results as a story: in which order they are read, what each experiment answers in two sentences, and which of
+its checks hold, by what they rest on.
 
 Numbers in the answers are taken from the samples: {FIELD FORMAT | KEY=VALUE; ...} is the field of the one sample
 with these values, {FIELD/SCALE FORMAT | ...} that in units of SCALE, and {FIELD FORMAT | A over B} the ratio of two.
@@ -11,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..exp.results import bound, measured
+from ..exp.experiments import FORM, OURS, SOURCE
+from ..exp.results import KINDS, bound, counts, measured, why
 from ..util.base import LabError
 
 Checks = Sequence[Mapping[str, Any]]
@@ -137,7 +139,7 @@ def answer(name: str, samples: Sequence[Mapping[str, Any]]) -> str:
 
 
 def missed(checks: Checks) -> list[tuple[str, list[Mapping[str, Any]]]]:
-    """Predictions that do not hold, by what is known about the cause, in the order of the first of each."""
+    """Checks that do not hold, by what is known about the cause, in the order of the first of each."""
     causes: dict[str, list[Mapping[str, Any]]] = {}
     for check in checks:
         if not check["pass"]:
@@ -145,32 +147,52 @@ def missed(checks: Checks) -> list[tuple[str, list[Mapping[str, Any]]]]:
     return list(causes.items())
 
 
-def predictions(checks: Checks) -> str:
-    """How many predictions hold, and the others, as Markdown: one cause, one paragraph."""
-    causes = missed(checks)
-    held = sum(bool(check["pass"]) for check in checks)
-    lines = [f"{held} of {len(checks)} predictions hold." + (" Missed:" if causes else "")]
-    lines += [""] if causes else []
-    for cause, of in causes:
-        said = [f"{c['name']}: {measured(c)}, predicted {bound(c)}." for c in of]
-        if len(said) == 1:
-            lines.append(f"- {said[0]} {cause}".rstrip())
-        else:
-            lines += [f"- {cause or 'No cause is known:'}", *(f"  - {one}" for one in said)]
+def claims(checks: Checks) -> list[tuple[str, list[Mapping[str, Any]]]]:
+    """What the sources say, each claim with the checks that hold it against what was measured."""
+    said: dict[str, list[Mapping[str, Any]]] = {}
+    for check in checks:
+        if check["kind"] == SOURCE:
+            said.setdefault(why(check), []).append(check)
+    return list(said.items())
+
+
+def verdicts(checks: Checks) -> str:
+    """How many checks hold; all claims of sources; and which of the others are missed. As Markdown."""
+    lines = [counts(checks) + "."]
+    said = claims(checks)
+    if said:
+        lines += ["", "**What the sources say**", ""]
+    for words, of in said:
+        lines.append(f"- {words}")
+        lines += [f"  - {'Holds' if c['pass'] else 'Missed'}: {c['name']}: {measured(c)}, expected {bound(c)}. "
+                  f"{'' if c['pass'] else c.get('analysis', '')}".rstrip() for c in of]
+    for kind in (FORM, OURS):
+        causes = missed([check for check in checks if check["kind"] == kind])
+        if causes:
+            lines += ["", f"**Missed {KINDS[kind]}**", ""]
+        for cause, of in causes:
+            single = [f"{c['name']}: {measured(c)}, predicted {bound(c)}." for c in of]
+            if len(single) == 1 or not cause:
+                lines += [f"- {one} {cause}".rstrip() for one in single]
+            else:
+                lines += [f"- {cause}", *(f"  - {one}" for one in single)]
     return "\n".join(lines)
 
 
-def opening(results: Mapping[str, Any]) -> str:
-    """The top of an experiment's page: question, answer, figure, and where it was measured."""
+def opening(results: Mapping[str, Any], newer: str) -> str:
+    """The top of an experiment's page: question, answer, figure, where it was measured, and what is newer."""
     return "\n\n".join([
         f"**{results['question']}**", answer(results["experiment"], results["samples"]),
         f"![{results['title']}](figure.svg)",
-        " ".join(filter(None, [results["caption"], f"Commit {results['provenance']['commit']}."]))]) + "\n"
+        " ".join(filter(None, [results["caption"], f"Commit {results['provenance']['commit']}.", newer]))]) + "\n"
 
 
 def index(results: Path) -> str:
-    """All pages by chapter, each experiment with its answer."""
-    lines: list[str] = []
+    """How many checks hold, then all pages by chapter, each experiment with its answer."""
+    judged = [check for path in sorted(results.glob("*/results.json"))
+              for check in json.loads(path.read_text())["checks"]]
+    late = sum("late" in check for check in judged)
+    lines = [f"{counts(judged)}. The bounds of {late} were set or changed when a result was known; each says so.", ""]
     for chapter, names in CHAPTERS:
         lines += [f"### {chapter}", ""]
         for name in names:
@@ -178,7 +200,8 @@ def index(results: Path) -> str:
                 title, said = OTHERS[name]
             else:
                 found = json.loads((results / name / "results.json").read_text())
-                title, said = found["title"], answer(name, found["samples"])
+                title = found["title"]
+                said = f"{answer(name, found['samples'])} {counts(found['checks'])}."
             lines.append(f"- [{title}]({name}/README.md): {said}")
         lines.append("")
     return "\n".join(lines)

@@ -52,16 +52,45 @@ class Run:
         return f"seed={seed}\n{pause}{self.script}"
 
 
+# What a check rests on; results, pages and the report count the three apart.
+SOURCE, FORM, OURS = "source", "form", "ours"
+
+
+@dataclass(frozen=True)
+class Why:
+    """Why a check expects what it expects."""
+
+    kind: str                   # SOURCE, FORM or OURS
+    words: str                  # of a source: its own, or the figure that it prints
+    work: str = ""              # the source (sources.py)
+
+
+def says(work: str, words: str) -> Why:
+    """A source's own words; the bound is what we take them to mean."""
+    return Why(SOURCE, words, work)
+
+
+def form(words: str) -> Why:
+    """A closed form, from the drive's times or from counting."""
+    return Why(FORM, words)
+
+
+def ours(words: str) -> Why:
+    """What we expected, by no source and no formula."""
+    return Why(OURS, words)
+
+
 @dataclass(frozen=True)
 class Check:
-    """One prediction, held against what was measured. A miss stays in the report, with its reason."""
+    """One expectation, held against what was measured. A miss stays in the report."""
 
     name: str
     measured: float             # of several seeds: the median
     low: float | None
     high: float | None
-    why: str                    # why it was predicted
-    analysis: str = ""          # why it is missed, where that was looked into; shown only then
+    why: Why
+    analysis: str = ""          # the cause of a miss, computed from the samples; shown only then
+    late: str = ""              # how far the result was known when the bound was set
     least: float | None = None  # of several seeds
     most: float | None = None
 
@@ -86,23 +115,28 @@ class Check:
     def record(self) -> dict[str, Any]:
         """As the results hold it."""
         found = {"name": self.name, "measured": self.measured, "bound": self.bound, "pass": self.passed,
-                 "why": self.why}
+                 "kind": self.why.kind, "why": self.why.words}
+        if self.why.work:
+            found["work"] = self.why.work
+        if self.late:
+            found["late"] = self.late
         if self.least is not None:
             found |= {"least": self.least, "most": self.most, "bound_within_spread": self.within_spread}
         return found | ({"analysis": self.analysis} if self.analysis and not self.passed else {})
 
 
-def at_least(name: str, measured: float, low: float, why: str, analysis: str = "") -> Check:
-    return Check(name, measured, low, None, why, analysis)
+def at_least(name: str, measured: float, low: float, why: Why, analysis: str = "", late: str = "") -> Check:
+    return Check(name, measured, low, None, why, analysis, late)
 
 
-def at_most(name: str, measured: float, high: float, why: str, analysis: str = "") -> Check:
-    return Check(name, measured, None, high, why, analysis)
+def at_most(name: str, measured: float, high: float, why: Why, analysis: str = "", late: str = "") -> Check:
+    return Check(name, measured, None, high, why, analysis, late)
 
 
-def within(name: str, measured: float, expected: float, share: float, why: str, analysis: str = "") -> Check:
+def within(name: str, measured: float, expected: float, share: float, why: Why, analysis: str = "",
+           late: str = "") -> Check:
     """Measured lies within a share (0.01: 1%) of what was expected."""
-    return Check(name, measured, expected * (1 - share), expected * (1 + share), why, analysis)
+    return Check(name, measured, expected * (1 - share), expected * (1 + share), why, analysis, late)
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,11 @@ from typing import Any
 
 from ..run import outcome
 from ..util.base import ROOT, LabError, digest, write_file
-from .experiments import LEAST, MOST, Experiment, Run, Sample
+from .experiments import FORM, LEAST, MOST, OURS, SOURCE, Experiment, Run, Sample
 
 RESULTS = ROOT / "results"
-SCHEMA = 3
+SCHEMA = 4
+KINDS = {SOURCE: "claims of a source", FORM: "closed forms", OURS: "predictions of our own"}
 
 
 @dataclass
@@ -143,11 +144,24 @@ def measured(check: Mapping[str, Any]) -> str:
 
 
 def bound(check: Mapping[str, Any]) -> str:
-    """What was predicted, and whether the spread leaves that open."""
-    return f"{check['bound']}" + (", which lies within the spread" if check.get("bound_within_spread") else "")
+    """What was expected, whether the spread leaves that open, and what was known when the bound was set."""
+    return (f"{check['bound']}" + (", which lies within the spread" if check.get("bound_within_spread") else "")
+            + (f" ({check['late']})" if check.get("late") else ""))
+
+
+def why(check: Mapping[str, Any]) -> str:
+    """What a check rests on: a source's words between quotes, after its name."""
+    return f'{check["work"]}: "{check["why"]}"' if check["kind"] == SOURCE else str(check["why"])
+
+
+def counts(checks: Iterable[Mapping[str, Any]]) -> str:
+    """How many checks hold, in all and by what they rest on."""
+    held = {kind: [bool(c["pass"]) for c in checks if c["kind"] == kind] for kind in KINDS}
+    return (f"{sum(map(sum, held.values()))} of {sum(map(len, held.values()))} checks hold: "
+            + ", ".join(f"{sum(of)} of {len(of)} {KINDS[kind]}" for kind, of in held.items() if of))
 
 
 def format_checks(checks: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(f"{'ok  ' if c['pass'] else 'MISS'} {c['name']}: {measured(c)}, bound {bound(c)}"
-                     + ("" if c["pass"] else f" ({c['why']}; {c.get('analysis', 'no cause is known')})")
+                     + ("" if c["pass"] else f" ({'; '.join(filter(None, [why(c), c.get('analysis')]))})")
                      for c in checks)

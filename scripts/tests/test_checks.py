@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The checks of all experiments: each can fail, says what it rests on, and gives no reason that was not computed."""
+
+import contextlib
+import functools
+import itertools
+import json
+import math
+import random
+import re
+from collections.abc import Iterator
+
+import pytest
+from mtlab.cmd import report, story
+from mtlab.exp import experiments, sources
+from mtlab.exp.experiments import FORM, LEAST, MOST, OURS, SOURCE, Check, Sample
+from mtlab.exp.results import KINDS, RESULTS, counts
+from mtlab.util.base import ROOT
+
+TRIES = 300         # other numbers, until each check has held and failed
+
+
+@functools.cache
+def _committed(name: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads((RESULTS / name / "results.json").read_text())
+    return found
+
+
+def _samples(name: str) -> list[Sample]:
+    found = _committed(name)["samples"]
+    assert isinstance(found, list)
+    return found
+
+
+def _others(experiment: experiments.Experiment, chance: random.Random, much: float) -> list[Sample]:
+    """The samples of the results, each number that was measured multiplied by something: alike ones alike."""
+    by = experiment.about.by
+    factors: dict[tuple[str, str, object], float] = {}
+
+    def other(value: float, key: str, sample: Sample) -> float:
+        factor = math.exp(chance.gauss(0, much / 2))
+        for of in (key_ for key_ in by if key_ in sample):
+            factor *= factors.setdefault((key, of, sample[of]), math.exp(chance.gauss(0, much)))
+        return math.ceil((value + much) * factor) if isinstance(value, int) else (value or 1e-3) * factor
+
+    return [{key: other(value, key, sample) if isinstance(value, int | float) and key not in (*by, "at") else value
+             for key, value in sample.items() if not key.endswith((LEAST, MOST))}
+            for sample in _samples(experiment.name)]
+
+
+def _judged(experiment: experiments.Experiment) -> Iterator[list[Check]]:
+    """Checks of the results, then of other numbers, now near them and now far away."""
+    chance = random.Random(7)
+    yield experiment.checks(_samples(experiment.name), False)
+    for much in itertools.islice(itertools.cycle((0.3, 1.5, 0.05, 3)), TRIES):
+        with contextlib.suppress(ArithmeticError):          # numbers that cannot be
+            yield experiment.checks(_others(experiment, chance, much), False)
+
+
+@pytest.mark.parametrize("name", experiments.names())
+def test_every_check_can_fail_and_can_hold(name: str) -> None:
+    """With other numbers; one that cannot says nothing."""
+    seen: dict[str, set[bool]] = {}
+    for checks in _judged(experiments.load(name)):
+        for check in checks:
+            seen.setdefault(check.name, set()).add(check.passed)
+        if all(len(verdicts) == 2 for verdicts in seen.values()):
+            break
+    assert [check for check, verdicts in seen.items() if verdicts != {False, True}] == []
+
+
+@pytest.mark.parametrize("name", experiments.names())
+def test_a_reason_is_computed(name: str) -> None:
+    """With other numbers it is another one: a sentence that stays says nothing about these results."""
+    first, second = itertools.islice(_judged(experiments.load(name)), 2)
+    told = {check.name: check.analysis for check in second}
+    assert [c.name for c in first if c.analysis and told.get(c.name) == c.analysis] == []
+
+
+@pytest.mark.parametrize("name", experiments.names())
+def test_checks_say_what_they_rest_on(name: str) -> None:
+    checks = experiments.load(name).checks(_samples(name), False)
+    assert len({check.name for check in checks}) == len(checks)
+    for check in checks:
+        assert check.why.kind in KINDS and check.why.words
+        assert (check.why.work in sources.WORKS) == (check.why.kind == SOURCE), check.name
+
+
+@pytest.mark.parametrize("name", experiments.names())
+def test_results_are_judged_by_what_is_here(name: str) -> None:
+    """Words, bounds and reasons of the results are those of the experiments: `lab exp --again` brings them up."""
+    told = {c.name: c.record() for c in experiments.load(name).checks(_samples(name), False)}
+    judged = _committed(name)["checks"]
+    assert isinstance(judged, list)
+    assert [c["name"] for c in judged] == list(told)
+    same = ("kind", "why", "work", "late")
+    assert [c["name"] for c in judged if any(c.get(key) != told[c["name"]].get(key) for key in same)] == []
+
+
+def test_verdicts_are_told_apart() -> None:
+    """All claims of a source, and of the others those that are missed; counted by what they rest on."""
+    check = {"measured": 1.0, "bound": ">= 2", "pass": False, "why": "w", "kind": OURS, "name": "a"}
+    said = {**check, "kind": SOURCE, "work": "S", "why": "it grows"}
+    checks = [check, {**check, "name": "b"}, {**check, "name": "c", "analysis": "It was 1."},
+              {**check, "name": "d", "analysis": "It was 1."}, {**check, "name": "e", "pass": True},
+              {**said, "name": "f", "pass": True, "late": "known"}, {**said, "name": "g", "analysis": "Not 2."},
+              {**check, "name": "h", "kind": FORM}]
+    assert counts(checks) == ("2 of 8 checks hold: 1 of 2 claims of a source, 0 of 1 closed forms, "
+                              "1 of 5 predictions of our own")
+    assert counts(checks[:1]) == "0 of 1 checks hold: 0 of 1 predictions of our own"
+    assert story.verdicts(checks).split("\n\n")[1:] == [
+        "**What the sources say**", '- S: "it grows"\n  - Holds: f: 1, expected >= 2 (known).\n'
+        "  - Missed: g: 1, expected >= 2. Not 2.",
+        "**Missed closed forms**", "- h: 1, predicted >= 2.",
+        "**Missed predictions of our own**", "- a: 1, predicted >= 2.\n- b: 1, predicted >= 2.\n"
+        "- It was 1.\n  - c: 1, predicted >= 2.\n  - d: 1, predicted >= 2."]
+
+
+def test_pages_say_how_many_commits_are_newer() -> None:
+    """Those that change the target or the emulator, up to one that the page names; counted anew by --readme alone."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("no history here")
+    assert report.newer({"commit": "none"}) is None and report.newer({}) is None
+    for name in experiments.names():
+        text = (RESULTS / name / "README.md").read_text()
+        found = re.findall(r"(\d+) commits? of the target and the emulator (?:are|is) newer, up to (\w+)\.", text)
+        assert len(found) == 1, name
+        assert report.update_experiment(text.replace(f"{found[0][0]} commit", "999 commit"), RESULTS).count("999 ") == 1
+        assert "999 commit" not in report.update_experiment(
+            text.replace(f"{found[0][0]} commit", "999 commit"), RESULTS, now=True)
