@@ -378,8 +378,8 @@ static void tell_latencies(const char *name, const Latencies *l)
     printf(", \"mean_us\": %.3f}", l->nr ? sum / l->nr / 1e3 : 0);
 }
 
-static void tell(const FtlStats *before, const FlashStats *flash,
-                 uint64_t since)
+static void print_rates(const FtlStats *before, const FlashStats *flash,
+                        uint64_t since)
 {
     const FtlStats *now = ftl_stats(ftl);
     const struct {
@@ -444,7 +444,7 @@ int main(int argc, char **argv)
     counting = true;
     load(w.requests, 0, true);
     wait_for(0);
-    tell(&before, &flash, since);
+    print_rates(&before, &flash, since);
     flash_dev_close(&dev);
     ftl_free(ftl);
     free(latencies[0].ns);

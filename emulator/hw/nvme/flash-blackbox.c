@@ -228,8 +228,8 @@ static uint16_t nvme_blackbox_dsm(NvmeCtrl *n, NvmeRequest *req)
 }
 
 /* Reads and flushes come on other ways. */
-static bool nvme_blackbox_other(NvmeCtrl *n, NvmeRequest *req,
-                                uint16_t *status)
+static bool nvme_blackbox_exec_other(NvmeCtrl *n, NvmeRequest *req,
+                                     uint16_t *status)
 {
     switch (req->cmd.opcode) {
     case NVME_CMD_WRITE:
@@ -274,7 +274,7 @@ static uint16_t nvme_blackbox_fail(NvmeNamespace *ns, uint64_t lba,
     return NVME_INVALID_FIELD;      /* there is no zone to fail */
 }
 
-static void nvme_blackbox_tell(const NvmeNamespace *ns, GString *json)
+static void nvme_blackbox_print(const NvmeNamespace *ns, GString *json)
 {
     const Ftl *ftl = ns->flash->ftl;
     const FtlStats *s = ftl_stats(ftl);
@@ -368,7 +368,7 @@ static void nvme_blackbox_stop(NvmeNamespace *ns)
 }
 
 /* Nothing sets req->opaque here. */
-static uint16_t nvme_blackbox_go_on(NvmeRequest *req)
+static uint16_t nvme_blackbox_resume(NvmeRequest *req)
 {
     g_assert_not_reached();
 }
@@ -385,8 +385,8 @@ const NvmeFlashPersonality nvme_flash_blackbox = {
     .load = nvme_blackbox_load,
     .fail = nvme_blackbox_fail,
     .read = nvme_blackbox_read,
-    .other = nvme_blackbox_other,
+    .exec_other = nvme_blackbox_exec_other,
     .read_ended = nvme_blackbox_read_ended,
-    .go_on = nvme_blackbox_go_on,
-    .tell = nvme_blackbox_tell,
+    .resume = nvme_blackbox_resume,
+    .print = nvme_blackbox_print,
 };

@@ -233,7 +233,7 @@ static void nvme_flash_done(FlashDev *dev, FlashCmd *cmd)
         return;
     }
     if (req->opaque) {
-        status = f->personality->go_on(req);
+        status = f->personality->resume(req);
         if (status == NVME_NO_COMPLETE) {
             return;
         }
@@ -267,7 +267,7 @@ uint16_t nvme_flash_end(NvmeRequest *req, uint16_t status)
         return NVME_NO_COMPLETE;
     }
     if (req->opaque) {
-        status = f->personality->go_on(req);
+        status = f->personality->resume(req);
         if (status == NVME_NO_COMPLETE) {
             return status;
         }

@@ -292,8 +292,8 @@ char *nvme_flash_json(NvmeFlash *f)
     g_string_append(g, "}");
     json_counters(g, f, nvme_flash_counters, ARRAY_SIZE(nvme_flash_counters));
     json_dies(g, &f->dev.time);
-    if (f->personality->tell) {
-        f->personality->tell(f->ns, g);
+    if (f->personality->print) {
+        f->personality->print(f->ns, g);
     }
     g_string_append(g, "}");
     return g_string_free(g, false);

@@ -619,7 +619,7 @@ static uint16_t ocssd_deallocate(NvmeCtrl *n, NvmeRequest *req)
 
 /* Commands. */
 
-static uint16_t ocssd_go_on(NvmeRequest *req)
+static uint16_t ocssd_resume(NvmeRequest *req)
 {
     OcssdList *l = req->opaque;
 
@@ -698,7 +698,7 @@ static uint16_t ocssd_vector(NvmeCtrl *n, NvmeRequest *req, OcssdKind kind)
     }
 }
 
-static bool ocssd_command(NvmeCtrl *n, NvmeRequest *req, uint16_t *status)
+static bool ocssd_exec_other(NvmeCtrl *n, NvmeRequest *req, uint16_t *status)
 {
     switch (req->cmd.opcode) {
     case NVME_CMD_READ:
@@ -993,7 +993,7 @@ const NvmeFlashPersonality nvme_flash_ocssd = {
     .stop = ocssd_stop,
     .load = ocssd_load,
     .fail = ocssd_fail_chunk,
-    .other = ocssd_command,
+    .exec_other = ocssd_exec_other,
     .read_ended = ocssd_read_ended,
-    .go_on = ocssd_go_on,
+    .resume = ocssd_resume,
 };

@@ -66,7 +66,7 @@ typedef struct NvmeFlashPersonality {
      * with it, which for a read means the function above.  Who keeps all reads
      * to itself has none above.
      */
-    bool (*other)(NvmeCtrl *n, NvmeRequest *req, uint16_t *status);
+    bool (*exec_other)(NvmeCtrl *n, NvmeRequest *req, uint16_t *status);
 
     /* A read of the request ends: it takes what the blocks hold.  A status. */
     uint16_t (*read_ended)(NvmeRequest *req, const FlashCmd *cmd);
@@ -76,10 +76,10 @@ typedef struct NvmeFlashPersonality {
      * NVME_NO_COMPLETE when others are under way.  req->opaque is memory of
      * the personality, which a cancelled request gives back by g_free().
      */
-    uint16_t (*go_on)(NvmeRequest *req);
+    uint16_t (*resume)(NvmeRequest *req);
 
     /* Add members to the counters' JSON object; NULL: it has none. */
-    void (*tell)(const NvmeNamespace *ns, GString *json);
+    void (*print)(const NvmeNamespace *ns, GString *json);
 } NvmeFlashPersonality;
 
 #endif

@@ -318,8 +318,8 @@ static uint16_t nvme_flash_copy_write(NvmeRequest *req)
  * Compare and Verify cost a read.  Deallocate is advice, and a zone's blocks
  * go with its reset.
  */
-static bool nvme_flash_zone_other(NvmeCtrl *n, NvmeRequest *req,
-                                  uint16_t *status)
+static bool nvme_flash_zone_exec_other(NvmeCtrl *n, NvmeRequest *req,
+                                       uint16_t *status)
 {
     NvmeRwCmd *rw = (NvmeRwCmd *)&req->cmd;
     NvmeNamespace *ns = req->ns;
@@ -605,7 +605,7 @@ const NvmeFlashPersonality nvme_flash_zns = {
     .load = nvme_flash_load_zones,
     .fail = nvme_flash_fail_block,
     .read = nvme_flash_zone_read,
-    .other = nvme_flash_zone_other,
+    .exec_other = nvme_flash_zone_exec_other,
     .read_ended = nvme_flash_read_ended,
-    .go_on = nvme_flash_copy_write,
+    .resume = nvme_flash_copy_write,
 };

@@ -62,7 +62,7 @@ uint16_t nvme_flash_read(NvmeCtrl *n, NvmeRequest *req)
 
 bool nvme_flash_other(NvmeCtrl *n, NvmeRequest *req, uint16_t *status)
 {
-    return req->ns->flash->personality->other(n, req, status);
+    return req->ns->flash->personality->exec_other(n, req, status);
 }
 
 /* What the controller announces. */

@@ -210,7 +210,7 @@ static void job_read(Ftl *ftl, FtlJob *job, uint32_t most)
     run->job = ftl->config.at_once ? NULL : job;
     run->first = job->asked;
     job->asked += n;
-    flash_dev_do(ftl->dev, &run->cmd);
+    flash_dev_submit_internal(ftl->dev, &run->cmd);
 }
 
 /* The newest version of the next block, which has been read, goes its way. */
@@ -314,7 +314,7 @@ static void job_erase(Ftl *ftl, FtlJob *job, uint32_t block)
     cmd->kind = FLASH_CMD_RESET;
     assert(ftl->blocks[block].state == FTL_VICTIM);
     cmd->zone = block;
-    flash_dev_do(ftl->dev, cmd);
+    flash_dev_submit_internal(ftl->dev, cmd);
 }
 
 /* Does a job still write to the block?  Then the job fills its unit. */

@@ -155,7 +155,7 @@ static void read_page(Ftl *ftl, Slot *slot)
     fetch->slot = slot;
     slot->coming = true;
     ftl->stats.map_reads++;
-    flash_dev_do(ftl->dev, &fetch->cmd);
+    flash_dev_submit_internal(ftl->dev, &fetch->cmd);
 }
 
 static bool dftl_fetch(Ftl *ftl, uint64_t lba, bool change)

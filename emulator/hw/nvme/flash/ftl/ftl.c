@@ -45,7 +45,7 @@ static void part(Ftl *ftl, FlashCmd *whole, FlashCmdKind kind, uint64_t place,
     cmd->owner = whole;
     cmd->then = part_ended;
     whole->pending++;
-    flash_dev_do(ftl->dev, cmd);
+    flash_dev_submit_internal(ftl->dev, cmd);
 }
 
 static bool in_memory(Ftl *ftl, uint64_t lba, bool change)

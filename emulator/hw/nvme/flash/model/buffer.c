@@ -18,8 +18,8 @@ static bool write_through(const FlashDev *dev, const FlashCmd *cmd)
 }
 
 /* Copy nr pieces of a write's data, from piece at on; from NULL: zeroes. */
-static void take(uint8_t *to, const uint8_t *from, uint32_t at, uint32_t nr,
-                 size_t size)
+static void copy_pieces(uint8_t *to, const uint8_t *from, uint32_t at,
+                        uint32_t nr, size_t size)
 {
     if (from && size) {
         memcpy(to, from + at * size, nr * size);
@@ -42,10 +42,10 @@ static bool write_admit(FlashDev *dev, FlashCmd *cmd)
             return false;
         }
         u = z->fill ? z->fill : flash_unit_new(dev, cmd->zone);
-        take(u->data + (size_t)u->nlb * s->block_size, cmd->data,
-             cmd->admitted, n, s->block_size);
-        take(u->oob + (size_t)u->nlb * s->meta_size, cmd->oob, cmd->admitted,
-             n, s->meta_size);
+        copy_pieces(u->data + (size_t)u->nlb * s->block_size, cmd->data,
+                    cmd->admitted, n, s->block_size);
+        copy_pieces(u->oob + (size_t)u->nlb * s->meta_size, cmd->oob,
+                    cmd->admitted, n, s->meta_size);
         cmd->admitted += n;
         assert(cmd->admitted <= cmd->nlb);
         if (write_through(dev, cmd)) {
@@ -85,10 +85,10 @@ static void window_store(FlashDev *dev, FlashCmd *cmd, uint64_t end)
     }
     iz->ahead = iz->ahead > end ? iz->ahead : end;
     flash_media_mark(&dev->media, lba, end - block, true);
-    take(flash_media_data(&dev->media, lba), cmd->data, cmd->admitted,
-         end - block, s->block_size);
-    take(flash_media_oob(&dev->media, lba), cmd->oob, cmd->admitted,
-         end - block, s->meta_size);
+    copy_pieces(flash_media_data(&dev->media, lba), cmd->data, cmd->admitted,
+                end - block, s->block_size);
+    copy_pieces(flash_media_oob(&dev->media, lba), cmd->oob, cmd->admitted,
+                end - block, s->meta_size);
     flash_media_mark(&dev->media, lba, end - block, false);
     cmd->admitted += end - block;
 }

@@ -64,7 +64,7 @@ static void cmd_ready(FlashTime *ft, void *arg)
     }
 }
 
-void flash_dev_do(FlashDev *dev, FlashCmd *cmd)
+void flash_dev_submit_internal(FlashDev *dev, FlashCmd *cmd)
 {
     flash_cmd_link(dev, cmd);
     cmd->extra_ns = 0;

@@ -50,7 +50,7 @@ void flash_dev_submit(FlashDev *dev, FlashCmd *cmd);
  * programmed before it is full, it takes all of its flash, and
  * FlashDev.padded() is called.
  */
-void flash_dev_do(FlashDev *dev, FlashCmd *cmd);
+void flash_dev_submit_internal(FlashDev *dev, FlashCmd *cmd);
 uint64_t flash_dev_room(FlashDev *dev);
 void flash_dev_put(FlashDev *dev, uint32_t zone, const uint8_t *data,
                    const uint8_t *oob, bool own, FlashCmd *wait);
