@@ -126,7 +126,7 @@ static void fail(const char *format, ...)
     exit(2);
 }
 
-static void word(const char *text)
+static void parse_word(const char *text)
 {
     const char *value = strchr(text, '=');
     unsigned long long number;
@@ -275,7 +275,7 @@ static void wait_for(uint64_t most)
     }
 }
 
-static void delays(bool on)
+static void set_delays(bool on)
 {
     dev.tuning.delay_read = dev.tuning.delay_program = on;
     dev.tuning.delay_erase = dev.tuning.delay_transfer = on;
@@ -283,7 +283,7 @@ static void delays(bool on)
     flash_dev_retune(&dev);
 }
 
-static void load(uint64_t requests, uint64_t most, bool reads)
+static void run_load(uint64_t requests, uint64_t most, bool reads)
 {
     uint64_t written = 0;
 
@@ -299,7 +299,7 @@ static void load(uint64_t requests, uint64_t most, bool reads)
     }
 }
 
-static void check(void)
+static void check_words(void)
 {
     const uint64_t sizes[] = { w.small, w.large, w.run };
 
@@ -359,7 +359,7 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void tell_latencies(const char *name, const Latencies *l)
+static void print_latencies(const char *name, const Latencies *l)
 {
     static const double at[] = { 1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9, 100 };
     double sum = 0;
@@ -409,8 +409,8 @@ static void print_rates(const FtlStats *before, const FlashStats *flash,
                (unsigned long long)numbers[i].value);
     }
     printf(",\n \"in_use\": %.4f", n ? (double)in_use / n : 0);
-    tell_latencies("read", &latencies[0]);
-    tell_latencies("write", &latencies[1]);
+    print_latencies("read", &latencies[0]);
+    print_latencies("write", &latencies[1]);
     printf("}\n");
 }
 
@@ -421,28 +421,28 @@ int main(int argc, char **argv)
     uint64_t since;
 
     for (int i = 1; i < argc; i++) {
-        word(argv[i]);
+        parse_word(argv[i]);
     }
     random_state = 0x9e3779b97f4a7c15ull * (w.seed + 1);
     open_drive();
-    check();
-    delays(false);
+    check_words();
+    set_delays(false);
     for (uint64_t at = 0; at + w.large <= area_bytes() / 100 * w.fill;
          at += w.large) {
         submit(FLASH_CMD_WRITE, at, w.large);
         wait_for(0);
     }
-    load(w.age ? UINT64_MAX : 0, area_bytes() / 100 * w.age, false);
+    run_load(w.age ? UINT64_MAX : 0, area_bytes() / 100 * w.age, false);
     wait_for(0);
-    delays(true);
-    load(w.warm, 0, true);
+    set_delays(true);
+    run_load(w.warm, 0, true);
     latencies[0].ns = calloc(w.requests + w.depth, sizeof(uint64_t));
     latencies[1].ns = calloc(w.requests + w.depth, sizeof(uint64_t));
     before = *ftl_stats(ftl);
     flash = dev.stats;
     since = dev.time.now;
     counting = true;
-    load(w.requests, 0, true);
+    run_load(w.requests, 0, true);
     wait_for(0);
     print_rates(&before, &flash, since);
     flash_dev_close(&dev);

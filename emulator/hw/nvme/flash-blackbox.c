@@ -24,8 +24,8 @@ static Ftl *ftl_of(const NvmeRequest *req)
     return req->ns->flash->ftl;
 }
 
-static uint16_t nvme_blackbox_bounds(const NvmeNamespace *ns, uint64_t slba,
-                                     uint64_t nlb)
+static uint16_t nvme_blackbox_check_bounds(const NvmeNamespace *ns,
+                                           uint64_t slba, uint64_t nlb)
 {
     uint64_t size = le64_to_cpu(ns->id_ns.nsze);
 
@@ -112,7 +112,7 @@ static uint16_t nvme_blackbox_check(NvmeCtrl *n, NvmeRequest *req)
 #define HINT_APPEND     (1 << 8)        /* of the control field */
 #define HINT_OVERWRITE  (1 << 9)
 
-static void nvme_blackbox_hint(const NvmeRequest *req, FlashCmd *cmd)
+static void nvme_blackbox_parse_hint(const NvmeRequest *req, FlashCmd *cmd)
 {
     const NvmeRwCmd *rw = (const NvmeRwCmd *)&req->cmd;
     uint16_t control = le16_to_cpu(rw->control);
@@ -163,7 +163,7 @@ static uint16_t nvme_blackbox_write(NvmeCtrl *n, NvmeRequest *req)
     cmd->data = data;
     cmd->fua = le16_to_cpu(rw->control) & NVME_RW_FUA;
     if (ns->flash->hints) {
-        nvme_blackbox_hint(req, cmd);
+        nvme_blackbox_parse_hint(req, cmd);
     }
     nvme_flash_submit(ns->flash, cmd);
     return nvme_flash_end(req, NVME_SUCCESS);
@@ -180,12 +180,12 @@ static void nvme_blackbox_trim(NvmeRequest *req, uint64_t slba, uint32_t nlb)
     nvme_flash_submit(req->ns->flash, cmd);
 }
 
-static uint16_t nvme_blackbox_zeroes(NvmeRequest *req)
+static uint16_t nvme_blackbox_write_zeroes(NvmeRequest *req)
 {
     NvmeRwCmd *rw = (NvmeRwCmd *)&req->cmd;
     uint64_t slba = le64_to_cpu(rw->slba);
     uint32_t nlb = (uint32_t)le16_to_cpu(rw->nlb) + 1;
-    uint16_t status = nvme_blackbox_bounds(req->ns, slba, nlb);
+    uint16_t status = nvme_blackbox_check_bounds(req->ns, slba, nlb);
 
     if (status) {
         return status;
@@ -213,8 +213,8 @@ static uint16_t nvme_blackbox_dsm(NvmeCtrl *n, NvmeRequest *req)
         nvme_sg_unmap(&req->sg);
     }
     for (uint32_t i = 0; !status && i < nr; i++) {
-        status = nvme_blackbox_bounds(req->ns, le64_to_cpu(range[i].slba),
-                                      le32_to_cpu(range[i].nlb));
+        status = nvme_blackbox_check_bounds(req->ns, le64_to_cpu(range[i].slba),
+                                            le32_to_cpu(range[i].nlb));
     }
     if (status || !(le32_to_cpu(dsm->attributes) & NVME_DSMGMT_AD)) {
         return status;
@@ -236,7 +236,7 @@ static bool nvme_blackbox_exec_other(NvmeCtrl *n, NvmeRequest *req,
         *status = nvme_blackbox_write(n, req);
         return true;
     case NVME_CMD_WRITE_ZEROES:
-        *status = nvme_blackbox_zeroes(req);
+        *status = nvme_blackbox_write_zeroes(req);
         return true;
     case NVME_CMD_DSM:
         *status = nvme_blackbox_dsm(n, req);

@@ -93,7 +93,7 @@ static void nvme_flash_timer(void *opaque)
 
 /* Memory. */
 
-static void nvme_flash_add(NvmeFlash *f, int64_t bytes)
+static void nvme_flash_add_held(NvmeFlash *f, int64_t bytes)
 {
     f->held += bytes;
     f->held_max = MAX(f->held_max, f->held);
@@ -109,7 +109,7 @@ void nvme_flash_hold(NvmeRequest *req, uint32_t bytes)
 
     req->flash_held = bytes;
     if (bytes != before) {
-        nvme_flash_add(req->ns->flash, (int64_t)bytes - before);
+        nvme_flash_add_held(req->ns->flash, (int64_t)bytes - before);
     }
 }
 
@@ -137,7 +137,7 @@ void nvme_flash_count(NvmeRequest *req, bool write, uint32_t nlb)
 }
 
 /* The request has ended, whether or not the host will hear of it. */
-static void nvme_flash_over(NvmeRequest *req, uint16_t status)
+static void nvme_flash_retire(NvmeRequest *req, uint16_t status)
 {
     BlockAcctStats *stats;
 
@@ -221,7 +221,7 @@ static void nvme_flash_done(FlashDev *dev, FlashCmd *cmd)
     } else if (cmd->kind == FLASH_CMD_READ && !status && !req->status) {
         status = f->personality->read_ended(req, cmd);
     }
-    nvme_flash_add(f, -(int64_t)cmd->held);
+    nvme_flash_add_held(f, -(int64_t)cmd->held);
     g_free(cmd);
     if (!req) {
         return;
@@ -239,7 +239,7 @@ static void nvme_flash_done(FlashDev *dev, FlashCmd *cmd)
         }
         req->status = status;
     }
-    nvme_flash_over(req, req->status);
+    nvme_flash_retire(req, req->status);
     if (f->drop) {
         f->drop--;
         req->flash_pending = 1;
@@ -273,7 +273,7 @@ uint16_t nvme_flash_end(NvmeRequest *req, uint16_t status)
         }
         req->status = status;
     }
-    nvme_flash_over(req, req->status);
+    nvme_flash_retire(req, req->status);
     if (f->drop && !req->status) {
         f->drop--;
         req->flash_pending = 1;
@@ -303,7 +303,7 @@ void nvme_flash_submit(NvmeFlash *f, FlashCmd *cmd)
     trace_nvme_flash_submit(f->ns->params.nsid, cmd->kind, cmd->zone,
                             cmd->block, cmd->nlb, f->dev.time.now);
     cmd->held = nvme_flash_share(f, cmd);
-    nvme_flash_add(f, cmd->held);
+    nvme_flash_add_held(f, cmd->held);
     nvme_flash_enter(f);
     flash_dev_submit(&f->dev, cmd);
     nvme_flash_leave(f);
@@ -319,7 +319,7 @@ bool nvme_flash_cancel(NvmeRequest *req)
     req->flash_pending = 0;
     nvme_sg_unmap(&req->sg);
     g_clear_pointer(&req->opaque, g_free);
-    nvme_flash_over(req, NVME_CMD_ABORT_REQ);
+    nvme_flash_retire(req, NVME_CMD_ABORT_REQ);
     /*
      * A broadcast flush has commands on several namespaces, and one may have
      * been detached meanwhile.

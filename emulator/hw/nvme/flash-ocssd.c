@@ -247,7 +247,7 @@ static uint32_t ocssd_readable(const NvmeNamespace *ns, uint32_t zone)
 
 /* Lists. */
 
-static OcssdList *ocssd_list(NvmeNamespace *ns, OcssdKind kind, uint32_t nr)
+static OcssdList *ocssd_new_list(NvmeNamespace *ns, OcssdKind kind, uint32_t nr)
 {
     size_t size = sizeof(OcssdList) +
                   nr * (sizeof(OcssdRun) + 2 * sizeof(uint64_t));
@@ -366,7 +366,7 @@ static uint16_t ocssd_read_ended(NvmeRequest *req, const FlashCmd *cmd)
 }
 
 /* What was read goes to the host, also when some of it could not be. */
-static uint16_t ocssd_give(NvmeRequest *req)
+static uint16_t ocssd_return_data(NvmeRequest *req)
 {
     NvmeCtrl *n = nvme_ctrl(req);
     NvmeNamespace *ns = req->ns;
@@ -473,8 +473,8 @@ static void ocssd_check_write(const NvmeNamespace *ns, OcssdList *l,
 }
 
 /* What the list holds is written where its runs say; it was checked. */
-static uint16_t ocssd_store(NvmeRequest *req, OcssdList *l, bool fua,
-                            bool inside)
+static uint16_t ocssd_submit_write(NvmeRequest *req, OcssdList *l, bool fua,
+                                   bool inside)
 {
     NvmeNamespace *ns = req->ns;
     NvmeFlashOcssd *o = ocssd_of(ns);
@@ -519,11 +519,12 @@ static uint16_t ocssd_write(NvmeRequest *req, OcssdList *l)
         return status;
     }
     ocssd_check_write(req->ns, l, l->addr);
-    return ocssd_store(req, l, le16_to_cpu(rw->control) & NVME_RW_FUA, false);
+    return ocssd_submit_write(req, l, le16_to_cpu(rw->control) & NVME_RW_FUA,
+                              false);
 }
 
 /* A copy's sources have been read. */
-static uint16_t ocssd_copied(NvmeRequest *req)
+static uint16_t ocssd_copy_write(NvmeRequest *req)
 {
     OcssdList *l = req->opaque;
 
@@ -532,7 +533,7 @@ static uint16_t ocssd_copied(NvmeRequest *req)
     }
     l->kind = OCSSD_DO_WRITE;
     ocssd_check_write(req->ns, l, l->to);
-    return ocssd_store(req, l, false, true);
+    return ocssd_submit_write(req, l, false, true);
 }
 
 /* Resets. */
@@ -606,7 +607,7 @@ static uint16_t ocssd_deallocate(NvmeCtrl *n, NvmeRequest *req)
     if (status) {
         return status;
     }
-    l = ocssd_list(ns, OCSSD_DO_RESET, nr);
+    l = ocssd_new_list(ns, OCSSD_DO_RESET, nr);
     for (uint32_t i = 0; i < nr; i++) {
         l->addr[i] = le64_to_cpu(range[i].slba);
         if (le32_to_cpu(range[i].nlb) != ocssd_of(ns)->sectors ||
@@ -625,9 +626,9 @@ static uint16_t ocssd_resume(NvmeRequest *req)
 
     switch (l->kind) {
     case OCSSD_DO_READ:
-        return ocssd_give(req);
+        return ocssd_return_data(req);
     case OCSSD_DO_COPY:
-        return ocssd_copied(req);
+        return ocssd_copy_write(req);
     case OCSSD_DO_RESET:
         return ocssd_reset_ended(req);
     default:
@@ -639,7 +640,7 @@ static uint16_t ocssd_resume(NvmeRequest *req)
  * Reads and writes of the NVM command set: of sectors one behind the other.  A
  * write beyond all chunks is one to a hole.
  */
-static uint16_t ocssd_scalar(NvmeCtrl *n, NvmeRequest *req, OcssdKind kind)
+static uint16_t ocssd_exec_scalar(NvmeCtrl *n, NvmeRequest *req, OcssdKind kind)
 {
     NvmeRwCmd *rw = (NvmeRwCmd *)&req->cmd;
     NvmeNamespace *ns = req->ns;
@@ -655,14 +656,14 @@ static uint16_t ocssd_scalar(NvmeCtrl *n, NvmeRequest *req, OcssdKind kind)
     if (status) {
         return status;
     }
-    l = ocssd_list(ns, kind, nr);
+    l = ocssd_new_list(ns, kind, nr);
     for (uint32_t i = 0; i < nr; i++) {
         l->addr[i] = slba + i;
     }
     return read ? ocssd_read(req, l) : ocssd_write(req, l);
 }
 
-static uint16_t ocssd_vector(NvmeCtrl *n, NvmeRequest *req, OcssdKind kind)
+static uint16_t ocssd_exec_vector(NvmeCtrl *n, NvmeRequest *req, OcssdKind kind)
 {
     NvmeNamespace *ns = req->ns;
     uint32_t nr = (le32_to_cpu(req->cmd.cdw12) & 0xffff) + 1;
@@ -677,7 +678,7 @@ static uint16_t ocssd_vector(NvmeCtrl *n, NvmeRequest *req, OcssdKind kind)
     if (status) {
         return status;
     }
-    l = ocssd_list(ns, kind, nr);
+    l = ocssd_new_list(ns, kind, nr);
     status = ocssd_fetch_list(n, req->cmd.cdw10, req->cmd.cdw11, nr, l->addr);
     if (!status && kind == OCSSD_DO_COPY) {
         status = ocssd_fetch_list(n, req->cmd.cdw14, req->cmd.cdw15, nr, l->to);
@@ -702,25 +703,25 @@ static bool ocssd_exec_other(NvmeCtrl *n, NvmeRequest *req, uint16_t *status)
 {
     switch (req->cmd.opcode) {
     case NVME_CMD_READ:
-        *status = ocssd_scalar(n, req, OCSSD_DO_READ);
+        *status = ocssd_exec_scalar(n, req, OCSSD_DO_READ);
         break;
     case NVME_CMD_WRITE:
-        *status = ocssd_scalar(n, req, OCSSD_DO_WRITE);
+        *status = ocssd_exec_scalar(n, req, OCSSD_DO_WRITE);
         break;
     case NVME_CMD_DSM:
         *status = ocssd_deallocate(n, req);
         break;
     case NVME_CMD_OCSSD_READ:
-        *status = ocssd_vector(n, req, OCSSD_DO_READ);
+        *status = ocssd_exec_vector(n, req, OCSSD_DO_READ);
         break;
     case NVME_CMD_OCSSD_WRITE:
-        *status = ocssd_vector(n, req, OCSSD_DO_WRITE);
+        *status = ocssd_exec_vector(n, req, OCSSD_DO_WRITE);
         break;
     case NVME_CMD_OCSSD_COPY:
-        *status = ocssd_vector(n, req, OCSSD_DO_COPY);
+        *status = ocssd_exec_vector(n, req, OCSSD_DO_COPY);
         break;
     case NVME_CMD_OCSSD_RESET:
-        *status = ocssd_vector(n, req, OCSSD_DO_RESET);
+        *status = ocssd_exec_vector(n, req, OCSSD_DO_RESET);
         break;
     default:
         *status = NVME_INVALID_OPCODE | NVME_DNR;
@@ -730,7 +731,7 @@ static bool ocssd_exec_other(NvmeCtrl *n, NvmeRequest *req, uint16_t *status)
 
 /* Admin commands and log pages. */
 
-static NvmeNamespace *ocssd_named(NvmeCtrl *n, const NvmeRequest *req)
+static NvmeNamespace *ocssd_find_ns(NvmeCtrl *n, const NvmeRequest *req)
 {
     NvmeNamespace *ns = nvme_ns(n, le32_to_cpu(req->cmd.nsid));
 
@@ -739,7 +740,7 @@ static NvmeNamespace *ocssd_named(NvmeCtrl *n, const NvmeRequest *req)
 
 uint16_t nvme_ocssd_geometry(NvmeCtrl *n, NvmeRequest *req)
 {
-    NvmeNamespace *ns = ocssd_named(n, req);
+    NvmeNamespace *ns = ocssd_find_ns(n, req);
     const FlashTuning *t;
     const NvmeFlashOcssd *o;
     OcssdGeometry g = { .major = 2 };
@@ -773,7 +774,7 @@ uint16_t nvme_ocssd_geometry(NvmeCtrl *n, NvmeRequest *req)
 uint16_t nvme_ocssd_feedback(NvmeCtrl *n, NvmeRequest *req, bool set)
 {
     uint32_t dw10 = le32_to_cpu(req->cmd.cdw10);
-    NvmeNamespace *ns = ocssd_named(n, req);
+    NvmeNamespace *ns = ocssd_find_ns(n, req);
 
     if (!ns) {
         return NVME_INVALID_FIELD | NVME_DNR;
@@ -805,7 +806,7 @@ uint16_t nvme_ocssd_feedback(NvmeCtrl *n, NvmeRequest *req, bool set)
 uint16_t nvme_ocssd_chunks(NvmeCtrl *n, NvmeRequest *req, uint32_t len,
                            uint64_t off)
 {
-    NvmeNamespace *ns = ocssd_named(n, req);
+    NvmeNamespace *ns = ocssd_find_ns(n, req);
     g_autofree OcssdDescriptor *d = NULL;
     uint64_t size, first, nr;
 
@@ -830,7 +831,7 @@ uint16_t nvme_ocssd_chunks(NvmeCtrl *n, NvmeRequest *req, uint32_t len,
 uint16_t nvme_ocssd_notes(NvmeCtrl *n, NvmeRequest *req, uint32_t len,
                           uint64_t off)
 {
-    NvmeNamespace *ns = ocssd_named(n, req);
+    NvmeNamespace *ns = ocssd_find_ns(n, req);
     OcssdNote note[OCSSD_MAX_NOTES] = { 0 };
     NvmeFlashOcssd *o;
 

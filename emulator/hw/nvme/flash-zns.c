@@ -20,8 +20,8 @@
 /* Reads. */
 
 /* The instant at which a read takes what the blocks hold. */
-static uint16_t nvme_flash_take(NvmeRequest *req, uint32_t zone,
-                                uint64_t block, uint32_t nlb)
+static uint16_t nvme_flash_serve_read(NvmeRequest *req, uint32_t zone,
+                                      uint64_t block, uint32_t nlb)
 {
     if (flash_dev_bad(&req->ns->flash->dev, zone, block, nlb)) {
         return NVME_UNRECOVERED_READ | NVME_DNR;
@@ -38,7 +38,7 @@ static uint16_t nvme_flash_take(NvmeRequest *req, uint32_t zone,
 
 static uint16_t nvme_flash_read_ended(NvmeRequest *req, const FlashCmd *cmd)
 {
-    return nvme_flash_take(req, cmd->zone, cmd->block, cmd->nlb);
+    return nvme_flash_serve_read(req, cmd->zone, cmd->block, cmd->nlb);
 }
 
 static uint16_t nvme_flash_zone_read(NvmeCtrl *n, NvmeRequest *req)
@@ -61,7 +61,7 @@ static uint16_t nvme_flash_zone_read(NvmeCtrl *n, NvmeRequest *req)
         f->dev.stats.cmds[FLASH_CMD_READ]++;
         f->dev.stats.read_bytes += nvme_l2b(ns, nlb);
         return nvme_flash_end(req, req->status ? NVME_SUCCESS :
-                              nvme_flash_take(req, zone, block, nlb));
+                              nvme_flash_serve_read(req, zone, block, nlb));
     }
     cmd = nvme_flash_cmd(req, FLASH_CMD_READ, zone);
     cmd->block = block;
@@ -74,8 +74,8 @@ static uint16_t nvme_flash_zone_read(NvmeCtrl *n, NvmeRequest *req)
 /* Writes. */
 
 /* What the write brings: zeroes, what a copy has read, or the host's data. */
-static uint16_t nvme_flash_bring(NvmeRequest *req, uint32_t nlb, bool zeroes,
-                                 uint8_t *data, uint8_t *oob)
+static uint16_t nvme_flash_fill_data(NvmeRequest *req, uint32_t nlb,
+                                     bool zeroes, uint8_t *data, uint8_t *oob)
 {
     NvmeNamespace *ns = req->ns;
     size_t len = nvme_l2b(ns, nlb), mlen = nvme_m2b(ns, nlb);
@@ -106,9 +106,9 @@ static uint16_t nvme_flash_write_now(NvmeRequest *req, NvmeZone *zone,
     uint16_t status;
 
     flash_dev_write_begin(dev, idx, nlb);
-    status = nvme_flash_bring(req, nlb, zeroes,
-                              flash_media_data(&dev->media, lba),
-                              flash_media_oob(&dev->media, lba));
+    status = nvme_flash_fill_data(req, nlb, zeroes,
+                                  flash_media_data(&dev->media, lba),
+                                  flash_media_oob(&dev->media, lba));
     nvme_sg_unmap(&req->sg);
     if (status) {
         flash_dev_write_undo(dev, idx, nlb);
@@ -134,7 +134,7 @@ static uint16_t nvme_flash_write_fetch(NvmeRequest *req, FlashCmd *cmd,
     cmd->data = malloc(nvme_l2b(req->ns, nlb));
     cmd->oob = malloc(MAX(nvme_m2b(req->ns, nlb), 1));
     status = cmd->data && cmd->oob ?
-             nvme_flash_bring(req, nlb, false, cmd->data, cmd->oob) :
+             nvme_flash_fill_data(req, nlb, false, cmd->data, cmd->oob) :
              NVME_INTERNAL_DEV_ERROR;
     nvme_sg_unmap(&req->sg);
     if (status) {

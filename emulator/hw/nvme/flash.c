@@ -60,7 +60,7 @@ uint16_t nvme_flash_read(NvmeCtrl *n, NvmeRequest *req)
     return req->ns->flash->personality->read(n, req);
 }
 
-bool nvme_flash_other(NvmeCtrl *n, NvmeRequest *req, uint16_t *status)
+bool nvme_flash_exec_other(NvmeCtrl *n, NvmeRequest *req, uint16_t *status)
 {
     return req->ns->flash->personality->exec_other(n, req, status);
 }

@@ -38,9 +38,9 @@ bool nvme_flash_check_ctrl(NvmeCtrl *n, Error **errp);
 
 /*
  * ctrl.c: I/O commands that its personality serves.  read: checked and mapped.
- * other: any, before the controller looks at it; false: it goes on with it.
+ * exec_other: any, before the controller looks at it; false: not served here.
  */
 uint16_t nvme_flash_read(NvmeCtrl *n, NvmeRequest *req);
-bool nvme_flash_other(NvmeCtrl *n, NvmeRequest *req, uint16_t *status);
+bool nvme_flash_exec_other(NvmeCtrl *n, NvmeRequest *req, uint16_t *status);
 
 #endif

@@ -64,8 +64,8 @@ static void map_to(Ftl *ftl, uint64_t lba, uint64_t place)
     b->changed = ftl->version;
 }
 
-static void put(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data,
-                bool own, FlashCmd *wait)
+static void put_lba(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data,
+                    bool own, FlashCmd *wait)
 {
     FtlBlock *b = &ftl->blocks[block];
     uint32_t n = ftl_used(ftl, block);
@@ -88,12 +88,12 @@ static void put(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data,
 void ftl_put(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data,
              FlashCmd *wait)
 {
-    put(ftl, block, lba, data, false, wait);
+    put_lba(ftl, block, lba, data, false, wait);
 }
 
 void ftl_put_own(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data)
 {
-    put(ftl, block, lba, data, true, NULL);
+    put_lba(ftl, block, lba, data, true, NULL);
 }
 
 static void on_padded(FlashDev *dev, uint32_t block)
@@ -108,7 +108,7 @@ static void on_padded(FlashDev *dev, uint32_t block)
 
 /* Free blocks. */
 
-static void give(Ftl *ftl, uint32_t block)
+static void free_block(Ftl *ftl, uint32_t block)
 {
     FtlGroup *g = &ftl->groups[block % ftl->nr_groups];
     FtlBlock *b = &ftl->blocks[block];
@@ -383,7 +383,7 @@ static bool job_wait(Ftl *ftl, FtlJob *job, FlashCmd *cmd, bool push)
     return held;
 }
 
-void ftl_hurry(Ftl *ftl, uint32_t tag)
+void ftl_hurry_jobs(Ftl *ftl, uint32_t tag)
 {
     for (FtlJob *job = ftl->jobs; job; job = job->next) {
         if (job->tag == tag && !(job->held && job->step == FTL_WAITING &&
@@ -410,7 +410,7 @@ static void job_end(Ftl *ftl, FtlJob *job)
     for (int i = 0; i < 2; i++) {
         if (job->victims[i] != FTL_NONE) {
             ftl->stats.victims++;
-            give(ftl, job->victims[i]);
+            free_block(ftl, job->victims[i]);
         }
     }
     job->ended(ftl, job);
@@ -464,7 +464,7 @@ static void job_pump(Ftl *ftl, FtlJob *job)
     }
 }
 
-void ftl_jobs(Ftl *ftl)
+void ftl_run_jobs(Ftl *ftl)
 {
     FtlJob *next;
 
@@ -533,7 +533,7 @@ void ftl_core_init(Ftl *ftl)
  * Find the block's role, and whether all of it was written and can be read.
  * False: no drive wrote such a block.
  */
-static bool block_look(Ftl *ftl, uint32_t block)
+static bool block_inspect(Ftl *ftl, uint32_t block)
 {
     const FlashMedia *m = &ftl->dev->media;
     FtlBlock *b = &ftl->blocks[block];
@@ -600,7 +600,7 @@ bool ftl_core_load(Ftl *ftl)
     }
     for (uint32_t i = 0; i < ftl->nr_blocks; i++) {
         ftl->blocks[i] = (FtlBlock) { .state = FTL_CLOSED };
-        if (!block_look(ftl, i)) {
+        if (!block_inspect(ftl, i)) {
             return false;
         }
     }
@@ -610,7 +610,7 @@ bool ftl_core_load(Ftl *ftl)
     versions = flash_alloc(ftl->space, sizeof(*versions));
     for (uint32_t i = 0; i < ftl->nr_blocks; i++) {
         if (!ftl_used(ftl, i)) {
-            give(ftl, i);
+            free_block(ftl, i);
         } else if (!ftl->mapping->ignores ||
                    !ftl->mapping->ignores(&ftl->blocks[i])) {
             block_load(ftl, i, versions);

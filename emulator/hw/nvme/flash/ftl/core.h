@@ -12,8 +12,8 @@
  * A job moves logical blocks, waits until the newest version of all that its
  * victims hold is on flash, and then erases them.  So a flushed block is on
  * flash at any instant.  A patient job does not pad a unit for that: later
- * moves fill it, or ftl_hurry() pads it.  Moves go before the host's writes
- * when slots of the buffer are free.  Called by ftl.c and the mappings;
+ * moves fill it, or ftl_hurry_jobs() pads it.  Moves go before the host's
+ * writes when slots of the buffer are free.  Called by ftl.c and the mappings;
  * the owner serialises.
  */
 
@@ -157,9 +157,9 @@ void ftl_unmap(Ftl *ftl, uint64_t lba);
 /* A job, zeroed; start it, and go on with all that there are. */
 FtlJob *ftl_job(void);
 void ftl_start(Ftl *ftl, FtlJob *job);
-void ftl_jobs(Ftl *ftl);
+void ftl_run_jobs(Ftl *ftl);
 
 /* If all jobs of the tag are held up, pad their units, so that they go on. */
-void ftl_hurry(Ftl *ftl, uint32_t tag);
+void ftl_hurry_jobs(Ftl *ftl, uint32_t tag);
 
 #endif

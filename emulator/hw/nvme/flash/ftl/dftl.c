@@ -187,7 +187,7 @@ static bool dftl_fetch(Ftl *ftl, uint64_t lba, bool change)
 }
 
 /* What a job has moved changes the map: in the cache, or it is owed. */
-static void owe(Ftl *ftl, const FtlJob *done)
+static void mark_changed(Ftl *ftl, const FtlJob *done)
 {
     Dftl *dftl = ftl_page_more(ftl);
 
@@ -220,7 +220,7 @@ static FtlJob *dftl_follow(Ftl *ftl, const FtlJob *done)
     if (done->from == FTL_NONE) {
         return NULL;
     }
-    owe(ftl, done);
+    mark_changed(ftl, done);
     job = ftl_job();
     gained -= gained ? ftl->dev->unit_blocks : 0;
     most = gained > spare ? gained : spare;

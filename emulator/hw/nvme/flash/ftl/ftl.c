@@ -30,8 +30,8 @@ static void part_ended(FlashDev *dev, FlashCmd *cmd)
     free(cmd);
 }
 
-static void part(Ftl *ftl, FlashCmd *whole, FlashCmdKind kind, uint64_t place,
-                 uint32_t nlb)
+static void submit_part(Ftl *ftl, FlashCmd *whole, FlashCmdKind kind,
+                        uint64_t place, uint32_t nlb)
 {
     FlashCmd *cmd = flash_alloc(1, sizeof(*cmd));
 
@@ -71,7 +71,7 @@ static bool host_read(Ftl *ftl, FlashCmd *cmd)
         }
         cmd->admitted += n;
         if (map[i] != FTL_NOWHERE) {
-            part(ftl, cmd, FLASH_CMD_READ, map[i], n);
+            submit_part(ftl, cmd, FLASH_CMD_READ, map[i], n);
         }
     }
     return true;
@@ -89,7 +89,7 @@ static void wait_for_map(Ftl *ftl, FlashCmd *cmd)
     *p = cmd;
 }
 
-static void read_on(Ftl *ftl)
+static void continue_reads(Ftl *ftl)
 {
     FlashCmd **p = &ftl->readers;
 
@@ -168,7 +168,7 @@ static void pump(Ftl *ftl)
     ftl->pumping = true;
     do {
         ftl->again = false;
-        ftl_jobs(ftl);
+        ftl_run_jobs(ftl);
         while (ftl->head && host_write(ftl, ftl->head)) {
             FlashCmd *cmd = ftl->head;
 
@@ -179,7 +179,7 @@ static void pump(Ftl *ftl)
             }
             flash_cmd_step(ftl->dev, cmd);
         }
-        read_on(ftl);
+        continue_reads(ftl);
     } while (ftl->again);
     ftl->pumping = false;
 }
@@ -216,7 +216,7 @@ static void on_host(FlashDev *dev, FlashCmd *cmd)
         host_queue(ftl, cmd);
         break;
     case FLASH_CMD_FLUSH:
-        part(ftl, cmd, FLASH_CMD_FLUSH, 0, 0);
+        submit_part(ftl, cmd, FLASH_CMD_FLUSH, 0, 0);
         break;
     case FLASH_CMD_TRIM:
         host_trim(ftl, cmd);

@@ -263,7 +263,7 @@ static void collect(Ftl *ftl, uint32_t group)
     victim = pick_victim(ftl, group);
     if (victim == FTL_NONE) {
         if (urgent) {
-            ftl_hurry(ftl, group);
+            ftl_hurry_jobs(ftl, group);
         }
         return;
     }

@@ -62,7 +62,7 @@ static bool write_admit(FlashDev *dev, FlashCmd *cmd)
 /* Windows. */
 
 /* Blocks before it whose program did not begin are holes from now on. */
-static void window_holes(FlashDev *dev, uint32_t zone)
+static void window_make_holes(FlashDev *dev, uint32_t zone)
 {
     FlashZone *z = &dev->zones[zone];
 
@@ -100,7 +100,7 @@ static bool window_admit(FlashDev *dev, FlashCmd *cmd)
     uint64_t end = cmd->block + cmd->nlb;
 
     assert(cmd->commit <= dev->media.shape.zone_cap);
-    window_holes(dev, cmd->zone);
+    window_make_holes(dev, cmd->zone);
     while (z->accepted < cmd->commit) {
         uint64_t edge = z->accepted + dev->window_blocks;
         uint32_t n = flash_unit_room(dev, cmd->zone, cmd->commit - z->accepted);
@@ -123,7 +123,7 @@ void flash_window_end(FlashDev *dev, uint32_t zone)
 {
     FlashImageZone *iz = &dev->media.zones[zone];
 
-    window_holes(dev, zone);
+    window_make_holes(dev, zone);
     iz->flags &= ~FLASH_ZONE_WINDOW;
     iz->wp = dev->zones[zone].accepted = flash_zone_end(dev, zone);
 }

@@ -63,7 +63,8 @@ static uint64_t zone_start(const FlashMedia *m, uint32_t zone)
 }
 
 /* Erased: readable, and nothing there. */
-static void clear(FlashMedia *m, uint32_t zone, uint64_t block, uint64_t nlb)
+static void clear_blocks(FlashMedia *m, uint32_t zone, uint64_t block,
+                         uint64_t nlb)
 {
     uint64_t lba = zone_start(m, zone) + block;
 
@@ -84,7 +85,7 @@ static void zone_empty(FlashMedia *m, uint32_t zone)
     uint64_t from = z->was > z->wp ? z->was : z->wp;
 
     if (z->ahead > from) {
-        clear(m, zone, from, z->ahead - from);
+        clear_blocks(m, zone, from, z->ahead - from);
     }
     z->wp = 0;
     z->padded = 0;
@@ -151,7 +152,7 @@ void flash_erase_end(FlashMedia *m, uint32_t zone)
     if (z->was) {
         assert(z->was <= m->shape.zone_cap);
         flash_media_mark(m, zone_start(m, zone), z->was, true);
-        clear(m, zone, 0, z->was);
+        clear_blocks(m, zone, 0, z->was);
         publish(z, 0);
     }
 }
@@ -165,7 +166,7 @@ static Fate draw(uint64_t *random)
     return (*random * 0x2545f4914f6cdd1dull >> 32) % FATES;
 }
 
-static void block_torn(FlashMedia *m, EraseBlock b, uint64_t *random)
+static void block_tear(FlashMedia *m, EraseBlock b, uint64_t *random)
 {
     for (uint32_t unit = 0; unit < units_per_block(m); unit++) {
         Span span = unit_span(m, b, unit);
@@ -206,13 +207,13 @@ void flash_erase_cut(FlashMedia *m, uint32_t zone)
 
             if (block_begun(m, b)) {
                 end = fate == FATE_SHORT && first < end ? first : end;
-                block_torn(m, b, &random);
+                block_tear(m, b, &random);
             }
         }
     }
     assert(end <= was);
     if (end < was) {
-        clear(m, zone, end, was - end);
+        clear_blocks(m, zone, end, was - end);
         z->was_flags &= ~(FLASH_ZONE_FINISHED | FLASH_ZONE_BY_DRIVE);
         /* the cells behind it still have to be erased */
         z->was_padded = z->was_padded > was ? z->was_padded : was;

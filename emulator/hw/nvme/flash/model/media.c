@@ -26,7 +26,7 @@ typedef struct FlashLayout {
     uint64_t zones, ext, bad, oob, data, end;
 } FlashLayout;
 
-static uint64_t part(uint64_t *at, uint64_t len)
+static uint64_t add_part(uint64_t *at, uint64_t len)
 {
     uint64_t start = *at;
 
@@ -34,16 +34,16 @@ static uint64_t part(uint64_t *at, uint64_t len)
     return start;
 }
 
-static void layout(const FlashShape *s, FlashLayout *l)
+static void lay_out(const FlashShape *s, FlashLayout *l)
 {
     uint64_t blocks = s->nr_zones * s->zone_blocks;
     uint64_t at = PART_ALIGN;
 
-    l->zones = part(&at, s->nr_zones * sizeof(FlashImageZone));
-    l->ext = part(&at, s->nr_zones * s->ext_size);
-    l->bad = part(&at, (blocks + 7) / 8);
-    l->oob = part(&at, blocks * s->meta_size);
-    l->data = part(&at, blocks * s->block_size);
+    l->zones = add_part(&at, s->nr_zones * sizeof(FlashImageZone));
+    l->ext = add_part(&at, s->nr_zones * s->ext_size);
+    l->bad = add_part(&at, (blocks + 7) / 8);
+    l->oob = add_part(&at, blocks * s->meta_size);
+    l->data = add_part(&at, blocks * s->block_size);
     l->end = at;
 }
 
@@ -166,7 +166,7 @@ char *flash_media_open(FlashMedia *m, const char *path, const FlashShape *shape)
     struct stat st;
     char *why;
 
-    layout(shape, &l);
+    lay_out(shape, &l);
     assert(shape->zone_cap <= shape->zone_blocks);
     memset(m, 0, sizeof(*m));
     m->shape = *shape;

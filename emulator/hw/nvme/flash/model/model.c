@@ -19,7 +19,7 @@
 
 /* Commands. */
 
-static void cmd_do(FlashDev *dev, FlashCmd *cmd)
+static void cmd_execute(FlashDev *dev, FlashCmd *cmd)
 {
     assert(cmd->zone < dev->media.shape.nr_zones ||
            (cmd->kind == FLASH_CMD_RESET && cmd->zone == FLASH_ALL_ZONES));
@@ -60,7 +60,7 @@ static void cmd_ready(FlashTime *ft, void *arg)
     if (dev->serve) {
         dev->serve(dev, arg);
     } else {
-        cmd_do(dev, arg);
+        cmd_execute(dev, arg);
     }
 }
 
@@ -73,7 +73,7 @@ void flash_dev_submit_internal(FlashDev *dev, FlashCmd *cmd)
         flash_cmd_done(&dev->time, cmd);
         return;
     }
-    cmd_do(dev, cmd);
+    cmd_execute(dev, cmd);
 }
 
 uint64_t flash_dev_room(FlashDev *dev)

@@ -373,7 +373,7 @@ void flash_units_drop(FlashDev *dev, uint32_t zone)
     flushes_check(dev);
 }
 
-static void lose(FlashDev *dev, FlashUnit **head, FlashUnit **tail)
+static void lose_units(FlashDev *dev, FlashUnit **head, FlashUnit **tail)
 {
     while (*head) {
         FlashUnit *u = *head;
@@ -389,8 +389,8 @@ static void lose(FlashDev *dev, FlashUnit **head, FlashUnit **tail)
 
 void flash_units_lose(FlashDev *dev)
 {
-    lose(dev, &dev->fill_head, &dev->fill_tail);
-    lose(dev, &dev->issued_head, &dev->issued_tail);
+    lose_units(dev, &dev->fill_head, &dev->fill_tail);
+    lose_units(dev, &dev->issued_head, &dev->issued_tail);
     assert(!dev->fill_tail && !dev->issued_tail);
     flash_units_init(dev);
 }
