@@ -5,7 +5,7 @@
  * A plan has a line for each step; places and sizes are in KiB:
  *
  *	w AT SIZE		write, as an ordinary program does
- *	a AT SIZE BEFORE	write by NVMe passthrough: an append to the block at BEFORE (docs/emulator.md, hints)
+ *	a AT SIZE BEFORE	write by NVMe passthrough: an append to the block at BEFORE (docs/emulator/blackbox.md, hints)
  *	o AT SIZE		the same: an overwrite
  *	f			flush
  *	r AT SIZE [AT SIZE]...	read all of these at once, and wait for them

@@ -247,7 +247,7 @@ static uint16_t nvme_flash_act_clear(NvmeFlash *f, const NvmeFlashNumbers *n)
     return NVME_SUCCESS;
 }
 
-/* docs/emulator.md says what each does with its numbers. */
+/* docs/emulator/faults.md says what each does with its numbers. */
 typedef struct NvmeFlashAction {
     uint32_t code;              /* of the vendor command */
     const char *name;           /* in text */
