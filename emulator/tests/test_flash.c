@@ -833,7 +833,7 @@ static void test_finish_behind_writes(void **state)
     rig_free(rig);
 }
 
-/* What a reset drops is not programmed, not counted, and in nobody's way. */
+/* What a reset drops is not programmed, not counted, and blocks nothing. */
 static void test_dropped_programs(void **state)
 {
     FlashTuning t = tuning_of(0, 1 * MS, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The memory model against closed forms, without a guest: where a line is
- * found, what that takes, who loses it.
+ * found, what that takes, which CPU loses it.
  */
 
 #include <setjmp.h>
@@ -29,7 +29,7 @@ static const MemProfile small = {
 
 typedef struct Rig {
     MemModel *model;
-    uint64_t now;       /* far enough apart that nobody waits */
+    uint64_t now;       /* far enough apart that no CPU waits */
     int gone, read_only;
     int cpu, slot;      /* of the last one */
 } Rig;
@@ -212,13 +212,13 @@ static void test_queue(void **state)
         assert_true(answer.contended);
         assert_int_equal(now + i + answer.ticks, now + 80 + 40 * i + 7);
     }
-    /* Who is not late enough to wait has contended nevertheless. */
+    /* A CPU that is not late enough to wait has contended nevertheless. */
     answer = mem_access(rig->model, 0, 0, MEM_ATOMIC, now + 500);
     assert_true(answer.contended);
     assert_int_equal(answer.ticks, 40 + 7);
     answer = mem_access(rig->model, 1, 0, MEM_ATOMIC, now + 2000);
     assert_false(answer.contended);
-    /* A reader waits for what is on its way, too, but keeps nobody waiting. */
+    /* A reader waits for what is on its way, too, but keeps none waiting. */
     answer = mem_access(rig->model, 0, 0, MEM_LOAD, now + 2010);
     assert_int_equal(answer.ticks, 30 + 40);
     answer = mem_access(rig->model, 2, 0, MEM_LOAD, now + 2020);
@@ -240,7 +240,7 @@ static void test_dma(void **state)
 }
 
 /*
- * Whatever happens, a line that a CPU may write to is with nobody else: kept
+ * Whatever happens, a line that a CPU may write to is with no other: kept
  * here as a caller would, from the answers and from what is to be forgotten.
  */
 typedef struct Kept {

@@ -38,7 +38,7 @@ NEAR = pytest.approx
 
 
 def test_model(tmp_path: Path) -> None:
-    """Closed forms, and that who may write is alone, on the host, under the sanitizers."""
+    """Closed forms, and that a CPU that may write is alone, on the host, under the sanitizers."""
     program = tmp_path / "test_memory"
     subprocess.run(["gcc", "-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined",
                     f"-I{MODEL}", "-o", program, HERE / "test_memory.c", MODEL / "memory-model.c",
@@ -173,7 +173,7 @@ def test_read_mostly(guest, readers, quantum, least):
 @pytest.mark.parametrize("cpus", [4, 8, 16, 32])
 @pytest.mark.parametrize("what, takes", [(TICKET, 2 * MODIFIED + L3), (QUEUE, 2 * MODIFIED)])
 def test_locks_change_hands(guest, what, takes, cpus, quantum):
-    """From owner to owner: his store's way and the next one's load's; who is not the first to look has it from L3."""
+    """From owner to owner: its store's way and the next one's load's; all but the first to look have it from L3."""
     time = 1000000
     assert time / shared(guest, cpus, what, quantum=quantum, TIME=time) == NEAR(takes, rel=0.1)
 
@@ -181,7 +181,7 @@ def test_locks_change_hands(guest, what, takes, cpus, quantum):
 @pytest.mark.parametrize("quantum", [10, 1000])
 @pytest.mark.parametrize("cpus", [2, 8, 64])
 def test_readers_of_one_lock_wait_for_each_other(guest, cpus, quantum):
-    """Nobody writes, and still its count changes hands twice for each who reads."""
+    """None writes, and still its count changes hands twice for each that reads."""
     time = 1000000
     assert time / shared(guest, cpus, RWSEM, quantum=quantum, TIME=time) == NEAR(2 * MODIFIED, rel=0.1)
 

@@ -472,7 +472,7 @@ def test_dropped_completion(drive: Drive) -> None:
 
 
 def test_aborted_lists(drive: Drive) -> None:
-    """A list that is forgotten while its reads are on their way ends for nobody."""
+    """A list that is aborted while its reads are on their way ends once, as aborted."""
     assert drive.put(run(addr(), 8)) == drive.vector(FLUSH, [0]) == (0, 0)
     for opcode, to in ((VREAD, None), (VCOPY, run(addr(1), 8)), (RESET, None)):
         cid = drive.start(opcode, run(addr(), 8), to)

@@ -123,7 +123,7 @@ def test_interrupts_between_cpus_take_a_quantum_at_most(program, tmp_path):
 
 
 @pytest.mark.parametrize("quantum", [1, 100, 1000])
-def test_who_is_woken_begins_when_it_was_woken(program, tmp_path, quantum):
+def test_a_woken_cpu_begins_when_it_was_woken(program, tmp_path, quantum):
     """Not when the round of the one that ran alone began, nor does that one lose time."""
     lines = parsed(run(program("wake"), LOCKSTEP.format(quantum), 8, tmp_path / "out"))
     shortest, longest = lines["delay"]

@@ -13,9 +13,9 @@
  *
  * Each slot of an L1 knows where its line is in the tables: in one place.
  *
- * Who touches a line that somebody has just asked for ends its turn there, so
- * that those who are behind in time come first: the line goes from hand to hand
- * as often as it would.  Such a line stays out of the tables for a moment.
+ * If a vCPU touches a line that another one has just asked for, its turn ends
+ * there, so that vCPUs behind in time come first: the line changes hands as
+ * often as it would.  Such a line stays out of the tables for a moment.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */

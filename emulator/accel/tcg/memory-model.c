@@ -1,17 +1,17 @@
 /*
- * Memory model: caches, directory, latencies.  See memory-model.h for who may
- * call it.
+ * Memory model: caches, directory, latencies.  See memory-model.h for which
+ * thread may call it.
  *
  * All caches replace the line that came first (FIFO): a hit changes nothing,
- * so that a caller who keeps track of what is in L1 need not report it.  L2
+ * so that a caller that keeps track of what is in L1 need not report it.  L2
  * holds what L1 holds; L3 holds what an L2 has dropped, what CPUs share and,
  * where devices write there, what those wrote.
  *
  * Tags may be out of date: what counts is the directory.  A tag whose line the
  * directory says is elsewhere is found again when the line comes back.
  *
- * A line that changes hands does so for one CPU after the other: who asks
- * while it is on its way waits until it has arrived.
+ * A line moves to one CPU after the other: a CPU that asks for it while it is
+ * on its way waits until it has arrived.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -34,7 +34,7 @@ enum {
 
 typedef struct Line {
     uint64_t holders;   /* CPUs in whose L2 it is: bits */
-    uint64_t asked;     /* when it was last asked for by somebody else */
+    uint64_t asked;     /* when another CPU last asked for it */
     uint32_t busy;      /* until so long after that it is on its way */
     uint8_t state;
     uint8_t in_l3;      /* sockets: bits */
@@ -263,7 +263,7 @@ static bool in_stream(Core *core, uint32_t line)
     return next;
 }
 
-/* Has somebody asked for the line a moment ago? */
+/* Has a CPU asked for the line a moment ago? */
 static bool is_hot(const MemModel *m, const Line *l, uint64_t now)
 {
     return l->busy &&
@@ -274,8 +274,8 @@ static bool is_hot(const MemModel *m, const Line *l, uint64_t now)
  * @line is on its way for @ticks from @now on, or from when it is free.
  * Returns how long it takes to arrive.
  *
- * CPUs' clocks are a moment apart: who asks long before the one that asked
- * last was served in the wrong order, and does not wait for that.
+ * CPUs' clocks are a moment apart: a CPU that asks long before the last one
+ * did was served in the wrong order, and does not wait for that.
  */
 static uint64_t change_hands(MemModel *m, Line *l, uint64_t now, uint32_t ticks,
                              bool *contended)
@@ -369,7 +369,7 @@ MemAnswer mem_access(MemModel *m, int cpu, uint64_t number, MemKind kind,
 
     assert(cpu >= 0 && cpu < m->cpus && number < m->lines);
     if (l->holders & me && (!write || l->state & EXCLUSIVE)) {
-        /* Who asks for it next may be behind in time. */
+        /* The next CPU to ask for it may be behind in time. */
         answer.contended = is_hot(m, l, now);
         if (tags_find(&m->cores[cpu].l1, line) < 0) {
             answer.source = MEM_L2;

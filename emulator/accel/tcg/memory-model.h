@@ -2,12 +2,12 @@
  * Memory model: what each access to memory costs on a machine with caches.
  *
  * Private L1 and L2 of each CPU, an L3 of each socket, and a directory that
- * knows for every line of memory who holds it and how (exclusive, modified or
- * shared).  The caller says who touches which line when; the model says how
- * long that takes.  It is a function of these calls alone.
+ * knows for every line of memory which CPUs hold it and how (exclusive,
+ * modified or shared).  The caller says which CPU touches which line when; the
+ * model says how long that takes.  It is a function of these calls alone.
  *
- * It is plain C and knows nothing of QEMU; its tests run on the host.  Whoever
- * has made a model calls it from one thread, or under a lock of its own.
+ * It is plain C and knows nothing of QEMU; its tests run on the host.  The
+ * owner of a model calls it from one thread, or under a lock of its own.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -76,13 +76,13 @@ typedef struct MemAnswer {
     uint64_t ticks;     /* that the access takes beyond its instruction */
     MemSource source;
     int slot;           /* of the CPU's L1 in which the line now is */
-    bool contended;     /* somebody has asked for the line a moment ago */
+    bool contended;     /* another CPU asked for the line a moment ago */
     bool far;           /* another socket had a hand in it */
 } MemAnswer;
 
 /*
  * The line in @slot of @cpu's L1 has left it; or, if @writes_only, may be read
- * on, but who writes to it must ask again.
+ * on, but a CPU that writes to it must ask again.
  */
 typedef void MemForget(void *opaque, int cpu, int slot, bool writes_only);
 
@@ -108,7 +108,7 @@ int mem_socket(const MemModel *model, int cpu);
 
 /*
  * @lines lines from @first on are @socket's memory, at most once a socket.
- * What is nobody's lies on the sockets in turn, page by page.
+ * Other memory lies on the sockets in turn, page by page.
  */
 void mem_place(MemModel *model, uint64_t first, uint64_t lines, int socket);
 

@@ -51,7 +51,7 @@ bool tb_global_may_link(CPUState *cpu, vaddr pc, TranslationBlock *from, int n,
     if (tb_cflags(from) & CF_PCREL || !is_global(cpu, pc, to)) {
         return false;
     }
-    /* Who comes by a link does not meet a breakpoint. */
+    /* A vCPU that comes by a link does not meet a breakpoint. */
     CPU_FOREACH(other) {
         if (!QTAILQ_EMPTY(&other->breakpoints)) {
             return false;

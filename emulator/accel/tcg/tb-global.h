@@ -3,7 +3,7 @@
  *
  * What the guest marks as global in its page tables stays valid when a vCPU
  * changes to other tables, and its kernel does so for all of itself.  So in
- * the upper half of addresses, until somebody flushes such a page,
+ * the upper half of addresses, until a vCPU flushes such a page,
  *  - all vCPUs find blocks in one cache, which is small enough for the host's;
  *  - a block may jump straight to one in another page, which for others is
  *    looked up each time.

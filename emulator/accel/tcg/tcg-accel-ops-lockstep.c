@@ -13,7 +13,7 @@
  *  - timers_state.qemu_icount, the instant at which the current round began.
  *    Written by the vCPU thread only, between rounds; it never goes back.
  *    Every other thread reads this one, or lockstep.seen if that is later: an
- *    instant that a vCPU has seen is over for everybody else too.
+ *    instant that a vCPU has seen is over for all others too.
  *  - lockstep.now, what the vCPU thread sees: the instant that the vCPU in
  *    turn has reached.  It starts again from the round's base for each vCPU.
  *
@@ -29,17 +29,17 @@
  * round: so blocks are not translated again for each place to cut them.
  *
  * A lock that is held when its holder's slice ends stays held for the whole
- * slice of everyone else, and one that is taken and released within a slice is
+ * slice of all others, and one that is taken and released within a slice is
  * never seen held.  Both errors vanish with short rounds, and both show in that
- * somebody still spins when its slice ends: nothing that another vCPU does can
+ * a vCPU still spins when its slice ends: nothing that another vCPU does can
  * end its wait earlier.  Rounds are short from then on, P instructions or a
- * share of the time that the shortest wait has lasted, until nobody has waited
- * for a while.  Who reads the clock between two PAUSEs waits for time to pass.
+ * share of the time that the shortest wait has lasted, until no vCPU has waited
+ * for a while.  A vCPU that reads the clock in between waits for time to pass.
  *
  * With a model of memory (lockstep-memory.c) an access may take longer than its
  * instruction; that much of the slice is gone.  What does not fit in before the
- * next timer the vCPU owes: it stands still for it afterwards.  Whose turn it
- * is goes by who is furthest behind then; and a turn is cut when the vCPU wants
+ * next timer the vCPU owes: it stands still for it afterwards.  The vCPU that
+ * is furthest behind has its turn then; and a turn is cut when the vCPU wants
  * what others have just had, and goes on when those have caught up.
  *
  * With stall=L a vCPU stands still now and then, wherever it is, for up to L ns,
@@ -132,7 +132,7 @@ static struct {
 
     VCpu *vcpus;        /* in the order of their turns */
     int count;
-    VCpu *turn;         /* whose turn it is */
+    VCpu *turn;         /* the one that has its turn */
     int64_t length;     /* how long this round may last */
 
     int64_t now;        /* while no vCPU runs: the vCPU thread's clock */
@@ -340,8 +340,8 @@ static void set_budget(CPUState *cpu, int64_t instructions)
  * Let the time pass that PAUSE lasts, until the next timer at most; the block
  * ends behind it.
  *
- * Who waits for another vCPU looks at memory again and again; who reads the
- * clock in between waits for time to pass, and needs nobody for that.
+ * A vCPU that waits for another one looks at memory again and again.  If it
+ * reads the clock in between, it waits for time to pass, and needs no other.
  */
 void icount_spin_hint(CPUState *cpu)
 {
@@ -415,7 +415,7 @@ static void charge(CPUState *cpu, int64_t cost, bool cut)
         lockstep.turn->turns = true;
     }
     if (missed) {
-        /* What it may have waited for has come; who spins on waits anew. */
+        /* What it may have waited for has come; spinning on, it waits anew. */
         lockstep.turn->waits = -1;
     }
 }
@@ -559,7 +559,7 @@ static void end_turn(VCpu *vcpu, int ret)
 
 /*
  * Run @vcpu from lockstep.now to @limit.  @far is how far others have got in
- * this round.  Returns the limit for those who come after: a timer armed
+ * this round.  Returns the limit for those that come after: a timer armed
  * meanwhile cuts the round short, but not to less than @far.
  */
 static int64_t run_slice(VCpu *vcpu, int64_t limit, int64_t far, bool alone)
@@ -606,9 +606,9 @@ static int64_t run_slice(VCpu *vcpu, int64_t limit, int64_t far, bool alone)
 
 /*
  * How long a round may last that begins at @base with @busy vCPUs, the last of
- * which to begin to wait did so at @waits (negative: none waits).  Who waits
- * must not do so for much longer than it has to, and who might have to wait
- * must meet the lock held.
+ * which to begin to wait did so at @waits (negative: none waits).  A vCPU that
+ * waits must not do so for much longer than it has to, and one that might have
+ * to wait must meet the lock held.
  */
 static int64_t round_length(int64_t base, int busy, int64_t waits)
 {
@@ -628,8 +628,8 @@ static int64_t round_length(int64_t base, int busy, int64_t waits)
 }
 
 /*
- * Of those who have a turn in the round that begins at @base, who is furthest
- * behind @limit?  NULL: nobody is.
+ * Of the vCPUs with a turn in the round that begins at @base, the one furthest
+ * behind @limit.  NULL: none is behind.
  */
 static VCpu *furthest_behind(int64_t base, int64_t limit)
 {
@@ -665,7 +665,7 @@ static void take_turn(Round *round, VCpu *vcpu, bool alone)
     round->far = MAX(round->far, MIN(round->limit, lockstep.now));
 }
 
-/* With a model of memory whoever is furthest behind has its turn, again. */
+/* With a model of memory the vCPU furthest behind has its turn, again. */
 static void run_furthest_behind(Round *round)
 {
     VCpu *end = lockstep.vcpus + lockstep.count;
@@ -724,7 +724,7 @@ static bool run_round(void)
     }
     lockstep.length = round_length(round.base, busy, waits);
     assert(lockstep.length > 0);
-    /* A timer may have gone, which nobody tells. */
+    /* A timer may have gone, which is not announced. */
     find_due();
     round.limit = MIN(round.base + lockstep.length, lockstep.due);
     if (!busy) {

@@ -42,7 +42,7 @@ void nvme_flash_arm(NvmeFlash *f)
     }
 }
 
-/* Whoever has commands here: a shared namespace has several controllers. */
+/* Controllers with commands here: a shared namespace has several. */
 static void nvme_flash_each_ctrl(NvmeFlash *f, void (*call)(NvmeCtrl *n))
 {
     for (uint32_t i = 0; i < NVME_MAX_CONTROLLERS; i++) {
@@ -461,7 +461,7 @@ void nvme_flash_io_start(NvmeFlash *f)
     f->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, nvme_flash_timer, f);
 }
 
-/* The model ends what it still has when it closes: for nobody. */
+/* The model ends what it still has when it closes: no request is left. */
 void nvme_flash_io_stop(NvmeFlash *f)
 {
     timer_free(f->timer);

@@ -28,7 +28,7 @@ typedef struct NvmeFlashChunks {
 
 struct NvmeFlash {
     NvmeNamespace *ns;
-    FlashDev dev;               /* flash/model/model.h says who may do what */
+    FlashDev dev;               /* flash/model/model.h: what its owner calls */
     const NvmeFlashPersonality *personality;
     uint64_t bytes;             /* of flash */
 
@@ -42,7 +42,7 @@ struct NvmeFlash {
     /* flash-io.c */
     QEMUTimer *timer;
     uint64_t armed;             /* what the timer is set to */
-    uint64_t orphans;           /* bytes of commands that nobody waits for */
+    uint64_t orphans;           /* bytes of commands whose request is gone */
     uint64_t held;              /* memory of what is in flight, in bytes */
     uint64_t held_max;
     bool full;                  /* queues wait until less is held */

@@ -63,8 +63,8 @@ typedef struct NvmeFlashPersonality {
 
     /*
      * Any I/O command, before the controller looks at it; false: it goes on
-     * with it, which for a read means the function above.  Who keeps all reads
-     * to itself has none above.
+     * with it, which for a read means the function above.  A personality
+     * that serves all reads here has none above.
      */
     bool (*exec_other)(NvmeCtrl *n, NvmeRequest *req, uint16_t *status);
 

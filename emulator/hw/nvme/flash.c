@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
- * On top of all rooms of the device; who may call what is in flash.h.  Runs
+ * On top of all rooms of the device; flash.h says which file calls what.  Runs
  * under the big QEMU lock.
  */
 

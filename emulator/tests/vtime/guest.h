@@ -25,7 +25,7 @@ _Noreturn void leave(void);
 void interrupts_on(void);
 void timer_start(uint32_t ns);
 void send_interrupt(int id);
-/* Everyone waits for everyone. */
+/* Each CPU waits for all. */
 void meet(void);
 
 static inline void out8(uint16_t port, uint8_t value)

@@ -25,7 +25,7 @@ void work(int id)
 	interrupts_on();
 	asm volatile("cli");
 	meet();
-	/* Let everyone come to rest. */
+	/* Let all CPUs come to rest. */
 	if (id == 0) {
 		timer_start(100000);
 		wait(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * One lock for everyone: for TIME ns each CPU takes it, works for about HOLD
+ * One lock for all: for TIME ns each CPU takes it, works for about HOLD
  * instructions, gives it back, works for about REST. How often did each get it?
  */
 #include "guest.h"

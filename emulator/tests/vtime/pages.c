@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Code in global pages of the upper half, which changes under who calls it.
+ * Code in global pages of the upper half, which changes under its callers.
  *
  * A caller in one page jumps to code in the next, and some of that lies across
  * two pages. What it returns says which page was mapped when it was called.

@@ -26,7 +26,7 @@
 #ifndef PERIOD
 #define PERIOD 2000
 #endif
-#define READER 256	/* a reader in the lock's count; below it: who writes, who waits */
+#define READER 256	/* a reader in the lock's count; below it: the writer, a waiter */
 #define TURNS 8		/* between two looks at the clock, each a block of code of its own */
 
 struct node {
@@ -165,7 +165,7 @@ void work(int id)
 		}
 		return;
 	}
-	/* Whoever is in the middle of a handover must find the other one there. */
+	/* A CPU in the middle of a handover must find the other one there. */
 	while (WHAT == SWAP || WHAT == FLAG ? done[id].count < TIME / 200 * TURNS
 					    : now() - begin < TIME) {
 		turns(id);

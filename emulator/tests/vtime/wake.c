@@ -57,7 +57,7 @@ void work(int id)
 		return;
 	}
 	delay[0] = 0x7fffffff;
-	/* Let everyone come to rest. */
+	/* Let all CPUs come to rest. */
 	timer_start(100000);
 	wait(0);
 	for (int i = 0; i < SHOTS; i++) {

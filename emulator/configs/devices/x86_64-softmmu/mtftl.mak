@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# The devices of the lab's machine, and those that its tests attach: most of QEMU's would be compiled for nobody.
+# The devices of the lab's machine, and those that its tests attach: most of QEMU's would be compiled in vain.
 CONFIG_I440FX=y
 CONFIG_Q35=y
 CONFIG_HPET=y

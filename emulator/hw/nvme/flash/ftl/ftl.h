@@ -34,7 +34,7 @@ uint64_t ftl_logical(uint64_t blocks, uint32_t spare);
 char *ftl_open(Ftl **ftl, FlashDev *dev, const FtlConfig *config);
 void ftl_free(Ftl *ftl);
 
-/* The power is back: the map is what is on flash; false: nobody wrote that. */
+/* The power is back: the map is what is on flash; false: no FTL wrote that. */
 bool ftl_load(Ftl *ftl);
 
 /*
