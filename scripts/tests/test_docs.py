@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from mtlab.build import kernels, target
-from mtlab.cmd import cli, properties, prose, tested
+from mtlab.cmd import cli, drives, properties, prose, tested
 from mtlab.run import failure
 from mtlab.util.base import ROOT
 
@@ -136,6 +136,17 @@ def test_what_the_guest_tests_show() -> None:
     text = (ROOT / "docs/lab/tested.md").read_text()
     assert tested.update_page(text) == text, "scripts/lab report --readme brings it up to date"
     assert all(tested.by_kernel()[series] for series in kernels.SERIES)
+
+
+def test_drives_that_work_and_that_are_refused() -> None:
+    """Each row has tests; a drive that is refused has a message, and all but one kind a test that expects it."""
+    page = (ROOT / "docs/use/drives.md").read_text()
+    assert drives.update_page(page) == page, "scripts/lab report --readme brings it up to date"
+    assert [kind.words for kind in drives.KINDS
+            if not any(any(map(kind.has, ours)) for ours in drives.of_tests().values())] == []
+    code = "".join(path.read_text() for path in [*target.module_sources(), *(TARGET / "tool").glob("*.c")])
+    assert [what for what, said, _ in drives.REFUSED if said not in code] == []
+    assert [what.split()[0] for what, names in drives.refusals().items() if not names] == ["host-aware"]
 
 
 def test_exit_statuses_of_the_lab() -> None:

@@ -14,7 +14,7 @@ from ..exp.results import RESULTS, bound, counts, measured, why
 from ..exp.sources import WORKS
 from ..run import options
 from ..util.base import BUILD, ROOT, LabError, output, say, write_file
-from . import properties, story, suites, tested
+from . import drives, properties, story, suites, tested
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 _NUMBERS, _END = "<!-- numbers: scripts/lab report --readme -->", "<!-- end of numbers -->"
@@ -233,7 +233,8 @@ def _report(args: argparse.Namespace) -> int:
             path.write_text(update_experiment(path.read_text(), args.results, now=True))
         for path, declared in ((ROOT / "docs/lab/guests.md", options.update_docs),
                                (ROOT / "docs/emulator/properties.md", properties.update_page),
-                               (ROOT / "docs/lab/tested.md", tested.update_page)):
+                               (ROOT / "docs/lab/tested.md", tested.update_page),
+                               (ROOT / "docs/use/drives.md", drives.update_page)):
             path.write_text(declared(path.read_text()))
     debian.ensure("report")
     write_file(args.out, page(args.results))

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which drives the tests of the target have, as docs/use/drives.md lists them.
+
+Read from what they declare: the headers of target/tests/guest/*.sh with the profiles of the emulator, the lines
+that make drives of null_blk, and the machines that torture draws. A drive that is refused is known by what is
+said about it: a row names the tests that expect those words.
+"""
+
+import configparser
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ..run import options, scripts
+from ..util.base import ROOT
+from . import tested, torture
+
+TESTS = ROOT / "target/tests"
+_TABLE, _END = "<!-- drives: scripts/lab report --readme -->", "<!-- end of drives -->"
+_NULL = "zone_capacity", "zone_size", "zone_max_open", "blocksize", "size", "zoned"
+_SEEDS = 500        # of torture's boots: each is a drive
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Drive:
+    """What of a drive makes a difference to the target."""
+
+    size: int
+    zone: int
+    capacity: int       # of a zone; all sizes are in bytes
+    sector: int
+    open: int           # zones that may be open, 0: any number
+    meta: int           # bytes beside each block
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A row: drives that work."""
+
+    words: str
+    note: str
+    has: Callable[[Drive], bool]
+
+
+KINDS = (
+    Kind("zones that can be written up to their size", "", lambda d: d.capacity == d.zone),
+    Kind("zone capacity below zone size", "", lambda d: d.capacity < d.zone),
+    Kind("zone capacity that is no multiple of 4096 bytes", "full zones are finished", lambda d: d.capacity % 4096 > 0),
+    Kind("sectors of 4096 bytes", "", lambda d: d.sector == 4096),
+    Kind("sectors of 512 bytes", "", lambda d: d.sector == 512),
+    Kind("no limit of open zones", "", lambda d: d.open == 0),
+    Kind("5 open zones or more", "", lambda d: d.open > 4),
+    Kind("4 open zones", "lanes share zones", lambda d: d.open == 4),
+    Kind("metadata of 16 bytes a block or more", "[headers go there](#drives-with-metadata)", lambda d: d.meta >= 16),
+    Kind("less metadata", "headers are in blocks", lambda d: 0 < d.meta < 16),
+)
+# Drives that are refused: words of the message, and further ones that a test may expect.
+REFUSED = (
+    ("conventional zones (SMR hard disks)", "Device has conventional zones", "is conventional, expected sequential"),
+    ("a smaller last zone", "a smaller last zone, expected", ""),
+    ("fewer than 4 open zones", "Device allows too few open zones", "3 open zones, expected 4 or more"),
+    ("fewer than 9 zones", "usable zones, expected", ""),
+    ("larger than 16 TiB less 8 GiB", "expected 16 TiB less 8 GiB at most", ""),
+    ("not zoned", "not zoned, expected", "Device is not zoned"),
+    ("host-aware (up to Linux 6.7, later not zoned)", "Device is host-aware", "host-aware, expected"),
+)
+
+
+def _bytes(text: str) -> int:
+    number, unit = re.fullmatch(r"(\d+)([KMG]?)", text).groups()  # type: ignore[union-attr]
+    return int(number) << {"": 0, "K": 10, "M": 20, "G": 30}[unit]
+
+
+def _emulated(profile: str, device: dict[str, str]) -> Drive:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(options.PROFILES / f"{profile}.cfg")
+    words = {key: text.strip('"') for key, text in parser['device "ns0"'].items()} | device
+    zone = _bytes(words["zoned.zone_size"])
+    return Drive(_bytes(words["flash.size"]), zone, _bytes(words.get("zoned.zone_capacity", str(zone))),
+                 int(words["logical_block_size"]), int(words.get("zoned.max_open", "0")), int(words.get("ms", "0")))
+
+
+def _null_blk(body: str) -> Iterator[Drive]:
+    """A drive for each line that calls null(), or that has words for a function that does."""
+    said = re.search(r"for pair in (.*) \"\$@\"; do", (TESTS / "guest.sh").read_text())
+    assert said
+    usual = dict(pair.split("=") for pair in said[1].split())
+    for line in body.splitlines():
+        own = dict(re.findall(rf"\b({'|'.join(_NULL)})=(\d+)\b", line))
+        if not own and not re.search(r"(?:^|[;\s])null \S", line):
+            continue
+        words = usual | own
+        if int(words["zoned"]):
+            zone = int(words["zone_size"])
+            yield Drive(int(words["size"]) * _MIB, zone * _MIB, int(words.get("zone_capacity", zone)) * _MIB,
+                        int(words["blocksize"]), int(words.get("zone_max_open", 0)), 0)
+
+
+def of_tests() -> dict[str, set[Drive]]:
+    """The drives of each script of guest/."""
+    found: dict[str, set[Drive]] = {}
+    for path in sorted(tested.FOLDER.glob("*.sh")):
+        script = scripts.parse(path)
+        profile = script.options["profile"]
+        found[path.stem] = {*_null_blk(script.body)} if profile == options.NONE else {
+            _emulated(profile, script.options.get("device", {}))}
+    return found
+
+
+def _of_torture() -> set[Drive]:
+    return {_emulated("tlc", torture.shape(seed).device) for seed in range(1, _SEEDS + 1)}
+
+
+def refusals() -> dict[str, list[str]]:
+    """By what is refused, the tests that expect it."""
+    tests = {path.stem: path.read_text() for path in [*tested.FOLDER.glob("*.sh"), *TESTS.glob("test_*.py")]}
+    return {what: sorted(name for name, text in tests.items() if any(words and words in text for words in said))
+            for what, *said in REFUSED}
+
+
+def _size(number: int) -> str:
+    for unit, name in ((1 << 30, "GiB"), (_MIB, "MiB")):
+        if number >= unit:
+            return f"{number // unit} {name}"
+    return f"{number >> 10} KiB"
+
+
+def _lines() -> Iterator[str]:
+    tests, cuts = of_tests(), _of_torture()
+    yield from ("| the drive | works | tests in a guest | power cuts | |", "|---|---|---|---|---|")
+    for kind in KINDS:
+        count = sum(any(map(kind.has, drives)) for drives in tests.values())
+        yield f"| {kind.words} | yes | {count} | {'yes' if any(map(kind.has, cuts)) else 'no'} | {kind.note} |"
+    for what, names in refusals().items():
+        yield f"| {what} | refused | {', '.join(f'`{name}`' for name in names) or 'none'} | | |"
+    every = set().union(cuts, *tests.values())
+    yield from ("", f"These drives hold {_size(min(d.size for d in every))} to {_size(max(d.size for d in every))}, in "
+                f"zones of\n{_size(min(d.zone for d in every))} to {_size(max(d.zone for d in every))}.")
+
+
+def update_page(text: str) -> str:
+    """The page as the tests declare their drives."""
+    before, rest = text.split(_TABLE)
+    return f"{before}{_TABLE}\n\n" + "\n".join(_lines()) + f"\n\n{rest[rest.index(_END):]}"
