@@ -225,6 +225,15 @@ def test_console_reports(line: str, kind: str | None) -> None:
         assert found.lines[0] == line
 
 
+def test_a_warning_is_shown_with_its_words() -> None:
+    """The kernel prints the message between the line that cuts and the one that says WARNING."""
+    said = ["[    2.0] ------------[ cut here ]------------", "[    2.0] dm-mtftl: expected !zone->wp; zone 7: wp 3",
+            "[    2.0] WARNING: CPU: 0 PID: 7 at zone/zones.c:25 set_state+0x1/0x2"]
+    found = failure.find("\n".join(["[    1.0] before", *said, "[    2.0] after"]))
+    assert found and found.kind == "warning" and found.lines == (*said, "[    2.0] after")
+    assert found.detail.startswith("WARNING: CPU: 0")
+
+
 def _fio_output(iops: int, runtime: int = 26) -> bytes:
     side = {"total_ios": iops // 40, "runtime": runtime, "io_bytes": 4096 * iops // 40,
             "clat_ns": {"mean": 1e9 / iops, "max": 5e6, "percentile": {f"{p:.6f}": 1000 for p in fio.PERCENTILES}}}

@@ -37,6 +37,8 @@ _PATTERNS = [(kind, re.compile(pattern)) for kind, pattern in (
     ("warning", r"WARNING: (CPU: |.*, CPU#\d+: )"),
     ("panic", r"Kernel panic - not syncing"),
 )]
+_CUT_HERE = "[ cut here ]"    # begins a report whose message comes before the line that names its kind
+_BEFORE = 3                 # lines from there to that line, at most
 _LINES = 60
 _HANG_LINES = 300           # every CPU's backtrace
 
@@ -58,6 +60,14 @@ class Failure:
         return "\n".join([first, *("  | " + line for line in self.lines)])
 
 
+def _begin(lines: list[str], number: int) -> int:
+    """Where the report begins whose kind a line names: a warning's own words come first."""
+    for before in range(number - 1, max(number - _BEFORE, 0) - 1, -1):
+        if _CUT_HERE in lines[before]:
+            return before
+    return number
+
+
 def find(console: str) -> Failure | None:
     """The first report on a console, or nothing."""
     lines = console.splitlines()
@@ -65,5 +75,6 @@ def find(console: str) -> Failure | None:
         for kind, pattern in _PATTERNS:
             if pattern.search(line):
                 text = re.sub(r"^\[[ \d.T]+\] *", "", line).strip("- []")
-                return Failure(kind, tuple(lines[number:number + (_HANG_LINES if kind == "hang" else _LINES)]), text)
+                begin = _begin(lines, number)
+                return Failure(kind, tuple(lines[begin:begin + (_HANG_LINES if kind == "hang" else _LINES)]), text)
     return None
