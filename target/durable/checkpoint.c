@@ -138,6 +138,9 @@ static int ckpt_write(struct ckpt_stream *stream)
 	mtftl_count(ftl, meta_blocks, 1 + stream->fill);
 	if (!stream->wp)
 		mtftl_zone(ftl, zone)->first_seq = info.seq;
+	mtftl_assert(mtftl_zone(ftl, zone)->first_seq <= info.seq &&
+		     (stream->wp || mtftl_zone(ftl, zone)->first_seq == info.seq),
+		     "zone %u: number %llu at %u", zone, info.seq, stream->wp);
 	stream->wp += 1 + stream->fill;
 	mtftl_zone(ftl, zone)->quiet_wp = stream->wp;
 	stream->index += stream->fill;
@@ -209,7 +212,10 @@ static void capture_zones(struct mtftl *ftl)
 			record->flags = cpu_to_le16(MTFTL_ZONE_RETIRED);
 		mtftl_assert(zone->state == MTFTL_ZONE_CKPT || zone->quiet_wp <= zone->wp,
 			     "zone %u: wp %u quiet %u", i, zone->wp, zone->quiet_wp);
-		mtftl_assert(mtftl_zone_record_valid(record, ftl->config.capacity), "zone %u", i);
+		mtftl_assert(mtftl_zone_record_valid(record, ftl->config.capacity) &&
+			     le64_to_cpu(record->first_seq) == (record->wp ? zone->first_seq : 0) &&
+			     !record->flags == (zone->state != MTFTL_ZONE_BAD),
+			     "zone %u: state %u", i, zone->state);
 		spin_unlock_irq(&zone->lock);
 	}
 }

@@ -87,7 +87,8 @@ static int report_zone(struct blk_zone *bz, unsigned int index, void *data)
 	}
 	mtftl_assert(zone->wp <= ftl->config.capacity && zone->torn_sectors < MTFTL_BLOCK_SECTORS,
 		     "zone %u: wp %u", index, zone->wp);
-	mtftl_assert(state != MTFTL_ZONE_PARTIAL || zone->wp < ftl->config.capacity, "zone %u", index);
+	mtftl_assert((state == MTFTL_ZONE_FULL) == (zone->wp == ftl->config.capacity),
+		     "zone %u: state %u, wp %u", index, state, zone->wp);
 	zone->quiet_wp = zone->wp;
 	mtftl_zone_move(zone, state);
 	return 0;
@@ -313,6 +314,8 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at, bool
 			at++;
 			continue;
 		}
+		mtftl_assert(r && (!copies || info.erase_count == zone->erase_count),
+			     "zone %u: block %u", zone->index, at);
 		in_step = true;
 		saw_unit(rec, zone, &info);
 		if (info.seq > ckpt_seq &&
@@ -350,7 +353,9 @@ static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
 	/* Reset since, or nothing known of it: all of it is new. */
 	if (from && (from > zone->wp || !first || first != le64_to_cpu(record->first_seq)))
 		from = 0;
-	mtftl_assert(!from || first, "zone %u: block %u", zone->index, from);
+	mtftl_assert(!r == !first, "zone %u: number %llu", zone->index, first);
+	mtftl_assert(!from || (from <= zone->wp && first == le64_to_cpu(record->first_seq)),
+		     "zone %u: block %u", zone->index, from);
 	zone->first_seq = first;
 	return scan_zone(rec, zone, from, r);
 }
@@ -604,7 +609,8 @@ static int complete_block(struct recovery *rec, struct mtftl_zone *zone)
 			     MTFTL_BLOCK_SECTORS - zone->torn_sectors);
 	if (!r)
 		zone->wp++;
-	mtftl_assert(zone->wp <= ftl->config.capacity, "zone %u: wp %u", zone->index, zone->wp);
+	mtftl_assert(at == mtftl_page_sector(mtftl_zone_start(zone) + zone->wp - !r),
+		     "zone %u: wp %u", zone->index, zone->wp);
 	return r;
 }
 
@@ -646,6 +652,9 @@ static int step_fill(struct recovery *rec)
 		zone->unfinished = zone->wp == ftl->config.capacity;
 		if (zone->broken || zone->wp == ftl->config.capacity)
 			mtftl_zone_move(zone, MTFTL_ZONE_FULL);
+		mtftl_assert((zone->state == MTFTL_ZONE_FULL) ==
+			     (zone->broken || zone->wp == ftl->config.capacity),
+			     "zone %u: state %u, wp %u", i, zone->state, zone->wp);
 	}
 	return 0;
 }
@@ -679,6 +688,8 @@ static int step_finish_surplus(struct recovery *rec)
 			continue;
 		if (mtftl_interrupted())
 			return -EINTR;
+		mtftl_assert(mtftl_zones_count(ftl, MTFTL_ZONE_PARTIAL) >
+			     ftl->config.budget.data_zones, "zone %u", zone->index);
 		if (mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_FINISH))
 			zone->failed_lives = MTFTL_ZONE_LIVES;
 		zone->wp = ftl->config.capacity;
@@ -759,6 +770,7 @@ static void guess_ages(struct recovery *rec)
 		first = mtftl_zone(ftl, i)->first_seq;
 		if (first && first < oldest)
 			oldest = first;
+		mtftl_assert(!first || oldest <= first, "zone %u: number %llu", i, first);
 	}
 	mtftl_assert(oldest <= rec->newest_seq && ftl->config.device_in_zones, "%llu to %llu", oldest,
 		     rec->newest_seq);

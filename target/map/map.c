@@ -111,6 +111,7 @@ static void copy_block(struct bio *bio, void *data, bool to_bio)
 		data += n;
 		left -= n;
 	}
+	mtftl_assert(!left, "%u bytes", left);
 }
 
 void mtftl_bio_to_slot(struct bio *bio, void *data)
@@ -124,10 +125,11 @@ static void want_through(struct mtftl *ftl, struct mtftl_slot *slot, u32 value)
 	lockdep_assert_held(&lba_shard(ftl, slot->lba)->lock);
 	mtftl_assert(slot->state == MTFTL_SLOT_FREE || slot->state == MTFTL_SLOT_FILLED,
 		     "block %u: state %u", slot->lba, slot->state);
-	if (slot->through)
-		return;
-	WRITE_ONCE(slot->through, true);
-	atomic_inc(&mtftl_ring(ftl, mtftl_map_ring(ftl, value))->wanted);
+	if (!slot->through) {
+		WRITE_ONCE(slot->through, true);
+		atomic_inc(&mtftl_ring(ftl, mtftl_map_ring(ftl, value))->wanted);
+	}
+	mtftl_assert(slot->through, "block %u", slot->lba);
 }
 
 /* Its newest data is buffered and not in flight yet: overwrite it where it is. */
@@ -343,6 +345,7 @@ static bool through_waits(struct mtftl *ftl, struct bio *bio)
 	spin_lock_irqsave(&shard->lock, flags);
 	io->slot = find_through(ftl, ftl->map->entries[io->lba]);
 	waits = io->slot != MTFTL_MAP_UNMAPPED;
+	mtftl_assert(!waits || mtftl_slot(ftl, io->slot, NULL)->through, "block %u", io->lba);
 	slots = slot_shard(ftl, io->slot);
 	spin_lock(&slots->through_lock);
 	/* The code that sets these flags takes the lock afterwards. */
@@ -398,6 +401,7 @@ static void through_next(struct mtftl *ftl, struct bio_list *bios)
 		mtftl_bio(bio)->lba++;
 		mtftl_map_through(ftl, bio);
 	}
+	mtftl_assert(!bio && bio_list_empty(bios));
 }
 
 void mtftl_map_through_again(struct mtftl *ftl)
@@ -447,6 +451,8 @@ bool mtftl_map_take(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slo
 	/* The slot may land before the one that it replaces. Then it inherits the mark. */
 	if (!live || mtftl_is_slot(slot->prev))
 		WRITE_ONCE(slot->through, live && is_through(ftl, value));
+	mtftl_assert(live ? slot->through == is_through(ftl, value) && bio_list_empty(&through) :
+		     !slot->wanted && !slot->through, "block %u", lba);
 	WRITE_ONCE(slot->state, live ? MTFTL_SLOT_IN_FLIGHT : MTFTL_SLOT_DONE);
 	spin_unlock_irqrestore(&shard->lock, flags);
 	if (unlikely(!bio_list_empty(&through)))

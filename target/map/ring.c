@@ -24,7 +24,8 @@ void mtftl_ring_advance(struct mtftl_ring *ring)
 		if (smp_load_acquire(&slot->state) != MTFTL_SLOT_DONE)
 			break;
 		/* Nothing waits for what is not there any more. */
-		mtftl_assert(!slot->wanted && !slot->through, "slot %llu of block %u", tail, slot->lba);
+		mtftl_assert(slot->state == MTFTL_SLOT_DONE && !slot->wanted && !slot->through,
+			     "slot %llu of block %u: state %u", tail, slot->lba, slot->state);
 		slot->state = MTFTL_SLOT_FREE;
 		tail++;
 	}

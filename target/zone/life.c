@@ -32,9 +32,8 @@ void mtftl_zone_finish_broken(struct mtftl_zone *zone)
 	struct mtftl *ftl = zone->ftl;
 
 	/* Its units have landed: what fails now is the zone. */
-	mtftl_assert(!READ_ONCE(zone->in_flight), "zone %u: %u in flight", zone->index,
-		     zone->in_flight);
-	zone->broken = true;
+	mtftl_assert(zone->broken && !READ_ONCE(zone->in_flight), "zone %u: %u in flight",
+		     zone->index, zone->in_flight);
 	if (mtftl_zone_was_finished(zone))
 		return;
 	zone->failed_lives++;

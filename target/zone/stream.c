@@ -186,6 +186,7 @@ static u32 stream_room(struct mtftl_stream *stream, const struct mtftl_want *wan
 	if (!opens || !stream_open_zone(stream, want->right))
 		return 0;
 	zone = stream->zone;
+	mtftl_assert(zone, "right %u", want->right);
 	if (zone->broken || zone->wp + want->least > zone->limit) {
 		stream_close_zone(stream);
 		return 0;
@@ -285,7 +286,8 @@ struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, const struct mtftl_wan
 				      mtftl_zones_buffers_are_empty(ftl, want->right));
 	for (i = 0; i < sources.nr && !stream; i++)
 		stream = try_source(ftl, sources.from[i], want, room);
-	mtftl_assert(!stream || mutex_is_locked(&stream->lock));
+	mtftl_assert(!stream || (mutex_is_locked(&stream->lock) && *room >= want->least),
+		     "right %u: %u of %u blocks", want->right, *room, want->least);
 	return stream;
 }
 
@@ -345,6 +347,10 @@ static bool unit_left(struct mtftl_zone *zone)
 	zone->in_flight--;
 	if (!zone->in_flight && !zone->broken)
 		zone->quiet_wp = zone->wp;
+	mtftl_assert(zone->in_flight ? zone->quiet_wp < zone->wp :
+		     zone->broken || zone->quiet_wp == zone->wp,
+		     "zone %u: %u in flight, wp %u quiet %u", zone->index, zone->in_flight,
+		     zone->wp, zone->quiet_wp);
 	return zone->closing && !zone->in_flight;
 }
 
@@ -377,6 +383,9 @@ void mtftl_stream_landed(struct mtftl_extent *place, enum mtftl_unit_type type, 
 		zone->first_seq = seq;
 	if (type == MTFTL_UNIT_RANGES)
 		zone->ranges_seq = max(zone->ranges_seq, seq);
+	mtftl_assert((place->offset || zone->first_seq == seq) &&
+		     (type != MTFTL_UNIT_RANGES || zone->ranges_seq >= seq),
+		     "zone %u: number %llu at %u", zone->index, seq, place->offset);
 	if (zone->footer && mtftl_footer_add(&zone->footer->footer, seq, place->offset, type, nr,
 					     lbas))
 		zone->footer->complete = false;

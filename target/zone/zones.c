@@ -22,6 +22,8 @@ static void set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
 	mtftl_assert((state != MTFTL_ZONE_RESETTING && state != MTFTL_ZONE_EMPTY) ||
 		     !mtftl_map_valid(zone->ftl, zone->index), "zone %u: %u blocks are valid",
 		     zone->index, mtftl_map_valid(zone->ftl, zone->index));
+	mtftl_assert(state != MTFTL_ZONE_FULL || zone->state != MTFTL_ZONE_FULL, "zone %u",
+		     zone->index);
 	mtftl_assert(state != MTFTL_ZONE_EMPTY || !zone->wp, "zone %u: wp %u", zone->index, zone->wp);
 	mtftl_assert(state == MTFTL_ZONE_CLOSING || !READ_ONCE(zone->in_flight),
 		     "zone %u: state %u, %u in flight", zone->index, state, zone->in_flight);
