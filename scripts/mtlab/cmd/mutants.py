@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Do the target's assertions notice a wrong program? `lab mutants`.
 
-A mutant is the target with one condition negated. A seed chooses conditions, all with the same chance, among those of
-functions that assert something, in the files whose state all others rely on. Functions that only set up or free memory
-are left out. Each mutant is built with its assertions on, and has to survive some power cuts (torture.py). The
+A mutant is the target with one condition negated. A seed chooses conditions, all with the same chance, among those that
+an assertion guards, in the files whose state all others rely on. An assertion guards a condition if it comes later in
+the same function, and names a field or a variable that the condition names, or that its statement changes. Left out is
+what assertions are not for: what a device or its media said, which ends in an error; a signal; and functions that only
+set up or free memory. Each mutant is built with its assertions on, and has to survive some power cuts (torture.py). The
 table says what ended it: an assertion, another report of the kernel, the oracle, a load that did not work; or that
 nothing did. It takes about half a minute of a processor for each, so it runs on request only.
 """
@@ -23,10 +25,16 @@ from ..util import pool
 from ..util.base import BUILD, LabError, say, update_file, write_file
 from . import layers, torture
 
-FILES = [*(f"{file}.c" for file in layers.WELL_CHECKED), "format/parse.c"]
+FILES = [f"{file}.c" for file in layers.WELL_CHECKED]
 BOOTS = 2                   # with seeds of their own, until one ends the mutant
 SECONDS = 40                # that a mutant takes
 ASSERTION = "dm-mtftl: expected "
+WORD = re.compile(r"[A-Za-z_]\w*")
+# They name what the other words are of: nothing is said of themselves.
+OBJECTS = set("ftl config zone zones unit lane map stream streams ring slot place bio rec record info ckpts sb budget "
+              "i nr lba index READ_ONCE WRITE_ONCE u32 u64 le64_to_cpu le32_to_cpu".split())
+# Of the device, of a signal, or an error.
+OUTSIDE = re.compile(r"mtftl_interrupted|return (?:-E|r;)|\br = -E|mtftl_zone_mgmt|mtftl_rw_|_parse\(|scan_unit")
 
 
 @dataclass(frozen=True)
@@ -61,16 +69,46 @@ def _closing(text: str, opening: int) -> int:
     raise LabError("a parenthesis has no end")
 
 
+def _statement(bare: str, closing: int) -> str:
+    """What is done if a condition that ends there holds."""
+    begin = closing + 1 + re.match(r"\s*", bare[closing + 1:]).end()  # type: ignore[union-attr]
+    if bare[begin] != "{":
+        return bare[begin:bare.index(";", begin) + 1]
+    depth = 0
+    for at in range(begin, len(bare)):
+        depth += (bare[at] == "{") - (bare[at] == "}")
+        if not depth:
+            return bare[begin:at + 1]
+    raise LabError("a brace has no end")
+
+
+def _asserted(bare: str) -> set[str]:
+    """Fields and variables that assertions name."""
+    openings = [found.end() - 1 for found in re.finditer(r"mtftl_assert\(", bare)]
+    return {word for at in openings for word in WORD.findall(bare[at:_closing(bare, at)])} - OBJECTS
+
+
+def _guarded(condition: str, statement: str, later: str) -> bool:
+    """Does an assertion in what follows say what the condition, or its statement, is about?"""
+    if OUTSIDE.search(condition + statement):
+        return False
+    changed = re.findall(r"(\w+)(?:\[\w+\])?\s*(?:[-+|&]?=(?!=)|\+\+|--)|WRITE_ONCE\([^,]*?(\w+),", statement)
+    words = {*WORD.findall(condition), *(word for pair in changed for word in pair if word)}
+    return bool(words & _asserted(later))
+
+
 def conditions(file: str, text: str) -> list[Condition]:
-    """Those of `if` and `while` in functions that assert something."""
+    """Those of `if` and `while` that an assertion guards."""
     found = []
     bare = _blank(text)
     for function, begin, end in _functions(bare):
-        if "mtftl_assert(" not in bare[begin:end] or function.endswith(("_alloc", "_free")):
+        if function.endswith(("_alloc", "_free")):
             continue
         for word in re.finditer(r"\b(?:if|while) \(", bare[begin:end]):
             opening = begin + word.end() - 1
             closing = _closing(bare, opening)
+            if not _guarded(bare[opening:closing], _statement(bare, closing), bare[closing:end]):
+                continue
             found.append(Condition(file, text.count("\n", 0, opening) + 1, function, opening + 1, closing,
                                    " ".join(text[opening + 1:closing].split())))
     return found
