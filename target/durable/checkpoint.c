@@ -304,55 +304,54 @@ static struct mtftl_zone *find_zone(struct mtftl *ftl, u32 from,
 }
 
 /*
- * One for a zone of the next checkpoint that failed; U32_MAX: there is none. If no zone is empty, a
- * mount takes a spent one: only then is it known which zones are.
+ * If no zone is empty, a mount takes a spent one: only then is it known which zones are. NULL: there
+ * is none.
  */
-static u32 replace(struct mtftl *ftl, u32 index, bool mounting)
+static struct mtftl_zone *set_aside(struct mtftl *ftl, bool mounting)
 {
-	struct mtftl_zone *spent;
-	u32 zone;
+	struct mtftl_zone *zone = mtftl_zones_set_aside(ftl);
 
-	mtftl_assert(mtftl_zone(ftl, index)->broken, "zone %u", index);
-	zone = mtftl_zone_replace(ftl, index);
-	if (zone != U32_MAX || !mounting)
+	if (zone || !mounting)
 		return zone;
-	spent = find_zone(ftl, MTFTL_NR_SB_ZONES, is_spent);
-	if (!spent) {
-		/* What was acknowledged can be read all the same. */
+	zone = find_zone(ftl, MTFTL_NR_SB_ZONES, is_spent);
+	if (zone)
+		mtftl_zone_move(zone, MTFTL_ZONE_CKPT);
+	else	/* What was acknowledged can be read all the same. */
 		mtftl_set_read_only(ftl, "no zones are left for a checkpoint");
-		return U32_MAX;
-	}
-	mtftl_zone_move(mtftl_zone(ftl, index), MTFTL_ZONE_BAD);
-	mtftl_zone_move(spent, MTFTL_ZONE_CKPT);
-	mtftl_warn(ftl, "zone %u retired", index);
-	mtftl_tell_news(ftl);
-	return spent->index;
+	return zone;
 }
 
-/* Zones for those of the next checkpoint that failed. False: no reason to try again. */
+/*
+ * Zones for those of the next checkpoint that failed. These retire at their first failure: zones set
+ * aside are found by where they lie. False: no reason to try again.
+ */
 static bool replace_failed(struct mtftl *ftl, bool mounting)
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
 	u32 *set = ckpts->set[!ckpts->durable_set];
-	bool replaced = false;
-	u32 i, zone, nr;
+	struct mtftl_zone *zone = NULL;
+	u32 i, nr;
 
 	lockdep_assert_held(&ckpts->lock);
 	if (!mtftl_send_begin(ftl))
 		return false;
 	nr = mtftl_device_answers(ftl, ckpts->buf) ? ckpts->set_zones : 0;
 	for (i = 0; i < nr; i++) {
-		if (!mtftl_zone(ftl, set[i])->broken)
+		struct mtftl_zone *bad = mtftl_zone(ftl, set[i]);
+
+		if (!bad->broken)
 			continue;
-		zone = replace(ftl, set[i], mounting);
-		replaced = zone != U32_MAX;
-		if (!replaced)
+		mtftl_assert(bad->state == MTFTL_ZONE_CKPT, "zone %u: state %u", set[i], bad->state);
+		mtftl_zone_finish_broken(bad);
+		zone = set_aside(ftl, mounting);
+		if (!zone)
 			break;
-		mtftl_assert(mtftl_zone(ftl, zone)->state == MTFTL_ZONE_CKPT, "zone %u", zone);
-		set[i] = zone;
+		mtftl_assert(zone->state == MTFTL_ZONE_CKPT, "zone %u", zone->index);
+		mtftl_zone_retire(bad);
+		set[i] = zone->index;
 	}
 	mtftl_send_end(ftl);
-	return replaced;
+	return zone;
 }
 
 /* For an assertion. */

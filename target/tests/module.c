@@ -71,11 +71,15 @@ void mtftl_zone_finish_broken(struct mtftl_zone *zone)
 	zone->broken = true;
 }
 
-u32 mtftl_zone_replace(struct mtftl *ftl, u32 index)
+void mtftl_zone_retire(struct mtftl_zone *zone)
+{
+	mtftl_zone_move(zone, MTFTL_ZONE_BAD);
+}
+
+struct mtftl_zone *mtftl_zones_set_aside(struct mtftl *ftl)
 {
 	(void)ftl;
-	(void)index;
-	return U32_MAX;
+	return NULL;
 }
 
 void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))

@@ -41,6 +41,18 @@ void mtftl_zone_finish_broken(struct mtftl_zone *zone)
 		zone->failed_lives = MTFTL_ZONE_LIVES;
 }
 
+/* It is not written any more, and holds nothing. */
+void mtftl_zone_retire(struct mtftl_zone *zone)
+{
+	mtftl_assert(!mtftl_map_valid(zone->ftl, zone->index), "zone %u: %u blocks are valid",
+		     zone->index, mtftl_map_valid(zone->ftl, zone->index));
+	mtftl_assert(zone->state == MTFTL_ZONE_CKPT || zone->state == MTFTL_ZONE_RESETTING,
+		     "zone %u: state %u", zone->index, zone->state);
+	mtftl_zone_move(zone, MTFTL_ZONE_BAD);
+	mtftl_warn(zone->ftl, "zone %u retired", zone->index);
+	mtftl_tell_news(zone->ftl);
+}
+
 /*
  * It was reset: see reset.c. A refusal may pass, as a failed write may: GC comes back to the zone.
  * One that is refused again, or must not be written any more, retires.
@@ -67,28 +79,11 @@ void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok)
 	zone->ranges_seq = 0;
 	zone->broken = false;
 	zone->judged = false;
-	if (ok)
+	if (ok) {
 		mtftl_zones_note_back(zone);
-	mtftl_zone_move(zone, ok ? MTFTL_ZONE_EMPTY : MTFTL_ZONE_BAD);
-	if (!ok) {
-		mtftl_warn(ftl, "zone %u retired", zone->index);
-		mtftl_tell_news(ftl);
+		mtftl_zone_move(zone, MTFTL_ZONE_EMPTY);
+	} else {
+		mtftl_zone_retire(zone);
 	}
 	mtftl_space_appeared(ftl);
-}
-
-/* A zone that was set aside has failed: an empty one for it. U32_MAX: there is none. */
-u32 mtftl_zone_replace(struct mtftl *ftl, u32 index)
-{
-	struct mtftl_zone *bad = mtftl_zone(ftl, index), *zone;
-
-	mtftl_assert(bad->state == MTFTL_ZONE_CKPT, "zone %u: state %u", index, bad->state);
-	/* It retires at its first failure: zones set aside are found by where they lie. */
-	mtftl_zone_finish_broken(bad);
-	zone = mtftl_zones_swap(bad);
-	if (!zone)
-		return U32_MAX;
-	mtftl_warn(ftl, "zone %u retired", index);
-	mtftl_tell_news(ftl);
-	return zone->index;
 }

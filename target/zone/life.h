@@ -14,6 +14,6 @@
 bool mtftl_zone_was_finished(struct mtftl_zone *zone);
 void mtftl_zone_finish_broken(struct mtftl_zone *zone);
 void mtftl_zone_reset_done(struct mtftl_zone *zone, bool ok);
-u32 mtftl_zone_replace(struct mtftl *ftl, u32 index);
+void mtftl_zone_retire(struct mtftl_zone *zone);
 
 #endif

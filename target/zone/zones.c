@@ -176,19 +176,15 @@ void mtftl_zones_note_back(const struct mtftl_zone *zone)
 	spin_unlock(&zones->lock);
 }
 
-struct mtftl_zone *mtftl_zones_swap(struct mtftl_zone *bad)
+struct mtftl_zone *mtftl_zones_set_aside(struct mtftl *ftl)
 {
-	struct mtftl *ftl = bad->ftl;
 	struct mtftl_zone *zone = NULL;
 
-	mtftl_assert(bad->broken, "zone %u", bad->index);
 	spin_lock(&ftl->zones->lock);
 	if (mtftl_space_may_open(ftl, MTFTL_RIGHT_META, false))
 		zone = least_worn(ftl);
-	if (zone) {
-		set_state(bad, MTFTL_ZONE_BAD);
+	if (zone)
 		set_state(zone, MTFTL_ZONE_CKPT);
-	}
 	spin_unlock(&ftl->zones->lock);
 	return zone;
 }

@@ -88,8 +88,8 @@ bool mtftl_zones_buffers_are_empty(const struct mtftl *ftl, enum mtftl_right rig
 /* All zones of a state go onto @list, and keep the state; and back. */
 void mtftl_zones_take(struct mtftl *ftl, enum mtftl_zone_state state, struct list_head *list);
 void mtftl_zones_give_back(struct mtftl *ftl, enum mtftl_zone_state state, struct list_head *list);
-/* @bad retires, and an empty zone goes aside for checkpoints. NULL: there is none, so neither. */
-struct mtftl_zone *mtftl_zones_swap(struct mtftl_zone *bad);
+/* An empty zone goes aside for checkpoints. NULL: there is none. */
+struct mtftl_zone *mtftl_zones_set_aside(struct mtftl *ftl);
 /* How long the reset of a victim took, for mtftl_zones_back_us(). */
 void mtftl_zones_note_back(const struct mtftl_zone *zone);
 void mtftl_zones_set_gc_owes(struct mtftl *ftl, u32 blocks);
