@@ -5,13 +5,13 @@ The first milliseconds after the users start: one lane of 128 entries with write
 lanes of 128. Tracing is not free: it adds about a microsecond to each block's way, for all lines alike.
 """
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab.exp import figures, fio
+from mtlab.exp import figures, fio, traces
 from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, ours, says
 from mtlab.exp.sources import KNOWN, MT_FTL
+from mtlab.exp.traces import FREED, Event
 from mtlab.run.options import Options
 
 CPUS = 8
@@ -22,8 +22,6 @@ FROM_US, TO_US = 4000, 8000                     # which CPU does what: after the
 SINGLE = [(1, unit, users) for unit in (1, 8) for users in (1, 2, 4, 8)]
 MULTI = (CPUS, 1, 8)
 QUICK = [(1, 1, 8), MULTI]
-EVENT = re.compile(r"\[(\d+)\].*? (\d+)\.(\d{6}): (mtftl_\w+): \S+ lane (\d+) "
-                   r"(?:lba \d+ \+ (\d+) |seq \d+ )?(?:used|slots) (\d+)")
 
 
 def _script(cases: list[tuple[int, int, int]]) -> str:
@@ -46,31 +44,19 @@ def runs(quick: bool) -> list[Run]:
                 Options(clock="virtual", cpus=CPUS, profile="dram", timeout=1800), ("*.trace",))]
 
 
-def _events(text: str) -> list[tuple[int, int, str, int, int, int]]:
-    """Time since the first in us, CPU, event, lane, blocks, entries used (or slots taken)."""
-    found = []
-    for match in map(EVENT.search, text.splitlines()):
-        if match:
-            cpu, seconds, micros, event, lane, blocks, value = match.groups()
-            found.append((int(seconds) * 10**6 + int(micros), int(cpu), event.removeprefix("mtftl_"), int(lane),
-                          int(blocks or 0), int(value)))
-    start = min(e[0] for e in found)
-    return sorted((e[0] - start, *e[1:]) for e in found)
-
-
-def _occupancy(events: list[tuple[int, int, str, int, int, int]], lane: int) -> list[float]:
+def _occupancy(events: list[Event], lane: int) -> list[float]:
     """Mean entries used in each step of time."""
     area, used, at = [0.0] * (END_US // STEP_US), 0, 0
-    for when, _cpu, event, of, _blocks, value in [*events, (END_US, 0, "insert", lane, 0, 0)]:
-        if of != lane or event == "unit_composed":
+    for event in [*events, Event(END_US, 0, FREED, lane, 0)]:
+        if event.lane != lane or event.kind == "composed":
             continue
-        when = min(when, END_US)
+        when = min(event.us, END_US)
         while at < when:
             step = at // STEP_US
             until = min(when, (step + 1) * STEP_US)
             area[step] += used * (until - at)
             at = until
-        used = value
+        used = event.used
     return [a / STEP_US for a in area]
 
 
@@ -79,15 +65,15 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     for name, data in sorted(files["all"].items()):
         lanes, unit, users = map(int, Path(name).stem.split("-"))
         case = {"lanes": lanes, "write unit": unit, "users": users}
-        events = _events(data.decode())
+        events = traces.parse(data.decode())
         for lane in range(lanes):
             found += [{**case, "lane": lane, "at_us": step * STEP_US, "entries": round(entries, 3)}
                       for step, entries in enumerate(_occupancy(events, lane))]
-        window = [e for e in events if FROM_US <= e[0] < TO_US]
+        window = [e for e in events if FROM_US <= e.us < TO_US]
         for cpu in range(CPUS):
-            mine = [e for e in window if e[1] == cpu]
-            found.append({**case, "cpu": cpu, "produced": sum(e[4] for e in mine if e[2] == "insert"),
-                          "consumed": sum(e[5] for e in mine if e[2] == "unit_composed")})
+            mine = [e for e in window if e.cpu == cpu]
+            found.append({**case, "cpu": cpu, "produced": sum(e.blocks for e in mine if e.kind == "inserted"),
+                          "consumed": sum(e.blocks for e in mine if e.kind == "composed")})
     return found
 
 

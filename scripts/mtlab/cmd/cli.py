@@ -28,13 +28,14 @@ from . import (
     shell,
     simulate,
     suites,
+    timeline,
     top,
     torture,
 )
 
 # What `lab --help` shows, by what it is for.
 GROUPS = {
-    "Run something:": ("run", "shell", "top", "c2c"),
+    "Run something:": ("run", "shell", "top", "c2c", "timeline"),
     "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware"),
     "Break it:": ("torture", "fuzz", "mutants", "suite", "night"),
     "Change it:": ("check", "test", "lint", "layers", "prose"),
@@ -161,6 +162,7 @@ def _parser() -> argparse.ArgumentParser:
     mutants.add_command(commands)
     suites.add_command(commands)
     top.add_command(commands)
+    timeline.add_command(commands)
     quality.add_commands(commands)
     layers.add_commands(commands)
     prose.add_commands(commands)

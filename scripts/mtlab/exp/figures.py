@@ -4,7 +4,7 @@
 The same data give the same bytes: no date, no version, fixed element ids.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -195,6 +195,26 @@ def heat(axes: Axes, columns: Sequence[float], rows: Sequence[float], values: Se
     colours = axes.figure.colorbar(image, ax=axes)
     colours.set_label(value)
     colours.outline.set_visible(False)
+
+
+def timeline(axes: Axes, rows: Mapping[str, Sequence[Sequence[float]]], span: tuple[float, float],
+             labels: tuple[str, str], *, x: str, title: str = "") -> None:
+    """Draw a row a name, from the top down: one series of equal steps of time above its line, another one below."""
+    most = max((value for both in rows.values() for values in both for value in values), default=0) or 1
+    for row, both in enumerate(rows.values()):
+        axes.axhline(row, color="#999999", linewidth=0.5)
+        for number, values in enumerate(both):
+            edges = [span[0] + (span[1] - span[0]) * step / len(values) for step in range(len(values) + 1)]
+            way = -1 if number == 0 else 1          # the axis is upside down
+            axes.stairs([row + way * 0.45 * value / most for value in values], edges, baseline=row, fill=True,
+                        color=COLOURS[number], label=labels[number] if row == 0 else None)
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlim(*span)
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel(x)
+    axes.set_title(title)
+    _legend(axes, 2)
 
 
 def save(figure: Figure, path: Path) -> None:
