@@ -45,7 +45,7 @@ u32 mtftl_class_written(const struct mtftl_placement *placement, u32 life, u32 d
 u32 mtftl_class_moved(const struct mtftl_placement *placement, u32 life, u32 device_in_zones,
 		      u32 classes);
 
-/* How many zones may be open at once, and for whom. */
+/* How many zones may be open at once, and for which streams. */
 struct mtftl_budget {
 	u32 data_zones;		/* open at once for data, those being closed included */
 	u32 user_streams;	/* zones that lanes write to at once */

@@ -27,7 +27,7 @@ static void every_class_has_a_stream(const struct mtftl_budget *b)
 	assert_int_equal(mtftl_budget_first(b, b->user_classes), b->user_streams);
 }
 
-/* Whatever the limits are: something for everybody, and never more than there is. */
+/* Whatever the limits are: something for each stream, and never more than there is. */
 static void budget_fits_every_limit(void **state)
 {
 	static const u32 zones[] = { 16, 32, 128, 1024, 65536 };
