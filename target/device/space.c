@@ -42,15 +42,16 @@ void mtftl_space_on_appeared(struct mtftl *ftl, void (*heard)(struct mtftl *ftl)
 	mtftl_event_on(&ftl->space->appeared, heard);
 }
 
-void mtftl_space_sit_out_pause(struct mtftl *ftl, bool (*over)(void *data), void *data)
+/* A second copy of the wait would not pay. */
+noinline void mtftl_space_sit_out_pause(struct mtftl *ftl, bool (*over)(void *data), void *data)
 {
-	wait_event_idle(ftl->space->wait, !mtftl_is_paused(ftl) || over(data));
+	wait_event_idle(ftl->space->wait, !mtftl_is_paused(ftl) || (over && over(data)));
 }
 
 void mtftl_space_send_begin(struct mtftl *ftl)
 {
 	while (!mtftl_send_begin(ftl))
-		wait_event_idle(ftl->space->wait, !mtftl_is_paused(ftl));
+		mtftl_space_sit_out_pause(ftl, NULL, NULL);
 }
 
 void mtftl_space_wake(struct mtftl *ftl)
