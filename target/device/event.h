@@ -7,33 +7,13 @@
 #ifndef MTFTL_EVENT_H
 #define MTFTL_EVENT_H
 
-#include <linux/bug.h>
-
-#include <linux/kernel.h>
-
 struct mtftl;
 
 struct mtftl_event {
 	void (*heard[3])(struct mtftl *ftl);
 };
 
-static inline void mtftl_event_on(struct mtftl_event *event, void (*heard)(struct mtftl *ftl))
-{
-	unsigned int i = 0;
-
-	while (i < ARRAY_SIZE(event->heard) && event->heard[i])
-		i++;
-	/* Each mount subscribes the same, so the first one after a change of code tells. */
-	if (!WARN_ON(i == ARRAY_SIZE(event->heard)))
-		event->heard[i] = heard;
-}
-
-static inline void mtftl_event_tell(const struct mtftl_event *event, struct mtftl *ftl)
-{
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(event->heard) && event->heard[i]; i++)
-		event->heard[i](ftl);
-}
+void mtftl_event_on(struct mtftl_event *event, void (*heard)(struct mtftl *ftl));
+void mtftl_event_tell(const struct mtftl_event *event, struct mtftl *ftl);
 
 #endif
