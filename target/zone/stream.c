@@ -208,20 +208,35 @@ static struct mtftl_stream *try_stream(struct mtftl_stream *stream, const struct
 	return NULL;
 }
 
-/* Users' streams of a class, the wanted one first. */
-static struct mtftl_stream *try_class(struct mtftl *ftl, u32 class, const struct mtftl_want *want,
-				      bool opens, u32 *room)
+static u32 class_streams(const struct mtftl *ftl, u32 class)
 {
 	const struct mtftl_budget *budget = &ftl->config.budget;
-	u32 from = mtftl_budget_first(budget, class), i;
-	u32 nr = mtftl_budget_first(budget, class + 1) - from;
-	struct mtftl_stream *stream = NULL;
 
-	mtftl_assert(class < budget->user_classes && nr && from + nr <= budget->user_streams,
-		     "class %u: %u streams from %u on", class, nr, from);
+	mtftl_assert(class < budget->user_classes, "class %u", class);
+	return mtftl_budget_first(budget, class + 1) - mtftl_budget_first(budget, class);
+}
+
+/* One of the users' streams of a class: after the last one comes the first one again. */
+static struct mtftl_stream *class_stream(struct mtftl *ftl, u32 class, unsigned int i)
+{
+	const struct mtftl_budget *budget = &ftl->config.budget;
+	u32 from = mtftl_budget_first(budget, class), nr = class_streams(ftl, class);
+
+	mtftl_assert(nr && from + nr <= budget->user_streams, "class %u: %u streams from %u on",
+		     class, nr, from);
+	return &ftl->streams->all[from + i % nr];
+}
+
+/* Streams of a class, the wanted one first. A copy for each of the callers would not pay. */
+static noinline struct mtftl_stream *try_class(struct mtftl_stream *streams, u32 nr, u32 first,
+					       const struct mtftl_want *want, bool opens, u32 *room)
+{
+	struct mtftl_stream *stream = NULL;
+	u32 i;
+
+	mtftl_assert(nr, "right %u", want->right);
 	for (i = 0; i < nr && !stream; i++)
-		stream = try_stream(&ftl->streams->all[from + (want->first + i) % nr], want, opens,
-				    room);
+		stream = try_stream(&streams[(first + i) % nr], want, opens, room);
 	return stream;
 }
 
@@ -233,46 +248,41 @@ static u32 users_class(const struct mtftl *ftl, const struct mtftl_want *want)
 	return want->right == MTFTL_RIGHT_GC ? ftl->config.budget.user_classes - 1 : want->class;
 }
 
-static struct mtftl_stream *try_users(struct mtftl *ftl, const struct mtftl_want *want, bool opens,
-				      u32 *room)
+/* Users' streams of so many classes, the own class first. */
+static struct mtftl_stream *try_users(struct mtftl *ftl, u32 classes, const struct mtftl_want *want,
+				      bool opens, u32 *room)
 {
-	u32 i, nr = ftl->config.budget.user_classes, class = users_class(ftl, want);
+	u32 i, nr = ftl->config.budget.user_classes, own = users_class(ftl, want), class;
 	struct mtftl_stream *stream = NULL;
 
-	mtftl_assert(class < nr, "class %u of %u", class, nr);
-	for (i = 0; i < nr && !stream; i++)
-		stream = try_class(ftl, (class + i) % nr, want, opens, room);
+	mtftl_assert(own < nr && classes <= nr, "class %u, %u of %u", own, classes, nr);
+	for (i = 0; i < classes && !stream; i++) {
+		class = (own + i) % nr;
+		stream = try_class(class_stream(ftl, class, 0), class_streams(ftl, class),
+				   want->first, want, opens, room);
+	}
 	return stream;
 }
 
 static struct mtftl_stream *try_gc(struct mtftl *ftl, const struct mtftl_want *want, bool opens,
 				   u32 *room)
 {
-	u32 i, nr = ftl->config.budget.gc_streams;
+	u32 nr = ftl->config.budget.gc_streams;
 	u32 class = want->right == MTFTL_RIGHT_GC ? want->class : 0;
-	struct mtftl_stream *stream = NULL;
 
 	mtftl_assert(class < nr, "class %u of %u", class, nr);
-	for (i = 0; i < nr && !stream; i++)
-		stream = try_stream(&ftl->streams->gc[(class + i) % nr], want, opens, room);
-	return stream;
+	return try_class(ftl->streams->gc, nr, class, want, opens, room);
 }
 
 static struct mtftl_stream *try_source(struct mtftl *ftl, enum mtftl_source source,
 				       const struct mtftl_want *want, u32 *room)
 {
-	switch (source) {
-	case MTFTL_FROM_CLASS:
-		return try_class(ftl, users_class(ftl, want), want, false, room);
-	case MTFTL_FROM_USERS:
-	case MTFTL_FROM_USERS_NEW:
-		return try_users(ftl, want, source == MTFTL_FROM_USERS_NEW, room);
-	case MTFTL_FROM_GC:
-	case MTFTL_FROM_GC_NEW:
-		return try_gc(ftl, want, source == MTFTL_FROM_GC_NEW, room);
-	default:
-		return NULL;
-	}
+	bool opens = source == MTFTL_FROM_USERS_NEW || source == MTFTL_FROM_GC_NEW;
+	u32 classes = source == MTFTL_FROM_CLASS ? 1 : ftl->config.budget.user_classes;
+
+	if (source == MTFTL_FROM_GC || source == MTFTL_FROM_GC_NEW)
+		return try_gc(ftl, want, opens, room);
+	return try_users(ftl, classes, want, opens, room);
 }
 
 struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, const struct mtftl_want *want, u32 *room)
