@@ -166,6 +166,12 @@ static void add_gc(const struct mtftl_admit_limits *limits, const struct mtftl_a
 		add(sources, MTFTL_FROM_USERS);
 }
 
+static bool begins_with_users(const struct mtftl_sources *sources)
+{
+	return sources->nr && sources->from[0] != MTFTL_FROM_GC &&
+	       sources->from[0] != MTFTL_FROM_GC_NEW;
+}
+
 struct mtftl_sources mtftl_admit_sources(const struct mtftl_admit_limits *limits,
 					 const struct mtftl_admit_state *state,
 					 enum mtftl_right right)
@@ -180,6 +186,8 @@ struct mtftl_sources mtftl_admit_sources(const struct mtftl_admit_limits *limits
 		add_users(limits, state, right, &sources);
 	else if (shares || !limits->gc_shares)
 		add_gc(limits, state, shares, &sources);
+	/* See admit.h: writers for users rely on it. */
+	mtftl_assert(right == MTFTL_RIGHT_GC || begins_with_users(&sources), "right %u", right);
 	return sources;
 }
 

@@ -39,6 +39,8 @@
  * mtftl_admit_may_open() still agrees under the lock of the zones. If no source has room, the
  * writer waits until a zone was opened, became full or empty, a unit landed, the level fell,
  * no_victim changed, or the last block left the buffers behind the gate. Then it looks again.
+ * Every list for USER, FLUSH and RETRY begins with users' streams, the writer's own first. So a
+ * writer may look into that stream's open zone before it asks for the list.
  *
  * One slice of GC waits: that of the oldest victim. Any other victim that finds no place is given
  * up and is full again, with the blocks that are still valid in it.

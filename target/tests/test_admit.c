@@ -456,6 +456,31 @@ static void one_more_empty_zone_harms_nobody(void **unused)
 	each_state(check_one_more);
 }
 
+/* So writers may look into their own stream's zone before they ask. */
+static void check_first(const struct mtftl_admit_limits *limits,
+			const struct mtftl_admit_state *state)
+{
+	static const enum mtftl_right rights[] = {
+		MTFTL_RIGHT_USER, MTFTL_RIGHT_FLUSH, MTFTL_RIGHT_RETRY,
+	};
+	struct mtftl_sources sources;
+	u32 i;
+
+	for (i = 0; i < sizeof(rights) / sizeof(*rights); i++) {
+		sources = mtftl_admit_sources(limits, state, rights[i]);
+		assert_true(sources.nr);
+		assert_true(sources.from[0] == MTFTL_FROM_CLASS ||
+			    sources.from[0] == MTFTL_FROM_USERS ||
+			    sources.from[0] == MTFTL_FROM_USERS_NEW);
+	}
+}
+
+static void all_but_gc_begin_with_users_streams(void **unused)
+{
+	(void)unused;
+	each_state(check_first);
+}
+
 /* Flushes and failed writes take any zone, and look everywhere. */
 static void check_flush(const struct mtftl_admit_limits *limits,
 			const struct mtftl_admit_state *state)
@@ -506,6 +531,7 @@ int main(void)
 		cmocka_unit_test(blocks_that_no_unit_takes_are_no_room),
 		cmocka_unit_test(limits_fit_the_device),
 		cmocka_unit_test(one_more_empty_zone_harms_nobody),
+		cmocka_unit_test(all_but_gc_begin_with_users_streams),
 		cmocka_unit_test(a_flush_may_take_what_there_is),
 		cmocka_unit_test(gc_keeps_the_promise),
 	};

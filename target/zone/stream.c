@@ -292,6 +292,11 @@ struct mtftl_stream *mtftl_stream_find(struct mtftl *ftl, const struct mtftl_wan
 	u32 i;
 
 	mtftl_assert(want->right < MTFTL_RIGHT_META, "right %u", want->right);
+	/* Whatever the state is, the list begins with this stream. Most units find room there. */
+	if (want->right != MTFTL_RIGHT_GC)
+		stream = try_stream(class_stream(ftl, want->class, want->first), want, false, room);
+	if (stream)
+		return stream;
 	sources = mtftl_space_sources(ftl, want->right,
 				      mtftl_zones_buffers_are_empty(ftl, want->right));
 	for (i = 0; i < sources.nr && !stream; i++)
