@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from mtlab.build import kernels, target
-from mtlab.cmd import cli, drives, properties, prose, tested
+from mtlab.cmd import cli, drives, properties, prose, reference, tested
 from mtlab.run import failure
 from mtlab.util.base import ROOT
 
@@ -56,11 +56,54 @@ def test_values_of_options() -> None:
         assert line and set(names) == set(line[1].split(" | "))
 
 
+def _options_of_the_tool() -> dict[str, set[str]]:
+    """By command, what its getopt_long() takes: a table is of its file's command, or of the one above it."""
+    found: dict[str, set[str]] = {}
+    for path in sorted((TARGET / "tool").glob("*.c")):
+        text = path.read_text()
+        commands = [(m.start(), m[1]) for m in re.finditer(r"^int cmd_(\w+)\(", text, re.M)]
+        found |= {name: set() for _, name in commands}
+        for table in re.finditer(r"struct option options\[\] = \{(.*?)\};", text, re.S):
+            above = [name for at, name in commands if at < table.start()]
+            found[above[-1] if above else commands[0][1]] |= {
+                f"--{name}" for name in re.findall(r'\{ "([\w-]+)"', table[1])}
+    return found
+
+
+def test_options_of_the_tool() -> None:
+    """By command: in the manual, in what the tool prints, in the pages."""
+    taken = _options_of_the_tool()
+    assert len(taken) > 6 and set.union(*taken.values())
+    manual = (TARGET / "tool/mtftl.8").read_text().replace("\\-", "-")
+    manual = manual.split(".SH COMMANDS")[1].split(".SH EXIT")[0]
+    sections = re.findall(r"^\.B (\w+)$(.*?)(?=^\.TP\n\.B \w+$|\Z)", manual, re.M | re.S)
+    assert {name: set(re.findall(r"^\.B[IR]? (--[\w-]+)", text, re.M)) for name, text in sections} == taken
+    usage = (TARGET / "tool/mtftl.c").read_text()
+    printed = {name: set(re.findall(r"--[\w-]+", words)) for name, words in
+               re.findall(r'^\t\{ "(\w+)", cmd_\w+, "([^"]*)"', usage, re.M)}
+    assert printed == taken
+    used = {(page.name, name, flag) for page, code in _code()
+            for name, words in re.findall(r"\bmtftl (\w+)((?: --?[\w-]+)+)", code)
+            for flag in re.findall(r"--[\w-]+", words)}
+    assert used and {one for one in used if one[2] not in taken.get(one[1], set())} == set()
+
+
 def test_names_of_the_status_line() -> None:
     source = (TARGET / "dm/stats.c").read_text()
     formats = " ".join(re.findall(r'DMEMIT\("([^"]*)"', source))
     names = set(re.findall(r"\b([a-z_]+) %", formats)) | set(re.findall(r"\b(fill) ", formats))
     assert _named("docs/use/status.md", "| name | |") == names
+
+
+def test_states_are_those_that_are_shown() -> None:
+    """A state begins with a name of the status line, or has the words of `mtftl status`; both are in the code."""
+    names = _named("docs/use/status.md", "| name | |")
+    code = (TARGET / "tool/status.c").read_text() + (TARGET / "dm/stats.c").read_text()
+    words = names | {word for said in re.findall(r'"([^"]*)"', code) for word in re.findall(r"[a-z_]+", said)}
+    rows = [*_table("docs/use/status.md", "| you see | what it means, and what to do |")]
+    states = {state for row in rows for state in re.findall(r"`([^`]+)`", row[0])} - {"mtftl status"}
+    assert len(states) > 10
+    assert [state for state in states if not set(re.findall(r"[a-z_]+", state)) <= words] == []
 
 
 def test_messages() -> None:
@@ -104,6 +147,10 @@ def test_properties_of_the_flash_drive() -> None:
     assert properties.update_page(text) == text, "scripts/lab report --readme brings it up to date"
     declared = re.findall(r"^    (?:FIXED|CHUNK|DRIVE|LIVE)\(", properties.SOURCE.read_text(), re.M)
     assert len(properties.rows()) == len(declared) > 50
+    known = {name for name, *_ in properties.rows()} | {"flash.stats", "flash.fault"}
+    used = {(page.name, name) for page, code in _code()
+            for name in re.findall(r"(?<![\w.])(flash\.[a-z_]+)\b(?!\.|/)", code)}
+    assert {one for one in used if one[1] not in known and not re.search(r"\.(c|h|img)$", one[1])} == set()
 
 
 def _linked(page: Path) -> dict[Path, set[str]]:
@@ -147,6 +194,39 @@ def test_drives_that_work_and_that_are_refused() -> None:
     code = "".join(path.read_text() for path in [*target.module_sources(), *(TARGET / "tool").glob("*.c")])
     assert [what for what, said, _ in drives.REFUSED if said not in code] == []
     assert [what.split()[0] for what, names in drives.refusals().items() if not names] == ["host-aware"]
+
+
+def test_commands_of_the_lab() -> None:
+    """Their page is as the parser is, every word is explained, and pages use no option that a command does not have."""
+    text = (ROOT / "docs/lab/commands.md").read_text()
+    assert cli.update_commands(text) == text, "scripts/lab report --readme brings it up to date"
+    assert re.findall(r"^\| `.*` \|  \|$", text, re.M) == []
+    of = {name: reference.flags(parser) for name, parser in reference.parsers(cli._parser()).items()}
+    assert set(of) == {name for names in cli.GROUPS.values() for name in names}
+    used = {(page.name, name, flag) for page, code in _code()
+            for name, words in re.findall(r"\blab ([a-z]\w*)((?: (?!-- )[^'|]*)?)", code)
+            for flag in re.findall(r"(?<![\w-])--[a-z][\w-]*", words.split(" -- ")[0])}
+    assert len(used) > 20
+    assert {one for one in used if one[2] not in of[one[1]]} == set()
+
+
+def test_variables_of_make() -> None:
+    """Those that its head lists are those that it uses, and pages use no other."""
+    makefile = (ROOT / "Makefile").read_text()
+    head = makefile.split("\nBUILD")[0]
+    known = {name for line in re.findall(r"^#   (.*?)  ", head, re.M) for name in re.findall(r"([A-Z_]+)=", line)}
+    exported = re.findall(r"^export ([A-Z_ ]+)$", makefile, re.M)[0].split()
+    taken = {*exported, *re.findall(r"\$\(([A-Z]+)\)", makefile)} - {"PYTHON", "LAB", "MAKE"}
+    assert taken == known
+    used = {(page.name, name) for page, code in _code() if (words := re.search(r"(?:^|sudo )make (?!-C)(.*)", code))
+            for name in re.findall(r"\b([A-Z_]+)=", words[1].split("#")[0])}
+    assert {name for _, name in used} and {one for one in used if one[1] not in known} == set()
+
+
+def test_exit_statuses_that_pages_name() -> None:
+    named = {(page.name, int(status)) for page in PAGES
+             for status in re.findall(r"exit status (\d\d\d)", page.read_text())}
+    assert named and {status for _, status in named} <= {status for status, _ in failure.KINDS.values()}
 
 
 def test_exit_statuses_of_the_lab() -> None:

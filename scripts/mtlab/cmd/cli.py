@@ -24,6 +24,7 @@ from . import (
     night,
     prose,
     quality,
+    reference,
     report,
     shell,
     simulate,
@@ -152,12 +153,12 @@ def _parser() -> argparse.ArgumentParser:
     shared.set_defaults(function=_c2c)
 
     build = commands.add_parser("build", help="build parts without running them")
-    build.add_argument("what", choices=("emulator", "guest", "target", "all"))
+    build.add_argument("what", choices=("emulator", "guest", "target", "all"), help="which part")
     build.set_defaults(function=_build)
 
     shell.add_command(commands)
     experiments.add_commands(commands)
-    report.add_command(commands)
+    report.add_command(commands, update_commands)
     torture.add_command(commands)
     mutants.add_command(commands)
     suites.add_command(commands)
@@ -172,6 +173,11 @@ def _parser() -> argparse.ArgumentParser:
     completion.add_command(commands, parser, _words())
     parser.description = _overview(commands)
     return parser
+
+
+def update_commands(text: str) -> str:
+    """docs/lab/commands.md as the parser is."""
+    return reference.update_page(text, _parser(), GROUPS)
 
 
 def _words() -> dict[str, list[str]]:

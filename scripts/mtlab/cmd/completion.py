@@ -7,6 +7,8 @@ have to be asked for, such as the commits of `lab prose --at`, it leaves to the 
 
 import argparse
 
+from . import reference
+
 _SCRIPT = """# Completion of scripts/lab; `eval "$(scripts/lab completion)"` switches it on.
 _lab() {{
 	local command=${{COMP_WORDS[1]}} now=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} words=
@@ -32,15 +34,10 @@ complete -o default -F _lab lab
 """
 
 
-def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    return next(dict(action.choices) for action in parser._actions
-                if isinstance(action, argparse._SubParsersAction))
-
-
 def script(parser: argparse.ArgumentParser, more: dict[str, list[str]]) -> str:
     """For bash. More: words that the arguments of a command, or the value of an option, may be."""
     values, words = [], []
-    for name, command in sorted(_commands(parser).items()):
+    for name, command in sorted(reference.parsers(parser).items()):
         options: list[str] = []
         arguments = list(more.get(name, []))
         for action in command._actions:
@@ -56,7 +53,7 @@ def script(parser: argparse.ArgumentParser, more: dict[str, list[str]]) -> str:
                 values.append(f"\t\t{'|'.join(f'{name}:{option}' for option in action.option_strings)}) "
                               f"words=\"{' '.join(of)}\" ;;")
         words.append(f"\t\t\t{name}) words=\"{' '.join([*options, *arguments])}\" ;;")
-    return _SCRIPT.format(commands=" ".join(sorted(_commands(parser))), values="\n".join(values),
+    return _SCRIPT.format(commands=" ".join(sorted(reference.parsers(parser))), values="\n".join(values),
                           words="\n".join(words))
 
 

@@ -121,7 +121,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """`exp`, `demo` and `diff` on the command line of scripts/lab."""
     exp = commands.add_parser("exp", help="run experiments", description="Runs experiments and keeps their results and "
                               f"figures below results/. There are: {', '.join(names())}.")
-    exp.add_argument("names", nargs="*", metavar="NAME")
+    exp.add_argument("names", nargs="*", metavar="NAME", help="files of scripts/experiments, without .py")
     exp.add_argument("--all", action="store_true", help="all of them")
     exp.add_argument("--quick", action="store_true", help="a small form, below build/quick")
     exp.add_argument("--strict", action="store_true", help="exit status 1 when a check misses")
@@ -135,6 +135,6 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     demo = commands.add_parser("demo", help="compare a single- with a multi-threaded FTL, in a few minutes")
     demo.set_defaults(function=_demo)
     diff = commands.add_parser("diff", help="compare results with those of another commit")
-    diff.add_argument("names", nargs="*", metavar="NAME")
-    diff.add_argument("--against", default="HEAD", metavar="COMMIT", help="default %(default)s")
+    diff.add_argument("names", nargs="*", metavar="NAME", help="only these experiments; default: all")
+    diff.add_argument("--against", default="HEAD", metavar="COMMIT", help="the other commit; default %(default)s")
     diff.set_defaults(function=_diff)

@@ -243,7 +243,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--cuts", type=int, default=12, metavar="N",
                         help="power cuts that each guest makes; default %(default)s")
     parser.add_argument("--least", type=int, default=0, metavar="N",
-                        help="fail unless assertions end so many; default %(default)s")
+                        help="fail unless assertions end this many mutants; default %(default)s")
     parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|PATH",
                         help="kernel of the guests; default %(default)s")
     parser.add_argument("--timeout", type=float, default=600, metavar="S",

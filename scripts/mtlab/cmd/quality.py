@@ -219,7 +219,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
                       help="tests side by side; default: the host's cores, as far as its memory goes")
     test.add_argument("--shuffle", type=int, metavar="SEED",
                       help="run in an order that this seed chooses, not the longest first")
-    test.add_argument("paths", nargs="*", metavar="PATH")
+    test.add_argument("paths", nargs="*", metavar="PATH", help="only the tests in these files or folders")
     test.set_defaults(function=_test)
     check = commands.add_parser("check", help="lint, and the tests that need no guest")
     check.set_defaults(function=_check)

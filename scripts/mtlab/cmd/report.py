@@ -4,7 +4,7 @@
 import argparse
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +231,8 @@ def _report(args: argparse.Namespace) -> int:
             path.write_text(update(path.read_text(), args.results))
         for path in experiment_pages():
             path.write_text(update_experiment(path.read_text(), args.results, now=True))
-        for path, declared in ((ROOT / "docs/lab/guests.md", options.update_docs),
+        for path, declared in ((ROOT / "docs/lab/commands.md", args.commands),
+                               (ROOT / "docs/lab/guests.md", options.update_docs),
                                (ROOT / "docs/emulator/properties.md", properties.update_page),
                                (ROOT / "docs/lab/tested.md", tested.update_page),
                                (ROOT / "docs/use/drives.md", drives.update_page)):
@@ -242,12 +243,15 @@ def _report(args: argparse.Namespace) -> int:
     return 0
 
 
-def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`report` on the command line of scripts/lab."""
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+                update_commands: Callable[[str], str]) -> None:
+    """`report` on the command line of scripts/lab; update_commands writes the page of all commands."""
     parser = commands.add_parser("report", help="write one HTML page of all results")
-    parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
-    parser.add_argument("--out", type=Path, default=BUILD / "report.html", metavar="FILE")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR",
+                        help="folder with the results; default: results")
+    parser.add_argument("--out", type=Path, default=BUILD / "report.html", metavar="FILE",
+                        help="the page; default: report.html in the build folder")
     parser.add_argument("--readme", action="store_true",
-                        help="write the numbers into README.md, docs/ and results/, the options of `lab run` "
-                             "into docs/lab/guests.md")
-    parser.set_defaults(function=_report)
+                        help="write numbers into README.md, docs/ and results/, and into docs/ what is declared in "
+                             "code: options, commands, properties, tests, drives")
+    parser.set_defaults(function=_report, commands=update_commands)

@@ -357,6 +357,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--checkout", type=Path, metavar="DIR",
                         help="folder of the suite, if Debian does not package it")
     parser.add_argument("--device", choices=DEVICES, help="on this device only")
-    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|PATH")
+    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|PATH",
+                        help="kernel of the guests; default %(default)s")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="DIR", help="where NAME.json is kept")
     parser.set_defaults(function=_suite)

@@ -172,6 +172,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     """`top` on the command line of scripts/lab."""
     parser = commands.add_parser("top", help="watch a running guest's flash and FTL in the terminal",
                                  description="Shows a guest that `lab run` or `lab shell` started with --watch FOLDER.")
-    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument("folder", type=Path, metavar="FOLDER",
+                        help="that `lab run --watch` or `lab shell --watch` was given")
     parser.add_argument("--once", action="store_true", help="print one look and end")
     parser.set_defaults(function=_top)

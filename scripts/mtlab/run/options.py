@@ -110,8 +110,8 @@ class Options:
     memory_model: str = _option("", "virtual time: what accesses to memory cost: server, server2 or desktop; without "
                                 "it nothing", "NAME", wrong=_virtual_only)
     sharing: Path | None = None             # with a model of memory: this file gets what the CPUs share
-    stall: int = _option(0, "virtual time: each CPU stands still now and then, for up to so many ns, as on a busy "
-                         "host; 0: never", "NS", wrong=_virtual_only)
+    stall: int = _option(0, "virtual time: each CPU stands still now and then, for up to NS, as on a busy host; "
+                         "0: never", "NS", wrong=_virtual_only)
     stall_every: int = _option(100_000, "virtual time: mean ns that a CPU runs between two stalls", "NS")
     seed: int = _option(SEED, "virtual time: seed of the emulator's random numbers, stalls included", "N")
     profile: str = _option("", f"flash device: {', '.join(profiles())}; without it {default_profile()}", "NAME",
