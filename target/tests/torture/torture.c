@@ -47,6 +47,7 @@
 #define STORM_STEPS	10u
 #define HOT_PLACES	16u
 #define LATENCIES	40u	/* powers of two of nanoseconds */
+#define MOST_PAUSES	8u	/* in a row in which no operation ends */
 #define MAX_FAULTS	3u	/* of a device: each may cost it a zone */
 #define JUDGE_EVERY	16u	/* mounts with a failed allocation */
 #define LEAK_SCANS	3	/* one object is reported by the second that sees it */
@@ -421,6 +422,21 @@ static void *work(void *arg)
 	return NULL;
 }
 
+/*
+ * A suspend without flush waits for no device: it gives back the bios that wait for flash, and they
+ * begin anew. So if one follows another faster than flash can be written, no such bio ever ends. After
+ * MOST_PAUSES in which none did, let one end.
+ */
+static void let_one_end(const struct timespec *pause)
+{
+	static unsigned int ops, pauses;
+
+	pauses = atomic_load(&all_ops) == ops ? pauses + 1 : 0;
+	ops = atomic_load(&all_ops);
+	while (pauses >= MOST_PAUSES && atomic_load(&all_ops) == ops && !atomic_load(&stop))
+		nanosleep(pause, NULL);
+}
+
 /* The administrator: interferes while the workers run. */
 static void *disturb(void *arg)
 {
@@ -435,6 +451,8 @@ static void *disturb(void *arg)
 			what = below(&worker->random, NR_DISTURBANCES);
 
 		nanosleep(&pause, NULL);
+		if (what == DISTURB_PAUSE)
+			let_one_end(&pause);
 		err = dev->ops->disturb(dev, what, &plan->tuning);
 		if (err) {
 			if (!dev->ops->dead(dev))
