@@ -13,7 +13,7 @@ from mtlab.util.base import ROOT, LabError
 @pytest.mark.parametrize("part", night.PARTS, ids=[part.name for part in night.PARTS])
 def test_each_part_is_a_command_of_the_lab(part: night.Part) -> None:
     args = cli._parser().parse_args(night.words(part, 7))
-    assert args.which in ("torture", "fuzz", "test")
+    assert args.which in ("torture", "mutants", "fuzz", "test")
     kernels.check(getattr(args, "kernel", kernels.DEFAULT))
     if "{seed}" in part.command:
         assert 7 in (getattr(args, "seed", None), getattr(args, "shuffle", None))

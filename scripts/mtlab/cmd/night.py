@@ -37,6 +37,7 @@ PARTS = (
     Part("crafted", "media with one wrong field, under KASAN",
          "torture --kernel kasan --cuts 4 --crafted 245 --seed {seed}"),
     Part("bugs", "each planted bug is found", "torture --bugs"),
+    Part("mutants", "assertions notice negated conditions", "mutants --least 15"),
     Part("fuzz", "fuzzers of all that reads media", "fuzz --seconds 7200"),
     Part("tests-kasan", "the target's tests under KASAN", "test --kernel kasan target/tests"),
     Part("tests-current", "the target's tests on the newest kernel", "test --kernel current target/tests"),
