@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the docs name exists, and what exists is in the docs: options, counters, messages, statuses, commands."""
 
+import json
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from mtlab.build import kernels, target
 from mtlab.cmd import cli, drives, properties, prose, reference, tested
+from mtlab.exp import experiments
 from mtlab.run import failure
 from mtlab.util.base import ROOT
 
@@ -252,3 +255,21 @@ def test_commands(command: str, known: Callable[[], set[str]]) -> None:
     used = {(page.name, name) for page, code in _code() for name in re.findall(command, code)}
     assert names & {name for _, name in used}
     assert {(page, name) for page, name in used if name not in names} == set()
+
+
+def test_the_smallest_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's example is loaded, judges what a guest would give, and draws."""
+    text = (ROOT / "docs/lab/experiments.md").read_text().split("`read_size.py`:\n")[1]
+    code = re.match(r"\n((?: {4}.*)?\n)+", text)
+    assert code
+    (tmp_path / "read_size.py").write_text(textwrap.dedent(code[0]))
+    monkeypatch.setattr(experiments, "FOLDER", tmp_path)
+    one = experiments.load("read-size")
+    (run,) = one.runs(False)
+    side = {"runtime": 50, "total_ios": 1000, "io_bytes": 4096000, "clat_ns": {"mean": 55000, "max": 90000}}
+    job = json.dumps({"jobs": [{"error": 0, "read": side, "job options": {}}]}).encode()
+    found = one.samples({run.name: {f"{size}.json": job for size in (4, 16, 64)}})
+    assert [check.passed for check in one.checks(found, False)] == [True]
+    assert one.table(found)[1] == ["4", "55.0"] and all(set(one.about.by) <= set(sample) for sample in found)
+    one.draw(found, tmp_path / "figure")
+    assert (tmp_path / "figure.svg").exists()

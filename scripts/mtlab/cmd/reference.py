@@ -9,7 +9,6 @@ from ..run.options import Options
 
 _TABLE, _END = "<!-- commands: scripts/lab report --readme -->", "<!-- end of commands -->"
 _OF_RUNS = {one.name for one in fields(Options)}     # docs/lab/guests.md lists these
-_WITH_THEM = ("run", "c2c", "shell")
 
 Groups = Mapping[str, Sequence[str]]
 
@@ -33,13 +32,14 @@ def _row(action: argparse.Action) -> str:
     return f"| `{shown}` | {said} |".replace(f"`{shown}`", f"`{shown}`".replace("|", "\\|"))
 
 
-def _command(name: str, said: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+def _command(name: str, said: str, parser: argparse.ArgumentParser, of_runs: Mapping[str, str | None]) -> Iterator[str]:
     actions = [action for action in parser._actions if action.dest != "help"]
+    shared = [action for action in actions if action.help and of_runs.get(action.dest) == action.help]
     yield from ("", f"### lab {name}", "", f"{said[0].upper()}{said[1:]}.")
-    if name in _WITH_THEM:
-        of_runs = [f"`{action.option_strings[0]}`" for action in actions if action.dest in _OF_RUNS]
-        actions = [action for action in actions if action.dest not in _OF_RUNS]
-        yield from ("", "It has these [options of a run](guests.md#options):", f"{', '.join(of_runs)}.")
+    if shared:
+        actions = [action for action in actions if action not in shared]
+        yield from ("", "It has these [options of a run](guests.md#options):",
+                    f"{', '.join(f'`{action.option_strings[0]}`' for action in shared)}.")
     if actions:
         yield from ("", "| | |", "|---|---|", *map(_row, actions))
 
@@ -47,10 +47,12 @@ def _command(name: str, said: str, parser: argparse.ArgumentParser) -> Iterator[
 def _lines(parser: argparse.ArgumentParser, groups: Groups) -> Iterator[str]:
     helps = {action.dest: str(action.help) for top in parser._actions
              if isinstance(top, argparse._SubParsersAction) for action in top._choices_actions}
+    of = parsers(parser)
+    of_runs = {action.dest: action.help for action in of["run"]._actions if action.dest in _OF_RUNS}
     for group, names in groups.items():
         yield from ("", f"## {group.rstrip(':')}")
         for name in names:
-            yield from _command(name, helps[name], parsers(parser)[name])
+            yield from _command(name, helps[name], of[name], of_runs)
 
 
 def update_page(text: str, parser: argparse.ArgumentParser, groups: Groups) -> str:

@@ -153,8 +153,8 @@ def _width(results: Path) -> str:
     multi, few = (_sample(results, ("width", {"clock": "caches", "line": "multi", "cpus": cpus})) for cpus in (32, 8))
     if not multi or not few:
         return ""
-    return (f" The second is\n**{100 * multi['iops'] / (4 * few['iops']):.0f}%** of four times what 8 users write on 8 "
-            "of those cores.")
+    return ("\nIn the second, four times the cores and users give "
+            f"**{100 * multi['iops'] / (4 * few['iops']):.0f}%** of four times the throughput.")
 
 
 def headline(results: Path) -> str:

@@ -105,7 +105,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--out", type=Path, default=Path("timeline.svg"), metavar="FILE",
                         help="the figure, with the trace of a run beside it; default: %(default)s")
     parser.add_argument("--from", dest="start", type=float, default=0, metavar="MS",
-                        help="draw from so long after the first event on")
+                        help="leave out MS milliseconds after the first event")
     parser.add_argument("--to", dest="end", type=float, default=0, metavar="MS",
                         help="draw no further; default: the last event")
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="a line for bash")
