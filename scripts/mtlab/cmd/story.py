@@ -96,8 +96,10 @@ ANSWERS = {
         "dm-mtftl keeps what was written in order in order, and reads "
         "{mib_per_s .0% | drive=host; what=append worst 0 over drive=host; what=contiguous} without hints.",
     "vssim":
-        "The dies set the rate of most shapes, and a page that is larger than a write needs a buffer. With logs, hot "
-        "and cold apart saves most of the spare; with page mapping it does not.",
+        "With one stripe in flight, half the channels leave {mb_s .0% | part=stripes; point=B over "
+        "part=stripes; point=A} of the rate, and a fourth of them {mb_s .0% | part=stripes; point=C over "
+        "part=stripes; point=A}; with eight requests in flight the dies hide it. With logs, hot and cold apart saves "
+        "most of the spare; with page mapping it does not.",
     "mappings":
         "Greedy collection writes within 2% of its closed form. Mappings with log blocks are fast in order only: "
         "uniform writes cost FAST {write_amplification .1f | mapping=fast; load=uniform 4 KiB} and BAST "
