@@ -201,21 +201,25 @@ static void capture_zones(struct mtftl *ftl)
 	for (i = 0; i < ftl->config.nr_zones; i++) {
 		struct mtftl_zone *zone = mtftl_zone(ftl, i);
 		struct mtftl_zone_record *record = &ftl->checkpoints->records[i];
+		bool bad;
+		u64 first;
+		u32 wp;
 
 		memset(record, 0, sizeof(*record));
+		/* Units land under the lock. A reset that ends meanwhile changes the fields without it. */
 		spin_lock_irq(&zone->lock);
+		bad = READ_ONCE(zone->state) == MTFTL_ZONE_BAD;
+		wp = READ_ONCE(zone->quiet_wp);
+		first = READ_ONCE(zone->first_seq);
 		record->erase_count = cpu_to_le32(zone->erase_count);
-		record->wp = cpu_to_le32(zone->quiet_wp);
-		if (zone->quiet_wp)
-			record->first_seq = cpu_to_le64(zone->first_seq);
-		if (zone->state == MTFTL_ZONE_BAD)
+		record->wp = cpu_to_le32(wp);
+		if (wp)
+			record->first_seq = cpu_to_le64(first);
+		if (bad)
 			record->flags = cpu_to_le16(MTFTL_ZONE_RETIRED);
-		mtftl_assert(zone->state == MTFTL_ZONE_CKPT || zone->quiet_wp <= zone->wp,
-			     "zone %u: wp %u quiet %u", i, zone->wp, zone->quiet_wp);
 		mtftl_assert(mtftl_zone_record_valid(record, ftl->config.capacity) &&
-			     le64_to_cpu(record->first_seq) == (record->wp ? zone->first_seq : 0) &&
-			     !record->flags == (zone->state != MTFTL_ZONE_BAD),
-			     "zone %u: state %u", i, zone->state);
+			     le64_to_cpu(record->first_seq) == (wp ? first : 0) &&
+			     !record->flags == !bad, "zone %u: wp %u", i, wp);
 		spin_unlock_irq(&zone->lock);
 	}
 }
