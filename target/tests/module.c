@@ -68,7 +68,7 @@ void mtftl_zone_move(struct mtftl_zone *zone, enum mtftl_zone_state state)
 
 void mtftl_zone_finish_broken(struct mtftl_zone *zone)
 {
-	zone->broken = true;
+	mtftl_assert(zone->broken);
 }
 
 void mtftl_zone_retire(struct mtftl_zone *zone)

@@ -343,6 +343,11 @@ static struct zone *find(struct model *model, const struct want *want)
 	struct zone *zone = NULL;
 	u32 i;
 
+	/* Before it asks, as mtftl_stream_find() does. */
+	if (want->right != MTFTL_RIGHT_GC)
+		zone = try_streams(model, 0, geometry.user_streams, want->class, 1, want, false);
+	if (zone)
+		return zone;
 	look(model, &state);
 	state.buffers_empty = are_buffers_empty(model, want->right);
 	sources = mtftl_admit_sources(&limits, &state, want->right);
