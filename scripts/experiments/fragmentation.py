@@ -17,7 +17,7 @@ from statistics import median
 
 from mtlab.build import guest
 from mtlab.exp import figures
-from mtlab.exp.experiments import About, Check, Run, Sample, Why, at_least, form, ours, says, within
+from mtlab.exp.experiments import About, Check, Run, Sample, Why, at_least, at_most, form, ours, says, within
 from mtlab.exp.sources import ARTIFACT, KNOWN
 from mtlab.run.options import Options
 
@@ -395,6 +395,10 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
                 software = like[1] / like[0] * READ * 1024 / 1000
                 micros = sum(flash.micros(dies) + software for dies in reads[what])
                 sample["closed_form"] = round(len(reads[what]) * READ / 1024 / micros * 1e6, 1)
+            elif flash and what in reads:       # without software: commands differ in size, and so does its part
+                micros = sum(flash.micros(dies) for dies in reads[what])
+                pages = sum(len(dies) for dies in reads[what])
+                sample["closed_form"] = round(pages * flash.page / 1024 / micros * 1e6, 1)
             found.append(sample)
     return found
 
@@ -464,6 +468,8 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
                                      _value(found, drive, name, hinted=hinted),
                                      _value(found, drive, name, "closed_form", hinted), 0.05,
                                      form("the fullest die, channel or the link, and software")))
+    if not quick:
+        result += _figures_hold(found)
     for drive in HOSTS:
         result += [at_least(f"dm-mtftl ({drive}): {name} over contiguous", _share(found, drive, name), 0.95,
                             ours("each of several writers in order has a zone of its own"))
@@ -474,6 +480,31 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
                                 ours("as much as the paper's hints give on a drive with an FTL of its own"))
                        for name in LOADS]
     return result
+
+
+def _figures_hold(found: list[Sample]) -> list[Check]:
+    """By the number of pieces and by the size of requests; a command at a time waits for software, too."""
+    together = [f"degree {d} all" for d in DEGREES]
+    alone = [*(f"degree {d} one" for d in DEGREES), *(f"size {s} {kind}" for s in SIZES
+                                                      for kind in ("contiguous", "worst"))]
+    share = {what: _value(found, "paper", what) / _value(found, "paper", what, "closed_form")
+             for what in (*together, *alone)}
+    result = []
+    for label, names, low, why in (
+            ("all commands at a time", together, 0.95, "the fullest die, channel or the link"),
+            ("one command at a time", alone, 0.8, "the fullest die, channel or the link; software adds to each "
+             "command")):
+        of = [share[what] for what in names]
+        result.append(Check(f"paper: by pieces and sizes, {label}, least over the flash's time", min(of), low, 1,
+                            form(why), late=KNOWN))
+        result.append(Check(f"paper: by pieces and sizes, {label}, most over the flash's time", max(of), low, 1,
+                            form(why), late=KNOWN))
+    return [
+        *result,
+        at_most("paper: pieces on one die, 256 over 1, all commands at a time",
+                _value(found, "paper", together[-1]) / _value(found, "paper", together[0]), 0.2,
+                ours("a file in pieces on one die is read by one die of eight"), late=KNOWN),
+    ]
 
 
 def table(found: list[Sample]) -> list[list[str]]:
