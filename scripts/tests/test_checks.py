@@ -8,6 +8,7 @@ import json
 import math
 import random
 import re
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -114,6 +115,21 @@ def test_verdicts_are_told_apart() -> None:
         "**Missed closed forms**", "- h: 1, predicted >= 2.",
         "**Missed predictions of our own**", "- a: 1, predicted >= 2.\n- b: 1, predicted >= 2.\n"
         "- It was 1.\n  - c: 1, predicted >= 2.\n  - d: 1, predicted >= 2."]
+
+
+def test_the_report_says_which_checks_judge_what() -> None:
+    """A definition that is older than the result was a prediction."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("no history here")
+    assert report.commits("scaling", {"commit": "none"}) == report.commits("scaling", {}) == ""
+    provenance = _committed("scaling")["provenance"]
+    assert isinstance(provenance, dict)
+    said = re.fullmatch(r"Defined in commit (\w{12}), measured at (\w{12}), judged by the checks of (\w{12})\.",
+                        report.commits("scaling", provenance))
+    assert said and said[2] == provenance["commit"]
+    before, after = (["git", "-C", ROOT, "merge-base", "--is-ancestor", *of] for of in (
+        (said[1], said[2]), (said[2], said[3])))
+    assert not subprocess.run(before).returncode and not subprocess.run(after).returncode
 
 
 def test_pages_say_how_many_commits_are_newer() -> None:

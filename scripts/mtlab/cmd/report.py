@@ -82,7 +82,8 @@ def page(folder: Path) -> str:
         TEMPLATE.read_text())
     return str(template.render(chapters=chapters, experiments=list(found.values()), figures=figures, counts=_counts,
                                measured=measured, bound=bound, why=why, answer=_answer, missed=story.missed,
-                               newer=lambda one: newer(one["provenance"]) or "", works=WORKS))
+                               newer=lambda one: newer(one["provenance"]) or "", works=WORKS,
+                               commits=lambda one: commits(one["experiment"], one["provenance"])))
 
 
 def _answer(results: Mapping[str, Any]) -> str:
@@ -107,6 +108,18 @@ def newer(provenance: Mapping[str, Any]) -> str | None:
         return None
     return (f"{count} commit{'s'[:count != 1]} of the target and the emulator {'are' if count != 1 else 'is'} newer, "
             f"up to {last}.")
+
+
+def commits(experiment: str, provenance: Mapping[str, Any]) -> str:
+    """Where the experiment was defined when it was measured, where it was measured, and whose checks judge it now."""
+    commit = str(provenance.get("commit", "")).removesuffix("+changes")
+    defined = f"scripts/experiments/{experiment.replace('-', '_')}.py"
+    try:
+        then, now = (output(["git", "-C", ROOT, "log", "-1", "--format=%h", "--abbrev=12", at, "--", defined]).strip()
+                     for at in (commit or "HEAD", "HEAD"))
+    except LabError:
+        return ""
+    return f"Defined in commit {then}, measured at {commit}, judged by the checks of {now}." if commit and now else ""
 
 
 def _samples(results: Path, experiment: str) -> list[dict[str, Any]]:
