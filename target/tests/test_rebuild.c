@@ -210,6 +210,31 @@ static void a_map_that_is_older_than_the_zones_gives_nobody_others_blocks(void *
 	assert_recovers();
 }
 
+/* The block's first version went with its zone, and of the later ones none is whole. */
+static void a_torn_unit_does_not_vouch_for_an_earlier_life(void **state)
+{
+	u32 entries[1536], page;
+
+	teardown(state);
+	image = image_new_of(24, IMAGE_ZONE_BLOCKS, IMAGE_CAPACITY, ARRAY_SIZE(entries));
+	memset(entries, 0xff, sizeof(entries));
+	image_write_super(image, 0);
+	page = put(6, 1, 10, 0x1001);
+	entries[10] = page;
+	image_write_checkpoint(image, CKPT_ZONE, 10, entries, 0);
+	put(7, 20, 10, 0x1020);
+	tear(7, 0);
+	image_reset_zone(image, 6);
+	assert_int_equal(put(6, 21, 10, 0x1021), page);
+	tear(6, 1);
+	/* The half of the map that does not have the block. */
+	tear(CKPT_ZONE, MAP + 1);
+	assert_int_equal(rebuild(false), 0);
+	assert_int_equal(totals.missing, 1);
+	assert_int_equal(totals.mapped, 0);
+	assert_int_equal(totals.lost, 1);
+}
+
 static void the_other_zone_of_the_log_serves_when_one_is_full(void **state)
 {
 	struct super super;
@@ -254,6 +279,7 @@ int main(void)
 		test(what_the_checkpoint_alone_knew_comes_back),
 		test(a_map_that_verifies_is_believed),
 		test(a_map_that_is_older_than_the_zones_gives_nobody_others_blocks),
+		test(a_torn_unit_does_not_vouch_for_an_earlier_life),
 		test(the_other_zone_of_the_log_serves_when_one_is_full),
 		test(without_a_zone_nothing_is_written),
 	};

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "check.h"
 #include "device/device.h"
 #include "device/pause.h"
 #include "device/rw.h"
@@ -243,9 +244,28 @@ static void mount_like_the_tool(void)
 	replay_free(&replay);
 }
 
+/* Before a mount, which may write. */
+static void assert_checks(u64 errors, u64 lost)
+{
+	struct report report = { .quiet = true };
+	struct check_totals totals;
+
+	assert_int_equal(check_flash(&image->flash, &report, &totals), 0);
+	assert_int_equal(report.errors, errors);
+	assert_int_equal(totals.lost, lost);
+}
+
 static int setup(void **state)
 {
 	image = image_new();
+	image_write_super(image, 0);
+	return 0;
+}
+
+static int setup_oob(void **state)
+{
+	image = image_new();
+	image->sb.oob = true;
 	image_write_super(image, 0);
 	return 0;
 }
@@ -262,7 +282,7 @@ static u32 put(u32 zone, u64 number, u64 lba, u16 content)
 {
 	return flash_page(&image->flash, zone,
 			  image_write_unit(image, zone, MTFTL_UNIT_DATA, number, 1, &lba,
-					   &content)) + 1;
+					   &content)) + !image->sb.oob;
 }
 
 /* A cut left @sectors of block @offset, and nothing behind. */
@@ -379,11 +399,14 @@ static void a_copy_from_an_earlier_life_hides_nothing(void **state)
  */
 static void an_entry_of_an_earlier_life_is_lost(void **state)
 {
-	u32 entries[IMAGE_LOGICAL], kept, other;
+	u32 head = !image->sb.oob, entries[IMAGE_LOGICAL], kept, other;
 
+	/* Metadata has the lowest 14 bits alone: zeroes after the next reset. */
+	image->erase_count[FIRST_DATA] = 0x7fff;
+	image->erase_count[FIRST_DATA + 1] = 0x7fff;
 	memset(entries, 0xff, sizeof(entries));
-	entries[5] = flash_page(&image->flash, FIRST_DATA, 1);
-	entries[6] = flash_page(&image->flash, FIRST_DATA + 1, 1);
+	entries[5] = flash_page(&image->flash, FIRST_DATA, head);
+	entries[6] = flash_page(&image->flash, FIRST_DATA + 1, head);
 	image_write_checkpoint(image, 2, 10, entries, 0);
 	assert_int_equal(put(FIRST_DATA, 1, 5, 9), entries[5]);
 	kept = put(FIRST_DATA + 1, 2, 6, 9);
@@ -392,10 +415,75 @@ static void an_entry_of_an_earlier_life_is_lost(void **state)
 	other = put(FIRST_DATA, 12, 7, 7);
 	assert_int_equal(other, entries[5]);
 	image_block(image, FIRST_DATA + 2, 0)[60] ^= 1;
-	mount();
+	assert_checks(0, 1);
+	mount_like_the_tool();
 	assert_int_equal(map.entries[5], MTFTL_MAP_LOST);
 	assert_int_equal(map.entries[6], kept);
 	assert_int_equal(map.entries[7], other);
+}
+
+/* The zone's life is then what a unit behind it says. */
+static void an_entry_of_an_earlier_life_behind_a_torn_unit(void **state)
+{
+	u32 entries[IMAGE_LOGICAL], other;
+
+	memset(entries, 0xff, sizeof(entries));
+	entries[5] = put(FIRST_DATA, 1, 5, 9);
+	image_write_checkpoint(image, 2, 10, entries, 0);
+	image_reset_zone(image, FIRST_DATA);
+	put(FIRST_DATA, 11, 7, 7);
+	other = put(FIRST_DATA, 12, 8, 8);
+	image_block(image, FIRST_DATA, 0)[60] ^= 1;
+	assert_checks(0, 1);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[5], MTFTL_MAP_LOST);
+	assert_int_equal(map.entries[7], MTFTL_MAP_UNMAPPED);
+	assert_int_equal(map.entries[8], other);
+}
+
+static void an_entry_of_an_empty_zone_is_lost(void **state)
+{
+	u32 entries[IMAGE_LOGICAL], kept, newer;
+
+	memset(entries, 0xff, sizeof(entries));
+	entries[5] = put(FIRST_DATA, 1, 5, 9);
+	entries[6] = put(FIRST_DATA + 1, 2, 6, 9);
+	entries[7] = put(FIRST_DATA, 3, 7, 9);
+	kept = entries[6];
+	image_write_checkpoint(image, 2, 10, entries, 0);
+	newer = put(FIRST_DATA + 2, 11, 7, 7);
+	image_reset_zone(image, FIRST_DATA);
+	assert_checks(0, 1);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[5], MTFTL_MAP_LOST);
+	assert_int_equal(map.entries[6], kept);
+	assert_int_equal(map.entries[7], newer);
+}
+
+/* The drive lost it, so this is an error. Reads tell what a zone that is offline holds. */
+static void an_entry_behind_the_write_pointer_is_lost(void **state)
+{
+	const u16 flags[] = { 0, MTFTL_SB_CLEAN };
+	u32 entries[IMAGE_LOGICAL], i;
+
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		unmount();
+		image_free(image);
+		setup(state);
+		memset(entries, 0xff, sizeof(entries));
+		entries[5] = put(FIRST_DATA, 1, 5, 9);
+		entries[6] = put(FIRST_DATA, 2, 6, 9);
+		entries[7] = put(FIRST_DATA + 1, 3, 7, 9);
+		image_write_checkpoint(image, 2, 10, entries, flags[i]);
+		cut(FIRST_DATA, 2, 0);
+		image->flash.zones[FIRST_DATA + 1] = (struct flash_zone) { .cond = FLASH_OFFLINE };
+		/* And one of the zone that is offline. */
+		assert_checks(2, 1);
+		mount_like_the_tool();
+		assert_int_equal(map.entries[5], entries[5]);
+		assert_int_equal(map.entries[6], MTFTL_MAP_LOST);
+		assert_int_equal(map.entries[7], entries[7]);
+	}
 }
 
 /* What a mount costs */
@@ -681,6 +769,7 @@ static void only_another_writer_is_not_us(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define OOB_TEST(name) { #name "_without_headers", name, setup_oob, teardown, NULL }
 	const struct CMUnitTest tests[] = {
 		TEST(a_header_in_a_torn_block_claims_its_payload),
 		TEST(a_torn_block_in_an_empty_zone),
@@ -688,6 +777,12 @@ int main(void)
 		TEST(what_is_no_header_in_a_torn_block),
 		TEST(a_copy_from_an_earlier_life_hides_nothing),
 		TEST(an_entry_of_an_earlier_life_is_lost),
+		OOB_TEST(an_entry_of_an_earlier_life_is_lost),
+		TEST(an_entry_of_an_earlier_life_behind_a_torn_unit),
+		OOB_TEST(an_entry_of_an_earlier_life_behind_a_torn_unit),
+		TEST(an_entry_of_an_empty_zone_is_lost),
+		OOB_TEST(an_entry_of_an_empty_zone_is_lost),
+		TEST(an_entry_behind_the_write_pointer_is_lost),
 		TEST(a_device_full_of_ranges_is_refused),
 		TEST(reads_of_units_that_no_flush_followed),
 		TEST(a_checkpoint_that_fails_is_silent_in_a_pause),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Recovery in four steps: load the checkpoint, look at each zone that changed since,
- * sort what was found by number, apply it. Single-threaded; owns all it allocates.
+ * Recovery in five steps: load the checkpoint, look at each zone that changed since, forget what the
+ * checkpoint had in zones that were reset, sort what was found by number, apply it.
+ * Single-threaded; owns all it allocates.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -68,6 +69,7 @@ static void take_zone_records(struct replay *replay, u64 first, const u8 *block)
 			.wp = le32_to_cpu(record[i].wp),
 			.first_seq = le64_to_cpu(record[i].first_seq),
 			.flags = le16_to_cpu(record[i].flags),
+			.life = le32_to_cpu(record[i].erase_count),
 		};
 	}
 }
@@ -201,6 +203,15 @@ static void take_ranges(struct log *log, const struct mtftl_unit_info *info, con
 	}
 }
 
+/* Metadata has the lowest bits of it alone. */
+static void note_life(struct log *log, const struct mtftl_unit_info *info)
+{
+	struct replay_zone *zone = &log->replay->zones[info->zone];
+
+	zone->life = window_payload(&log->window, info) ? info->erase_count :
+							  mtftl_erase_count(zone->life, info->erase_count);
+}
+
 static void take_unit(void *context, const struct mtftl_unit_info *info, const u8 *header)
 {
 	struct log *log = context;
@@ -209,6 +220,7 @@ static void take_unit(void *context, const struct mtftl_unit_info *info, const u
 	u64 lba;
 	u32 i;
 
+	note_life(log, info);
 	if (info->seq > log->replay->max_seq)
 		log->replay->max_seq = info->seq;
 	/* A checkpoint that was not completed may say so of what is torn here. */
@@ -314,9 +326,10 @@ static u32 scan_start(struct log *log, u32 zone)
 	const struct replay_zone *record = &replay->zones[zone];
 	struct mtftl_unit_info info;
 
-	if (replay->ckpt_have || record->first_seq == 0 || record->wp > replay->flash->zones[zone].wp)
-		return 0;
 	if (window_unit(&log->window, log->seed, zone, 0, &info))
+		return 0;
+	note_life(log, &info);
+	if (replay->ckpt_have || record->first_seq == 0 || record->wp > replay->flash->zones[zone].wp)
 		return 0;
 	return info.seq == record->first_seq ? record->wp : 0;
 }
@@ -356,6 +369,55 @@ static bool is_ckpt_zone(const struct mtftl_sb_info *sb, u32 zone)
 		if (sb->ckpt_zones[i] == zone)
 			return true;
 	return false;
+}
+
+/* Entries that are lost */
+
+/* Of what is in a zone that failed, reads tell. */
+static bool is_judged(const struct replay *replay, u32 page)
+{
+	u32 zone = page / replay->flash->zone_blocks;
+
+	return page <= MTFTL_MAP_MAX_PAGE && zone >= MTFTL_NR_SB_ZONES && zone < replay->sb->nr_zones &&
+	       replay->flash->zones[zone].cond != FLASH_OFFLINE &&
+	       !(replay->zones[zone].flags & MTFTL_ZONE_RETIRED);
+}
+
+/*
+ * Before the log is applied: what the checkpoint had in a zone that was reset since. Versions that
+ * replaced it were durable before that. If the log does not have them, something else is there now.
+ */
+static void forget_resets(struct replay *replay)
+{
+	u64 lba;
+
+	for (lba = 0; lba < replay->sb->logical_blocks; lba++) {
+		u32 zone = replay->map[lba] / replay->flash->zone_blocks;
+
+		if (!is_judged(replay, replay->map[lba]))
+			continue;
+		if (replay->flash->zones[zone].cond == FLASH_EMPTY ||
+		    (replay_zone_in_checkpoint(replay, zone) &&
+		     replay->zones[zone].life != replay->zones[zone].erase_count))
+			replay->map[lba] = MTFTL_MAP_LOST;
+	}
+}
+
+/* Last of all, and of a clean checkpoint, too: the drive lost what it had there. */
+static void forget_unwritten(struct replay *replay)
+{
+	u64 lba;
+
+	for (lba = 0; lba < replay->sb->logical_blocks; lba++) {
+		u32 zone = replay->map[lba] / replay->flash->zone_blocks;
+		u32 offset = replay->map[lba] % replay->flash->zone_blocks;
+
+		if (!is_judged(replay, replay->map[lba]) || offset < replay->flash->zones[zone].wp)
+			continue;
+		report_error(replay->report, "logical block %" PRIu64 " at zone %u block %u: nothing is"
+			     " written there", lba, zone, offset);
+		replay->map[lba] = MTFTL_MAP_LOST;
+	}
 }
 
 /* Apply */
@@ -532,9 +594,13 @@ int replay_run(struct replay *replay)
 		for (zone = MTFTL_NR_SB_ZONES; zone < sb->nr_zones && !err; zone++)
 			if (!is_ckpt_zone(sb, zone))
 				err = read_zone(&log, zone);
-		if (!err)
+		if (!err) {
+			forget_resets(replay);
 			apply_log(&log);
+		}
 	}
+	if (!err)
+		forget_unwritten(replay);
 
 	window_free(&log.window);
 	vector_free(&log.units);

@@ -16,6 +16,7 @@ struct replay_zone {
 	u32 wp;
 	u64 first_seq;
 	u16 flags;
+	u32 life;		/* the erase count that its headers name; as recorded if none does */
 };
 
 struct replay {
@@ -27,7 +28,7 @@ struct replay {
 
 	/* Found. */
 	u32 *map;			/* sb->logical_blocks pages or MTFTL_MAP_* */
-	struct replay_zone *zones;	/* of the checkpoint; zeroes without one */
+	struct replay_zone *zones;	/* of the checkpoint, but for life; zeroes without one */
 	bool *ckpt_have;		/* salvage: which blocks of the stream verify; NULL: all */
 	u64 ckpt_missing;
 	u64 max_seq;
