@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Host against firmware: the same flash as a black box with its FTL inside, and as a zoned drive under dm-mtftl.
 
-The drive's FTL runs on one core of the controller, which takes so long for a command; the host's runs on all of the
-host's. Both keep a quarter of the flash for themselves. First on a fresh drive, then when all of it has been
+The drive's FTL runs on one core of the controller, which takes its time for each command; the host's runs on all cores
+of the host. Both keep a quarter of the flash for themselves. First on a fresh drive, then when all of it has been
 written at random.
 """
 

@@ -68,7 +68,7 @@ def _script(line: str, quick: bool) -> str:
 
 
 def _exact(quick: bool) -> list[Run]:
-    """The source's job, word for word but for its time."""
+    """The source's job, word for word except its time."""
     job = fio.command("fio.json", filename="/dev/nvme0n1", ioengine="io_uring", zonemode="zbd", rw="write", bs=BLOCK,
                       iodepth=DEPTH, numjobs=JOBS, max_open_zones=JOBS, zone_reset_frequency="1.0",
                       zone_reset_threshold="0.9", time_based=True, runtime=180 // EXACT_SCALE)

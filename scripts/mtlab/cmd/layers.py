@@ -2,8 +2,8 @@
 """The layers: which folder may know of which. `lab lint` checks the sources; `lab layers` draws the map of the target.
 
 The folders of the module are its layers, and target/Makefile names them from the top down. A file includes
-and calls what lies in its own folder or in one below, and no files form a circle. What knows of what is read
-from the sources. The flash device's folders are layers too; in accel/tcg it is enough that there is no circle.
+and calls what lies in its own folder or in one below, and no files form a circle. The sources tell which file
+knows of which. The flash device's folders are layers too; in accel/tcg it is enough that there is no circle.
 imports.py has the lab's rule.
 
 A component of the module is a member of struct mtftl. The fields of its struct belong to the source and the
@@ -11,7 +11,7 @@ header that define it, and to those of its name. No other file uses them.
 
 A function of the target, the tool or the simulator has at most MOST_FUNCTION lines.
 
-Statements that check what must hold are counted too: there are at least so many for each function.
+Statements that check what must hold are counted too: LEAST_CHECKED has how many each function has at least.
 """
 
 import argparse

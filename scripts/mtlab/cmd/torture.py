@@ -116,7 +116,7 @@ def _buggy_module(name: str, kernel: kernels.Kernel) -> Path:
 
 
 def _test_of(name: str) -> str:
-    """The test that this bug's patch names, for what cuts hardly show; "": none."""
+    """The test that this bug's patch names, because cuts hardly show the bug; "": none."""
     found = re.search(r"^Test: (\S+)$", (BUGS / f"{name}.patch").read_text(), re.M)
     return found[1] if found else ""
 
@@ -260,7 +260,7 @@ def _summary(args: argparse.Namespace, boots: list[Boot], seconds: float, worked
 
 
 def _expected(seed: int, cuts: int, known: dict[str, float], args: argparse.Namespace) -> float:
-    """Seconds that a boot takes: as much a cut as the last one with so many processors, at first more with more."""
+    """Seconds that a boot takes: for each cut as many as in the last one with the same number of processors."""
     cpus = args.cpus or shape(seed).cpus
     return cuts * known.get(f"a cut, {args.kernel}, {cpus} CPUs", 0.1 * (4 + cpus))
 

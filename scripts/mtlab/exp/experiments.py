@@ -29,7 +29,7 @@ Sample = dict[str, Any]                 # flat: names to numbers and short strin
 class Run:
     """One boot of a guest: a script for bash and what it needs; it writes files to be pulled.
 
-    Where the clock is MODEL: no guest, but drives, a line each (firmware.py); a file for each is pulled.
+    If the clock is MODEL, there is no guest: the script has a drive a line (firmware.py), and a file of each is pulled.
     """
 
     name: str

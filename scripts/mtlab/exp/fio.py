@@ -27,7 +27,7 @@ def sample(data: bytes, direction: str, seconds: float = 0) -> dict[str, Any]:
     """IOPS, bytes a second and completion latencies in microseconds of one direction of one job.
 
     fio's time of several jobs ends with the last request of the last one, rounded up to a millisecond: so one
-    straggler would slow all of them. Of jobs that run for a set time that time counts here, but for the requests
+    straggler would slow all of them. If jobs run for a set time, only that time counts here, without the requests
     that ended after it: at most what each had in flight.
     """
     job = json.loads(data[data.index(b"{"):])["jobs"][0]

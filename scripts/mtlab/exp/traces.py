@@ -40,7 +40,7 @@ def parse(text: str) -> list[Event]:
 
 
 def rates(events: Iterable[Event], kind: str, cpu: int, start: int, end: int, steps: int) -> list[float]:
-    """Blocks of a kind on a CPU in each of so many equal steps of the time from start to end, in microseconds."""
+    """Blocks of a kind on a CPU in each of the equal steps of the time from start to end, in microseconds."""
     found = [0.0] * steps
     for event in events:
         if (event.kind, event.cpu) == (kind, cpu) and start <= event.us < end:

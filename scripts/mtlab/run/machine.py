@@ -79,7 +79,7 @@ def write_initrd(path: Path, parts: Sequence[Path], own: bytes) -> None:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a run in a guest is a function of. Where its files are does not count, nor where the lab is."""
+    """What a run in a guest is a function of. The folders of its files and of the lab do not count."""
 
     boot: tuple[str, ...]           # how the guest boots; names of emulator, kernel and archives hold their hashes
     firmware: tuple[Path, ...]      # files that it may execute

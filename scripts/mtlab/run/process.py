@@ -57,7 +57,7 @@ def _worked(child: subprocess.Popen[bytes]) -> float:
 def _listen(child: subprocess.Popen[bytes], console: Tail, seconds: float, quiet: float) -> None:
     """Until the guest ends, or has said something and then nothing for a while.
 
-    A guest that says nothing has so many seconds of the host's CPUs for it: on a busy host these take long.
+    A guest that says nothing has these seconds of the host's CPUs for it: on a busy host they take long.
     """
     worked = _worked(child) + seconds
     end = time.monotonic() + PATIENCE * seconds

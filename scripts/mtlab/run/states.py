@@ -104,8 +104,8 @@ def get(key: str, command: Callable[[], Sequence[str]], memory: Sequence[int], s
         pulse: Callable[[], None]) -> Iterator[State]:
     """The state of that key, made with what command gives for QEMU if there is none that is fit.
 
-    The memory is given in bytes, a number a node. The boot may take so many seconds; pulse is called all the time and
-    may raise.
+    The memory is given in bytes, a number a node. The boot may take as many seconds as given; pulse is called all the
+    time and may raise.
     """
     folder = FOLDER / key
     with contextlib.ExitStack() as files:
