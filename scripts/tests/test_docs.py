@@ -226,6 +226,16 @@ def test_variables_of_make() -> None:
     assert {name for _, name in used} and {one for one in used if one[1] not in known} == set()
 
 
+def test_packages_that_packages_need() -> None:
+    """What `make deb` builds with is what docs/use/install.md has installed for it."""
+    control = (TARGET / "packaging/debian/control").read_text()
+    needed = re.findall(r"[\w-]+(?= \(|,|\n)", control.split("Build-Depends:")[1].split("\nStandards")[0] + "\n")
+    providers = {"debhelper-compat": "debhelper", "dh-sequence-dkms": "dh-dkms"}
+    page = (ROOT / "docs/use/install.md").read_text().split("    make deb")[0]
+    installed = page.split("sudo apt install")[-1].replace("\\", " ").split()
+    assert sorted(installed) == sorted(["build-essential", *(providers.get(name, name) for name in needed)])
+
+
 def test_exit_statuses_that_pages_name() -> None:
     named = {(page.name, int(status)) for page in PAGES
              for status in re.findall(r"exit status (\d\d\d)", page.read_text())}
