@@ -287,6 +287,30 @@ ends() {
 	mtftl check /dev/nullb0
 }
 
+# zones_apart: /dev/mapper/layer with 32 zones of 1 MiB of nullb0, each a device zoneN of its own; what is sent to it
+# waits as long as that is suspended. cut_zones: the layer is gone, t is on nullb0
+zones_apart() {
+	local zone
+	null nullb0 size=32 zone_size=1
+	for zone in $(seq 0 31); do
+		dmsetup create zone$zone --table "0 2048 linear /dev/nullb0 $((zone * 2048))"
+		echo "$((zone * 2048)) 2048 linear /dev/mapper/zone$zone 0"
+	done > layer.table
+	dmsetup create layer layer.table
+	mtftl format --op 30% /dev/mapper/layer > /dev/null
+	open_t /dev/mapper/layer
+}
+cut_zones() {
+	dmsetup wipe_table layer
+	dmsetup remove t
+	dmsetup remove_all
+	open_t /dev/nullb0
+}
+# with_room: data zones that are open, and half empty at least
+with_room() { zones /dev/nullb0 | awk 'NR > 4 && $3 == 2 && $2 < 1024 { print NR - 1 }'; }
+# waits PROCESS FUNCTION: it sleeps in there; PROCESS may be *
+waits() { grep -qs "$2" /proc/$1/stack; }
+
 # layered_units: t with one lane, and units of one block, on a layer over nullb0
 layered_units() {
 	become linear /dev/nullb0 0

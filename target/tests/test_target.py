@@ -19,11 +19,11 @@ def test_writers_in_order_part_ways(run_script):
              for unit in zone.get("list", []) if unit["type"] == "data"]
     torn = 0
     for writer in range(3):
-        ours = sorted((unit["blocks"][0], zone, unit["block"]) for zone, unit in units
+        ours = sorted((unit["blocks"][0], zone, unit["block"], len(unit["blocks"])) for zone, unit in units
                       if unit["blocks"] and unit["blocks"][0] // 8000 == writer)
-        assert len(ours) == 64
-        torn += sum((zone, at) != (before, end + 9) for (_, before, end), (_, zone, at) in zip(ours, ours[1:],
-                                                                                                 strict=False))
+        assert sum(blocks for *_, blocks in ours) == 64 * 8
+        torn += sum((zone, at) != (before, begun + 1 + blocks)
+                    for (_, before, begun, blocks), (_, zone, at, _) in zip(ours, ours[1:], strict=False))
     # each zone that is full is such a place, and so are the first rounds
     assert torn <= 12, torn
 

@@ -4,6 +4,7 @@
 # Four open zones fail what is in flight, at once: nothing says yet that writes fail wherever they
 # go.
 #
+# What follows on from an earlier write may share its zone, so the writes are at random.
 # Other writes take so long that none succeeds before the last one of the burst has failed.
 #
 # clock: virtual
@@ -28,7 +29,7 @@ layer() {
 }
 layer | dmsetup create layer
 dmsetup create t --table "$(table /dev/mapper/layer lanes 4)"
-work="--filename=/dev/mapper/t --direct=1 --ioengine=psync --rw=write --bs=128k --size=512k --offset_increment=1M"
+work="--filename=/dev/mapper/t --direct=1 --ioengine=psync --rw=randwrite --bs=128k --size=512k --offset_increment=1M"
 work+=" --numjobs=4 --cpus_allowed=0-3 --cpus_allowed_policy=split --output=fio.log"
 fio --name=first $work --end_fsync=1 --eta=never
 echo 1 > /sys/kernel/tracing/events/mtftl/mtftl_unit_submitted/enable

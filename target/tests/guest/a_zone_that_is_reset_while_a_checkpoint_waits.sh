@@ -4,8 +4,6 @@
 # A unit that the checkpoint waits for fails, and goes to a zone that was reset meanwhile: it is
 # there after a cut.
 #
-# Each zone is a device of its own, so what is sent to it waits as long as that is suspended.
-#
 # clock: virtual
 # cpus: 2
 # profile: none
@@ -13,25 +11,15 @@
 set -e
 . ./guest.sh
 
-null nullb0 size=32 zone_size=1
-for zone in $(seq 0 31); do
-	dmsetup create zone$zone --table "0 2048 linear /dev/nullb0 $((zone * 2048))"
-	echo "$((zone * 2048)) 2048 linear /dev/mapper/zone$zone 0"
-done > layer.table
-dmsetup create layer layer.table
-mtftl format --op 30% /dev/mapper/layer > /dev/null
-dmsetup create t --table "$(table /dev/mapper/layer lanes 1 gc_policy greedy)"
+zones_apart
 numbered 0 480 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct status=none
 worn_least=$(zones /dev/nullb0 | awk '$3 == 14 && NR > 4 { print NR - 1; exit }')
 # All others are erased twice, but for those blocks' second zone. So the first one will be opened before them.
 fill() { dd if=/dev/zero of=/dev/mapper/t bs=64k seek=30 count=$1 oflag=direct status=none; }
 until gained 60; do fill 220; done
-with_room() { zones /dev/nullb0 | awk 'NR > 4 && $3 == 2 && $2 < 1024 { print NR - 1 }'; }
 sync /dev/mapper/t
 until [ "$(with_room)" ]; do fill 1; sync /dev/mapper/t; done
 failing=$(with_room)
-# waits PROCESS FUNCTION: it sleeps in there
-waits() { grep -qs $2 /proc/$1/stack; }
 echo 1 > /sys/kernel/tracing/events/mtftl/enable
 
 # A reset waits, a write of users, and a checkpoint for that write.
@@ -58,13 +46,9 @@ grep ' data ' /sys/kernel/tracing/trace
 saw "completed: .* data .* zone $worn_least offset 0 status 0"
 
 # The power goes.
-dmsetup wipe_table layer
-dmsetup remove t
-dmsetup remove_all
-dmsetup create t --table "$(table /dev/nullb0 lanes 1)"
+cut_zones
 lost=$(judge /dev/mapper/t 256 224)
 echo "$lost blocks read as errors"
 test "$lost" = 0
 test "$(field lost t)" = 0
-dmsetup remove t
-mtftl check /dev/nullb0
+ends
