@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from matplotlib.axes import Axes
-from mtlab.exp import counters, figures, fio
+from mtlab.exp import counters, figures, fio, pblk
 from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, ours, says, shown, spread
 from mtlab.exp.sources import KNOWN, MT_FTL
 from mtlab.run.options import Options
@@ -30,12 +30,7 @@ FILLED, FILLED_UNITS, FILLED_USERS, FILLED_MS = "filled", (1, 8), (1, 2, 4, 8), 
 TICK = 0.01                     # seconds, of what the kernel tells of a thread
 LANES = {"single": 1, "multi": CPUS}
 LABELS = {"multi": f"dm-mtftl, {CPUS} lanes", "single": "dm-mtftl, 1 lane", "pblk": "pblk (Linux 5.10)"}
-KERNELS = {"pblk": "pblk", "single": "6.12", "multi": "6.12"}
-OPEN_CHANNEL = {"nvme0.vendor-id": "0x1d1d", "nvme0.device-id": "0x1f1f", "zoned": "off",
-                "flash.personality": "ocssd", "ms": "16"}
-# 8 x 4 dies as in tlc; a chunk of 6 MiB, 21 lines.
-DEVICE = {"tlc": {"flash.block_pages": "96"}, "dram": {"flash.channels": "8", "flash.dies": "4", "flash.chunk": "6M"}}
-SIZE = 21 * 32 * 6
+KERNELS = {"pblk": pblk.KERNEL, "single": "6.12", "multi": "6.12"}
 # Both have eight dies and 3840 MiB, and hold as much of the user's. pblk takes up four lines a second at most,
 # so its have to be large, as they are on real drives; erases take their time in proportion.
 STEADY_UNIT, STEADY_USERS, STEADY_MIB, STEADY_MS, AGE_MIB = 8, (1, 8), 2400, 500, 192
@@ -47,24 +42,24 @@ STEADY_SIZE = {"pblk": {"flash.size": "3840M", "flash.block_pages": "384", "flas
 
 def _open(line: str, unit: int) -> str:
     if line == "pblk":
-        return "guest-pblk new nvme0n1 ftl 0 31"
+        return pblk.NEW
     return ("mtftl format --force  /dev/nvme0n1\n"
             f"mtftl open /dev/nvme0n1 ftl lanes={LANES[line]} buffer_entries={ENTRIES} write_unit={unit}")
 
 
 def _disk(line: str) -> str:
-    return "/dev/ftl" if line == "pblk" else "/dev/mapper/ftl"
+    return pblk.DISK if line == "pblk" else "/dev/mapper/ftl"
 
 
 def _options(line: str, profile: str, device: Mapping[str, str], unit: int) -> Options:
-    append = f"null_blk.nr_devices=0 pblk.write_buffer_size={ENTRIES}" if line == "pblk" else ""
-    extra = OPEN_CHANNEL | {"flash.ws_opt": f"{unit}"} if line == "pblk" else {}
+    append = pblk.append(ENTRIES) if line == "pblk" else ""
+    extra = pblk.OPEN_CHANNEL | {"flash.ws_opt": f"{unit}"} if line == "pblk" else {}
     return Options(clock="virtual", cpus=CPUS, profile=profile, timeout=3600, kernel=KERNELS[line],
                    device=dict(device) | extra, append=append)
 
 
 def _fresh(line: str, profile: str, unit: int, users: int, window_ms: int, seeds: int) -> Run:
-    device = DEVICE[profile] | {"flash.size": f"{SIZE}M"} if line == "pblk" else {}
+    device = pblk.GEOMETRY[profile] | {"flash.size": f"{pblk.SIZE_MIB}M"} if line == "pblk" else {}
     job = fio.command("fio.json", filename=_disk(line), rw="randwrite", bs="4k", ioengine="psync", norandommap=True,
                       numjobs=users, time_based=True, ramp_time="10ms", runtime=f"{window_ms}ms", size="1G")
     return Run(f"fresh-{profile}-{line}-{unit}-{users}", f"set -e\n{_open(line, unit)}\n{job}",
@@ -73,7 +68,8 @@ def _fresh(line: str, profile: str, unit: int, users: int, window_ms: int, seeds
 
 def _pblk_alone(state: str, profile: str, unit: int, lines: list[str], pull: tuple[str, ...]) -> Run:
     return Run(f"{state}-{profile}-pblk-{unit}", "\n".join(["set -e", *lines]),
-               _options("pblk", profile, DEVICE[profile] | {"flash.size": f"{SIZE}M"}, unit), pull, seconds=90)
+               _options("pblk", profile, pblk.GEOMETRY[profile] | {"flash.size": f"{pblk.SIZE_MIB}M"}, unit), pull,
+               seconds=90)
 
 
 def _job(users: int, window_ms: int) -> str:
@@ -245,7 +241,7 @@ def _as_the_paper_says(found: list[Sample]) -> list[Check]:
                  2, says(MT_FTL, "the I/O requests are still accumulated in the buffer as the number of the user "
                          "threads increases even if the consuming speed is accelerated")),
     ]
-    for profile in DEVICE:
+    for profile in pblk.GEOMETRY:
         mine, theirs = (_iops(found, "fresh", profile, 1, line) for line in ("multi", "pblk"))
         best = max((n for n in theirs if n <= MOST), key=lambda n: theirs[n])
         result += [

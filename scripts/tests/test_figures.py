@@ -27,7 +27,8 @@ def _policies(path: Path) -> None:
     simulate.draw(json.loads((ROOT / "results/policies/policies.json").read_text()), path)
 
 
-DRAWN = {**{name: _experiment(name) for name in experiments.names()}, "policies": _policies}
+DRAWN = {**{name: _experiment(name) for name in experiments.names()
+            if (ROOT / "results" / name / "results.json").exists()}, "policies": _policies}
 
 
 def _rendered(monkeypatch: pytest.MonkeyPatch, draw: Callable[[Path], None]) -> Figure:

@@ -650,6 +650,8 @@ def test_the_pages_of_experiments_are_whole_and_fresh() -> None:
     assert set(texts) >= set(experiments.names())
     for name in experiments.names():
         assert texts[name].startswith(f"# {name}\n") and f"<!-- found: {name} -->" in texts[name]
+        measured = (RESULTS / name / "results.json").exists()
+        assert (story.NOT_YET.capitalize() in texts[name]) != measured
         assert report.update_experiment(texts[name], RESULTS) == texts[name], "scripts/lab report --readme updates it"
     assert set(texts) - set(re.findall(r"\]\(([\w-]+)/README.md\)", (RESULTS / "README.md").read_text())) == set()
     missed = {"name": "m", "measured": 1.0, "bound": ">= 2", "pass": False, "why": "w", "kind": experiments.OURS,
@@ -668,7 +670,11 @@ def test_the_results_are_a_story() -> None:
     text = (RESULTS / "README.md").read_text()
     assert report.update_index(text, RESULTS) == text, "scripts/lab report --readme brings it up to date"
     for name in experiments.names():
-        said = story.answer(name, json.loads((RESULTS / name / "results.json").read_text())["samples"])
+        path = RESULTS / name / "results.json"
+        if not path.exists():
+            assert f"]({name}/README.md): {story.NOT_YET}\n" in text
+            continue
+        said = story.answer(name, json.loads(path.read_text())["samples"])
         assert len(re.findall(r"[.](?= |$)", said)) == 2 and "{" not in said, said
     samples = [{"a": "x", "n": 3}, {"a": "y", "n": 2}]
     assert story._TOKEN.sub("-", "{n .1f | a=x over a=y}") == "-"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..build import debian
-from ..exp.experiments import LEAST, spread
+from ..exp.experiments import LEAST, names, spread
 from ..exp.results import RESULTS, bound, counts, measured, why
 from ..exp.sources import WORKS
 from ..run import options
@@ -207,20 +207,19 @@ def found(results: Mapping[str, Any]) -> str:
 
 
 def experiment_pages() -> list[Path]:
-    """The pages of the experiments, beside their results."""
-    return [path.with_name("README.md") for path in sorted(RESULTS.glob("*/results.json"))
-            if path.with_name("README.md").exists()]
+    """The pages of the experiments, beside their results; an experiment that was not measured yet has one, too."""
+    return [path for path in sorted(RESULTS / name / "README.md" for name in names()) if path.exists()]
 
 
 def update_experiment(text: str, results: Path, now: bool = False) -> str:
-    """An experiment's page with question, answer and what was found as the results are; nothing without any.
+    """An experiment's page with question, answer and what was found as the results are, or that there are none yet.
 
     How many commits are newer is counted anew `now`; else what the page says of it stays.
     """
     def section(match: re.Match[str]) -> str:
         path = results / match[3] / "results.json"
         if not path.exists():
-            return f"{match[1]}\n{match[4]}"
+            return f"{match[1]}\n\n{story.NOT_YET.capitalize()}\n\n{match[4]}"
         one = json.loads(path.read_text())
         if match[2] == "found":
             return f"{match[1]}\n\n{found(one)}\n{match[4]}"

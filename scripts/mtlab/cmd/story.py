@@ -12,14 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..exp.experiments import FORM, OURS, SOURCE
+from ..exp.experiments import FORM, OURS, SOURCE, load
 from ..exp.results import KINDS, bound, counts, measured, why
 from ..util.base import LabError
 
 Checks = Sequence[Mapping[str, Any]]
 # A chapter is a question; what answers it are experiments, and pages without one: their title and what they have.
 CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Does it scale?", ("scaling", "width", "write-unit", "occupancy", "engines")),
+    ("Does it scale?", ("scaling", "width", "mt-ftl-users", "mt-ftl-units", "mt-ftl-buffers", "write-unit", "occupancy",
+                        "engines")),
     ("Is it fast where drives live?", ("steady", "gc", "policies", "write-cliff", "headers", "aging")),
     ("Is the tail short?", ("zone-reset", "mount")),
     ("Does it lose nothing?", ("torture", "suites")),
@@ -32,8 +33,10 @@ OTHERS = {
     "suites": ("The suites of fio, blktests and xfstests", "their tests on our devices and on plain ones"),
     "virtual-time": ("Speed of the emulator", "what a run costs the host, and what made it cheaper"),
 }
+NOT_YET = "its checks are written, and it has not been measured yet."
 _TLC = "profile=tlc; users=8; line="
 _CACHES = "clock=caches; line="
+_BUFFER = "part=all; entries=1024; "
 _USED = "state=steady; unit=8; users=8; line="
 ANSWERS = {
     "scaling":
@@ -44,6 +47,20 @@ ANSWERS = {
         f"With the caches of a server, 32 CPUs take {{iops .1f | {_CACHES}multi; cpus=32 over {_CACHES}multi; cpus=8}} "
         f"times the writes of 8. One lane falls to {{iops/1000 .0f | {_CACHES}single; cpus=32}} thousand a second, "
         "because its lines of memory move between all CPUs.",
+    "mt-ftl-users":
+        "With the paper's parameters and caches, 8 users write "
+        "{iops .1f | line=multi; users=8 over line=pblk; users=8} times as much as under pblk, and 32 users "
+        "{iops .1f | line=multi; users=32 over line=pblk; users=32} times. One user writes "
+        "{iops .2f | line=multi; users=1 over line=pblk; users=1} times as much.",
+    "mt-ftl-buffers":
+        f"From 4 ms on, 8 users keep {{in_use .0% | {_BUFFER}lanes=1}} of one buffer of 1,024 entries in use, and "
+        f"{{in_use .0% | {_BUFFER}lanes=8}} of eight buffers of 128. Eight writers take "
+        f"{{blocks .1f | {_BUFFER}lanes=8 over {_BUFFER}lanes=1}} times as many blocks out of them as one.",
+    "mt-ftl-units":
+        "With 8 users, units of 32 blocks give "
+        "{bytes_per_s .1f | write unit=32; users=8 over write unit=1; users=8} times the bandwidth of one. With units "
+        "of 32 blocks, 64 users get {bytes_per_s .0% | write unit=32; users=64 over write unit=32; users=8} of what 8 "
+        "do.",
     "write-unit":
         "Larger units cost less a block: with 8 users, 32 blocks a unit give "
         "{bytes_per_s .1f | write unit=32; users=8 over write unit=1; users=8} times the bandwidth of one. "
@@ -200,6 +217,8 @@ def index(results: Path) -> str:
         for name in names:
             if name in OTHERS:
                 title, said = OTHERS[name]
+            elif not (results / name / "results.json").exists():
+                title, said = load(name).about.title, NOT_YET
             else:
                 found = json.loads((results / name / "results.json").read_text())
                 title = found["title"]
