@@ -203,18 +203,17 @@ def table(found: list[Sample]) -> list[list[str]]:
 def draw(found: list[Sample], path: Path) -> None:
     time = "time after the start (ms)"
     users = sorted({case[3] for case in _cases(found) if case[1] == SMALL})
-    figure, axes = figures.panels(6, height=3.3)
-    for panel, unit in zip(axes, UNITS, strict=False):
+    units = sorted({case[2] for case in _cases(found) if case[1] == SMALL})
+    figure, axes = figures.panels(4 + len(units), height=3.3)
+    for panel, unit in zip(axes, units, strict=False):
         lines = []
         for n in users:
             points = _of(found, (1, SMALL, unit, n, SERVER), "used")
-            if points:
-                lines.append(figures.Line(f"{n} user{'s'[:n - 1]}", [s["at_us"] / 1000 for s in points],
-                                          [s["used"] for s in points], marker=False))
-        if lines:
-            figures.lines(panel, lines, x=time, y=f"entries in use, of {SMALL}", columns=3,
-                          title=f"2{'ab'[unit > 1]}: one buffer, units of {unit}")
-    for panel, case, title in ((axes[2], ONE, "5a: one buffer"), (axes[3], EIGHT, "5b, c: eight buffers")):
+            lines.append(figures.Line(f"{n} user{'s'[:n - 1]}", [s["at_us"] / 1000 for s in points],
+                                      [s["used"] for s in points], marker=False))
+        figures.lines(panel, lines, x=time, y=f"entries in use, of {SMALL}", columns=3,
+                      title=f"2{'ab'[unit > 1]}: one buffer, units of {unit}")
+    for panel, case, title in ((axes[-4], ONE, "5a: one buffer"), (axes[-3], EIGHT, "5b, c: eight buffers")):
         each = case[1] // case[0]
         lines = []
         for lane in range(min(case[0], 2)):
@@ -228,7 +227,7 @@ def draw(found: list[Sample], path: Path) -> None:
                                       [sum(x) / len(x) for x in of], marker=False,
                                       spread=[(min(x), max(x)) for x in of]))
         figures.lines(panel, lines, x=time, y=f"entries in use, of {each}", title=title, columns=3)
-    for panel, case, title in ((axes[4], ONE, "7a: one buffer"), (axes[5], EIGHT, "7b: eight buffers")):
+    for panel, case, title in ((axes[-2], ONE, "7a: one buffer"), (axes[-1], EIGHT, "7b: eight buffers")):
         rows = {f"CPU {cpu}": tuple([x[place] for x in of] for place in (0, 1))
                 for cpu, of in _columns(found, case).items()}
         figures.timeline(panel, rows, (FROM_US / 1000, TO_US / 1000), ("inserted", "composed"), x=time, title=title)
