@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """The rule of the lab's packages: what `make lint` must see."""
 
+import subprocess
 from pathlib import Path
 
-from mtlab.cmd import imports, layers
+from mtlab.cmd import imports, layers, quality
+from mtlab.util.base import ROOT
 
 
 def _lab(folder: Path, **modules: str) -> Path:
@@ -61,3 +63,9 @@ def test_a_test_that_imports_another_is_found(tmp_path: Path) -> None:
 def test_our_own_imports_go_down() -> None:
     assert not imports.complaints()
     assert imports.packages(imports.LAB) == ["cmd", "exp", "run", "build", "util"]
+
+
+def test_the_lab_begins_with_python_alone() -> None:
+    """On a fresh machine: it installs what is missing, so it must come as far as that without any of it."""
+    done = subprocess.run([quality.PYTHON, "-S", "-B", ROOT / "scripts/lab", "--help"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

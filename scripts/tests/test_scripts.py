@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from mtlab.run import scripts
+from mtlab.run import collect, scripts
 from mtlab.run.outcome import Result
 from mtlab.util.base import ROOT, LabError
 
@@ -74,7 +74,7 @@ def test_a_script_runs_as_its_header_says(tmp_path: Path) -> None:
         ran.update(options, command=command)
         return Result(0, None, "", "", {}, 1.0, "", "", "")
 
-    scripts.run(tmp_path, Request(), lab_run, [Path("guest.sh")], "a", "word", push=[Path("f")], device={"y": "3"},
+    collect.run(tmp_path, Request(), lab_run, [Path("guest.sh")], "a", "word", push=[Path("f")], device={"y": "3"},
                 cpus=1)
     assert ran == {"command": "set -- word\necho body\n", "clock": "virtual", "cpus": 1, "profile": "tlc",
                    "device": {"x": "1", "y": "3"}, "push": [Path("guest.sh"), Path("module"), Path("f")]}

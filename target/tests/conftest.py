@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from mtlab.build import guest, kernels, sourcekernel, target
-from mtlab.run import scripts
+from mtlab.run import collect
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -15,13 +15,13 @@ sys.path.insert(0, str(HERE))
 
 def pytest_collect_file(file_path, parent):
     """Each script of guest/ is a test."""
-    return scripts.collect(file_path, HERE / "guest", parent)
+    return collect.collect(file_path, HERE / "guest", parent)
 
 
 @pytest.fixture
-def run_script(request, lab_run, helpers) -> scripts.ScriptRun:
+def run_script(request, lab_run, helpers) -> collect.ScriptRun:
     """Runs guest/NAME.sh as its header says: run_script("NAME", WORD..., OPTION=VALUE...)."""
-    return functools.partial(scripts.run, HERE / "guest", request, lab_run, helpers)
+    return functools.partial(collect.run, HERE / "guest", request, lab_run, helpers)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from media import BLOCK, CKPT, CLEAN, Media
-from mtlab.run import scripts
+from mtlab.run import collect
 
 GUEST = Path(__file__).resolve().parent / "guest"
 
@@ -121,7 +121,7 @@ def mounted(request, lab_run, helpers, tmp_path_factory):
     files = [folder / f"{number}-{zone}" for number, (zones, _) in enumerate(READ.values()) for zone in zones]
     for file, data in zip(files, (data for zones, _ in READ.values() for data in zones.values()), strict=True):
         file.write_bytes(data)
-    result = scripts.run(GUEST, request, lab_run, helpers, "a_mount_finds_what_the_media_hold", push=files)
+    result = collect.run(GUEST, request, lab_run, helpers, "a_mount_finds_what_the_media_hold", push=files)
     return dict(zip(READ, result.output.splitlines(), strict=True))
 
 
