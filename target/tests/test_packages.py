@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The packages: what they hold, and what lintian and rpmlint say; the completions."""
+"""The packages: what they hold, what lintian and rpmlint say, and their life in a clean Debian; the completions.
 
+A clean Debian 12 and 13 are made once, by target/tests/packages/make-root, since that takes a network and a root;
+without them these tests are skipped.
+"""
+
+import os
 import re
 import shutil
 import subprocess
@@ -8,10 +13,13 @@ from pathlib import Path
 
 import pytest
 from mtlab.build import debian, target
+from mtlab.util.base import BUILD
 
+HERE = Path(__file__).resolve().parent
 PACKAGING = target.SOURCE / "packaging"
 # The project has no mail address, and says so.
 NO_ADDRESS = "bogus-mail-host,bogus-mail-host-in-debian-changelog"
+RELEASES = ("bookworm", "trixie")
 
 
 def run(*command: str | Path) -> str:
@@ -94,3 +102,27 @@ def test_bash_completes() -> None:
 @pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
 def test_zsh_takes_the_file() -> None:
     run("zsh", "-n", PACKAGING / "completions/_mtftl")
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_life_of_the_packages(release: str, tmp_path: Path) -> None:
+    """Built, installed, used by updates of the kernel, upgraded and purged in a clean Debian: nothing is left."""
+    root = BUILD / "roots" / release
+    if os.geteuid() or not root.with_suffix(".done").exists():
+        pytest.skip(f"no clean {release}: target/tests/packages/make-root {release} {BUILD}, as root")
+    run(PACKAGING / "source-tree", tmp_path / "sources")
+    said = run(HERE / "packages/in-root", root, tmp_path / "sources", HERE / "packages/life")
+    steps = [line[2:] for line in said.splitlines() if line.startswith("@ ")]
+    kernel, = (re.escape(p.name) for p in (root / "usr/lib/modules").iterdir())
+    parts = ["62-mtftl", "dm-mtftl", "mtftl", "mtftl", "mtftltab"]
+    wanted = [f"installed: dm-mtftl/1.0, {kernel}, x86_64: installed", "tool: usage: mtftl format .*",
+              f"module: {kernel} .*", "udev: 0", f"refused: mtftl: no module dm-mtftl for {kernel}, .*"]
+    for update in ("image", "headers", "upgrade"):
+        # Without a line in the tab the hook brings the script only.
+        wanted += ["nothing has mtftl"] if update == "headers" else []
+        wanted += [f"upgraded: dm-mtftl/1.1, {kernel}, x86_64: installed"] if update == "upgrade" else []
+        wanted += [f"{update} has {part}" for part in parts]
+    wanted += ["purged: ", "end"]
+    if "udev: 0" not in steps:          # Debian 12's udevadm cannot verify
+        wanted.remove("udev: 0")
+    assert len(steps) == len(wanted) and all(map(re.fullmatch, wanted, steps)), said
