@@ -54,6 +54,9 @@ def test_each_state_of_small_drives_goes_on() -> None:
     print(done.stdout)
     assert len(drives) >= 10 and all(int(states) > 10_000 for _, states, _ in drives)
     assert all(ends == "0" for _, _, ends in drives)
+    page = (target.SOURCE.parent / "docs/lab/torture.md").read_text()
+    rows = re.findall(r"^\| (\S+) \| [^|]+ \| ([\d,]+) \| [\d.]+ s \|$", page, re.M)
+    assert [(name, states.replace(",", "")) for name, states in rows] == [(name, states) for name, states, _ in drives]
 
 
 @pytest.mark.parametrize(("name", "old", "new", "drive"), MUTANTS, ids=[name for name, *_ in MUTANTS])
