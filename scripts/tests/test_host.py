@@ -32,3 +32,19 @@ def test_a_build_names_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     theirs = target.module.__wrapped__(kernel), target.tool.__wrapped__()
     for one, other in zip(ours, theirs, strict=True):
         assert one and other and one != other and one.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.parametrize("there", [
+    ("boot/vmlinuz-1", "boot/config-1", "lib/modules/1/kernel/a.ko"),
+    ("boot/vmlinuz-1", "boot/config-1", "usr/lib/modules/1/kernel/a.ko"),
+    ("usr/lib/modules/1/vmlinuz", "usr/lib/modules/1/config", "usr/lib/modules/1/kernel/a.ko"),
+], ids=["Debian 12", "Debian 13", "newer"])
+def test_kernels_of_all_layouts_are_found(tmp_path: Path, there: tuple[str, ...]) -> None:
+    """Wherever the package has image and modules, they are where the lab looks."""
+    for name in there:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(Path(name).name)
+    kernels._one_layout(tmp_path, "1")
+    assert (tmp_path / "boot/vmlinuz-1").read_text().startswith("vmlinuz")
+    assert (tmp_path / "boot/config-1").read_text().startswith("config")
+    assert (tmp_path / "lib/modules/1/kernel/a.ko").exists()

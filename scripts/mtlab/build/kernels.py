@@ -102,11 +102,12 @@ def _unpack_debian(series: str, folder: Path) -> None:
 
 
 def _one_layout(folder: Path, release: str) -> None:
-    """Newer packages have all but the headers in usr/lib/modules/RELEASE, older ones in boot and lib/modules."""
+    """Debian 12 has boot and lib/modules, Debian 13 boot and usr/lib/modules, newer ones all in usr/lib/modules."""
     if not (folder / "lib").exists():
         (folder / "lib").symlink_to("usr/lib")
-        (folder / "boot").mkdir()
-        for name in ("vmlinuz", "config"):
+    (folder / "boot").mkdir(exist_ok=True)
+    for name in ("vmlinuz", "config"):
+        if not (folder / f"boot/{name}-{release}").exists():
             (folder / f"boot/{name}-{release}").symlink_to(f"../lib/modules/{release}/{name}")
     for link in (folder / "lib/modules" / release).iterdir():
         if link.is_symlink():
