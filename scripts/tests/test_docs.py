@@ -276,10 +276,10 @@ def test_the_smallest_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(experiments, "FOLDER", tmp_path)
     one = experiments.load("read-size")
     (run,) = one.runs(False)
-    side = {"runtime": 50, "total_ios": 1000, "io_bytes": 4096000, "clat_ns": {"mean": 55000, "max": 90000}}
+    side = {"runtime": 50, "total_ios": 1000, "io_bytes": 4096000, "clat_ns": {"mean": 63400, "max": 90000}}
     job = json.dumps({"jobs": [{"error": 0, "read": side, "job options": {}}]}).encode()
     found = one.samples({run.name: {f"{size}.json": job for size in (4, 16, 64)}})
     assert [check.passed for check in one.checks(found, False)] == [True]
-    assert one.table(found)[1] == ["4", "55.0"] and all(set(one.about.by) <= set(sample) for sample in found)
+    assert one.table(found)[1] == ["4", "63.4"] and all(set(one.about.by) <= set(sample) for sample in found)
     one.draw(found, tmp_path / "figure")
     assert (tmp_path / "figure.svg").exists()
