@@ -105,8 +105,10 @@ def test_zsh_takes_the_file() -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_life_of_the_packages(release: str, tmp_path: Path) -> None:
+def test_life_of_the_packages(release: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Built, installed, used by updates of the kernel, upgraded and purged in a clean Debian: nothing is left."""
+    if request.config.getoption("no_guest"):
+        pytest.skip("two minutes of a processor: not for make check")
     root = BUILD / "roots" / release
     if os.geteuid() or not root.with_suffix(".done").exists():
         pytest.skip(f"no clean {release}: target/tests/packages/make-root {release} {BUILD}, as root")
