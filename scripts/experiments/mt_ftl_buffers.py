@@ -13,7 +13,6 @@ from pathlib import Path
 from mtlab.exp import figures, fio, traces
 from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, ours, says
 from mtlab.exp.sources import MT_FTL
-from mtlab.exp.traces import FREED, Event
 from mtlab.run.options import Options
 
 SERVER, DESKTOP = 16, 8                         # CPUs of the paper's two machines
@@ -58,28 +57,12 @@ def runs(quick: bool) -> list[Run]:
             for name, (cases, cpus) in parts.items() if cases]
 
 
-def _series(events: list[Event], lane: int) -> list[float]:
-    """Mean entries used in each step of time."""
-    area, used, at = [0.0] * (END_US // STEP_US), 0, 0
-    for event in [*events, Event(END_US, 0, FREED, lane, 0)]:
-        if event.lane != lane or event.kind == "composed":
-            continue
-        when = min(event.us, END_US)
-        while at < when:
-            step = at // STEP_US
-            until = min(when, (step + 1) * STEP_US)
-            area[step] += used * (until - at)
-            at = until
-        used = event.used
-    return [a / STEP_US for a in area]
-
-
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     found: list[Sample] = []
     for name, data in sorted(item for outputs in files.values() for item in outputs.items()):
         case = dict(zip(KEYS, map(int, Path(name).stem.split("-")), strict=True))
         events = traces.parse(data.decode())
-        series = [_series(events, lane) for lane in range(case["lanes"])]
+        series = [traces.entries_used(events, lane, END_US, STEP_US) for lane in range(case["lanes"])]
         found += [{**case, "lane": lane, "at_us": step * STEP_US, "used": round(used, 3)}
                   for lane, of in enumerate(series) for step, used in enumerate(of)]
         late = [used for of in series for used in of[FROM_US // STEP_US:]]

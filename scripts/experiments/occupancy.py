@@ -11,7 +11,6 @@ from pathlib import Path
 from mtlab.exp import figures, fio, traces
 from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, ours, says
 from mtlab.exp.sources import KNOWN, MT_FTL
-from mtlab.exp.traces import FREED, Event
 from mtlab.run.options import Options
 
 CPUS = 8
@@ -44,22 +43,6 @@ def runs(quick: bool) -> list[Run]:
                 Options(clock="virtual", cpus=CPUS, profile="dram", timeout=1800), ("*.trace",))]
 
 
-def _occupancy(events: list[Event], lane: int) -> list[float]:
-    """Mean entries used in each step of time."""
-    area, used, at = [0.0] * (END_US // STEP_US), 0, 0
-    for event in [*events, Event(END_US, 0, FREED, lane, 0)]:
-        if event.lane != lane or event.kind == "composed":
-            continue
-        when = min(event.us, END_US)
-        while at < when:
-            step = at // STEP_US
-            until = min(when, (step + 1) * STEP_US)
-            area[step] += used * (until - at)
-            at = until
-        used = event.used
-    return [a / STEP_US for a in area]
-
-
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     found: list[Sample] = []
     for name, data in sorted(files["all"].items()):
@@ -68,7 +51,7 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
         events = traces.parse(data.decode())
         for lane in range(lanes):
             found += [{**case, "lane": lane, "at_us": step * STEP_US, "entries": round(entries, 3)}
-                      for step, entries in enumerate(_occupancy(events, lane))]
+                      for step, entries in enumerate(traces.entries_used(events, lane, END_US, STEP_US))]
         window = [e for e in events if FROM_US <= e.us < TO_US]
         for cpu in range(CPUS):
             mine = [e for e in window if e.cpu == cpu]

@@ -48,6 +48,22 @@ def rates(events: Iterable[Event], kind: str, cpu: int, start: int, end: int, st
     return found
 
 
+def entries_used(events: Iterable[Event], lane: int, end_us: int, step_us: int) -> list[float]:
+    """Entries of a lane's buffer that are used: the mean of each step of time up to the end."""
+    area, used, at = [0.0] * (end_us // step_us), 0, 0
+    for event in [*events, Event(end_us, 0, FREED, lane, 0)]:
+        if event.lane != lane or event.kind == "composed":
+            continue
+        when = min(event.us, end_us)
+        while at < when:
+            step = at // step_us
+            until = min(when, (step + 1) * step_us)
+            area[step] += used * (until - at)
+            at = until
+        used = event.used
+    return [a / step_us for a in area]
+
+
 def totals(events: Sequence[Event]) -> list[list[str]]:
     """A row a CPU, and one of all: blocks of each kind."""
     cpus = sorted({event.cpu for event in events})
