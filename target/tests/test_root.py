@@ -56,10 +56,11 @@ for name in root data; do
 	mkdir /mnt/$name
 	mount /dev/mapper/$name /mnt/$name
 done
+pushed=$PWD
 cd /mnt/root
 tar -x -f $system/root.tar
-install /root/boot-test usr/local/sbin
-install -m 644 /root/boot-test.service etc/systemd/system
+install $pushed/boot-test usr/local/sbin
+install -m 644 $pushed/boot-test.service etc/systemd/system
 ln -sf ../boot-test.service etc/systemd/system/multi-user.target.wants
 cd /
 fill /mnt/root/content
