@@ -28,7 +28,7 @@ struct replay {
 
 	/* Found. */
 	u32 *map;			/* sb->logical_blocks pages or MTFTL_MAP_* */
-	struct replay_zone *zones;	/* of the checkpoint, but for life; zeroes without one */
+	struct replay_zone *zones;	/* life: as found; the rest: the checkpoint's, or zeroes */
 	bool *ckpt_have;		/* salvage: which blocks of the stream verify; NULL: all */
 	u64 ckpt_missing;
 	u64 max_seq;

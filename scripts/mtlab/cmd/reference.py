@@ -2,6 +2,7 @@
 """All commands of the lab with their options, as docs/lab/commands.md lists them, read from the parser."""
 
 import argparse
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 
@@ -39,7 +40,8 @@ def _command(name: str, said: str, parser: argparse.ArgumentParser, of_runs: Map
     if shared:
         actions = [action for action in actions if action not in shared]
         yield from ("", "It has these [options of a run](guests.md#options):",
-                    f"{', '.join(f'`{action.option_strings[0]}`' for action in shared)}.")
+                    *textwrap.wrap(f"{', '.join(f'`{action.option_strings[0]}`' for action in shared)}.", 100,
+                                   break_on_hyphens=False))
     if actions:
         yield from ("", "| | |", "|---|---|", *map(_row, actions))
 
