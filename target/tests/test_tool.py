@@ -51,6 +51,9 @@ until_true() { # command...: true before long
 is_open() { # name: a program has opened the device
 	dmsetup info -c --noheadings -o open $1 | grep -q 1
 }
+is_gone() { # name
+	! dmsetup info $1 >/dev/null 2>&1
+}
 hold() { # name: a program opens it and keeps it open
 	tail -f /dev/null </dev/mapper/$1 >/dev/null 2>&1 &
 	echo $! >holder
@@ -64,7 +67,7 @@ asks() { # a second open of the same drive, until it waits for the first one
 	mtftl open $1 second lanes=0 >/dev/null 2>second &
 	until_true grep waiting second
 }
-export -f until_true is_open hold look_into asks
+export -f until_true is_open is_gone hold look_into asks
 modprobe null_blk nr_devices=0
 """
 
@@ -257,6 +260,30 @@ CASES = {
     "status": Case("mtftl open /dev/%s ftl lanes=2; mtftl status ftl; mtftl close ftl", 0,
                    "^ftl works and is well\n  size     4 MiB, on /dev/nullb[0-9]+\n  space .* zones are empty.*"
                    "2 lanes\n.*wear ", media(clean=0)),
+    "status-suspended": Case("mtftl open /dev/%s ftl; dmsetup suspend ftl; mtftl status ftl; mtftl list;"
+                             " mtftl close ftl", 0, "^ftl works and is well\n  advice   it is suspended, writes wait:"
+                             " dmsetup resume goes on\n  size .*\nftl .*  suspended\n$", media(clean=0)),
+    "status-read-only": Case("mtftl open /dev/%s ftl; mtftl status ftl; mtftl list; mtftl close ftl", 0,
+                             "^ftl is read-only, the kernel.s log says why.*\n  advice   copy the data while it can"
+                             " be read; .*\nftl .*  read-only\n$",
+                             media(clean=0) + "; for z in $(seq 2 31); do "
+                             "echo $((z * 8192)) >/sys/kernel/config/nullb/%s/zone_readonly; done"),
+    # All devices, and their names.
+    "list": Case("mtftl open /dev/%s ftl && mtftl open --readonly /dev/%s-b b && mtftl list; mtftl close ftl;"
+                 " mtftl close b", 0, "^b +/dev/nullb[0-9]+-b +[0-9]+ MiB  opened read-only\n"
+                 "ftl +/dev/nullb[0-9]+ +4 MiB  well\n$",
+                 media(clean=0) + "; zoned %s-b 128; mtftl format /dev/%s-b >/dev/null; null %s-c 64;"
+                 " dmsetup create other-%s --table '0 8 linear /dev/%s-c 0'"),
+    "list-word": Case("mtftl list x", 16, "list: 1 words more than expected"),
+    "rename": Case("mtftl open /dev/%s ftl && mtftl rename ftl \"a b\" && mtftl status \"a b\" && mtftl close \"a b\"",
+                   0, "^a b works and is well\n", media(clean=0)),
+    "rename-taken": Case("mtftl open /dev/%s ftl; dmsetup create taken --notable; mtftl rename ftl taken; s=$?; dmsetup"
+                         " remove taken; mtftl close ftl; exit $s", 8, "taken: there is a device of this name already",
+                         media(clean=0)),
+    "rename-slash": Case("mtftl open /dev/%s ftl; mtftl rename ftl a/b; s=$?; mtftl close ftl; exit $s", 16,
+                         "'a/b' cannot be a name", media(clean=0)),
+    "rename-unknown": Case("mtftl rename nobody x", 8, "nobody: no such device-mapper device"),
+    "rename-nothing": Case("mtftl rename x", 16, "1 names given, expected the old and the new one"),
     "status-json": Case("mtftl open /dev/%s ftl lanes=1; mtftl status --json ftl; mtftl close ftl", 0, "",
                         media(clean=0)),
     "close-busy": Case("mtftl open /dev/%s ftl; (mtftl close ftl) 9</dev/mapper/ftl; s=$?; mtftl close ftl; exit $s", 8,
@@ -280,6 +307,11 @@ CASES = {
                               " mtftl close --force ftl && mtftl check /dev/%s >/dev/null 2>&1 && exit $s", 8,
                               "ftl: not closed: suspended, and not all of it is on /dev/nullb[0-9]+, expected a device"
                               " that goes on", media(clean=0)),
+    "close-deferred": Case("mtftl open /dev/%s ftl; hold ftl; mtftl close --deferred ftl && mtftl list && kill -9"
+                           " $(cat holder); until_true mtftl check /dev/%s; mtftl check /dev/%s", 0, "^ftl .*0 errors",
+                           media(clean=0)),
+    "close-deferred-idle": Case("mtftl open /dev/%s ftl; mtftl close --deferred ftl && is_gone ftl && mtftl probe"
+                                " /dev/%s", 0, "MTFTL_CLEAN=1\n", media(clean=0)),
     "close-cut-off": Case("dmsetup create ftl --notable -u mtftl-x; mtftl status ftl; mtftl close ftl", 0,
                           "^ftl is not open: it was never resumed; mtftl close removes it\n$", "true"),
     "name-blank": Case("mtftl open /dev/%s \"a b\" && mtftl status \"a b\" && mtftl close \"a b\" && "

@@ -22,10 +22,15 @@
 #include "kmsg.h"
 #include "mtftl.h"
 #include "super.h"
+#include "vector.h"
 
 #define MAX_PARAMS	4096
 #define NUMBER_LEN	24	/* "major:minor" */
 #define UUID_PREFIX	"mtftl-"
+#define TARGET_LEN	16	/* a target's name, as device-mapper has it */
+
+#define NOT_A_NAME	"'%s' cannot be a name, expected up to 127 characters without '/' (one that is no" \
+			" letter, digit or #+-.:=@_ counts as four)"
 
 /* Wait as long as LVM does for programs that open a device for a moment, udev above all. */
 #define BUSY_TRIES	25
@@ -48,8 +53,7 @@ static struct dm_task *task_new(int type, const char *name)
 	if (*name && dm_task_set_name(task, name))
 		return task;
 	if (type == DM_DEVICE_CREATE)
-		fail(EXIT_USAGE, "'%s' cannot be a name, expected up to 127 characters without '/'"
-		     " (one that is no letter, digit or #+-.:=@_ counts as four)", name);
+		fail(EXIT_USAGE, NOT_A_NAME, name);
 	fail(EXIT_FAILED, "%s: no such device-mapper device", name);
 }
 
@@ -303,28 +307,92 @@ static void take_info(struct dm_task *task, const struct dm_info *info,
 	free(mangled);
 }
 
+/*
+ * 0 with the line of a device of ours. ENXIO: there is no such device. ENODEV: it has another target,
+ * whose name @other gets.
+ */
+static int get_line(const char *name, int type, struct dm_target_info *target, char **line,
+		    char other[TARGET_LEN])
+{
+	char *type_name = NULL, *params = NULL;
+	struct dm_task *task = task_new(type, name);
+	int err = task_run(task);
+	struct dm_info info;
+	uint64_t start;
+
+	if (!err && (!dm_task_get_info(task, &info) || !info.exists))
+		err = ENXIO;
+	if (!err) {
+		take_info(task, &info, target);
+		dm_get_next_target(task, NULL, &start, &target->sectors, &type_name, &params);
+		if (!target->empty && (!type_name || strcmp(type_name, "mtftl"))) {
+			snprintf(other, TARGET_LEN, "%s", type_name ? type_name : "none");
+			err = ENODEV;
+		}
+	}
+	if (!err) {
+		*line = strdup(target->empty ? "" : params);
+		if (!*line)
+			fail(EXIT_FAILED, "%s: out of memory", name);
+	}
+	dm_task_destroy(task);
+	return err;
+}
+
 char *dm_target_line(const char *name, int type, struct dm_target_info *target)
 {
-	uint64_t start;
-	char *type_name, *params, *line;
-	struct dm_task *task = task_new(type, name);
-	struct dm_info info;
-	int err = task_run(task);
+	char *line, other[TARGET_LEN];
+	int err = get_line(name, type, target, &line, other);
 
-	if (err && err != ENXIO)
-		fail(EXIT_FAILED, "%s: %s", name, in_words(err));
-	if (err || !dm_task_get_info(task, &info) || !info.exists)
+	if (err == ENXIO)
 		fail(EXIT_FAILED, "%s: no such device-mapper device", name);
-	take_info(task, &info, target);
-	dm_get_next_target(task, NULL, &start, &target->sectors, &type_name, &params);
-	if (!target->empty && (!type_name || strcmp(type_name, "mtftl")))
+	if (err == ENODEV)
 		fail(EXIT_FAILED, "%s: a device-mapper device of target %s, expected mtftl", name,
-		     type_name ? type_name : "none");
-	line = strdup(target->empty ? "" : params);
-	if (!line)
-		fail(EXIT_FAILED, "%s: out of memory", name);
-	dm_task_destroy(task);
+		     other);
+	if (err)
+		fail(EXIT_FAILED, "%s: %s", name, in_words(err));
 	return line;
+}
+
+char *dm_our_line(const char *name, int type, struct dm_target_info *target)
+{
+	char *line, other[TARGET_LEN];
+
+	return get_line(name, type, target, &line, other) ? NULL : line;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+char **dm_names(size_t *nr)
+{
+	struct vector names = { 0 };
+	struct dm_names *at = NULL;
+	struct dm_task *task;
+	char *copy;
+	int err;
+
+	dm_log_with_errno_init(quiet);
+	task = dm_task_create(DM_DEVICE_LIST);
+	/* Without device-mapper there is no task. */
+	err = task ? task_run(task) : EPERM;
+	if (err)
+		fail(EXIT_FAILED, "%s", in_words(err));
+	at = dm_task_get_names(task);
+	while (at && at->dev) {
+		copy = strdup(at->name);
+		if (!copy)
+			fail(EXIT_FAILED, "out of memory");
+		*(char **)vector_add(&names, sizeof(char *)) = copy;
+		at = at->next ? (struct dm_names *)((char *)at + at->next) : NULL;
+	}
+	dm_task_destroy(task);
+	if (names.nr)
+		qsort(names.items, names.nr, sizeof(char *), by_text);
+	*nr = names.nr;
+	return names.items;
 }
 
 void dm_lower_device(const char *table, char *path, size_t size)
@@ -335,6 +403,39 @@ void dm_lower_device(const char *table, char *path, size_t size)
 		device_name(makedev(major, minor), path, size);
 	else
 		snprintf(path, size, "an unknown drive");
+}
+
+/* Rename */
+
+int cmd_rename(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ NULL, 0, NULL, 0 },
+	};
+	struct dm_target_info target;
+	struct dm_task *task;
+	const char *name, *wanted;
+	int err;
+
+	if (getopt_long(argc, argv, "", options, NULL) >= 0)
+		return EXIT_USAGE;
+	if (argc - optind != 2)
+		fail(EXIT_USAGE, "rename: %d names given, expected the old and the new one",
+		     argc - optind);
+	name = argv[optind];
+	wanted = argv[optind + 1];
+	free(dm_target_line(name, DM_DEVICE_TABLE, &target));
+	task = task_new(DM_DEVICE_RENAME, name);
+	if (!*wanted || !dm_task_set_newname(task, wanted))
+		fail(EXIT_USAGE, NOT_A_NAME, wanted);
+	err = task_run_synced(task);
+	dm_task_destroy(task);
+	if (err == EBUSY)
+		fail(EXIT_FAILED, "%s: there is a device of this name already, expected another name",
+		     wanted);
+	if (err)
+		fail(EXIT_FAILED, "%s: cannot rename: %s", name, in_words(err));
+	return EXIT_OK;
 }
 
 /* Close */
@@ -496,21 +597,37 @@ static void tell_what_was_lost(struct closing *closing, const struct dm_target_i
 		     closing->name, closing->lower);
 }
 
+/* Let the kernel remove the device when its last user has closed it. */
+static void remove_later(const char *name)
+{
+	struct dm_task *task = task_new(DM_DEVICE_REMOVE, name);
+	int err = ENOMEM;
+
+	if (dm_task_deferred_remove(task))
+		err = task_run_synced(task);
+	if (err)
+		fail(EXIT_FAILED, "%s: cannot remove: %s", name, in_words(err));
+	dm_task_destroy(task);
+}
+
 int cmd_close(int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "deferred", no_argument, NULL, 'd' },
 		{ "force", no_argument, NULL, 'f' },
 		{ NULL, 0, NULL, 0 },
 	};
 	struct closing closing = { 0 };
 	struct dm_target_info target;
 	int c, err, tries = 0;
+	bool deferred = false;
 	char *table;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
 		if (c == '?')
 			return EXIT_USAGE;
-		closing.force = true;
+		closing.force |= c == 'f';
+		deferred |= c == 'd';
 	}
 	if (argc - optind != 1)
 		fail(EXIT_USAGE, "close: %d names given, expected one", argc - optind);
@@ -518,6 +635,10 @@ int cmd_close(int argc, char **argv)
 	table = dm_target_line(closing.name, DM_DEVICE_TABLE, &target);
 	dm_lower_device(table, closing.lower, sizeof(closing.lower));
 	free(table);
+	if (deferred && target.open_count > 0) {
+		remove_later(closing.name);
+		return EXIT_OK;
+	}
 
 	atexit(resume_stopped);
 	for (;;) {

@@ -22,6 +22,12 @@ struct dm_target_info {
 /* The line that a task of @type gives for the target @name; fails if it is none of ours. */
 char *dm_target_line(const char *name, int type, struct dm_target_info *target);
 
+/* The same, or NULL if it is none of ours or gone. */
+char *dm_our_line(const char *name, int type, struct dm_target_info *target);
+
+/* The names of all device-mapper devices, in order. */
+char **dm_names(size_t *nr);
+
 /* The path of the drive that a table line begins with. */
 void dm_lower_device(const char *table, char *path, size_t size);
 

@@ -43,5 +43,7 @@ int cmd_check(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
 int cmd_probe(int argc, char **argv);
 int cmd_tab(int argc, char **argv);
+int cmd_list(int argc, char **argv);
+int cmd_rename(int argc, char **argv);
 
 #endif

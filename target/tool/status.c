@@ -9,33 +9,24 @@
 #include "dm.h"
 #include "json.h"
 #include "mtftl.h"
+#include "status.h"
 
-#define MAX_FIELDS	64
+/* Of docs/use/status.md: above it more spare would help most. */
+#define MUCH_WAF	3.0
 
-struct field {
-	const char *name;
-	char *value;
-};
-
-struct status {
-	struct field fields[MAX_FIELDS];
-	unsigned int nr;
-};
-
-/* The mode, then pairs of name and value; @line is taken apart. */
-static void status_parse(struct status *status, char *line)
+void status_parse(struct status *status, char *line)
 {
 	const char *name = "mode";
 	char *value;
 
 	status->nr = 0;
-	while (name && (value = strsep(&line, " ")) && status->nr < MAX_FIELDS) {
+	while (name && (value = strsep(&line, " ")) && status->nr < STATUS_MAX_FIELDS) {
 		status->fields[status->nr++] = (struct field) { name, value };
 		name = strsep(&line, " ");
 	}
 }
 
-static const char *text_of(const struct status *status, const char *name)
+const char *status_text(const struct status *status, const char *name)
 {
 	unsigned int i;
 
@@ -45,14 +36,14 @@ static const char *text_of(const struct status *status, const char *name)
 	return "0";
 }
 
-static u64 number_of(const struct status *status, const char *name)
+u64 status_number(const struct status *status, const char *name)
 {
-	return strtoull(text_of(status, name), NULL, 10);
+	return strtoull(status_text(status, name), NULL, 10);
 }
 
-static u64 sum_of(const struct status *status, const char *name)
+u64 status_sum(const struct status *status, const char *name)
 {
-	const char *at = text_of(status, name);
+	const char *at = status_text(status, name);
 	char *end;
 	u64 sum = 0;
 
@@ -102,26 +93,52 @@ static void print_json(const char *name, struct status *status)
 	json_finish(json);
 }
 
+static const struct ill {
+	const char *field;
+	const char *one, *more;
+	const char *advice;
+} ills[] = {
+	{ "lost", "block could not be read any more and is lost", "blocks could not be read any more and are lost",
+	  "restore the files that read as errors; a lost block is well again once it is written" },
+	{ "bad", "zone has failed", "zones have failed",
+	  "look at the drive's health (nvme smart-log); each failed zone leaves less to spare" },
+	{ "read_errors", "read failed", "reads failed", "look at the drive's health (nvme smart-log)" },
+	{ "write_errors", "write failed and was repeated elsewhere", "writes failed and were repeated elsewhere",
+	  "look at the drive's health (nvme smart-log)" },
+};
+
+static bool may_write(const struct status *status)
+{
+	return !strcmp(status_text(status, "mode"), "rw");
+}
+
+const char *status_state(const struct status *status, const struct dm_target_info *target)
+{
+	size_t i;
+
+	if (status->nr < 2)
+		return "never resumed";
+	if (!may_write(status))
+		return target->read_only ? "opened read-only" : "read-only";
+	if (target->suspended)
+		return "suspended";
+	for (i = 0; i < ARRAY_SIZE(ills); i++)
+		if (status_number(status, ills[i].field))
+			return "works, with faults";
+	return "well";
+}
+
 /* What is wrong, in the first line. */
 static void print_health(const char *name, const struct status *status, bool read_only)
 {
-	static const struct {
-		const char *field;
-		const char *one, *more;
-	} ills[] = {
-		{ "lost", "block could not be read any more and is lost", "blocks could not be read any more and are lost" },
-		{ "bad", "zone has failed", "zones have failed" },
-		{ "read_errors", "read failed", "reads failed" },
-		{ "write_errors", "write failed and was repeated elsewhere", "writes failed and were repeated elsewhere" },
-	};
-	bool writes = !strcmp(text_of(status, "mode"), "rw");
+	bool writes = may_write(status);
 	const char *between = ": ";
 	size_t i;
 
 	printf("%s %s", name, writes ? "works" :
 	       read_only ? "is open read-only" : "is read-only, the kernel's log says why");
-	for (i = 0; i < sizeof(ills) / sizeof(ills[0]); i++) {
-		u64 nr = number_of(status, ills[i].field);
+	for (i = 0; i < ARRAY_SIZE(ills); i++) {
+		u64 nr = status_number(status, ills[i].field);
 
 		if (!nr)
 			continue;
@@ -131,13 +148,39 @@ static void print_health(const char *name, const struct status *status, bool rea
 	puts(writes && *between == ':' ? " and is well" : "");
 }
 
+static void advise(const char *advice)
+{
+	printf("  advice   %s\n", advice);
+}
+
+/* What to do about it. The same advice may hold for several things. */
+static void print_advice(const struct status *status, const struct dm_target_info *target)
+{
+	const char *before = "";
+	size_t i;
+
+	if (!may_write(status) && !target->read_only)
+		advise("copy the data while it can be read; the kernel's log says what must be mended");
+	if (target->suspended)
+		advise("it is suspended, writes wait: dmsetup resume goes on");
+	for (i = 0; i < ARRAY_SIZE(ills); i++)
+		if (status_number(status, ills[i].field) && strcmp(ills[i].advice, before)) {
+			advise(ills[i].advice);
+			before = ills[i].advice;
+		}
+	if (!strcmp(status_text(status, "gc"), "short"))
+		advise("discard what is not needed (fstrim); if it lasts, format with more to spare (--op)");
+	else if (strtod(status_text(status, "waf"), NULL) > MUCH_WAF)
+		advise("garbage collection moves much: discard what is not needed (fstrim)");
+}
+
 static void print_words(const char *name, const struct status *status)
 {
 	struct dm_target_info target;
 	char lower[PATH_MAX], *table = dm_target_line(name, DM_DEVICE_TABLE, &target);
-	u64 zones = number_of(status, "zones"), free_zones = number_of(status, "free");
-	u64 lanes = number_of(status, "lanes");
-	const char *gc = text_of(status, "gc");
+	u64 zones = status_number(status, "zones"), free_zones = status_number(status, "free");
+	u64 lanes = status_number(status, "lanes");
+	const char *gc = status_text(status, "gc");
 
 	dm_lower_device(table, lower, sizeof(lower));
 	free(table);
@@ -146,6 +189,7 @@ static void print_words(const char *name, const struct status *status)
 		return;
 	}
 	print_health(name, status, target.read_only);
+	print_advice(status, &target);
 	printf("  size     %" PRIu64 " MiB, on %s\n", target.sectors >> 11, lower);
 	printf("  space    %" PRIu64 "%% used: %" PRIu64 " of %" PRIu64 " zones are empty; %s\n",
 	       zones ? 100 - free_zones * 100 / zones : 0, free_zones, zones,
@@ -153,14 +197,14 @@ static void print_words(const char *name, const struct status *status)
 	       !strcmp(gc, "short") ? "writes wait for garbage collection" :
 				      "garbage collection is at work");
 	printf("  buffers  %" PRIu64 " blocks of 4 KiB wait to be written, room for %" PRIu64
-	       " in %" PRIu64 " lane%s\n", sum_of(status, "fill"),
-	       lanes * number_of(status, "entries"), lanes, lanes == 1 ? "" : "s");
-	if (number_of(status, "written"))
+	       " in %" PRIu64 " lane%s\n", status_sum(status, "fill"),
+	       lanes * status_number(status, "entries"), lanes, lanes == 1 ? "" : "s");
+	if (status_number(status, "written"))
 		printf("  writes   %s blocks went to flash for each that was written\n",
-		       text_of(status, "waf"));
+		       status_text(status, "waf"));
 	printf("  wear     each zone was erased %" PRIu64 " to %" PRIu64 " times, %.1f on average\n",
-	       number_of(status, "wear_least"), number_of(status, "wear_most"),
-	       zones ? number_of(status, "wear_total") / (double)zones : 0);
+	       status_number(status, "wear_least"), status_number(status, "wear_most"),
+	       zones ? status_number(status, "wear_total") / (double)zones : 0);
 }
 
 int cmd_status(int argc, char **argv)

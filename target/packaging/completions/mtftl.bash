@@ -28,17 +28,18 @@ _mtftl()
 	local cur=${COMP_WORDS[COMP_CWORD]} words
 
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "check close dump format help open probe status tab" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "check close dump format help list open probe rename status tab" -- "$cur")
 		return
 	fi
 	case ${COMP_WORDS[1]} in
 	check)	words="--rebuild --force $(_mtftl_drives)" ;;
-	close)	words="--force $(_mtftl_open)" ;;
+	close)	words="--deferred --force $(_mtftl_open)" ;;
 	dump)	words="--units $(_mtftl_drives)" ;;
 	format)	words="--op --headers --force --uuid $(_mtftl_drives)" ;;
 	open)	words="--readonly lanes= buffer_entries= write_unit= gc_policy= placement= append= low_water=
 		       $(_mtftl_drives)" ;;
 	probe)	words=$(_mtftl_drives) ;;
+	rename)	words=$(_mtftl_open) ;;
 	status)	words="--counters --json $(_mtftl_open)" ;;
 	tab)	words="--with" ;;
 	esac

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The target's status line, taken apart. */
+#ifndef MTFTL_TOOL_STATUS_H
+#define MTFTL_TOOL_STATUS_H
+
+#include "dm.h"
+#include "lib/pure.h"
+
+#define STATUS_MAX_FIELDS	64
+
+struct status {
+	struct field {
+		const char *name;
+		char *value;
+	} fields[STATUS_MAX_FIELDS];
+	unsigned int nr;
+};
+
+/* The mode, then pairs of name and value. @line is taken apart, and must outlive @status. */
+void status_parse(struct status *status, char *line);
+/* A field that is missing is "0". */
+const char *status_text(const struct status *status, const char *name);
+u64 status_number(const struct status *status, const char *name);
+/* Of numbers with commas between them. */
+u64 status_sum(const struct status *status, const char *name);
+/* In a word or two. */
+const char *status_state(const struct status *status, const struct dm_target_info *target);
+
+#endif
