@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from mtlab.build import guest, kernels, sourcekernel, target
+from mtlab.build import debian, guest, kernels, sourcekernel, target
 from mtlab.run import collect
+from mtlab.util.base import BUILD, fresh_folder, lock
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -46,6 +47,17 @@ def helpers() -> list[Path]:
 def meanwhile() -> Path:
     """To be pushed: the library that lets something happen between two of the tool's steps."""
     return guest.program("meanwhile", HERE, ("-D_GNU_SOURCE", "-shared", "-fPIC"))
+
+
+@pytest.fixture(scope="session")
+def promtool() -> Path:
+    """Prometheus's own checker of metrics and alerts, from its Debian package, which is not installed."""
+    folder = BUILD / "promtool"
+    with lock("promtool"):
+        if not folder.exists():
+            with fresh_folder(folder) as part:
+                debian.unpack("prometheus/bookworm", part)
+    return folder / "usr/bin/promtool"
 
 
 # What a script's header may need.

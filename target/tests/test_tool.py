@@ -8,6 +8,7 @@ written by media.py, which knows only docs/design/format.md.
 
 import json
 import re
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -284,6 +285,11 @@ CASES = {
                          "'a/b' cannot be a name", media(clean=0)),
     "rename-unknown": Case("mtftl rename nobody x", 8, "nobody: no such device-mapper device"),
     "rename-nothing": Case("mtftl rename x", 16, "1 names given, expected the old and the new one"),
+    "metrics": Case("mtftl open /dev/%s ftl lanes=2; dd if=/dev/zero of=/dev/mapper/ftl bs=4k count=40 oflag=direct"
+                    " conv=fsync 2>/dev/null; mtftl metrics --output file && mtftl metrics ftl | cmp file &&"
+                    " cat file && mtftl status --counters ftl; mtftl close ftl", 0, "", media(clean=0)),
+    "metrics-nowhere": Case("mtftl metrics --output /nowhere/file", 8, "/nowhere/file.*: cannot write: No such file"),
+    "metrics-unknown": Case("mtftl metrics nobody", 8, "nobody: no such device-mapper device"),
     "status-json": Case("mtftl open /dev/%s ftl lanes=1; mtftl status --json ftl; mtftl close ftl", 0, "",
                         media(clean=0)),
     "close-busy": Case("mtftl open /dev/%s ftl; (mtftl close ftl) 9</dev/mapper/ftl; s=$?; mtftl close ftl; exit $s", 8,
@@ -437,6 +443,25 @@ def test_dump_is_json(results: dict[str, tuple[int, str]]) -> None:
     assert zone[6]["list"][0]["blocks"] == [7, 8]
     assert zone[7]["list"][0]["ranges"] == [{"block": 8, "blocks": 1, "seq": 5, "kind": "trim"}]
     assert zone[5]["condition"] == "empty"
+
+
+def test_metrics_are_the_counters(results: dict[str, tuple[int, str]], promtool: Path) -> None:
+    """Each counter that they share has one value; promtool finds nothing in the format."""
+    text = results["metrics"][1]
+    metrics = re.findall(r"^(?:#.*|mtftl_\w+\{.*\} \d+)\n", text, re.M)
+    counters = {m[1]: int(m[2]) for m in re.finditer(r"^(\w+) +(\d+)$", text, re.M)}
+    values = {m[1] + m[2]: int(m[3]) for m in
+              re.finditer(r'^(mtftl_\w+)\{name="ftl",?(.*)\} (\d+)$', text, re.M)}
+    assert counters["written"] == 40
+    for metric, counter in [("written_bytes_total", "written"),
+                            ("flash_written_bytes_totalkind=\"data\"", "flash_data"),
+                            ("flash_written_bytes_totalkind=\"metadata\"", "flash_meta")]:
+        assert values[f"mtftl_{metric}"] == BLOCK * counters[counter]
+    for metric, counter in [("flushes_total", "flushes"), ("zones", "zones"), ("zones_in_statestate=\"free\"", "free"),
+                            ("zone_erases_total", "wear_total"), ("reserve_zones", "reserve")]:
+        assert values[f"mtftl_{metric}"] == counters[counter]
+    done = subprocess.run([promtool, "check", "metrics"], input="".join(metrics), capture_output=True, text=True)
+    assert (done.returncode, done.stdout + done.stderr) == (0, ""), done.stdout + done.stderr
 
 
 def test_status_is_json(results: dict[str, tuple[int, str]]) -> None:

@@ -28,6 +28,8 @@ static const struct command {
 	  "print the health, size, fill level and wear of NAME" },
 	{ "list", cmd_list, "",
 	  "print all open devices: name, drive, size and state" },
+	{ "metrics", cmd_metrics, "[--output FILE] [NAME...]",
+	  "print counters for Prometheus, of NAME or of all open devices" },
 	{ "probe", cmd_probe, "DEVICE",
 	  "print what DEVICE is, as KEY=VALUE; exit status 2: no mtftl device" },
 	{ "tab", cmd_tab, "[--with OPTION]",

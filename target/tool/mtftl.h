@@ -45,5 +45,6 @@ int cmd_probe(int argc, char **argv);
 int cmd_tab(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_rename(int argc, char **argv);
+int cmd_metrics(int argc, char **argv);
 
 #endif

@@ -28,7 +28,7 @@ _mtftl()
 	local cur=${COMP_WORDS[COMP_CWORD]} words
 
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "check close dump format help list open probe rename status tab" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "check close dump format help list metrics open probe rename status tab" -- "$cur")
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -36,6 +36,7 @@ _mtftl()
 	close)	words="--deferred --force $(_mtftl_open)" ;;
 	dump)	words="--units $(_mtftl_drives)" ;;
 	format)	words="--op --headers --force --uuid $(_mtftl_drives)" ;;
+	metrics) words="--output $(_mtftl_open)" ;;
 	open)	words="--readonly lanes= buffer_entries= write_unit= gc_policy= placement= append= low_water=
 		       $(_mtftl_drives)" ;;
 	probe)	words=$(_mtftl_drives) ;;
