@@ -79,3 +79,10 @@ def test_debug_configuration_is_complete() -> None:
     for option in ("KASAN", "PROVE_LOCKING", "DEBUG_ATOMIC_SLEEP", "DEBUG_KMEMLEAK", "FAULT_INJECTION"):
         assert f"CONFIG_{option}=y" in kasan
     assert sourcekernel.refused("CONFIG_A=y\nCONFIG_B=y\n", "CONFIG_A=y\n# CONFIG_B is not set\n") == ["CONFIG_B=y"]
+
+
+def test_a_later_fragment_of_a_configuration_replaces_an_option() -> None:
+    small, pblk = (sourcekernel.configuration(flavour).splitlines() for flavour in ("small", "pblk"))
+    assert [line for line in small if line.startswith("CONFIG_NR_CPUS=")] == ["CONFIG_NR_CPUS=64"]
+    assert [line for line in pblk if line.startswith("CONFIG_LOCALVERSION=")] == ['CONFIG_LOCALVERSION="-mtftl-pblk"']
+    assert set(small) - set(pblk) == {'CONFIG_LOCALVERSION="-mtftl-small"'}

@@ -175,13 +175,13 @@ def check(name: str) -> None:
 
 
 def get(name: str) -> Kernel:
-    """A kernel by series (6.12, 6.1, current), by flavour (kasan, kcsan, pblk), by build folder, or by image file."""
+    """A kernel by series (6.12, 6.1, current), by flavour (kasan, pblk, ...), by build folder, or by image file."""
     check(name)
     if name in SERIES:
         return _debian(name)
     if name in sourcekernel.FLAVOURS:
         kernel = _built_tree(sourcekernel.build(name))
-        return kernel if name in sourcekernel.DEBUG else replace(kernel, headers=None)
+        return replace(kernel, headers=None) if name == sourcekernel.PBLK else kernel
     path = Path(name)
     if path.is_dir():
         return _built_tree(path.resolve())

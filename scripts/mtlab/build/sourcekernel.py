@@ -3,7 +3,8 @@
 
 `--kernel kasan` (memory errors, lockdep, leaks, failing allocations) and `--kernel kcsan` (data races) are debug
 kernels for the target. `--kernel pblk` is Linux 5.10, the last long-term series that has pblk, the host FTL for
-Open-Channel drives; the target is not built for it. A build is named by the hash of its inputs, and done once.
+Open-Channel drives; the target is not built for it. `--kernel small` is Linux 6.12 with the same small configuration,
+so that both pay the same for a system call. A build is named by the hash of its inputs, and done once.
 """
 
 import os
@@ -15,8 +16,10 @@ from . import debian
 
 GUEST = ROOT / "scripts/guest"
 DEBUG = ("kasan", "kcsan")
-PBLK = "pblk"
-FLAVOURS = (*DEBUG, PBLK)
+PBLK, SMALL = "pblk", "small"
+FLAVOURS = (*DEBUG, PBLK, SMALL)
+FRAGMENTS = {"kasan": ("base", "debug", "kasan"), "kcsan": ("base", "debug", "kcsan"),
+             PBLK: ("base", "small", "pblk"), SMALL: ("base", "small")}
 # What a test's guest needs besides: null_blk is built in, and would make a device of its own.
 BOOT = " null_blk.nr_devices=0"
 DEBUG_BOOT = f"{BOOT} kmemleak=on"
@@ -43,9 +46,12 @@ def source(flavour: str) -> Source:
 
 
 def configuration(flavour: str) -> str:
-    """What a flavour wants on top of allnoconfig."""
-    parts = ("base", "debug", flavour) if flavour in DEBUG else ("base", flavour)
-    return "".join((GUEST / f"kernel-{name}.config").read_text() for name in parts)
+    """What a flavour wants on top of allnoconfig: a later fragment's value for an option replaces an earlier one's."""
+    lines = [line for name in FRAGMENTS[flavour]
+             for line in (GUEST / f"kernel-{name}.config").read_text().splitlines(keepends=True)]
+    last = {line.partition("=")[0]: index for index, line in enumerate(lines)}
+    return "".join(line for index, line in enumerate(lines)
+                   if not line.startswith("CONFIG_") or last[line.partition("=")[0]] == index)
 
 
 def refused(wanted: str, config: str) -> list[str]:

@@ -37,6 +37,7 @@ NOT_YET = "its checks are written, and it has not been measured yet."
 _TLC = "profile=tlc; users=8; line="
 _CACHES = "clock=caches; line="
 _BUFFER = "part=all; entries=1024; "
+_USERS = "clock=caches; cpus=8; write unit=1; users="
 _USED = "state=steady; unit=8; users=8; line="
 ANSWERS = {
     "scaling":
@@ -49,9 +50,9 @@ ANSWERS = {
         "because its lines of memory move between all CPUs.",
     "mt-ftl-users":
         "With the paper's parameters and caches, 8 users write "
-        "{iops .1f | line=multi; users=8 over line=pblk; users=8} times as much as under pblk, and 32 users "
-        "{iops .1f | line=multi; users=32 over line=pblk; users=32} times. One user writes "
-        "{iops .2f | line=multi; users=1 over line=pblk; users=1} times as much.",
+        f"{{iops .1f | {_USERS}8; line=multi over {_USERS}8; line=pblk}} times as much as under pblk, and 32 users "
+        f"{{iops .1f | {_USERS}32; line=multi over {_USERS}32; line=pblk}} times. One user writes "
+        f"{{iops .2f | {_USERS}1; line=multi over {_USERS}1; line=pblk}} times as much.",
     "mt-ftl-buffers":
         f"From 4 ms on, 8 users keep {{in_use .0% | {_BUFFER}lanes=1}} of one buffer of 1,024 entries in use, and "
         f"{{in_use .0% | {_BUFFER}lanes=8}} of eight buffers of 128. Eight writers take "
