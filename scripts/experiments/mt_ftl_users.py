@@ -66,7 +66,7 @@ def _script(case: Case) -> str:
         lanes = 1 if case.line == "single" else case.cpus
         body = ("mtftl format --force /dev/nvme0n1\n"
                 f"mtftl open /dev/nvme0n1 ftl lanes={lanes} buffer_entries={ENTRIES} write_unit={case.unit}\n"
-                f"{_job('/dev/mapper/ftl')}\nmtftl close ftl")
+                f"{_job('/dev/mapper/ftl')}\ndmsetup message ftl 0 latency >$users.waits\nmtftl close ftl")
     else:
         body = ("[ -b /dev/mapper/drop ] || echo '0 2097152 flakey /dev/nullb0 0 0 1000000 1 drop_writes' | "
                 f"dmsetup create drop\n{_job('/dev/mapper/drop')}")
@@ -84,16 +84,30 @@ def _options(case: Case) -> Options:
 
 def runs(quick: bool) -> list[Run]:
     return [Run(case.name, _script(case), _options(case), seconds=10 * len(case.users) * case.cpus / CPUS,
-                seeds=1 if quick else SEEDS) for case in _cases(quick)]
+                pull=("*.json", "*.waits"), seeds=1 if quick else SEEDS) for case in _cases(quick)]
+
+
+def _waiting(lanes: bytes) -> float:
+    """Microseconds for which writes waited for room, of the lanes' lines: counts for 0, 1, 2 to 3, 4 to 7, ... of them.
+
+    Writes in a step waited for one and a half times its least on average, if they spread evenly.
+    """
+    return sum(int(count) * 0.75 * (1 << step) for line in lanes.decode().splitlines()
+               for step, count in enumerate(line.split()[1:]) if step)
 
 
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     found: list[Sample] = []
     for name, outputs in files.items():
         clock, cpus, unit, line = name.split()
-        found += [{"line": line, "clock": clock, "cpus": int(cpus), "write unit": int(unit),
-                   "users": int(Path(output).stem), **fio.sample(data, "write", fio.seconds(data))}
-                  for output, data in outputs.items()]
+        for output, data in outputs.items():
+            if not output.endswith(".json"):
+                continue
+            users = int(Path(output).stem)
+            found.append({"line": line, "clock": clock, "cpus": int(cpus), "write unit": int(unit), "users": users,
+                          **fio.sample(data, "write", fio.seconds(data))})
+            if (waits := outputs.get(f"{users}.waits")) is not None:
+                found[-1]["waiting"] = round(_waiting(waits) / (users * (RAMP_MS + WINDOW_MS) * 1000), 4)
     return sorted(found, key=lambda s: (s["line"], s["clock"], s["cpus"], s["write unit"], s["users"]))
 
 
@@ -101,6 +115,12 @@ def _of(found: list[Sample], line: str, clock: str = CACHES, cpus: int = CPUS, u
     """Writes a second, by users."""
     return {s["users"]: s["iops"] for s in found
             if (s["line"], s["clock"], s["cpus"], s["write unit"]) == (line, clock, cpus, unit)}
+
+
+def _share(found: list[Sample], line: str) -> float:
+    """The share of their time for which as many users as CPUs wait for room."""
+    return next(float(s["waiting"]) for s in found if (s["line"], s["clock"], s["cpus"], s["write unit"], s["users"])
+                == (line, CACHES, CPUS, 1, CPUS))
 
 
 def _over_pblk(found: list[Sample], kernels: dict[int, float], quick: bool) -> list[Check]:
@@ -142,6 +162,9 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
         at_least(f"ours: {MOST} users over 1", multi[MOST] / multi[1], 2,
                  says(MT_FTL, "MT-FTL significantly improves the performance with the increasing number of the user "
                       "threads")),
+        at_most(f"ours: share of {CPUS} users' time in which they wait for room", _share(found, "multi"), 0.25,
+                says(MT_FTL, "the user threads do not have to waste time waiting for the free space of the buffer"),
+                f"With one lane it is {_share(found, 'single'):.0%}."),
         at_least("ours over one lane at 32 users", multi[MOST] / single[MOST], 4,
                  ours("independent lanes share nothing on the write path")),
         at_least("one lane over pblk at 8 users", single[CPUS] / theirs[CPUS], 1,
@@ -156,13 +179,15 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
 
 def table(found: list[Sample]) -> list[list[str]]:
     rows = [["clock", "CPUs", "blocks a unit", "users", *(f"{label}, kIOPS" for label in LABELS.values()), "ours/pblk",
+             *(f"{LABELS[line]}: users wait" for line in ("multi", "single")),
              *(f"no FTL, {label}, kIOPS" for label in FLOORS.values())]]
     at = {(s["clock"], s["cpus"], s["write unit"], s["users"], s["line"]): s for s in found}
     for point in sorted({key[:4] for key in at if key[4] not in FLOORS}):
         of = [at.get((*point, line)) for line in (*LABELS, *FLOORS)]
         ratio = f"{of[0]['iops'] / of[2]['iops']:.2f}" if of[0] and of[2] else ""
         cells = [shown(s, "iops", scale=1000) if s else "" for s in of]
-        rows.append([*map(str, point), *cells[:3], ratio, *cells[3:]])
+        waits = [f"{s['waiting']:.0%}" if s else "" for s in of[:2]]
+        rows.append([*map(str, point), *cells[:3], ratio, *waits, *cells[3:]])
     return rows
 
 
