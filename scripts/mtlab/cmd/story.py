@@ -24,7 +24,7 @@ CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Is it fast where drives live?", ("steady", "gc", "policies", "write-cliff", "headers", "aging")),
     ("Is the tail short?", ("zone-reset", "mount")),
     ("Does it lose nothing?", ("torture", "suites")),
-    ("Is the emulator true?", ("geometry", "femu", "fragmentation", "vssim", "mappings", "virtual-time")),
+    ("Is the emulator true?", ("geometry", "femu", "femu-full", "fragmentation", "vssim", "mappings", "virtual-time")),
     ("What do others do?", ("peers", "pblk", "host-or-drive")),
 )
 OTHERS = {
@@ -108,6 +108,10 @@ ANSWERS = {
         "The cliff comes where three quarters of the lines are in use. FEMU charges a victim's moves at once, and "
         "writes {write_amplification .1f | workload=randwrite; mode=femu; part=all} blocks for one; with moves that "
         "take their time it is {write_amplification .1f | workload=randwrite; mode=real; part=all}.",
+    "femu-full":
+        "At the report's size writes fall from {peak_mb_s .0f | workload=randwrite; mode=femu; part=all} to "
+        "{plateau_mb_s .0f | workload=randwrite; mode=femu; part=all} MB/s, and stay there for the rest of 300 s. "
+        "The drive programs {write_amplification .1f | workload=randwrite; mode=femu; part=all} blocks for one.",
     "fragmentation":
         "Pieces on one die are read at {mib_per_s .0% | drive=paper; what=append worst 0 over "
         "drive=paper; what=contiguous} of a contiguous file's speed on a drive with its own FTL, as in the paper. "
