@@ -16,6 +16,7 @@
 #include "device/seq.h"
 #include "dm/stats.h"
 #include "dm/target.h"
+#include "dm/version.h"
 #include "gc/gc.h"
 #include "io/discard.h"
 #include "io/lane.h"
@@ -107,6 +108,7 @@ static void news(struct mtftl *ftl)
 	struct mtftl_target *target = container_of(ftl, struct mtftl_target, ftl);
 	unsigned long next = READ_ONCE(target->told) + HZ, now = jiffies;
 
+	WRITE_ONCE(target->origin.changed, ktime_get_boottime_seconds());
 	schedule_delayed_work(&target->news, time_before(now, next) ? next - now : 0);
 }
 
@@ -340,7 +342,7 @@ static int mtftl_iterate_devices(struct dm_target *ti, iterate_devices_callout_f
 
 static struct target_type mtftl_target = {
 	.name = "mtftl",
-	.version = { 1, 0, 0 },
+	.version = { MTFTL_TARGET_MAJOR, MTFTL_TARGET_MINOR, MTFTL_TARGET_PATCH },
 	.features = DM_TARGET_SINGLETON | DM_TARGET_MIXED_ZONED_MODEL | DM_TARGET_NOWAIT |
 		    DM_TARGET_INTEGRITY,	/* the device's metadata is not the user's */
 	.module = THIS_MODULE,

@@ -157,10 +157,12 @@ int mtftl_mount(struct mtftl_target *target)
 		mtftl_info(ftl, "mount: %s: %lld us%s", steps[i].name,
 			   ktime_us_delta(ktime_get(), begin), r ? ", failed" : "");
 	}
-	if (r)
+	if (r) {
 		mtftl_unmount(target);
-	else
+	} else {
 		tell_cost(ftl, ktime_us_delta(ktime_get(), start));
+		mtftl_origin_begin(&target->origin);
+	}
 	target->mounted = !r;
 	memalloc_noio_restore(flags);
 	return r;

@@ -11,8 +11,16 @@
 #include "durable/checkpoint.h"
 #include "gc/gc.h"
 #include "io/lane.h"
+#include "map/map.h"
 #include "map/ring.h"
 #include "zone/zones.h"
+
+void mtftl_origin_begin(struct mtftl_origin *origin)
+{
+	origin->counted = ktime_get_boottime_seconds();
+	/* The mount itself may have told news: that is no later. */
+	WRITE_ONCE(origin->changed, origin->counted);
+}
 
 static void stats_since(struct mtftl *ftl, const struct mtftl_cpu_stats *origin,
 			struct mtftl_cpu_stats *s)
@@ -32,16 +40,17 @@ static const char *gc_state(struct mtftl *ftl)
 	return mtftl_space_is_paced(ftl) ? "active" : "idle";
 }
 
-void mtftl_status(struct mtftl *ftl, const struct mtftl_cpu_stats *origin, char *result,
+void mtftl_status(struct mtftl *ftl, const struct mtftl_origin *origin, char *result,
 		  unsigned int maxlen)
 {
 	const struct mtftl_config *config = &ftl->config;
+	time64_t now = ktime_get_boottime_seconds();
 	u32 i, least = U32_MAX, most = 0;
-	u64 flash, waf, total = 0;
+	u64 flash, waf, total = 0, mapped = 0;
 	struct mtftl_cpu_stats s;
 	unsigned int sz = 0;
 
-	stats_since(ftl, origin, &s);
+	stats_since(ftl, &origin->stats, &s);
 	s.units *= ftl->config.header_blocks;
 	flash = s.data_blocks + s.gc_blocks + s.units + s.meta_blocks;
 	waf = s.user_writes ? div64_u64(flash * 1000, s.user_writes) : 1000;
@@ -49,6 +58,7 @@ void mtftl_status(struct mtftl *ftl, const struct mtftl_cpu_stats *origin, char 
 		least = min(least, mtftl_zone(ftl, i)->erase_count);
 		most = max(most, mtftl_zone(ftl, i)->erase_count);
 		total += mtftl_zone(ftl, i)->erase_count;
+		mapped += mtftl_map_valid(ftl, i);
 	}
 	DMEMIT("%s lanes %u fill ", mtftl_is_read_only(ftl) ? "read-only" : "rw",
 	       config->nr_lanes);
@@ -60,6 +70,7 @@ void mtftl_status(struct mtftl *ftl, const struct mtftl_cpu_stats *origin, char 
 	       config->budget.data_zones, mtftl_zones_count(ftl, MTFTL_ZONE_FULL),
 	       mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING),
 	       mtftl_zones_count(ftl, MTFTL_ZONE_BAD));
+	DMEMIT(" mapped %llu", mapped);
 	DMEMIT(" gc %s low_water %u reserve %u victims %llu credit %lld", gc_state(ftl),
 	       config->limits.low_water, config->limits.reserve, s.victims,
 	       mtftl_space_credit(ftl));
@@ -69,6 +80,8 @@ void mtftl_status(struct mtftl *ftl, const struct mtftl_cpu_stats *origin, char 
 	       s.data_blocks, s.gc_blocks, s.units, s.meta_blocks, waf / 1000, waf % 1000);
 	DMEMIT(" waits %llu flushes %llu checkpoints %llu since_checkpoint %llu seq %llu", s.waits,
 	       s.flushes, s.checkpoints, mtftl_seq_since_checkpoint(ftl), mtftl_seq_last(ftl));
+	DMEMIT(" seconds %lld unchanged %lld", now - origin->counted,
+	       now - READ_ONCE(origin->changed));
 	DMEMIT(" read_errors %llu write_errors %llu lost %llu", s.read_errors, s.write_errors,
 	       s.lost_blocks);
 	DMEMIT(" wear_least %u wear_most %u wear_total %llu", least, most, total);
@@ -134,7 +147,7 @@ bool mtftl_message_sends(const char *name)
 	return false;
 }
 
-int mtftl_message(struct mtftl *ftl, struct mtftl_cpu_stats *origin, unsigned int argc,
+int mtftl_message(struct mtftl *ftl, struct mtftl_origin *origin, unsigned int argc,
 		  char **argv, char *result, unsigned int maxlen)
 {
 	const struct message *message;
@@ -143,8 +156,13 @@ int mtftl_message(struct mtftl *ftl, struct mtftl_cpu_stats *origin, unsigned in
 		mtftl_lanes_tell_latency(ftl, result, maxlen);
 		return 1;
 	}
+	if (argc == 1 && !strcmp(argv[0], "zones")) {
+		mtftl_zones_tell(ftl, result, maxlen);
+		return 1;
+	}
 	if (argc == 1 && !strcmp(argv[0], "reset_stats")) {
-		mtftl_stats_sum(ftl, origin);
+		mtftl_stats_sum(ftl, &origin->stats);
+		origin->counted = ktime_get_boottime_seconds();
 		return 0;
 	}
 	for (message = messages; message < messages + ARRAY_SIZE(messages); message++) {
@@ -156,7 +174,7 @@ int mtftl_message(struct mtftl *ftl, struct mtftl_cpu_stats *origin, unsigned in
 			  message->argc);
 		return -EINVAL;
 	}
-	mtftl_err(ftl, "message %s is not known, expected checkpoint, gc, latency, reset_stats, low_water <zones> or gc_policy <name>",
+	mtftl_err(ftl, "message %s is not known, expected checkpoint, gc, latency, zones, reset_stats, low_water <zones> or gc_policy <name>",
 		  argv[0]);
 	return -EINVAL;
 }

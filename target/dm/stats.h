@@ -7,13 +7,22 @@
 
 #include "device/device.h"
 
+/* What is told counts from here. Times are seconds of the boot clock. */
+struct mtftl_origin {
+	struct mtftl_cpu_stats stats;
+	time64_t counted;	/* the mount, or when counters were reset */
+	time64_t changed;	/* the mount, or when more was broken or lost than before; any context */
+};
+
+/* A mount has begun to count: from zero. */
+void mtftl_origin_begin(struct mtftl_origin *origin);
 /* One line: the mode, then names and values, a list's items apart by commas. */
-void mtftl_status(struct mtftl *ftl, const struct mtftl_cpu_stats *origin, char *result,
+void mtftl_status(struct mtftl *ftl, const struct mtftl_origin *origin, char *result,
 		  unsigned int maxlen);
 /* Whether the message needs commands to the drive. */
 bool mtftl_message_sends(const char *name);
-/* 1: there is a result. @origin: what counters are told from. */
-int mtftl_message(struct mtftl *ftl, struct mtftl_cpu_stats *origin, unsigned int argc,
+/* 1: there is a result. */
+int mtftl_message(struct mtftl *ftl, struct mtftl_origin *origin, unsigned int argc,
 		  char **argv, char *result, unsigned int maxlen);
 
 #endif

@@ -12,6 +12,7 @@
 #include <linux/kref.h>
 
 #include "device/device.h"
+#include "dm/stats.h"
 
 struct mtftl_target {
 	struct mtftl ftl;
@@ -30,7 +31,7 @@ struct mtftl_target {
 	struct work_struct give_back;
 	struct delayed_work news;
 	unsigned long told;		/* jiffies of the last event; news */
-	struct mtftl_cpu_stats origin;	/* of counters that are told */
+	struct mtftl_origin origin;	/* of what is told */
 	struct list_head claimed;	/* power.c, like what follows */
 	u8 uuid[16];			/* of the superblock, for as long as it is claimed */
 	struct kref refs;		/* the destructor's, and one of each waiting table */

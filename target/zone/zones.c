@@ -8,6 +8,7 @@
 
 #include "device/space.h"
 #include "device/trace.h"
+#include "map/age.h"
 #include "map/map.h"
 #include "map/ring.h"
 
@@ -246,4 +247,33 @@ void mtftl_zones_free(struct mtftl *ftl)
 		destroy_workqueue(ftl->zones->wq);
 	kvfree(ftl->zones);
 	ftl->zones = NULL;
+}
+
+void mtftl_zones_tell(struct mtftl *ftl, char *result, unsigned int maxlen)
+{
+	static const char *const states[] = {
+		[MTFTL_ZONE_EMPTY]	= "empty",
+		[MTFTL_ZONE_OPEN]	= "open",
+		[MTFTL_ZONE_PARTIAL]	= "partial",
+		[MTFTL_ZONE_CLOSING]	= "closing",
+		[MTFTL_ZONE_FULL]	= "full",
+		[MTFTL_ZONE_VICTIM]	= "victim",
+		[MTFTL_ZONE_RESETTING]	= "resetting",
+		[MTFTL_ZONE_SUPER]	= "super",
+		[MTFTL_ZONE_CKPT]	= "checkpoint",
+		[MTFTL_ZONE_BAD]	= "bad",
+	};
+	unsigned int sz = 0;
+	u32 i, valid;
+
+	static_assert(ARRAY_SIZE(states) == MTFTL_NR_ZONE_STATES);
+	/* If there is no room for all, device-mapper asks again with more. */
+	for (i = 0; i < ftl->config.nr_zones && sz + 1 < maxlen; i++) {
+		const struct mtftl_zone *zone = mtftl_zone(ftl, i);
+
+		valid = mtftl_map_valid(ftl, i);
+		DMEMIT("%s %u %u %u %u\n", states[READ_ONCE(zone->state)], READ_ONCE(zone->wp),
+		       valid, READ_ONCE(zone->erase_count), valid ? mtftl_map_age(ftl, i) : 0);
+		cond_resched();
+	}
 }

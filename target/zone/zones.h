@@ -101,5 +101,7 @@ void mtftl_zones_queue(struct mtftl *ftl, struct delayed_work *work);
 void mtftl_zones_queue_later(struct mtftl *ftl, struct delayed_work *work, unsigned long delay);
 /* Waits for all of it. */
 void mtftl_zones_settle(struct mtftl *ftl);
+/* A line a zone, in order: state, blocks written, of these valid, erases, age. Sleeps. */
+void mtftl_zones_tell(struct mtftl *ftl, char *result, unsigned int maxlen);
 
 #endif
