@@ -133,6 +133,7 @@ static void choose(const FuzzDrive *drive, FlashTuning *tuning)
         .cache = true, .delay_read = true, .delay_program = true,
         .delay_erase = true,
         .buffer = drive->tuning & 32 ? 0 : 64 * BLOCK,
+        .booked = drive->tuning & 64,
     };
 }
 

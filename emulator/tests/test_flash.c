@@ -1859,7 +1859,7 @@ static void test_image_in_use(void **state)
  * beyond the write pointer; never other data.  A zone that was being reset may
  * have zeroes too.
  */
-static void test_random_cuts(void **state)
+static void random_cuts(bool booked)
 {
     FlashShape s = shape_of(2, 2, 1, 8192, 2);
     FlashTuning t = tuning_of(20 * US, 300 * US, 1 * MS);
@@ -1868,11 +1868,11 @@ static void test_random_cuts(void **state)
     uint64_t next = 1;
     Rig *rig;
 
-    (void)state;
     s.zone_blocks = s.zone_cap = 512;
     s.pages_per_block = 8;
     t.buffer = 24 * BLOCK;
     t.bus = bus;
+    t.booked = booked;
     rig = rig_new(s, t);
     srandom(1);
     for (int step = 0; step < 100000; step++) {
@@ -1968,9 +1968,139 @@ static void test_random_cuts(void **state)
     rig_free(rig);
 }
 
+static void test_random_cuts(void **state)
+{
+    (void)state;
+    random_cuts(false);
+}
+
+/* Booked operations. */
+
+static void test_book(void **state)
+{
+    FlashBook b = { 0 };
+
+    (void)state;
+    assert_int_equal(flash_book_take(&b, 0, 10, 0), 10);
+    assert_int_equal(b.nr, 0);
+    assert_int_equal(flash_book_take(&b, 0, 100, 10), 110);
+    assert_int_equal(flash_book_take(&b, 0, 200, 10), 210);
+    assert_int_equal(b.nr, 2);
+    assert_int_equal(flash_book_take(&b, 0, 50, 50), 100);      /* it fits */
+    assert_int_equal(flash_book_take(&b, 0, 105, 10), 120);     /* behind */
+    assert_int_equal(flash_book_take(&b, 0, 20, 40), 130);      /* in pieces */
+    assert_int_equal(flash_book_take(&b, 0, 150, 60), 220);     /* around one */
+    assert_int_equal(b.spans[0].from, 20);
+    assert_int_equal(flash_book_take(&b, 140, 140, 5), 145);
+    assert_int_equal(b.spans[0].from, 140);     /* the past is forgotten */
+    flash_book_free(&b);
+}
+
+/* Against an array of instants. */
+static void test_random_books(void **state)
+{
+    static bool busy[40000];
+    FlashBook b = { 0 };
+    uint64_t now = 0;
+
+    (void)state;
+    srandom(2);
+    memset(busy, 0, sizeof(busy));
+    for (int i = 0; i < 4000; i++) {
+        uint64_t from, ns = random() % 12, end, want;
+
+        now += random() % 6;
+        from = now + random() % 100;
+        end = flash_book_take(&b, now, from, ns);
+        for (want = from; ns; want++) {
+            ns -= !busy[want];
+            busy[want] = true;
+        }
+        assert_int_equal(end, want);
+        assert_true(b.nr < 100);
+    }
+    flash_book_free(&b);
+}
+
+static Rig *booked_rig(uint64_t read_ns)
+{
+    FlashTuning t = tuning_of(read_ns, 300 * US, 1 * MS);
+    Rig *rig;
+
+    t.bus = bus;
+    t.booked = true;
+    rig = rig_new(shape_of(1, 2, 1, 4096, 1), t);
+    fill(rig, 0, 0, 64);
+    return rig;
+}
+
+/*
+ * Two dies, one channel.  A command takes all of its time when it comes: the
+ * first one's second read has its transfer at 2 x 50 us + XFER.  Another die's
+ * read, that comes at 40 us, is ready at 90 us and finds a gap of 20 us there.
+ */
+static void test_booked_reads(void **state)
+{
+    Rig *rig = booked_rig(50 * US);
+    uint64_t start = rig->dev.time.now;
+
+    (void)state;
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    submit(rig, FLASH_CMD_READ, 0, 2, 1);       /* the same die */
+    flash_time_run(&rig->dev.time, start + 40 * US);
+    submit(rig, FLASH_CMD_READ, 0, 1, 1);
+    assert_int_equal(run(rig, 1) - start, 50 * US + XFER);
+    assert_int_equal(run(rig, 1) - start, 90 * US + XFER);
+    assert_int_equal(run(rig, 1) - start, 2 * (50 * US + XFER));
+    /* it comes at 95 us: its transfer goes on behind the one booked before */
+    start = rig->dev.time.now;
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    submit(rig, FLASH_CMD_READ, 0, 2, 1);
+    flash_time_run(&rig->dev.time, start + 55 * US);
+    submit(rig, FLASH_CMD_READ, 0, 1, 1);
+    run(rig, 1);
+    assert_int_equal(run(rig, 1) - start, 2 * (50 * US + XFER));
+    assert_int_equal(run(rig, 1) - start, 105 * US + 2 * XFER);
+    rig_free(rig);
+}
+
+/* Nothing overtakes what is booked, and a reset does not take it back. */
+static void test_booked_programs(void **state)
+{
+    Rig *rig = booked_rig(50 * US);
+    uint64_t start = rig->dev.time.now;
+
+    (void)state;
+    rig->dev.tuning.read_first = rig->dev.tuning.suspend = true;
+    flash_dev_retune(&rig->dev);
+    put_write(rig, 1, 0, 4, 1, false);          /* 2 programs a die */
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    /* die 0 comes behind the transfers of die 1, where the zone begins */
+    assert_int_equal(run(rig, 1) - start, XFER + 2 * (XFER + 300 * US) +
+                                          50 * US + XFER);
+    start = rig->dev.time.now;
+    put_write(rig, 1, 4, 4, 1, false);
+    submit(rig, FLASH_CMD_RESET, 1, 0, 0);
+    assert_int_equal(run(rig, 1) - start, XFER + 2 * (XFER + 300 * US) +
+                                          1 * MS);
+    assert_int_equal(rig->dev.stats.buffer_used, 0);
+    rig_free(rig);
+}
+
+static void test_booked_random_cuts(void **state)
+{
+    (void)state;
+    random_cuts(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_book),
+        cmocka_unit_test(test_random_books),
+        cmocka_unit_test(test_booked_reads),
+        cmocka_unit_test(test_booked_programs),
+        cmocka_unit_test(test_booked_random_cuts),
         cmocka_unit_test(test_one_read),
         cmocka_unit_test(test_two_reads),
         cmocka_unit_test(test_cache_read_overlaps),

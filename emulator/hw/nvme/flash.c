@@ -242,6 +242,8 @@ static const NvmeFlashProp nvme_flash_props[] = {
          "... when the one before was of another die"),
     LIVE("link_rate", SIZE, link_rate,
          "bytes a second of the host's link, each way; 0: no transfer time"),
+    DRIVE("booked", BOOL, dev.tuning.booked,
+          "operations take their time of dies and channels when they come"),
     LIVE("cache", BOOL, cache, "a transfer overlaps the cell array's work"),
     LIVE("read_first", BOOL, read_first,
          "reads overtake waiting programs and erases"),

@@ -94,6 +94,7 @@ typedef struct FlashTuning {
     uint64_t cmd_ns[FLASH_CMD_KINDS];   /* firmware latency, overlapping */
     uint64_t long_read_ns;      /* ... of more than FLASH_SHORT_READ; 0: same */
     uint64_t link_rate;         /* bytes a second, each way; 0: no time */
+    bool booked;                /* fixed: FlashTime.booked */
 } FlashTuning;
 
 typedef struct FlashStats {

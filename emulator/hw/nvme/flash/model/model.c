@@ -371,6 +371,7 @@ char *flash_dev_open(FlashDev *dev, const char *path, const FlashShape *shape)
     dev->zones = flash_alloc(shape->nr_zones, sizeof(*dev->zones));
     flash_units_init(dev);
     flash_buffer_init(dev);
+    dev->time.booked = dev->tuning.booked;
     dev->cut = flash_dev_cut;
     dev->powered = true;
     dev->cut_at = UINT64_MAX;

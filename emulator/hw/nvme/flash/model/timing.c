@@ -146,6 +146,20 @@ uint64_t flash_xfer_ns(const FlashTime *ft, uint64_t bytes)
 static void die_kick(FlashTime *ft, FlashDie *die);
 static void xfer_end(FlashTime *ft, void *arg);
 
+/* The channel's next transfer is that of op. */
+static uint64_t channel_take(FlashTime *ft, FlashChannel *ch, FlashOp *op)
+{
+    uint64_t ns = flash_xfer_ns(ft, op->bytes);
+
+    assert(op_channel(ft, op) == ch);
+    if (ch->last && ch->last != op->die + 1) {
+        ns += ft->bus.switch_ns;
+    }
+    ch->last = op->die + 1;
+    ch->busy_ns += ns;
+    return ns;
+}
+
 static void channel_kick(FlashTime *ft, FlashChannel *ch)
 {
     uint64_t ns;
@@ -154,13 +168,7 @@ static void channel_kick(FlashTime *ft, FlashChannel *ch)
         return;
     }
     ch->current = queue_take(&ch->queue, NULL);
-    assert(op_channel(ft, ch->current) == ch);
-    ns = flash_xfer_ns(ft, ch->current->bytes);
-    if (ch->last && ch->last != ch->current->die + 1) {
-        ns += ft->bus.switch_ns;
-    }
-    ch->last = ch->current->die + 1;
-    ch->busy_ns += ns;
+    ns = channel_take(ft, ch, ch->current);
     event_set(ft, ft->now + ns, xfer_end, ch->current, 0);
 }
 
@@ -279,15 +287,18 @@ static bool die_admits(const FlashTime *ft, const FlashDie *die,
     }
 }
 
-static void op_begin(FlashTime *ft, FlashDie *die, FlashOp *op)
+static void die_waited(FlashDie *die, uint64_t wait)
 {
-    uint64_t wait = ft->now - op->since;
-
-    assert(op_die(ft, op) == die && ft->now >= op->since);
     die->wait_ns += wait;
     if (wait > die->wait_max_ns) {
         die->wait_max_ns = wait;
     }
+}
+
+static void op_begin(FlashTime *ft, FlashDie *die, FlashOp *op)
+{
+    assert(op_die(ft, op) == die && ft->now >= op->since);
+    die_waited(die, ft->now - op->since);
     die->active++;
     die->reading += op->kind == FLASH_OP_READ;
     die->kind = op->kind;
@@ -378,6 +389,51 @@ static void die_kick(FlashTime *ft, FlashDie *die)
     }
 }
 
+static void booked_began(FlashTime *ft, void *arg)
+{
+    FlashOp *op = arg;
+
+    op->started(ft, op);
+}
+
+static void booked_ended(FlashTime *ft, void *arg)
+{
+    FlashOp *op = arg;
+    FlashDie *die = op_die(ft, op);
+
+    die->busy_ns += op->left_ns;
+    die->ops[op->kind]++;
+    op->done(ft, op);           /* may free op */
+}
+
+static uint64_t xfer_book(FlashTime *ft, FlashOp *op, uint64_t from)
+{
+    FlashChannel *ch = op_channel(ft, op);
+
+    return flash_book_take(&ch->book, ft->now, from, channel_take(ft, ch, op));
+}
+
+/* A die is busy with a booked operation until its last step ends. */
+static void op_book(FlashTime *ft, FlashOp *op)
+{
+    FlashDie *die = op_die(ft, op);
+    uint64_t begin = die->booked > ft->now ? die->booked : ft->now;
+
+    die_waited(die, begin - ft->now);
+    op->left_ns = op->cell_ns * die->slow / FLASH_SLOW_UNIT;
+    if (op->kind == FLASH_OP_PROGRAM) {
+        begin = xfer_book(ft, op, begin);
+    }
+    die->booked = begin + op->left_ns;
+    if (op->kind == FLASH_OP_READ) {
+        die->booked = xfer_book(ft, op, die->booked);
+    }
+    if (op->started) {
+        event_set(ft, begin, booked_began, op, 0);
+    }
+    event_set(ft, die->booked, booked_ended, op, 0);
+}
+
 void flash_op_submit(FlashTime *ft, FlashOp *op)
 {
     FlashDie *die = op_die(ft, op);
@@ -385,6 +441,10 @@ void flash_op_submit(FlashTime *ft, FlashOp *op)
     op->since = ft->now;
     op->turn = 0;
     op->suspended = false;
+    if (ft->booked) {
+        op_book(ft, op);
+        return;
+    }
     queue_put(&die->queue, op);
     die_kick(ft, die);
 }
@@ -446,6 +506,9 @@ void flash_time_init(FlashTime *ft, uint32_t channels, uint32_t dies)
 
 void flash_time_free(FlashTime *ft)
 {
+    for (uint32_t i = 0; i < ft->nr_channels; i++) {
+        flash_book_free(&ft->channels[i].book);
+    }
     free(ft->dies);
     free(ft->channels);
     free(ft->heap);
@@ -459,11 +522,13 @@ void flash_time_clear(FlashTime *ft)
         die->queue = (FlashQueue) { 0 };
         die->cell = die->ready = die->parked = NULL;
         die->active = die->reading = die->transfers = die->passed = 0;
+        die->booked = 0;
     }
     for (uint32_t i = 0; i < ft->nr_channels; i++) {
         ft->channels[i].queue = (FlashQueue) { 0 };
         ft->channels[i].current = NULL;
         ft->channels[i].last = 0;
+        flash_book_free(&ft->channels[i].book);
     }
     ft->heap_len = 0;
 }

@@ -13,8 +13,13 @@
  * time, in the order in which the transfers became due.  A read holds the
  * register from the start of the cell read to the end of its transfer, and
  * the bus only while bytes move.  A program holds the register from the start
- * of its transfer to the end of the cell program.  Not protected by a lock:
- * the owner serialises (QEMU: the big lock).
+ * of its transfer to the end of the cell program.
+ *
+ * Or all operations are booked: each gets its time on the die and the channel
+ * when it comes, behind what the die has, and in the gaps of the channel.  It
+ * keeps that time: nothing overtakes it, interrupts it or takes it back.
+ *
+ * Not protected by a lock: the owner serialises (QEMU: the big lock).
  */
 
 #ifndef HW_NVME_FLASH_TIMING_H
@@ -23,6 +28,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "book.h"
 
 #define FLASH_SLOW_UNIT 100     /* FlashDie.slow of an ordinary die */
 #define FLASH_READ_LIMIT 64     /* FlashTime.read_limit, unless it is set */
@@ -72,6 +79,7 @@ typedef struct FlashDie {
     uint32_t transfers;         /* of these, on the bus or waiting for it */
     uint32_t passed;            /* reads that passed the next other operation */
     uint32_t slow;              /* percent of nominal cell time */
+    uint64_t booked;            /* booked operations end then */
 
     uint64_t busy_ns;           /* cell array at work */
     uint64_t wait_ns;           /* sum of time in queue */
@@ -83,6 +91,7 @@ typedef struct FlashChannel {
     FlashQueue queue;
     FlashOp *current;
     uint32_t last;              /* 1 + the die of the last transfer; 0: none */
+    FlashBook book;             /* of booked operations */
     uint64_t busy_ns;
 } FlashChannel;
 
@@ -114,6 +123,7 @@ struct FlashTime {
     bool suspend;               /* ... and interrupt one in progress */
     uint64_t resume_ns;         /* what an interrupted one pays extra */
     uint32_t read_limit;        /* reads that pass one program or erase */
+    bool booked;                /* from the start on: operations are booked */
 
     FlashEvent *heap;
     size_t heap_len, heap_cap;

@@ -354,7 +354,7 @@ void flash_units_drop(FlashDev *dev, uint32_t zone)
             continue;
         }
         u->dropped = true;
-        if (!u->begun) {
+        if (!u->begun && !dev->time.booked) {
             u->op.bytes = 0;
             u->op.cell_ns = 0;
         }
