@@ -53,6 +53,7 @@ static FlashDev dev;
 static Ftl *ftl;
 static FtlConfig config;
 static FlashShape shape;
+static uint32_t zone_caches;
 static unsigned under_way;
 static uint64_t random_state;
 
@@ -135,6 +136,7 @@ static void choose(const FuzzDrive *drive, FlashTuning *tuning)
         .buffer = drive->tuning & 32 ? 0 : 64 * BLOCK,
         .booked = drive->tuning & 64,
     };
+    zone_caches = !kind && tuning->booked && drive->tuning & 128 ? 2 : 0;
 }
 
 /* How the image is laid out, as the model says: see flash/model/media.h. */
@@ -371,6 +373,7 @@ static bool open_drive(const FlashTuning *tuning)
     ftl = NULL;
     dev = (FlashDev) {
         .tuning = *tuning, .done = on_done, .lost_power = on_lost_power,
+        .nr_caches = zone_caches,
     };
     why = flash_dev_open(&dev, path, &shape);
     if (why) {

@@ -74,6 +74,9 @@ static FlashTuning tuning_of(uint64_t read, uint64_t program, uint64_t erase)
 /* Windows of the device that is opened next: blocks of each, and how many. */
 static uint32_t window_blocks, windows;
 
+/* Caches of zones, that it has in place of a buffer. */
+static uint32_t zone_caches;
+
 static Rig *rig_open(const FlashShape *shape, const FlashTuning *tuning)
 {
     Rig *rig = calloc(1, sizeof(*rig));
@@ -82,6 +85,7 @@ static Rig *rig_open(const FlashShape *shape, const FlashTuning *tuning)
     rig->dev.owner = rig;
     rig->dev.window_blocks = window_blocks;
     rig->dev.window_bytes = (uint64_t)windows * window_blocks * BLOCK;
+    rig->dev.nr_caches = zone_caches;
     rig->dev.done = on_done;
     rig->dev.lost_power = on_lost_power;
     rig->dev.tuning = *tuning;
@@ -1859,7 +1863,7 @@ static void test_image_in_use(void **state)
  * beyond the write pointer; never other data.  A zone that was being reset may
  * have zeroes too.
  */
-static void random_cuts(bool booked)
+static void random_cuts(bool booked, uint32_t caches)
 {
     FlashShape s = shape_of(2, 2, 1, 8192, 2);
     FlashTuning t = tuning_of(20 * US, 300 * US, 1 * MS);
@@ -1873,7 +1877,9 @@ static void random_cuts(bool booked)
     t.buffer = 24 * BLOCK;
     t.bus = bus;
     t.booked = booked;
+    zone_caches = caches;
     rig = rig_new(s, t);
+    zone_caches = 0;
     srandom(1);
     for (int step = 0; step < 100000; step++) {
         uint32_t zone = random() % 8;
@@ -1971,7 +1977,7 @@ static void random_cuts(bool booked)
 static void test_random_cuts(void **state)
 {
     (void)state;
-    random_cuts(false);
+    random_cuts(false, 0);
 }
 
 /* Booked operations. */
@@ -2087,10 +2093,165 @@ static void test_booked_programs(void **state)
     rig_free(rig);
 }
 
+/* Caches of zones, as FEMU has them. */
+
+#define PAGE_NS (1 * US)
+
+/* 4 dies, units of 16 KiB, a zone is a block of each; caches of 4 units. */
+static Rig *cache_rig(void)
+{
+    FlashShape s = shape_of(2, 2, 1, 4096, 4);
+    FlashTuning t = tuning_of(20 * US, 12 * MS, 3 * MS);
+    Rig *rig;
+
+    t.buffer = 3 * 64 * KIB;
+    t.booked = true;
+    t.cache_page_ns = PAGE_NS;
+    s.zone_blocks = s.zone_cap = 256;
+    zone_caches = 3;
+    rig = rig_new(s, t);
+    zone_caches = 0;
+    return rig;
+}
+
+/* How long a write of n blocks behind what the zone holds takes. */
+static uint64_t cached(Rig *rig, uint32_t zone, uint32_t n)
+{
+    uint64_t start = rig->dev.time.now;
+
+    put_write(rig, zone, rig->dev.zones[zone].accepted, n, 1, false);
+    return run(rig, 1) - start;
+}
+
+static void test_cached_writes(void **state)
+{
+    Rig *rig = cache_rig();
+    uint64_t start;
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(cached(rig, 0, 4), 4 * PAGE_NS);
+    }
+    drain(rig);
+    assert_int_equal(rig->dev.stats.programmed_bytes, 0);
+    /* the cache is full: this one waits for its programs, on idle dies */
+    start = rig->dev.time.now;
+    put_write(rig, 0, 16, 4, 1, false);
+    /* another zone's write is taken at once meanwhile, and so is a read */
+    assert_int_equal(cached(rig, 1, 8), 8 * PAGE_NS);
+    assert_int_equal(run(rig, 1) - start, 12 * MS);
+    assert_int_equal(rig->dev.stats.waited, 1);
+    /* no back-pressure: 2 flushes are booked behind each other */
+    start = rig->dev.time.now;
+    put_write(rig, 0, 20, 29, 1, false);        /* full twice */
+    assert_int_equal(run(rig, 1) - start, 2 * 12 * MS);
+    assert_int_equal(rig->dev.stats.programmed_bytes, 3 * 64 * KIB);
+    rig_free(rig);
+}
+
+/* A zone without a cache takes a free one, or the fullest, and waits for it. */
+static void test_cache_changes_hands(void **state)
+{
+    Rig *rig = cache_rig();
+
+    (void)state;
+    assert_int_equal(cached(rig, 0, 4), 4 * PAGE_NS);
+    assert_int_equal(cached(rig, 1, 8), 8 * PAGE_NS);
+    /* the first cache is free, and not looked at: zone 0 has the second */
+    assert_int_equal(cached(rig, 2, 1), 12 * MS);
+    assert_int_equal(rig->dev.stats.programmed_bytes, 2 * 16 * KIB);
+    assert_int_equal(cached(rig, 0, 4), 4 * PAGE_NS);
+    assert_int_equal(cached(rig, 3, 4), 12 * MS);       /* two units again */
+    assert_int_equal(rig->dev.stats.programmed_bytes, 4 * 16 * KIB);
+    /* units go to the dies in turn, whatever their zone */
+    for (uint32_t die = 0; die < 4; die++) {
+        assert_int_equal(rig->dev.time.dies[die].ops[FLASH_OP_PROGRAM], 1);
+    }
+    rig_free(rig);
+}
+
+/* With the delay a reset waits for what is booked; without it does not. */
+static void test_cached_reset(void **state)
+{
+    Rig *rig = cache_rig();
+    uint64_t start;
+
+    (void)state;
+    assert_int_equal(cached(rig, 0, 16), 16 * PAGE_NS);
+    start = rig->dev.time.now;
+    put_write(rig, 0, 16, 20, 1, false);        /* 4 units, and 4 more */
+    submit(rig, FLASH_CMD_RESET, 0, 0, 0);
+    assert_int_equal(run(rig, 1) - start, 2 * 12 * MS);
+    assert_int_equal(run(rig, 1) - start, 2 * 12 * MS + 3 * MS);
+    assert_int_equal(rig->dev.stats.erases, 4);
+    /* what the cache held is gone: it has room for 16 blocks */
+    assert_int_equal(cached(rig, 0, 16), 16 * PAGE_NS);
+
+    rig->dev.tuning.delay_erase = false;
+    start = rig->dev.time.now;
+    put_write(rig, 0, 16, 4, 1, false);
+    assert_int_equal(timed(rig, FLASH_CMD_RESET, 0), 0);
+    assert_int_equal(rig->dev.zones[0].accepted, 0);
+    assert_int_equal(run(rig, 1) - start, 12 * MS);
+    /* what the cache held is there still: it has room for 12 */
+    assert_int_equal(cached(rig, 0, 12), 12 * PAGE_NS);
+    assert_int_equal(cached(rig, 0, 1), 12 * MS);
+    assert_int_equal(rig->dev.time.dies[0].ops[FLASH_OP_PROGRAM], 4);
+    assert_int_equal(rig->dev.stats.erases, 4);
+    drain(rig);
+    assert_int_equal(rig->dev.stats.buffer_used, 1 * BLOCK);
+    rig_free(rig);
+}
+
+/* However many writes come at once: all dies program all the time. */
+static void test_cached_bandwidth(void **state)
+{
+    Rig *rig = cache_rig();
+
+    (void)state;
+    for (uint32_t n = 0; n < 8 * 64; n++) {
+        uint32_t zone = n % 8;
+
+        put_write(rig, zone, rig->dev.zones[zone].accepted, 4, 1, false);
+    }
+    submit(rig, FLASH_CMD_FLUSH, 0, 0, 0);
+    assert_int_equal(run(rig, 8 * 64 + 1), 8 * 64 / 4 * 12 * MS);
+    assert_int_equal(rig->dev.stats.programmed_bytes, 8 * 64 * 16 * KIB);
+    rig_free(rig);
+}
+
+/* Unlike FEMU's a flush, a FUA write, a FUA read and a finish wait. */
+static void test_cached_flush(void **state)
+{
+    Rig *rig = cache_rig();
+    FlashCmd *cmd;
+    uint64_t start;
+
+    (void)state;
+    cached(rig, 0, 2);
+    cached(rig, 1, 8);
+    assert_int_equal(timed(rig, FLASH_CMD_FLUSH, 0), 12 * MS);
+    assert_int_equal(rig->dev.stats.buffer_used, 0);
+    put_write(rig, 0, 2, 4, 1, true);
+    start = rig->dev.time.now;
+    assert_int_equal(run(rig, 1) - start, 12 * MS);
+    cached(rig, 0, 4);
+    cmd = cmd_new(FLASH_CMD_READ, 0, 6, 4);
+    cmd->fua = true;
+    start = rig->dev.time.now;
+    flash_dev_submit(&rig->dev, cmd);
+    assert_int_equal(run(rig, 1) - start, 12 * MS);
+    cached(rig, 2, 4);
+    assert_true(timed(rig, FLASH_CMD_FINISH, 2) >= 12 * MS);
+    assert_int_equal(rig->dev.stats.buffer_used, 0);
+    rig_free(rig);
+}
+
 static void test_booked_random_cuts(void **state)
 {
     (void)state;
-    random_cuts(true);
+    random_cuts(true, 0);
+    random_cuts(true, 3);
 }
 
 int main(void)
@@ -2100,6 +2261,11 @@ int main(void)
         cmocka_unit_test(test_random_books),
         cmocka_unit_test(test_booked_reads),
         cmocka_unit_test(test_booked_programs),
+        cmocka_unit_test(test_cached_writes),
+        cmocka_unit_test(test_cache_changes_hands),
+        cmocka_unit_test(test_cached_reset),
+        cmocka_unit_test(test_cached_bandwidth),
+        cmocka_unit_test(test_cached_flush),
         cmocka_unit_test(test_booked_random_cuts),
         cmocka_unit_test(test_one_read),
         cmocka_unit_test(test_two_reads),

@@ -68,6 +68,12 @@ BAD = [
     ({"zoned.zrwas": "64K", "zoned.zrwafg": "2K"}, "zoned.zrwafg, 2048"),
     ({"zoned.zrwas": "512M", "zoned.numzrwa": "1"}, "at most 65535 logical blocks"),
     ({"zoned.cross_read": "on"}, "zoned.cross_read"),
+    ({"flash.zone_caches": "3"}, "needs flash.booked=on"),
+    ({"flash.zone_caches": "3", "flash.booked": "on", "flash.personality": "ocssd", "zoned": "off"},
+     "is of zoned drives"),
+    ({"flash.zone_caches": "2000", "flash.booked": "on"}, "at most 1024"),
+    ({"flash.zone_caches": "3", "flash.booked": "on", "zoned.zrwas": "64K", "zoned.numzrwa": "1"},
+     "does not go with flash.zone_caches"),
     ({"flash.media": "/nowhere/at/all"}, "No such file"),
 ]
 

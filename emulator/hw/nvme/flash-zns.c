@@ -575,6 +575,10 @@ static bool nvme_flash_zone_check(const NvmeNamespace *ns, Error **errp)
         error_setg(errp, "flash.media does not go with zoned.cross_read");
         return false;
     }
+    if (windows && ns->flash_conf->dev.nr_caches) {
+        error_setg(errp, "zoned.zrwas does not go with flash.zone_caches");
+        return false;
+    }
     if (windows && windows >= buffer) {
         error_setg(errp, "zoned.zrwas: %" PRIu32 " windows of %" PRIu64
                    " bytes leave nothing of flash.buffer (%" PRIu64 ")",

@@ -257,6 +257,10 @@ static const NvmeFlashProp nvme_flash_props[] = {
     LIVE("delay_transfer", BOOL, delay_transfer, "transfers take time"),
     LIVE("buffer", SIZE, buffer,
          "write buffer in bytes; 0: a write ends when it is programmed"),
+    DRIVE("zone_caches", U32, dev.nr_caches,
+          "the buffer is so many caches of zones, as in FEMU; 0: one for all"),
+    LIVE("cache_page_ns", U64, cache_page_ns,
+         "... which take 4 KiB of a write in so long"),
     LIVE("service_ns", U64, service_ns, "controller time, one by one"),
     LIVE("read_cmd_ns", U64, cmd_ns[FLASH_CMD_READ], "latency of a read"),
     LIVE("long_read_ns", U64, long_read_ns,
@@ -501,6 +505,8 @@ int nvme_flash_make_blk(NvmeNamespace *ns, Error **errp)
 
 static bool nvme_flash_check_features(NvmeNamespace *ns, Error **errp)
 {
+    uint32_t caches = ns->flash_conf->dev.nr_caches;
+
     for (uint32_t i = 0; i < NVME_MAX_CONTROLLERS; i++) {
         NvmeCtrl *n = nvme_subsys_ctrl(ns->subsys, i);
 
@@ -519,6 +525,14 @@ static bool nvme_flash_check_features(NvmeNamespace *ns, Error **errp)
                ns->params.ms != 16 && ns->params.ms != 64) {
         error_setg(errp, "flash.media takes ms 0, 8, 16 or 64, not %" PRIu16,
                    ns->params.ms);
+    } else if (caches && ns->flash_conf->personality != &nvme_flash_zns) {
+        error_setg(errp, "flash.zone_caches is of zoned drives: expected "
+                   "flash.personality=zns");
+    } else if (caches > 1024) {
+        error_setg(errp, "flash.zone_caches: at most 1024, not %" PRIu32,
+                   caches);
+    } else if (caches && !ns->flash_conf->dev.tuning.booked) {
+        error_setg(errp, "flash.zone_caches needs flash.booked=on");
     } else {
         return ns->flash_conf->personality->check(ns, errp);
     }

@@ -12,7 +12,7 @@
 
 /* Writes. */
 
-static bool write_through(const FlashDev *dev, const FlashCmd *cmd)
+bool flash_write_through(const FlashDev *dev, const FlashCmd *cmd)
 {
     return cmd->fua || dev->through || !dev->tuning.buffer;
 }
@@ -28,32 +28,41 @@ static void copy_pieces(uint8_t *to, const uint8_t *from, uint32_t at,
     }
 }
 
-/* Move as much as fits of a write into the buffer; true: all of it. */
-static bool write_admit(FlashDev *dev, FlashCmd *cmd)
+uint32_t flash_buffer_put(FlashDev *dev, FlashCmd *cmd, uint64_t n)
 {
     const FlashShape *s = &dev->media.shape;
     FlashZone *z = &dev->zones[cmd->zone];
+    FlashUnit *u;
+
+    n = flash_unit_room(dev, cmd->zone, n);
+    if (!n) {
+        return 0;
+    }
+    u = z->fill ? z->fill : flash_unit_new(dev, cmd->zone);
+    copy_pieces(u->data + (size_t)u->nlb * s->block_size, cmd->data,
+                cmd->admitted, n, s->block_size);
+    copy_pieces(u->oob + (size_t)u->nlb * s->meta_size, cmd->oob,
+                cmd->admitted, n, s->meta_size);
+    cmd->admitted += n;
+    assert(cmd->admitted <= cmd->nlb);
+    if (flash_write_through(dev, cmd)) {
+        flash_unit_wait(u, cmd);
+    }
+    flash_unit_grow(dev, u, n);
+    return n;
+}
+
+/* Move as much as fits of a write into the buffer; true: all of it. */
+static bool write_admit(FlashDev *dev, FlashCmd *cmd)
+{
+    FlashZone *z = &dev->zones[cmd->zone];
 
     while (cmd->admitted < cmd->nlb) {
-        uint32_t n = flash_unit_room(dev, cmd->zone, cmd->nlb - cmd->admitted);
-        FlashUnit *u;
-
-        if (!n) {
+        if (!flash_buffer_put(dev, cmd, cmd->nlb - cmd->admitted)) {
             return false;
         }
-        u = z->fill ? z->fill : flash_unit_new(dev, cmd->zone);
-        copy_pieces(u->data + (size_t)u->nlb * s->block_size, cmd->data,
-                    cmd->admitted, n, s->block_size);
-        copy_pieces(u->oob + (size_t)u->nlb * s->meta_size, cmd->oob,
-                    cmd->admitted, n, s->meta_size);
-        cmd->admitted += n;
-        assert(cmd->admitted <= cmd->nlb);
-        if (write_through(dev, cmd)) {
-            flash_unit_wait(u, cmd);
-        }
-        flash_unit_grow(dev, u, n);
     }
-    if (write_through(dev, cmd) && z->fill) {
+    if (flash_write_through(dev, cmd) && z->fill) {
         flash_unit_issue(dev, z->fill);
     }
     return true;

@@ -20,6 +20,13 @@
 void flash_buffer_write(FlashDev *dev, FlashCmd *cmd);
 
 /*
+ * What all kinds of buffers do with a write: does it end with its program; put
+ * up to n more blocks of it into the zone's unit; how many there was room for.
+ */
+bool flash_write_through(const FlashDev *dev, const FlashCmd *cmd);
+uint32_t flash_buffer_put(FlashDev *dev, FlashCmd *cmd, uint64_t n);
+
+/*
  * cmd->admit() is called when all that came before is in units; false: not all
  * of it fits yet.
  */

@@ -94,6 +94,7 @@ typedef struct FlashTuning {
     uint64_t cmd_ns[FLASH_CMD_KINDS];   /* firmware latency, overlapping */
     uint64_t long_read_ns;      /* ... of more than FLASH_SHORT_READ; 0: same */
     uint64_t link_rate;         /* bytes a second, each way; 0: no time */
+    uint64_t cache_page_ns;     /* a zone's cache takes 4 KiB; it overlaps */
     bool booked;                /* fixed: FlashTime.booked */
 } FlashTuning;
 

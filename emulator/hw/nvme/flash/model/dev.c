@@ -93,7 +93,7 @@ uint64_t flash_buffer_room(const FlashDev *dev)
 {
     uint64_t size = dev->tuning.buffer, used = dev->stats.buffer_used;
 
-    if (!size) {
+    if (!size || dev->nr_caches) {
         return UINT64_MAX;
     }
     return used < size ? (size - used) / dev->media.shape.block_size : 0;

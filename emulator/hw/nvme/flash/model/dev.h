@@ -16,6 +16,7 @@
 
 typedef struct FlashUnit FlashUnit;
 typedef struct FlashJob FlashJob;
+typedef struct FlashCache FlashCache;
 
 typedef struct FlashZone {
     uint64_t accepted;          /* blocks buffered or programmed */
@@ -24,7 +25,7 @@ typedef struct FlashZone {
     FlashUnit *units;           /* issued, not yet ended */
     bool open;
     bool finished;
-    bool pinned;                /* its unit is never padded: it will be filled */
+    bool pinned;                /* its unit is filled, and never padded */
 } FlashZone;
 
 struct FlashDev {
@@ -36,6 +37,7 @@ struct FlashDev {
     bool through;               /* no write cache: as if each write were FUA */
     uint32_t window_blocks;     /* of each random write window */
     uint64_t window_bytes;      /* of the buffer, set aside for all of them */
+    uint32_t nr_caches;         /* of zones, in place of the buffer; 0: none */
     void (*done)(FlashDev *dev, FlashCmd *cmd);
     void (*lost_power)(FlashDev *dev);
     void *owner;
@@ -49,6 +51,7 @@ struct FlashDev {
     /* private: events, each set by the room above that wants it */
     void (*room)(FlashDev *dev);                    /* slots are free again */
     void (*cut)(FlashDev *dev, uint64_t when);      /* the power is to go */
+    void (*hold)(FlashDev *dev, FlashUnit *u);      /* in place of its die */
 
     /* private */
     bool powered;
@@ -68,6 +71,9 @@ struct FlashDev {
     FlashUnit *issued_head, *issued_tail;   /* by seq */
     FlashUnit *spare;           /* free units */
     FlashJob *jobs;             /* zone.c */
+    FlashCache *caches;         /* cache.c */
+    uint32_t cache_zone;        /* ... the zone of the last write */
+    uint64_t cache_turn;        /* ... programs so far: the next one's die */
 };
 
 /* Zeroed; never NULL. */

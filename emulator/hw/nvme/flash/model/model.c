@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "buffer.h"
+#include "cache.h"
 #include "erase.h"
 #include "model.h"
 #include "unit.h"
@@ -30,7 +31,11 @@ static void cmd_execute(FlashDev *dev, FlashCmd *cmd)
     case FLASH_CMD_WRITE:
     case FLASH_CMD_APPEND:
     case FLASH_CMD_COMMIT:
-        flash_buffer_write(dev, cmd);
+        if (dev->nr_caches) {
+            flash_cache_write(dev, cmd);
+        } else {
+            flash_buffer_write(dev, cmd);
+        }
         break;
     case FLASH_CMD_OPEN:
         if (cmd->window) {
@@ -40,6 +45,7 @@ static void cmd_execute(FlashDev *dev, FlashCmd *cmd)
         flash_cmd_answer(dev, cmd);
         break;
     case FLASH_CMD_FLUSH:
+        flash_cache_push_all(dev);
         flash_units_flush(dev, cmd);
         break;
     case FLASH_CMD_FINISH:
@@ -268,6 +274,7 @@ static void drop_all(FlashDev *dev)
     flash_units_lose(dev);
     flash_zone_forget(dev);
     flash_buffer_init(dev);
+    flash_cache_init(dev);
     for (uint32_t i = 0; i < dev->media.shape.nr_zones; i++) {
         flash_erase_cut(&dev->media, i);
         zone_load(dev, i);
@@ -334,7 +341,7 @@ static bool takes_no_time(const FlashTuning *t)
                       t->bus.switch_ns || t->link_rate);
     bool firmware = t->service_ns || t->cmd_ns[FLASH_CMD_READ] ||
                     t->long_read_ns || t->cmd_ns[FLASH_CMD_WRITE] ||
-                    t->cmd_ns[FLASH_CMD_APPEND];
+                    t->cmd_ns[FLASH_CMD_APPEND] || t->cache_page_ns;
 
     return !cells && !transfers && !firmware;
 }
@@ -371,7 +378,9 @@ char *flash_dev_open(FlashDev *dev, const char *path, const FlashShape *shape)
     dev->zones = flash_alloc(shape->nr_zones, sizeof(*dev->zones));
     flash_units_init(dev);
     flash_buffer_init(dev);
+    flash_cache_init(dev);
     dev->time.booked = dev->tuning.booked;
+    assert(!dev->nr_caches || dev->tuning.booked);
     dev->cut = flash_dev_cut;
     dev->powered = true;
     dev->cut_at = UINT64_MAX;
@@ -403,6 +412,7 @@ void flash_dev_close(FlashDev *dev)
         flash_cmd_done(&dev->time, dev->cmds);
     }
     flash_units_free(dev);
+    flash_cache_free(dev);
     free(dev->zones);
     flash_time_free(&dev->time);
     flash_media_close(&dev->media);

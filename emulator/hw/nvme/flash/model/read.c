@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "cache.h"
 #include "read.h"
 #include "unit.h"
 
@@ -49,6 +50,7 @@ static void read_through(FlashDev *dev, FlashCmd *cmd, uint64_t end)
             flash_unit_issue(dev, z->fill);
         }
     }
+    flash_cache_push(dev, cmd->zone);
     for (FlashUnit *u = z->units; u; u = u->zone_next) {
         if (!u->kept && cmd->block < u->block + u->nlb && end > u->block) {
             flash_unit_wait(u, cmd);

@@ -32,7 +32,7 @@ FlashUnit *flash_unit_new(FlashDev *dev, uint32_t zone)
     u->zone = zone;
     u->block = dev->zones[zone].accepted;
     u->nlb = u->filled = u->slots = 0;
-    u->dropped = u->kept = u->begun = u->own = false;
+    u->dropped = u->kept = u->begun = u->own = u->held = false;
     u->waiters = NULL;
     u->next = NULL;
     u->prev = dev->fill_tail;
@@ -249,7 +249,11 @@ void flash_unit_issue(FlashDev *dev, FlashUnit *u)
         .done = unit_ended,
         .arg = u,
     };
-    flash_op_submit(&dev->time, &u->op);
+    if (dev->hold) {
+        dev->hold(dev, u);
+    } else {
+        flash_op_submit(&dev->time, &u->op);
+    }
 }
 
 static bool is_pinned(const FlashDev *dev, const FlashUnit *u)
@@ -347,7 +351,7 @@ void flash_units_drop(FlashDev *dev, uint32_t zone)
         assert(u->zone == zone && !u->dropped);
         z->units = u->zone_next;
         slots_add(dev, u, -(int64_t)u->slots);
-        if (flash_op_cancel(&dev->time, &u->op)) {
+        if (u->held || flash_op_cancel(&dev->time, &u->op)) {
             list_remove(&dev->issued_head, &dev->issued_tail, u);
             waiters_step(dev, u);
             unit_free(dev, u);

@@ -9,8 +9,9 @@
  * once, so a unit that is issued before it is full takes all of its flash.
  * Blocks that such a drive moves by itself take slots only when their unit is
  * issued, and no flush needs them.  Commands can wait for one unit (FUA), or
- * for all that are issued (flush).  Called by the rooms of the model; the
- * owner serialises.
+ * for all that are issued (flush).  If zones have caches, an issued unit waits
+ * there (FlashDev.hold()) until the cache sends it to a die.  Called by the
+ * rooms of the model; the owner serialises.
  */
 
 #ifndef HW_NVME_FLASH_UNIT_H
@@ -33,9 +34,11 @@ struct FlashUnit {
     bool dropped;               /* its zone was reset */
     bool kept;                  /* the image has its data already */
     bool begun;
+    bool held;                  /* in a zone's cache, that a reset empties */
     FlashWaiter *waiters;
     FlashUnit *next, *prev;     /* fill list or issued list */
     FlashUnit *zone_next;
+    FlashUnit *cache_next;      /* of a zone's cache */
     uint8_t *data;
     uint8_t *oob;
 };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "buffer.h"
+#include "cache.h"
 #include "erase.h"
 #include "unit.h"
 #include "zone.h"
@@ -179,6 +180,7 @@ static void zone_drop(FlashDev *dev, uint32_t zone)
     }
     flash_buffer_overtake(dev, zone);
     assert(!flash_buffer_waits(dev, zone));
+    flash_cache_reset(dev, zone);
     flash_units_drop(dev, zone);
 }
 
@@ -189,13 +191,14 @@ typedef struct FlashErases {
     FlashShare *shares;
 } FlashErases;
 
-/* The blocks that the zone occupies, die by die. */
+/* The zone's blocks in use, die by die.  FEMU erases all that it has. */
 static void zone_erases(FlashDev *dev, uint32_t zone, FlashErases *dies)
 {
     const FlashImageZone *iz = &dev->media.zones[zone];
     uint64_t begun = dev->zones[zone].programmed;
     uint64_t used = begun > iz->padded ? begun : iz->padded;
-    uint64_t units = flash_zone_units(dev, used);
+    uint64_t units = flash_zone_units(dev, dev->nr_caches ?
+                                      dev->media.shape.zone_cap : used);
 
     assert(used <= dev->media.shape.zone_cap);
     for (uint32_t i = 0; i < dev->media.shape.zone_dies; i++) {
@@ -245,7 +248,9 @@ void flash_zone_reset(FlashDev *dev, FlashCmd *cmd)
     cmd->pending = 1;
     for (uint32_t i = 0; i < nr_zones; i++) {
         if (all ? flash_zone_touched(dev, i) : i == cmd->zone) {
-            zone_erases(dev, i, dies);
+            if (!dev->nr_caches || dev->tuning.delay_erase) {
+                zone_erases(dev, i, dies);
+            }
             flash_erase_begin(&dev->media, i, dev->time.now);
             /* a finish that ends with it must find that the zone was reset */
             zone_drop(dev, i);
@@ -291,6 +296,7 @@ static bool finish_admit(FlashDev *dev, FlashCmd *cmd)
     if (z->fill) {
         flash_unit_issue(dev, z->fill);
     }
+    flash_cache_push(dev, cmd->zone);
     if (iz->ahead > z->accepted) {
         from = z->accepted / dev->unit_blocks;
     }
