@@ -124,7 +124,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     exp = commands.add_parser("exp", help="run experiments", description="Runs experiments and keeps their results and "
                               f"figures below results/. There are: {', '.join(names())}.")
     exp.add_argument("names", nargs="*", metavar="NAME", help="files of scripts/experiments, without .py")
-    exp.add_argument("--all", action="store_true", help="all of them, without those that take an hour or more")
+    exp.add_argument("--all", action="store_true", help="all of them, without those that take half an hour or more")
     exp.add_argument("--long", action="store_true", help="with --all: those too")
     exp.add_argument("--quick", action="store_true", help="a small form, below build/quick")
     exp.add_argument("--strict", action="store_true", help="exit status 1 when a check misses")

@@ -110,7 +110,7 @@ ANSWERS = {
         "take their time it is {write_amplification .1f | workload=randwrite; mode=real; part=all}.",
     "femu-full":
         "At the report's size writes fall from {peak_mb_s .0f | workload=randwrite; mode=femu; part=all} to "
-        "{plateau_mb_s .0f | workload=randwrite; mode=femu; part=all} MB/s, and stay there for the rest of 300 s. "
+        "{plateau_mb_s .0f | workload=randwrite; mode=femu; part=all} MB/s, and stay there. "
         "The drive programs {write_amplification .1f | workload=randwrite; mode=femu; part=all} blocks for one.",
     "fragmentation":
         "Pieces on one die are read at {mib_per_s .0% | drive=paper; what=append worst 0 over "

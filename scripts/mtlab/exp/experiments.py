@@ -147,7 +147,7 @@ class About:
     question: str                                           # what it wants to know, in a sentence or two
     by: Sequence[str]                                       # the samples' fields that say what a sample is of
     caption: str = ""                                       # of its figure
-    long: bool = False                                      # it takes an hour or more: --all leaves it out
+    long: bool = False                                      # it takes half an hour or more: --all leaves it out
 
 
 @dataclass(frozen=True)

@@ -197,10 +197,10 @@ def sentences(found: Sequence[Sample]) -> list[Check]:
     result += _as_collection_begins(found, "randrw", "both metrics show a sharp increase shortly after the benchmark "
                                     "begins, followed by a stable plateau")
     result += [_fallen(found, "randwrite", key, "Both graphs above exhibit write cliffs caused by GC") for key in RATES]
-    result += [at_most(f"writes only over reads and writes: {_named(key)}", of(found, "randwrite")[key] /
-                       of(found, "randrw")[key], 1, says(REPORT, lower)) for key in RATES]
-    result += [at_least(f"writes only over reads and writes: {_named(key)}", of(found, "randwrite")[key] /
-                        max(1, of(found, "randrw")[key]), 1, says(REPORT, higher)) for key in COLLECTED]
+    result += [at_most(f"writes only over reads and writes: {_named(key)}",
+                       _over(found, "randwrite", "randrw", key), 1, says(REPORT, lower)) for key in RATES]
+    result += [at_least(f"writes only over reads and writes: {_named(key)}",
+                        _over(found, "randwrite", "randrw", key), 1, says(REPORT, higher)) for key in COLLECTED]
     result += _as_it_falls(found, "sysbench-4", drop)
     result += _as_collection_begins(found, "sysbench-4", "both metrics rise sharply as GC is performed and then "
                                     "stabilize at a certain level")
@@ -208,19 +208,28 @@ def sentences(found: Sequence[Sample]) -> list[Check]:
 
 
 def _more_threads(found: Sequence[Sample]) -> list[Check]:
-    four, many = of(found, "sysbench-4"), of(found, "sysbench-32")
     result = []
     for key in RATES:
+        more = _over(found, "sysbench-32", "sysbench-4", key)
         result += [
-            at_least(f"sysbench: 32 threads over 4, {_named(key)}, at least", many[key] / four[key], 1.25,
+            at_least(f"sysbench: 32 threads over 4, {_named(key)}, at least", more, 1.25,
                      says(REPORT, "significantly higher IOPS and throughput compared to those of 4 threads")),
-            at_most(f"sysbench: 32 threads over 4, {_named(key)}, at most", many[key] / four[key], 7.9,
+            at_most(f"sysbench: 32 threads over 4, {_named(key)}, at most", more, 7.9,
                     says(REPORT, "despite an 8-fold increase in threads from 4 to 32, the metrics did not increase "
                          "proportionally")),
         ]
-    return result + [at_least(f"sysbench: 32 threads over 4, {_named(key)}", many[key] / max(1, four[key]), 1,
+    return result + [at_least(f"sysbench: 32 threads over 4, {_named(key)}",
+                              _over(found, "sysbench-32", "sysbench-4", key), 1,
                               says(REPORT, "a higher volume of writes and, as a result, higher metrics than the "
                                    "4-thread configuration")) for key in COLLECTED]
+
+
+def _over(found: Sequence[Sample], load: str, other: str, key: str) -> float:
+    """A measure of one load over that of another one, for as long as both ran."""
+    both = [points(found, name, "look" if key in RATES else "ten") for name in (load, other)]
+    end = min(steps[-1]["at"] for steps in both) + both[0][0]["seconds"] / 2
+    most = [statistics.fmean(s[key] for s in steps if s["at"] < end) for steps in both]
+    return most[0] / most[1] if most[1] else math.inf
 
 
 def _named(key: str) -> str:
