@@ -101,7 +101,7 @@ def test_names_of_the_status_line() -> None:
 def test_states_are_those_that_are_shown() -> None:
     """A state begins with a name of the status line, or has the words of `mtftl status`; both are in the code."""
     names = _named("docs/use/status.md", "| name | |")
-    code = (TARGET / "tool/status.c").read_text() + (TARGET / "dm/stats.c").read_text()
+    code = "".join((TARGET / name).read_text() for name in ("tool/status.c", "tool/health.c", "dm/stats.c"))
     words = names | {word for said in re.findall(r'"([^"]*)"', code) for word in re.findall(r"[a-z_]+", said)}
     rows = [*_table("docs/use/status.md", "| you see | what it means, and what to do |")]
     states = {state for row in rows for state in re.findall(r"`([^`]+)`", row[0])} - {"mtftl status"}

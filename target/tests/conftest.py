@@ -72,6 +72,12 @@ def hold(pytestconfig) -> list[Path]:
 
 
 @pytest.fixture(scope="session")
+def pretend() -> list[Path]:
+    """The library that lets a drive or the module say something else to the tool."""
+    return [guest.program("pretend", HERE, ("-D_GNU_SOURCE", "-shared", "-fPIC"))]
+
+
+@pytest.fixture(scope="session")
 def fua(pytestconfig) -> list[Path]:
     """A program that writes with FUA alone, and the module that does it."""
     kernel = kernels.get(pytestconfig.getoption("--kernel"))

@@ -259,11 +259,11 @@ CASES = {
                        media(clean=0) + "; for z in $(seq 2 31); do "
                        "echo $((z * 8192)) >/sys/kernel/config/nullb/%s/zone_readonly; done"),
     "status": Case("mtftl open /dev/%s ftl lanes=2; mtftl status ftl; mtftl close ftl", 0,
-                   "^ftl works and is well\n  size     4 MiB, on /dev/nullb[0-9]+\n  space .* zones are empty.*"
+                   "^ftl works and is well\n  size     4 MiB, on /dev/nullb[0-9]+\n.*  space .* zones are empty.*"
                    "2 lanes\n.*wear ", media(clean=0)),
     "status-suspended": Case("mtftl open /dev/%s ftl; dmsetup suspend ftl; mtftl status ftl; mtftl list;"
-                             " mtftl close ftl", 0, "^ftl works and is well\n  advice   it is suspended, writes wait:"
-                             " dmsetup resume goes on\n  size .*\nftl .*  suspended\n$", media(clean=0)),
+                             " mtftl close ftl", 0, "^ftl is suspended\n  advice   let it go on .dmsetup resume.: until"
+                             " then writes wait\n  size .*\nftl .*  suspended\n$", media(clean=0)),
     "status-read-only": Case("mtftl open /dev/%s ftl; mtftl status ftl; mtftl list; mtftl close ftl", 0,
                              "^ftl is read-only, the kernel.s log says why.*\n  advice   copy the data while it can"
                              " be read; .*\nftl .*  read-only\n$",
@@ -319,7 +319,8 @@ CASES = {
     "close-deferred-idle": Case("mtftl open /dev/%s ftl; mtftl close --deferred ftl && is_gone ftl && mtftl probe"
                                 " /dev/%s", 0, "MTFTL_CLEAN=1\n", media(clean=0)),
     "close-cut-off": Case("dmsetup create ftl --notable -u mtftl-x; mtftl status ftl; mtftl close ftl", 0,
-                          "^ftl is not open: it was never resumed; mtftl close removes it\n$", "true"),
+                          "^ftl is not open: it was never resumed\n  advice   remove it"
+                          " .mtftl close., and open it again\n$", "true"),
     "name-blank": Case("mtftl open /dev/%s \"a b\" && mtftl status \"a b\" && mtftl close \"a b\" && "
                        "mtftl check /dev/%s", 0, "^a b works.*0 errors", media(clean=0)),
     "name-letters": Case("mtftl open /dev/%s Grün*% && mtftl status Grün*% && mtftl close Grün*%", 0,

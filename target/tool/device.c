@@ -15,6 +15,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "device.h"
@@ -368,6 +369,21 @@ static u32 find_meta_size(const struct device *device)
 	if (id[NVME_ID_FLBAS] & 0x10 || id[NVME_ID_DPS] & 0x7)
 		return 0;
 	return format[0] | format[1] << 8;
+}
+
+/* The module, too, can carry metadata: see target/device/compat.h. */
+static bool kernel_is_new_enough(void)
+{
+	unsigned int release = 0, update = 0;
+	struct utsname name;
+
+	return !uname(&name) && sscanf(name.release, "%u.%u", &release, &update) == 2 &&
+	       (release > 6 || (release == 6 && update >= 11));
+}
+
+bool device_takes_headers(const struct device *device)
+{
+	return device->flash.read_oob && kernel_is_new_enough();
 }
 
 struct device *device_open(const char *path, enum device_access access)

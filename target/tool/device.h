@@ -28,6 +28,8 @@ void device_name(dev_t number, char *path, size_t size);
 /* Opens and checks the geometry that the format asks for; fails with a message. */
 struct device *device_open(const char *path, enum device_access access);
 void device_close(struct device *device);
+/* Its metadata has room for headers, and this kernel's module can use it. */
+bool device_takes_headers(const struct device *device);
 
 /* Reset what is not empty in zones [first, first + nr). */
 void device_reset(struct device *device, u32 first, u32 nr, const char *what);

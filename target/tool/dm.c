@@ -18,6 +18,7 @@
 
 #include "device.h"
 #include "dm.h"
+#include "dm/version.h"
 #include "find.h"
 #include "kmsg.h"
 #include "mtftl.h"
@@ -283,8 +284,10 @@ int cmd_open(int argc, char **argv)
 			 read_only);
 	if (!err)
 		err = run_step(DM_DEVICE_RESUME, opening.name, true);
-	if (!err)
+	if (!err) {
+		dm_check_module();
 		return EXIT_OK;
+	}
 	run_step(DM_DEVICE_REMOVE, opening.name, true);
 	fail_open(&opening, err);
 }
@@ -395,14 +398,56 @@ char **dm_names(size_t *nr)
 	return names.items;
 }
 
-void dm_lower_device(const char *table, char *path, size_t size)
+dev_t dm_lower_device(const char *table, char *path, size_t size)
 {
 	unsigned int major, minor;
 
-	if (sscanf(table, "%u:%u", &major, &minor) == 2)
-		device_name(makedev(major, minor), path, size);
-	else
+	if (sscanf(table, "%u:%u", &major, &minor) != 2) {
 		snprintf(path, size, "an unknown drive");
+		return 0;
+	}
+	device_name(makedev(major, minor), path, size);
+	return makedev(major, minor);
+}
+
+char *dm_message(const char *name, const char *message)
+{
+	struct dm_task *task = task_new(DM_DEVICE_TARGET_MSG, name);
+	const char *said = NULL;
+	char *copy;
+
+	if (dm_task_set_sector(task, 0) && dm_task_set_message(task, message) && !task_run(task))
+		said = dm_task_get_message_response(task);
+	copy = said ? strdup(said) : NULL;
+	dm_task_destroy(task);
+	return copy;
+}
+
+void dm_check_module(void)
+{
+	struct dm_task *task;
+	struct dm_versions *at;
+	const char *other = NULL, *advice;
+	u32 of_tool = MTFTL_TARGET_MAJOR << 16 | MTFTL_TARGET_MINOR, of_module;
+
+	dm_log_with_errno_init(quiet);
+	task = dm_task_create(DM_DEVICE_LIST_VERSIONS);
+	at = task && !task_run(task) ? dm_task_get_versions(task) : NULL;
+	while (at && strcmp(at->name, "mtftl"))
+		at = at->next ? (struct dm_versions *)((char *)at + at->next) : NULL;
+	if (at) {
+		of_module = at->version[0] << 16 | at->version[1];
+		other = of_module < of_tool ? "older" : of_module > of_tool ? "newer" : NULL;
+		advice = of_module < of_tool ?
+			 "some values are missing: update dm-mtftl-dkms and load the new module" :
+			 "it may say what this tool does not know: update mtftl-tools";
+	}
+	if (other)
+		fprintf(stderr, "mtftl: the module dm-mtftl has version %u.%u, %s than this tool's"
+			" %u.%u: %s\n", at->version[0], at->version[1], other,
+			MTFTL_TARGET_MAJOR, MTFTL_TARGET_MINOR, advice);
+	if (task)
+		dm_task_destroy(task);
 }
 
 /* Rename */

@@ -28,7 +28,13 @@ char *dm_our_line(const char *name, int type, struct dm_target_info *target);
 /* The names of all device-mapper devices, in order. */
 char **dm_names(size_t *nr);
 
-/* The path of the drive that a table line begins with. */
-void dm_lower_device(const char *table, char *path, size_t size);
+/* The path and number of the drive that a table line begins with; 0: it has none. */
+dev_t dm_lower_device(const char *table, char *path, size_t size);
+
+/* What the device answers to a message; NULL: nothing. */
+char *dm_message(const char *name, const char *message);
+
+/* Say so if the module is of another release than this program; it need not be loaded. */
+void dm_check_module(void);
 
 #endif

@@ -5,18 +5,17 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
 
 #include "device.h"
+#include "drive.h"
 #include "find.h"
 #include "mtftl.h"
 #include "super.h"
@@ -102,43 +101,12 @@ static bool is_held(const char *block)
 	return held;
 }
 
-static void __attribute__((noreturn)) tell_uuid(const char *path, int to)
-{
-	struct device *device;
-	struct super super;
-	int quiet = open("/dev/null", O_WRONLY | O_CLOEXEC), err;
-
-	/* What is wrong with other drives is of no interest here. */
-	if (quiet >= 0)
-		dup2(quiet, STDERR_FILENO);
-	device = device_open(path, DEVICE_READ);
-	err = super_find(&device->flash, &super);
-	if ((!err || err == -EOPNOTSUPP) &&
-	    write(to, super.info.uuid, sizeof(super.info.uuid)) != sizeof(super.info.uuid))
-		err = -EIO;
-	_exit(err ? EXIT_FAILED : EXIT_OK);
-}
-
 static bool has_uuid(const char *path, const uuid_t wanted)
 {
-	uuid_t uuid;
-	ssize_t got;
-	int ends[2];
-	pid_t child;
+	struct drive_facts facts;
 
-	if (pipe2(ends, O_CLOEXEC))
-		fail(EXIT_FAILED, "%s: no pipe: %s", path, strerror(errno));
-	child = fork();
-	if (child < 0)
-		fail(EXIT_FAILED, "%s: no process to look at it: %s", path, strerror(errno));
-	if (!child)
-		tell_uuid(path, ends[1]);
-	close(ends[1]);
-	got = read(ends[0], uuid, sizeof(uuid));
-	close(ends[0]);
-	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-		;
-	return got == sizeof(uuid) && !uuid_compare(uuid, wanted);
+	return drive_ask(path, -1, &facts) && facts.has_super &&
+	       !uuid_compare(facts.super.uuid, wanted);
 }
 
 static int by_text(const void *a, const void *b)

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
 
@@ -157,21 +156,11 @@ static enum headers parse_headers(const char *text)
 	fail(EXIT_USAGE, "--headers %s: expected auto, blocks or metadata", text);
 }
 
-/* The module, too, can carry metadata: see target/device/compat.h. */
-static bool kernel_is_new_enough(void)
-{
-	unsigned int major = 0, minor = 0;
-	struct utsname name;
-
-	return !uname(&name) && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
-	       (major > 6 || (major == 6 && minor >= 11));
-}
-
 /* Where units of data have their headers: in metadata, if there is enough. */
 static bool choose_headers(const struct device *device, enum headers headers)
 {
 	if (headers == HEADERS_AUTO)
-		return device->flash.read_oob && kernel_is_new_enough();
+		return device_takes_headers(device);
 	if (headers == HEADERS_METADATA && !device->flash.read_oob)
 		fail(EXIT_FAILED, "%s: %u bytes of metadata a block, expected %zu to %u, apart from "
 		     "blocks of %u bytes", device->path, device->meta_size,

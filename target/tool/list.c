@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "dm.h"
+#include "health.h"
 #include "mtftl.h"
 #include "status.h"
 
@@ -25,7 +26,7 @@ static void print_line(const char *name)
 	status_parse(&status, line);
 	dm_lower_device(table, lower, sizeof(lower));
 	snprintf(size, sizeof(size), "%" PRIu64 " MiB", target.sectors >> 11);
-	printf("%-16s %-16s %12s  %s\n", name, lower, size, status_state(&status, &target));
+	printf("%-16s %-16s %12s  %s\n", name, lower, size, health_state(&status, &target));
 	free(line);
 	free(table);
 }

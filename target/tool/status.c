@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
-/* mtftl status: the target's status line in words, as a list, or as JSON. */
+/* mtftl status: the target's line and what the drive says in words, as a list, or as JSON. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "dm.h"
+#include "drive.h"
+#include "health.h"
 #include "json.h"
 #include "mtftl.h"
 #include "status.h"
 
-/* Of docs/use/status.md: above it more spare would help most. */
-#define MUCH_WAF	3.0
+#define ANSWER_S	2	/* for a drive to say what it is */
+#define LOOK_MS		200	/* how long commands in flight are watched */
+#define LATENCIES	64	/* at most, of the target's histogram */
 
 void status_parse(struct status *status, char *line)
 {
@@ -36,6 +40,16 @@ const char *status_text(const struct status *status, const char *name)
 	return "0";
 }
 
+bool status_has(const struct status *status, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < status->nr; i++)
+		if (!strcmp(status->fields[i].name, name))
+			return true;
+	return false;
+}
+
 u64 status_number(const struct status *status, const char *name)
 {
 	return strtoull(status_text(status, name), NULL, 10);
@@ -54,13 +68,328 @@ u64 status_sum(const struct status *status, const char *name)
 	}
 }
 
-static void list_fields(const struct status *status)
+u64 status_flash_blocks(const struct status *status)
 {
-	unsigned int i;
-
-	for (i = 0; i < status->nr; i++)
-		printf("%-12s %s\n", status->fields[i].name, status->fields[i].value);
+	return status_number(status, "flash_data") + status_number(status, "flash_gc") +
+	       status_number(status, "flash_headers") + status_number(status, "flash_meta");
 }
+
+/* Everything that is known of a device */
+
+/* How long writes waited for room, in microseconds: at most so long this share of them. */
+struct waits {
+	u64 nr;
+	u64 half, percent99, permille999;
+};
+
+struct known {
+	const char *name;
+	char *line;
+	struct status status;
+	struct dm_target_info target;
+	char lower[PATH_MAX];
+	struct drive_facts drive;
+	struct drive_stat users, drive_stat;	/* since the boot */
+	struct waits waits;
+	struct health health;
+};
+
+/* The upper end of the bucket that has the @permille-th wait. */
+static u64 percentile(const u64 *buckets, u64 nr, u32 permille)
+{
+	u64 below = 0;
+	u32 i;
+
+	for (i = 0; i < LATENCIES - 1; i++) {
+		below += buckets[i];
+		if (below * 1000 >= nr * permille)
+			break;
+	}
+	return (1ull << i) - 1;
+}
+
+/* A line a lane: its number, then how many writes waited for 0, 1, 2-3, 4-7, ... microseconds. */
+static void ask_waits(const char *name, struct waits *waits)
+{
+	u64 buckets[LATENCIES] = { 0 };
+	char *said = dm_message(name, "latency"), *rest = said, *line, *word;
+	u32 i;
+
+	while (rest && (line = strsep(&rest, "\n"))) {
+		strsep(&line, " ");
+		for (i = 0; i < LATENCIES && (word = strsep(&line, " ")); i++) {
+			buckets[i] += strtoull(word, NULL, 10);
+			waits->nr += strtoull(word, NULL, 10);
+		}
+	}
+	free(said);
+	waits->half = percentile(buckets, waits->nr, 500);
+	waits->percent99 = percentile(buckets, waits->nr, 990);
+	waits->permille999 = percentile(buckets, waits->nr, 999);
+}
+
+/*
+ * The time of the drive's commands. If there are some in flight, what matters is how long they take
+ * now, not what the mean since the boot is.
+ */
+static void look_at_commands(struct known *known, dev_t lower, struct health_facts *facts,
+			     struct drive_stat *recent)
+{
+	struct drive_stat now;
+
+	if (!drive_stat(lower, &known->drive_stat))
+		return;
+	*recent = known->drive_stat;
+	if (!recent->in_flight)
+		return;
+	nanosleep(&(struct timespec) { .tv_nsec = LOOK_MS * 1000000 }, NULL);
+	if (!drive_stat(lower, &now))
+		return;
+	*recent = drive_stat_since(&known->drive_stat, &now);
+	if (!recent->ios[0] && !recent->ios[1] && now.in_flight)
+		facts->stuck_ms = LOOK_MS;
+	known->drive_stat = now;
+}
+
+static void know(struct known *known, const char *name)
+{
+	struct health_facts facts = {
+		.status = &known->status, .target = &known->target, .drive = &known->drive,
+	};
+	struct drive_stat recent = { 0 };
+	char *table;
+	dev_t lower;
+
+	*known = (struct known) { .name = name };
+	facts.drive_stat = &recent;
+	table = dm_target_line(name, DM_DEVICE_TABLE, &known->target);
+	lower = dm_lower_device(table, known->lower, sizeof(known->lower));
+	free(table);
+	known->line = dm_target_line(name, DM_DEVICE_STATUS, &known->target);
+	status_parse(&known->status, known->line);
+	if (known->target.empty) {
+		facts.answered = true;
+	} else {
+		look_at_commands(known, lower, &facts, &recent);
+		facts.answered = drive_ask(known->lower, ANSWER_S, &known->drive);
+	}
+	if (known->status.nr > 1)
+		ask_waits(name, &known->waits);
+	drive_stat(known->target.number, &known->users);
+	health_judge(&facts, &known->health);
+}
+
+/* Words */
+
+/* Quick to read, such as "12 min". */
+static const char *duration(double seconds, char text[32])
+{
+	static const struct {
+		double seconds;
+		const char *name;
+	} units[] = {
+		{ 365.25 * 86400, "years" }, { 86400, "days" }, { 3600, "h" }, { 60, "min" },
+		{ 1, "s" }, { 1e-3, "ms" }, { 1e-6, "us" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(units) - 1; i++)
+		if (seconds >= units[i].seconds * (units[i].seconds > 1 ? 2 : 1))
+			break;
+	snprintf(text, 32, "%.0f %s", seconds / units[i].seconds, units[i].name);
+	return text;
+}
+
+static const char *amount(double bytes, char text[32])
+{
+	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", "PiB" };
+	size_t i = 0;
+
+	for (bytes /= 1024; bytes >= 1000 && i < ARRAY_SIZE(units) - 1; i++)
+		bytes /= 1024;
+	snprintf(text, 32, "%.3g %s", bytes, units[i]);
+	return text;
+}
+
+static const char *blocks(u64 nr, char text[32])
+{
+	return amount((double)nr * MTFTL_BLOCK_SIZE, text);
+}
+
+/* What is wrong, in the first line. */
+static void print_health(const struct known *known)
+{
+	const struct health *health = &known->health;
+	const char *head = known->target.read_only ? "is open read-only" : "works";
+	const char *between = ": ";
+	bool works = true;
+	u32 i;
+
+	for (i = 0; i < health->nr; i++)
+		if (health->conditions[i].kind == CONDITION_STATE)
+			head = health->conditions[i].what;
+	works = !strcmp(head, "works");
+	printf("%s %s", known->name, head);
+	for (i = 0; i < health->nr; i++) {
+		if (health->conditions[i].kind != CONDITION_FAULT)
+			continue;
+		printf("%s%s", between, health->conditions[i].what);
+		between = ", ";
+	}
+	if (works && *between == ':')
+		printf(" and is well");
+	for (i = 0; i < health->nr; i++)
+		if (health->conditions[i].kind == CONDITION_NOTE)
+			printf("; %s", health->conditions[i].what);
+	putchar('\n');
+}
+
+/* The same advice may hold for several conditions. */
+static void print_advice(const struct health *health)
+{
+	u32 i, j;
+
+	for (i = 0; i < health->nr; i++) {
+		for (j = 0; j < i; j++)
+			if (!strcmp(health->conditions[i].advice, health->conditions[j].advice))
+				break;
+		if (j == i)
+			printf("  advice   %s\n", health->conditions[i].advice);
+	}
+}
+
+static void print_since(const struct known *known)
+{
+	const struct status *status = &known->status;
+	u64 unchanged = status_number(status, "unchanged"), counted = status_number(status, "seconds");
+	time_t since = time(NULL) - unchanged;
+	char text[32], when[32];
+	struct tm local;
+
+	if (!status_has(status, "unchanged"))
+		return;
+	strftime(when, sizeof(when), "%F %T", localtime_r(&since, &local));
+	printf("  since    %s, %s ago: %s\n", when, unchanged ? duration(unchanged, text) : "0 s",
+	       !strcmp(known->health.state, "read-only") ? "it turned read-only" :
+	       unchanged < counted ? "the last fault" :
+	       unchanged == counted ? "the mount" : "the mount or the last fault");
+}
+
+static void print_space(const struct known *known)
+{
+	const struct status *status = &known->status;
+	u64 all = known->target.sectors >> (MTFTL_BLOCK_SHIFT - 9);
+	u64 mapped = status_number(status, "mapped");
+	u64 lanes = status_number(status, "lanes");
+	const char *gc = status_text(status, "gc");
+	struct spare_zones spare;
+	char of[32], text[32];
+
+	if (status_has(status, "mapped"))
+		printf("  filled   %.0f%%: %s of %s have data\n",
+		       all ? 100.0 * mapped / all : 0, blocks(mapped, text), blocks(all, of));
+	printf("  space    %" PRIu64 " of %" PRIu64 " zones are empty; %s\n",
+	       status_number(status, "free"), status_number(status, "zones"),
+	       !strcmp(gc, "idle") ? "no garbage collection is needed" :
+	       !strcmp(gc, "short") ? "writes wait for garbage collection" :
+				      "garbage collection is at work");
+	if (health_spare(&known->drive, status, &spare))
+		printf("  spare    %u of %u zones beyond what the data needs are left\n", spare.left,
+		       spare.all);
+	printf("  buffers  %" PRIu64 " blocks of 4 KiB wait to be written, room for %" PRIu64
+	       " in %" PRIu64 " lane%s\n", status_sum(status, "fill"),
+	       lanes * status_number(status, "entries"), lanes, lanes == 1 ? "" : "s");
+}
+
+static void mean(const struct drive_stat *stat, int kind, char text[32])
+{
+	duration(drive_mean(stat, kind) * 1e-3, text);
+	if (!stat->ios[kind])
+		strcpy(text, "none");
+}
+
+static void print_latency(const struct known *known)
+{
+	char text[4][32];
+	int kind;
+
+	if (known->waits.nr)
+		printf("  waits    %" PRIu64 " writes waited for room: half of them up to %s,"
+		       " 99%% up to %s, 99.9%% up to %s\n", known->waits.nr,
+		       duration(known->waits.half * 1e-6, text[0]),
+		       duration(known->waits.percent99 * 1e-6, text[1]),
+		       duration(known->waits.permille999 * 1e-6, text[2]));
+	for (kind = 0; kind < 2; kind++) {
+		mean(&known->users, kind, text[kind]);
+		mean(&known->drive_stat, kind, text[2 + kind]);
+	}
+	printf("  latency  users: reads %s, writes %s; drive: reads %s, writes %s (means since the"
+	       " boot)\n", text[0], text[1], text[2], text[3]);
+}
+
+/*
+ * Seconds that the rest of the drive's life lasts, if it is written to as since the counters
+ * started; below 0 if that is not known. The drive rounds down what is used: @least is set if that
+ * is no percent at all.
+ */
+static double life_left(const struct known *known, bool *least)
+{
+	const struct drive_health *health = &known->drive.health;
+	double seconds = status_number(&known->status, "seconds");
+	double written = (double)status_flash_blocks(&known->status) * MTFTL_BLOCK_SIZE;
+
+	*least = !health->used;
+	if (!health->known || !health->written || seconds <= 0 || written <= 0)
+		return -1;
+	if (health->used >= 100)
+		return 0;
+	return (double)health->written * (100 - health->used) / (health->used ?: 1) /
+	       (written / seconds);
+}
+
+static void print_wear(const struct known *known)
+{
+	const struct status *status = &known->status;
+	u64 zones = status_number(status, "zones");
+	char from[32], to[32];
+	bool least;
+	double left = life_left(known, &least);
+
+	if (status_number(status, "written"))
+		printf("  writes   %s of users became %s on the drive: write amplification %s\n",
+		       blocks(status_number(status, "written"), from),
+		       blocks(status_flash_blocks(status), to), status_text(status, "waf"));
+	printf("  wear     each zone was erased %" PRIu64 " to %" PRIu64 " times, %.1f on average\n",
+	       status_number(status, "wear_least"), status_number(status, "wear_most"),
+	       zones ? status_number(status, "wear_total") / (double)zones : 0);
+	if (!known->drive.health.known)
+		return;
+	printf("  life     %u%% of the drive's life is used", known->drive.health.used);
+	if (left >= 0)
+		printf("; at this rate the rest lasts %s%s", least ? "at least " : "",
+		       duration(left, from));
+	putchar('\n');
+}
+
+static void print_words(const struct known *known)
+{
+	char text[32];
+
+	print_health(known);
+	print_advice(&known->health);
+	if (known->target.empty)
+		return;
+	printf("  size     %s, on %s\n", amount((double)known->target.sectors * 512, text),
+	       known->lower);
+	if (known->status.nr < 2)
+		return;
+	print_since(known);
+	print_space(known);
+	print_latency(known);
+	print_wear(known);
+}
+
+/* JSON; target/tool/status.schema.json says what it is */
 
 /* The lanes' fill is a list, also of one lane. */
 static void json_value(struct json *json, const char *name, char *value)
@@ -82,129 +411,99 @@ static void json_value(struct json *json, const char *name, char *value)
 		json_end(json);
 }
 
-static void print_json(const char *name, struct status *status)
+static void json_conditions(struct json *json, const struct health *health)
+{
+	static const char *const kinds[] = {
+		[CONDITION_STATE] = "state", [CONDITION_FAULT] = "fault", [CONDITION_NOTE] = "note",
+	};
+	u32 i;
+
+	json_array(json, "conditions");
+	for (i = 0; i < health->nr; i++) {
+		json_object(json, NULL);
+		json_string(json, "condition", health->conditions[i].name);
+		json_string(json, "kind", kinds[health->conditions[i].kind]);
+		json_string(json, "says", health->conditions[i].what);
+		json_string(json, "advice", health->conditions[i].advice);
+		json_end(json);
+	}
+	json_end(json);
+}
+
+static void json_mean(struct json *json, const char *name, const struct drive_stat *stat, int kind)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.3f", drive_mean(stat, kind));
+	json_number(json, name, text);
+}
+
+static void json_drive(struct json *json, const struct known *known)
+{
+	const struct drive_health *health = &known->drive.health;
+	struct spare_zones spare;
+	char text[32];
+	bool least;
+	double left = life_left(known, &least);
+
+	if (health_spare(&known->drive, &known->status, &spare)) {
+		json_object(json, "spare_zones");
+		json_u64(json, "left", spare.left);
+		json_u64(json, "all", spare.all);
+		json_end(json);
+	}
+	json_object(json, "mean_ms");
+	json_mean(json, "user_reads", &known->users, 0);
+	json_mean(json, "user_writes", &known->users, 1);
+	json_mean(json, "drive_reads", &known->drive_stat, 0);
+	json_mean(json, "drive_writes", &known->drive_stat, 1);
+	json_end(json);
+	if (!health->known)
+		return;
+	json_object(json, "smart");
+	json_u64(json, "critical_warning", health->warning);
+	json_u64(json, "spare_percent", health->spare);
+	json_u64(json, "used_percent", health->used);
+	json_u64(json, "written_bytes", health->written);
+	if (left >= 0) {
+		snprintf(text, sizeof(text), "%.0f", left);
+		json_number(json, "seconds_left", text);
+	}
+	json_end(json);
+}
+
+static void print_json(struct known *known)
 {
 	struct json *json = json_start(stdout);
 	unsigned int i;
 
-	json_string(json, "name", name);
-	for (i = 0; i < status->nr; i++)
-		json_value(json, status->fields[i].name, status->fields[i].value);
+	json_u64(json, "version", 1);
+	json_string(json, "name", known->name);
+	json_string(json, "drive", known->lower);
+	json_u64(json, "bytes", known->target.sectors * 512);
+	json_string(json, "state", known->health.state);
+	json_conditions(json, &known->health);
+	if (known->status.nr > 1) {
+		json_object(json, "waits_us");
+		json_u64(json, "writes", known->waits.nr);
+		json_u64(json, "p50", known->waits.half);
+		json_u64(json, "p99", known->waits.percent99);
+		json_u64(json, "p99_9", known->waits.permille999);
+		json_end(json);
+		json_drive(json, known);
+		for (i = 0; i < known->status.nr; i++)
+			json_value(json, known->status.fields[i].name,
+				   known->status.fields[i].value);
+	}
 	json_finish(json);
 }
 
-static const struct ill {
-	const char *field;
-	const char *one, *more;
-	const char *advice;
-} ills[] = {
-	{ "lost", "block could not be read any more and is lost", "blocks could not be read any more and are lost",
-	  "restore the files that read as errors; a lost block is well again once it is written" },
-	{ "bad", "zone has failed", "zones have failed",
-	  "look at the drive's health (nvme smart-log); each failed zone leaves less to spare" },
-	{ "read_errors", "read failed", "reads failed", "look at the drive's health (nvme smart-log)" },
-	{ "write_errors", "write failed and was repeated elsewhere", "writes failed and were repeated elsewhere",
-	  "look at the drive's health (nvme smart-log)" },
-};
-
-static bool may_write(const struct status *status)
+static void list_fields(const struct status *status)
 {
-	return !strcmp(status_text(status, "mode"), "rw");
-}
+	unsigned int i;
 
-const char *status_state(const struct status *status, const struct dm_target_info *target)
-{
-	size_t i;
-
-	if (status->nr < 2)
-		return "never resumed";
-	if (!may_write(status))
-		return target->read_only ? "opened read-only" : "read-only";
-	if (target->suspended)
-		return "suspended";
-	for (i = 0; i < ARRAY_SIZE(ills); i++)
-		if (status_number(status, ills[i].field))
-			return "works, with faults";
-	return "well";
-}
-
-/* What is wrong, in the first line. */
-static void print_health(const char *name, const struct status *status, bool read_only)
-{
-	bool writes = may_write(status);
-	const char *between = ": ";
-	size_t i;
-
-	printf("%s %s", name, writes ? "works" :
-	       read_only ? "is open read-only" : "is read-only, the kernel's log says why");
-	for (i = 0; i < ARRAY_SIZE(ills); i++) {
-		u64 nr = status_number(status, ills[i].field);
-
-		if (!nr)
-			continue;
-		printf("%s%" PRIu64 " %s", between, nr, nr == 1 ? ills[i].one : ills[i].more);
-		between = ", ";
-	}
-	puts(writes && *between == ':' ? " and is well" : "");
-}
-
-static void advise(const char *advice)
-{
-	printf("  advice   %s\n", advice);
-}
-
-/* What to do about it. The same advice may hold for several things. */
-static void print_advice(const struct status *status, const struct dm_target_info *target)
-{
-	const char *before = "";
-	size_t i;
-
-	if (!may_write(status) && !target->read_only)
-		advise("copy the data while it can be read; the kernel's log says what must be mended");
-	if (target->suspended)
-		advise("it is suspended, writes wait: dmsetup resume goes on");
-	for (i = 0; i < ARRAY_SIZE(ills); i++)
-		if (status_number(status, ills[i].field) && strcmp(ills[i].advice, before)) {
-			advise(ills[i].advice);
-			before = ills[i].advice;
-		}
-	if (!strcmp(status_text(status, "gc"), "short"))
-		advise("discard what is not needed (fstrim); if it lasts, format with more to spare (--op)");
-	else if (strtod(status_text(status, "waf"), NULL) > MUCH_WAF)
-		advise("garbage collection moves much: discard what is not needed (fstrim)");
-}
-
-static void print_words(const char *name, const struct status *status)
-{
-	struct dm_target_info target;
-	char lower[PATH_MAX], *table = dm_target_line(name, DM_DEVICE_TABLE, &target);
-	u64 zones = status_number(status, "zones"), free_zones = status_number(status, "free");
-	u64 lanes = status_number(status, "lanes");
-	const char *gc = status_text(status, "gc");
-
-	dm_lower_device(table, lower, sizeof(lower));
-	free(table);
-	if (status->nr < 2) {
-		printf("%s is not open: it was never resumed; mtftl close removes it\n", name);
-		return;
-	}
-	print_health(name, status, target.read_only);
-	print_advice(status, &target);
-	printf("  size     %" PRIu64 " MiB, on %s\n", target.sectors >> 11, lower);
-	printf("  space    %" PRIu64 "%% used: %" PRIu64 " of %" PRIu64 " zones are empty; %s\n",
-	       zones ? 100 - free_zones * 100 / zones : 0, free_zones, zones,
-	       !strcmp(gc, "idle") ? "no garbage collection is needed" :
-	       !strcmp(gc, "short") ? "writes wait for garbage collection" :
-				      "garbage collection is at work");
-	printf("  buffers  %" PRIu64 " blocks of 4 KiB wait to be written, room for %" PRIu64
-	       " in %" PRIu64 " lane%s\n", status_sum(status, "fill"),
-	       lanes * status_number(status, "entries"), lanes, lanes == 1 ? "" : "s");
-	if (status_number(status, "written"))
-		printf("  writes   %s blocks went to flash for each that was written\n",
-		       status_text(status, "waf"));
-	printf("  wear     each zone was erased %" PRIu64 " to %" PRIu64 " times, %.1f on average\n",
-	       status_number(status, "wear_least"), status_number(status, "wear_most"),
-	       zones ? status_number(status, "wear_total") / (double)zones : 0);
+	for (i = 0; i < status->nr; i++)
+		printf("%-12s %s\n", status->fields[i].name, status->fields[i].value);
 }
 
 int cmd_status(int argc, char **argv)
@@ -216,6 +515,7 @@ int cmd_status(int argc, char **argv)
 	};
 	struct dm_target_info target;
 	struct status status;
+	struct known known;
 	int c, form = 0;
 	char *line;
 
@@ -227,14 +527,19 @@ int cmd_status(int argc, char **argv)
 	if (argc - optind != 1)
 		fail(EXIT_USAGE, "status: %d names given, expected one", argc - optind);
 
-	line = dm_target_line(argv[optind], DM_DEVICE_STATUS, &target);
-	status_parse(&status, line);
-	if (form == 'j')
-		print_json(argv[optind], &status);
-	else if (form == 'c')
+	if (form == 'c') {
+		line = dm_target_line(argv[optind], DM_DEVICE_STATUS, &target);
+		status_parse(&status, line);
 		list_fields(&status);
+		free(line);
+		return EXIT_OK;
+	}
+	dm_check_module();
+	know(&known, argv[optind]);
+	if (form == 'j')
+		print_json(&known);
 	else
-		print_words(argv[optind], &status);
-	free(line);
+		print_words(&known);
+	free(known.line);
 	return EXIT_OK;
 }

@@ -21,9 +21,10 @@ void status_parse(struct status *status, char *line);
 /* A field that is missing is "0". */
 const char *status_text(const struct status *status, const char *name);
 u64 status_number(const struct status *status, const char *name);
+bool status_has(const struct status *status, const char *name);
 /* Of numbers with commas between them. */
 u64 status_sum(const struct status *status, const char *name);
-/* In a word or two. */
-const char *status_state(const struct status *status, const struct dm_target_info *target);
+/* Blocks that went to the drive, of all kinds. */
+u64 status_flash_blocks(const struct status *status);
 
 #endif
