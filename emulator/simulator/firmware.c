@@ -81,6 +81,8 @@ static const struct {
     { "channel_rate", WORD_U64, &tuning.bus.bytes_per_s },
     { "channel_setup_ns", WORD_U64, &tuning.bus.setup_ns },
     { "channel_switch_ns", WORD_U64, &tuning.bus.switch_ns },
+    { "turn_read_ns", WORD_U64, &tuning.bus.turn_read_ns },
+    { "turn_write_ns", WORD_U64, &tuning.bus.turn_write_ns },
     { "service_ns", WORD_U64, &tuning.service_ns },
     { "buffer", WORD_U64, &tuning.buffer },
     { "cache", WORD_BOOL, &tuning.cache },

@@ -447,6 +447,35 @@ static void test_channel_switch(void **state)
     rig_free(rig);
 }
 
+/* One controller turns from channel to channel: after a read, after a write. */
+static void test_channel_turns(void **state)
+{
+    FlashTuning t = tuning_of(50 * US, 100 * US, 0);
+    uint64_t start;
+    Rig *rig;
+
+    (void)state;
+    t.bus = (FlashBus) {
+        .bytes_per_s = bus.bytes_per_s, .turn_read_ns = 16 * US,
+        .turn_write_ns = 33 * US,
+    };
+    t.cache = false;
+    t.buffer = 0;
+    rig = rig_new(shape_of(3, 1, 1, 4096, 1), t);
+    put_write(rig, 0, 0, 3, 1, false);
+    assert_int_equal(run(rig, 1), 2 * 33 * US + XFER + 100 * US);
+    start = rig->dev.time.now;  /* long after the controller's last turn */
+    submit(rig, FLASH_CMD_READ, 0, 0, 3);
+    assert_int_equal(run(rig, 1) - start, 50 * US + 2 * 16 * US + XFER);
+    start = rig->dev.time.now;
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    assert_int_equal(run(rig, 1) - start, 50 * US + XFER);
+    start = rig->dev.time.now;
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);       /* the same channel */
+    assert_int_equal(run(rig, 1) - start, 50 * US + XFER);
+    rig_free(rig);
+}
+
 /* Writes. */
 
 /* Sustained bandwidth of a device whose buffer is small against the data. */
@@ -2276,6 +2305,7 @@ int main(void)
         cmocka_unit_test(test_suspend_with_cache),
         cmocka_unit_test(test_reads_pass_so_often),
         cmocka_unit_test(test_channel_switch),
+        cmocka_unit_test(test_channel_turns),
         cmocka_unit_test(test_write_bandwidth),
         cmocka_unit_test(test_qlc),
         cmocka_unit_test(test_femu),

@@ -415,7 +415,8 @@ static void choose(void)
     tuning = (FlashTuning) {
         .read_ns = 50 * US, .program_ns = 200 * US, .erase_ns = 2000 * US,
         .bus = { .bytes_per_s = draw(2) ? 100000000 : 0,
-                 .switch_ns = draw(2) * US },
+                 .switch_ns = draw(2) * US, .turn_read_ns = draw(2) * US,
+                 .turn_write_ns = draw(2) * US },
         .cache = draw(2), .read_first = draw(2), .suspend = !draw(4),
         .delay_read = true, .delay_program = draw(8), .delay_erase = draw(4),
         .link_rate = shape.channels == 2 ? 300000000 : 0,

@@ -149,3 +149,12 @@ def test_collected_at_once() -> None:
     for told in found:
         assert told["seconds"] * 4 == pytest.approx(told["moved"] * 950e-6 + told["host"] * 900e-6, rel=0.1)
     assert found[1]["writes"]["p90_us"] > 5 * found[0]["writes"]["p90_us"]
+
+
+def test_turns() -> None:
+    """Reads of ten channels, two dies each: one page a turn, or as many as the link carries."""
+    rates = {turn: simulate("sector=4096", "page=4096", "channels=10", "dies=2", "block_pages=64", "blocks=64",
+                            "read_ns=140000", "program_ns=940000", "channel_rate=49951220", "random=0", "large=524288",
+                            "run=524288", "depth=2", "spare_permille=1000", "reads=100", "warm=8", "requests=400",
+                            f"turn_read_ns={turn}")["mb_s"] for turn in (16000, 33000)}
+    assert rates == pytest.approx({16000: 256, 33000: 4096 / 33}, rel=0.01)

@@ -338,7 +338,8 @@ static bool takes_no_time(const FlashTuning *t)
                  (t->delay_erase && t->erase_ns);
     bool transfers = t->delay_transfer &&
                      (t->bus.bytes_per_s || t->bus.setup_ns ||
-                      t->bus.switch_ns || t->link_rate);
+                      t->bus.switch_ns || t->bus.turn_read_ns ||
+                      t->bus.turn_write_ns || t->link_rate);
     bool firmware = t->service_ns || t->cmd_ns[FLASH_CMD_READ] ||
                     t->long_read_ns || t->cmd_ns[FLASH_CMD_WRITE] ||
                     t->cmd_ns[FLASH_CMD_APPEND] || t->cache_page_ns;

@@ -160,16 +160,34 @@ static uint64_t channel_take(FlashTime *ft, FlashChannel *ch, FlashOp *op)
     return ns;
 }
 
+/* When the transfer begins: the controller turns to one channel at a time. */
+static uint64_t turn_to(FlashTime *ft, FlashChannel *ch, FlashOpKind kind)
+{
+    uint64_t ns = ft->turned_for == FLASH_OP_READ ? ft->bus.turn_read_ns :
+                                                    ft->bus.turn_write_ns;
+    uint64_t at = ft->now;
+
+    if (ns && ft->turned_to && ft->turned_to != ch &&
+        at < ft->turned_at + ns) {
+        at = ft->turned_at + ns;
+    }
+    ft->turned_to = ch;
+    ft->turned_for = kind;
+    ft->turned_at = at;
+    return at;
+}
+
 static void channel_kick(FlashTime *ft, FlashChannel *ch)
 {
-    uint64_t ns;
+    uint64_t ns, at;
 
     if (ch->current || !ch->queue.head) {
         return;
     }
     ch->current = queue_take(&ch->queue, NULL);
     ns = channel_take(ft, ch, ch->current);
-    event_set(ft, ft->now + ns, xfer_end, ch->current, 0);
+    at = turn_to(ft, ch, ch->current->kind);
+    event_set(ft, at + ns, xfer_end, ch->current, 0);
 }
 
 static void xfer_begin(FlashTime *ft, FlashOp *op)
@@ -530,5 +548,6 @@ void flash_time_clear(FlashTime *ft)
         ft->channels[i].last = 0;
         flash_book_free(&ft->channels[i].book);
     }
+    ft->turned_to = NULL;
     ft->heap_len = 0;
 }

@@ -13,7 +13,8 @@
  * time, in the order in which the transfers became due.  A read holds the
  * register from the start of the cell read to the end of its transfer, and
  * the bus only while bytes move.  A program holds the register from the start
- * of its transfer to the end of the cell program.
+ * of its transfer to the end of the cell program.  One controller begins all
+ * transfers: turning to another channel may take it time.
  *
  * Or all operations are booked: each gets its time on the die and the channel
  * when it comes, behind what the die has, and in the gaps of the channel.  It
@@ -99,6 +100,8 @@ typedef struct FlashBus {
     uint64_t bytes_per_s;       /* of a channel; 0: transfers take no time */
     uint64_t setup_ns;          /* per transfer */
     uint64_t switch_ns;         /* ... of another die than the one before */
+    /* From a transfer to the next one, on another channel: after a read, ... */
+    uint64_t turn_read_ns, turn_write_ns;
 } FlashBus;
 
 typedef struct FlashEvent {
@@ -115,6 +118,9 @@ struct FlashTime {
     uint32_t nr_dies;           /* die d sits on channel d % nr_channels */
     FlashDie *dies;
     FlashChannel *channels;
+    FlashChannel *turned_to;    /* where the last transfer began; NULL: none */
+    FlashOpKind turned_for;     /* ... for what */
+    uint64_t turned_at;         /* ... when */
 
     /* may change at any time; work in progress keeps what it began with */
     FlashBus bus;
