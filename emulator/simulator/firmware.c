@@ -98,6 +98,7 @@ static const struct {
     { "hot_cold", WORD_BOOL, &config.hot_cold },
     { "log_blocks", WORD_U32, &config.log_blocks },
     { "log_ways", WORD_U32, &config.log_ways },
+    { "seq_logs", WORD_U32, &config.seq_logs },
     { "map_pages", WORD_U32, &config.map_pages },
     /* the load */
     { "random", WORD_U64, &w.random },

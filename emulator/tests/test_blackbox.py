@@ -41,6 +41,7 @@ BAD = [
     ({"flash.mapping": "bast", "flash.log_blocks": "0"}, "of 0 in all"),
     ({"flash.mapping": "last", "flash.log_ways": "9"}, "9 log blocks in turn, of 8"),
     ({"flash.mapping": "fast", "flash.log_ways": "0"}, "at least 1"),
+    ({"flash.mapping": "fast", "flash.seq_logs": "8"}, "8 log blocks for writes in order"),
     ({"flash.gc_begin": "96"}, "flash.gc_begin (96)"),
     ({"flash.gc_urgent": "101"}, "at most 100"),
     ({"flash.gc_gain": "0"}, "flash.gc_gain"),

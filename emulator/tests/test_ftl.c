@@ -407,6 +407,7 @@ static void choose(void)
     config.hot_cold = draw(2);
     config.log_blocks = 1 + draw(4);
     config.log_ways = 1 + draw(config.log_blocks);
+    config.seq_logs = draw(config.log_blocks - config.log_ways + 1);
     config.at_once = !draw(4);
     config.map_pages = 1 + draw(4);
     config.logical = ftl_logical(shape.nr_zones * shape.zone_cap,

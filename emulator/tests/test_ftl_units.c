@@ -42,9 +42,18 @@ static void on_lost_power(FlashDev *d)
     (void)d;
 }
 
-/* So many dies, each with its own erase blocks. */
-static void open_drive(const char *mapping, uint32_t dies, uint32_t blocks,
-                       uint32_t spare, uint64_t buffer)
+static FtlConfig plain_config(const char *mapping)
+{
+    return (FtlConfig) {
+        .mapping = (char *)mapping, .gc_begin = 75, .gc_urgent = 95,
+        .gc_gain = 8, .hot_cold = true, .log_blocks = 3, .log_ways = 1,
+        .map_pages = 2,
+    };
+}
+
+/* So many dies, each with its own erase blocks; config is as it is to be. */
+static void open_configured(uint32_t dies, uint32_t blocks, uint32_t spare,
+                            uint64_t buffer)
 {
     FlashShape shape = {
         .nr_zones = blocks, .zone_blocks = CAP, .zone_cap = CAP,
@@ -53,11 +62,6 @@ static void open_drive(const char *mapping, uint32_t dies, uint32_t blocks,
         .program_pages = 1, .pages_per_block = CAP / UNIT, .zone_dies = 1,
     };
 
-    config = (FtlConfig) {
-        .mapping = (char *)mapping, .gc_begin = 75, .gc_urgent = 95,
-        .gc_gain = 8, .hot_cold = true, .log_blocks = 3, .log_ways = 1,
-        .map_pages = 2,
-    };
     config.logical = ftl_logical((uint64_t)blocks * CAP, spare);
     shape.ext_size = (config.logical * FTL_TRIM / blocks + 8) / 8 * 8;
     dev = (FlashDev) {
@@ -71,6 +75,13 @@ static void open_drive(const char *mapping, uint32_t dies, uint32_t blocks,
     done = 0;
     assert_null(flash_dev_open(&dev, path, &shape));
     assert_null(ftl_open(&ftl, &dev, &config));
+}
+
+static void open_drive(const char *mapping, uint32_t dies, uint32_t blocks,
+                       uint32_t spare, uint64_t buffer)
+{
+    config = plain_config(mapping);
+    open_configured(dies, blocks, spare, buffer);
 }
 
 static void close_drive(void)
@@ -234,6 +245,72 @@ static void test_padding_with_logs(void **state)
     }
 }
 
+static void write_pieces(uint32_t from, uint32_t to, uint32_t first,
+                         uint32_t end, uint32_t value)
+{
+    for (uint32_t i = first; i < end; i++) {
+        for (uint32_t piece = from; piece < to; piece++) {
+            run(FLASH_CMD_WRITE, piece * CAP + i, value + i);
+        }
+    }
+}
+
+/*
+ * After a cut all logs count as such for any block.  Logs for writes in order
+ * come only when these are no more than there may be: or blocks run out.
+ */
+static void test_logs_after_a_cut(void **state)
+{
+    static const char *const mappings[] = { "fast", "last" };
+
+    (void)state;
+    for (int n = 0; n < 2; n++) {
+        config = plain_config(mappings[n]);
+        config.log_blocks = 20;
+        config.seq_logs = 10;
+        open_configured(2, 48, 110, 64 * BLOCK);
+        write_pieces(0, 22, 0, CAP, 1000);      /* data blocks */
+        write_pieces(0, 10, 0, CAP / 2, 2000);  /* ten logs, half full */
+        write_pieces(10, 20, 1, CAP, 3000);     /* ten for any block */
+        run(FLASH_CMD_FLUSH, 0, 0);
+        flash_dev_cut(&dev, dev.time.now);
+        flash_time_run(&dev.time, dev.time.now);
+        flash_dev_power_on(&dev);
+        assert_true(ftl_load(ftl));
+        write_pieces(10, 20, 0, CAP / 2, 4000); /* and ten more */
+        for (uint32_t piece = 0; piece < 22; piece++) {
+            assert_int_equal(value_of(piece * CAP + 1),
+                             piece < 10 ? 2001 : piece < 20 ? 4001 : 1001);
+            assert_int_equal(value_of(piece * CAP + CAP - 1),
+                             piece < 10 || piece >= 20 ? 1000 + CAP - 1 :
+                                                         3000 + CAP - 1);
+        }
+        close_drive();
+    }
+}
+
+/* Streams in order end as switches, if each has its log. */
+static void test_a_log_for_each_stream(void **state)
+{
+    (void)state;
+    for (uint32_t logs = 1; logs <= 8; logs += 7) {
+        config = plain_config("fast");
+        config.log_blocks = 10;
+        config.seq_logs = logs;
+        open_configured(2, 48, 110, 64 * BLOCK);
+        write_pieces(0, 22, 0, CAP, 1000);
+        write_pieces(0, 8, 0, CAP, 2000);
+        write_pieces(8, 16, 0, CAP, 2000);
+        if (logs == 8) {
+            assert_int_equal(ftl->stats.moved, 0);
+            assert_int_equal(ftl->stats.merges_full, 0);
+        } else {
+            assert_true(ftl->stats.moved > CAP);
+        }
+        close_drive();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +319,8 @@ int main(void)
         cmocka_unit_test(test_collection_does_not_pad),
         cmocka_unit_test(test_flush_leaves_moved_blocks),
         cmocka_unit_test(test_padding_with_logs),
+        cmocka_unit_test(test_logs_after_a_cut),
+        cmocka_unit_test(test_a_log_for_each_stream),
     };
     int failed;
 

@@ -228,6 +228,8 @@ static const NvmeFlashProp nvme_flash_props[] = {
           "of a hybrid mapping: log blocks"),
     DRIVE("log_ways", U32, ftl_config.log_ways,
           "... of these, written in turn"),
+    DRIVE("seq_logs", U32, ftl_config.seq_logs,
+          "... for writes in order; 0: one more (fast), a fifth (last)"),
     DRIVE("map_pages", U32, ftl_config.map_pages,
           "of a map on flash: pages of it in memory"),
     LIVE("read_ns", U64, read_ns, "cell read"),

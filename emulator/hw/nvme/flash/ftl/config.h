@@ -30,6 +30,7 @@ typedef struct FtlConfig {
     bool at_once;               /* moves are charged at once, as FEMU does */
     uint32_t log_blocks;        /* of a hybrid mapping */
     uint32_t log_ways;          /* ... of these, written in turn */
+    uint32_t seq_logs;          /* ... for writes in order; 0: the mapping's */
     uint32_t map_pages;         /* of a map on flash: in memory */
 } FtlConfig;
 

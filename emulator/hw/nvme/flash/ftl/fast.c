@@ -3,10 +3,10 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
- * One log block takes writes in order, from the first block of a piece on; the
- * others take all else, log_ways of them in turn.  When no more are left, the
- * oldest is emptied: each piece that has something in it is merged.  After Lee
- * et al., A Log Buffer-Based Flash Translation Layer Using Fully-Associative
+ * One log block takes writes in order, from the first block of a piece on, or
+ * seq_logs of them, a piece each; the others take all else, log_ways of them in
+ * turn.  When no more are left, the oldest is emptied: each piece that has
+ * something in it is merged.  After Lee et al., A Log Buffer-Based Flash Translation Layer Using Fully-Associative
  * Sector Translation, 2007.  Called by ftl.c and the core; the owner
  * serialises.
  */
@@ -18,8 +18,6 @@
 
 typedef struct Fast {
     FtlHybrid hybrid;
-    uint32_t in_order;          /* the log block of writes in order */
-    uint32_t piece;             /* ... and what it is of */
     uint32_t victim;            /* log block that is being emptied */
     uint32_t nr;
     uint32_t *logs;             /* the others, the oldest first */
@@ -48,14 +46,14 @@ static char *fast_open(Ftl *ftl)
     return why;
 }
 
-/* The log that was written in order is merged, by itself or with its piece. */
-static uint32_t take_in_order(Fast *fast)
+static uint32_t most_in_order(const Ftl *ftl)
 {
-    uint32_t log = fast->in_order;
+    return ftl->config.seq_logs ? ftl->config.seq_logs : 1;
+}
 
-    assert(log != FTL_NONE);
-    fast->in_order = FTL_NONE;
-    return log;
+static uint32_t most_logs(const Ftl *ftl)
+{
+    return ftl->config.log_blocks - ftl->config.seq_logs;
 }
 
 static void empty_oldest(Ftl *ftl)
@@ -67,35 +65,48 @@ static void empty_oldest(Ftl *ftl)
     fast->victim = fast->logs[0];
     piece = ftl_hybrid_piece(ftl, fast->victim);
     if (piece < fast->hybrid.pieces) {
-        bool ours = fast->in_order != FTL_NONE && fast->piece == piece;
-
-        ftl_hybrid_merge(ftl, piece, ours ? take_in_order(fast) : FTL_NONE);
+        ftl_hybrid_merge_piece(ftl, piece);
         return;
     }
     ftl_hybrid_erase(ftl, fast->victim);
+    ftl_hybrid_remove(fast->logs, &fast->nr, fast->victim);
     fast->victim = FTL_NONE;
-    fast->nr--;
-    for (uint32_t i = 0; i < fast->nr; i++) {
-        fast->logs[i] = fast->logs[i + 1];
-    }
 }
 
-static uint32_t place_in_order(Ftl *ftl, uint64_t lba)
+/* The piece of a log in order that is full; pieces: there is none. */
+static uint32_t full_in_order(const Ftl *ftl)
+{
+    const FtlHybrid *h = ftl->own;
+
+    for (uint32_t i = 0; i < h->nr_in_order; i++) {
+        if (ftl_used(ftl, h->in_order[i]) == ftl->cap) {
+            return h->piece_of[h->in_order[i]];
+        }
+    }
+    return h->pieces;
+}
+
+/* At the start of a piece; first the log that makes way is merged. */
+static uint32_t begin_in_order(Ftl *ftl, uint64_t lba)
 {
     Fast *fast = ftl->own;
+    FtlHybrid *h = &fast->hybrid;
+    uint32_t piece = lba / ftl->cap;
 
-    if (fast->in_order != FTL_NONE &&
-        (lba % ftl->cap == 0 ||
-         ftl_used(ftl, fast->in_order) == ftl->cap)) {
-        ftl_hybrid_merge(ftl, fast->piece, take_in_order(fast));
+    assert(lba % ftl->cap == 0);
+    if (ftl_hybrid_in_order(ftl, piece) != FTL_NONE) {
+        ftl_hybrid_merge_piece(ftl, piece);
         return FTL_NONE;
     }
-    if (lba % ftl->cap == 0) {
-        fast->in_order = ftl_hybrid_take(ftl);
-        fast->piece = lba / ftl->cap;
+    if (fast->nr > most_logs(ftl)) {
+        empty_oldest(ftl);      /* found at power on: all count as these */
+        return FTL_NONE;
     }
-    assert(fast->in_order != FTL_NONE && fast->piece == lba / ftl->cap);
-    return fast->in_order;
+    if (h->nr_in_order >= most_in_order(ftl)) {
+        ftl_hybrid_merge_piece(ftl, h->piece_of[h->in_order[0]]);
+        return FTL_NONE;
+    }
+    return ftl_hybrid_new_in_order(ftl, piece);
 }
 
 static uint32_t place_anywhere(Ftl *ftl)
@@ -106,7 +117,7 @@ static uint32_t place_anywhere(Ftl *ftl)
     if (block != FTL_NONE) {
         return block;
     }
-    if (fast->nr >= ftl->config.log_blocks) {
+    if (fast->nr >= most_logs(ftl)) {
         empty_oldest(ftl);
         return FTL_NONE;
     }
@@ -117,7 +128,7 @@ static uint32_t place_anywhere(Ftl *ftl)
 static uint32_t fast_place(Ftl *ftl, uint64_t lba)
 {
     Fast *fast = ftl->own;
-    uint32_t block;
+    uint32_t block, log, full;
 
     if (fast->hybrid.jobs) {
         return FTL_NONE;
@@ -126,21 +137,23 @@ static uint32_t fast_place(Ftl *ftl, uint64_t lba)
     if (block != FTL_NONE) {
         return block;
     }
-    if (lba % ftl->cap == 0 ||
-        (fast->in_order != FTL_NONE &&
-         (ftl_used(ftl, fast->in_order) == ftl->cap ||
-          (fast->piece == lba / ftl->cap &&
-           ftl_used(ftl, fast->in_order) == lba % ftl->cap)))) {
-        return place_in_order(ftl, lba);
+    full = full_in_order(ftl);
+    if (full < fast->hybrid.pieces) {
+        ftl_hybrid_merge_piece(ftl, full);
+        return FTL_NONE;
     }
-    return place_anywhere(ftl);
+    log = ftl_hybrid_in_order(ftl, lba / ftl->cap);
+    if (log != FTL_NONE && ftl_used(ftl, log) == lba % ftl->cap) {
+        return log;
+    }
+    return lba % ftl->cap ? place_anywhere(ftl) : begin_in_order(ftl, lba);
 }
 
 static bool fast_load(Ftl *ftl)
 {
     Fast *fast = ftl->own;
 
-    fast->in_order = fast->victim = FTL_NONE;
+    fast->victim = FTL_NONE;
     fast->nr = ftl_hybrid_load(ftl, fast->logs);
     return ftl_hybrid_sound(ftl, fast->nr);
 }

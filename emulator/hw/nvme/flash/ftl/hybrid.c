@@ -37,6 +37,14 @@ char *ftl_hybrid_open(Ftl *ftl, size_t size, uint32_t numbers)
                         ftl->config.log_ways, ftl->config.log_blocks) < 0 ?
                NULL : why;
     }
+    if (ftl->config.seq_logs &&
+        ftl->config.log_ways + (uint64_t)ftl->config.seq_logs >
+        ftl->config.log_blocks) {
+        return asprintf(&why, "%u log blocks for writes in order and %u in "
+                        "turn, of %u in all: expected no more than there are",
+                        ftl->config.seq_logs, ftl->config.log_ways,
+                        ftl->config.log_blocks) < 0 ? NULL : why;
+    }
     if (need > ftl->nr_blocks) {
         return asprintf(&why, "%llu data blocks, %u log blocks and %d more do "
                         "not fit into %u blocks of flash",
@@ -44,16 +52,19 @@ char *ftl_hybrid_open(Ftl *ftl, size_t size, uint32_t numbers)
                         ASIDE, ftl->nr_blocks) < 0 ? NULL : why;
     }
     h = ftl->own = flash_alloc(1, size + (pieces + ftl->config.log_ways +
-                                          numbers) * sizeof(*h->data));
+                                          2ull * ftl->nr_blocks + numbers) *
+                                         sizeof(*h->data));
     h->pieces = pieces;
     h->data = (uint32_t *)((char *)h + size);
     h->ways = h->data + pieces;
+    h->in_order = h->ways + ftl->config.log_ways;
+    h->piece_of = h->in_order + ftl->nr_blocks;
     return NULL;
 }
 
 uint32_t *ftl_hybrid_numbers(const Ftl *ftl)
 {
-    return hybrid_of(ftl)->ways + ftl->config.log_ways;
+    return hybrid_of(ftl)->piece_of + ftl->nr_blocks;
 }
 
 uint32_t ftl_hybrid_take(Ftl *ftl)
@@ -256,6 +267,56 @@ void ftl_hybrid_merge(Ftl *ftl, uint32_t piece, uint32_t log)
     ftl_start(ftl, job);
 }
 
+/* Logs in order. */
+
+uint32_t ftl_hybrid_in_order(const Ftl *ftl, uint32_t piece)
+{
+    const FtlHybrid *h = hybrid_of(ftl);
+
+    assert(piece < h->pieces);
+    for (uint32_t i = 0; i < h->nr_in_order; i++) {
+        if (h->piece_of[h->in_order[i]] == piece) {
+            return h->in_order[i];
+        }
+    }
+    return FTL_NONE;
+}
+
+uint32_t ftl_hybrid_new_in_order(Ftl *ftl, uint32_t piece)
+{
+    FtlHybrid *h = hybrid_of(ftl);
+    uint32_t log;
+
+    assert(ftl_hybrid_in_order(ftl, piece) == FTL_NONE);
+    log = h->in_order[h->nr_in_order++] = ftl_hybrid_take(ftl);
+    h->piece_of[log] = piece;
+    return log;
+}
+
+void ftl_hybrid_remove(uint32_t *list, uint32_t *nr, uint32_t block)
+{
+    uint32_t n = 0;
+
+    while (list[n] != block) {
+        n++;
+        assert(n < *nr);
+    }
+    for (--*nr; n < *nr; n++) {
+        list[n] = list[n + 1];
+    }
+}
+
+void ftl_hybrid_merge_piece(Ftl *ftl, uint32_t piece)
+{
+    FtlHybrid *h = hybrid_of(ftl);
+    uint32_t log = ftl_hybrid_in_order(ftl, piece);
+
+    if (log != FTL_NONE) {
+        ftl_hybrid_remove(h->in_order, &h->nr_in_order, log);
+    }
+    ftl_hybrid_merge(ftl, piece, log);
+}
+
 /* Power on. */
 
 bool ftl_hybrid_ignores(const FtlBlock *block)
@@ -283,7 +344,7 @@ uint32_t ftl_hybrid_load(Ftl *ftl, uint32_t *logs)
     FtlHybrid *h = hybrid_of(ftl);
     uint32_t n = 0;
 
-    h->jobs = h->way = 0;
+    h->jobs = h->way = h->nr_in_order = 0;
     h->at = FTL_NONE;
     for (uint32_t i = 0; i < ftl->config.log_ways; i++) {
         h->ways[i] = FTL_NONE;

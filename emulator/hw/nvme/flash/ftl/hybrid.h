@@ -27,6 +27,9 @@ typedef struct FtlHybrid {
     uint32_t way;               /* ... whose turn it is */
     uint32_t at;                /* ... that has begun a unit, or FTL_NONE */
     uint32_t turn;              /* the group that gives the next block */
+    uint32_t nr_in_order;
+    uint32_t *in_order;         /* logs of a piece each, the oldest first */
+    uint32_t *piece_of;         /* by block: the piece, of these */
     uint32_t jobs;              /* under way */
     void (*ended)(Ftl *ftl);    /* one has ended */
 } FtlHybrid;
@@ -65,6 +68,17 @@ uint32_t ftl_hybrid_take(Ftl *ftl);
  * becomes the data block; FTL_NONE: there is none.
  */
 void ftl_hybrid_merge(Ftl *ftl, uint32_t piece, uint32_t log);
+
+/*
+ * Logs that are written in order, from the first block of their piece on: the
+ * piece's, or FTL_NONE; a new one; merge the piece, with its log if it has one.
+ */
+uint32_t ftl_hybrid_in_order(const Ftl *ftl, uint32_t piece);
+uint32_t ftl_hybrid_new_in_order(Ftl *ftl, uint32_t piece);
+void ftl_hybrid_merge_piece(Ftl *ftl, uint32_t piece);
+
+/* The block leaves a list of so many, in which it is. */
+void ftl_hybrid_remove(uint32_t *list, uint32_t *nr, uint32_t block);
 
 /*
  * Logs that take any block are log_ways at a time, each for a program unit.

@@ -3,7 +3,8 @@
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  *
- * A fifth of the log blocks takes writes in order, each those of one piece.
+ * Some of the log blocks (seq_logs, or else a fifth) take writes in order, each
+ * those of one piece.
  * The others take all else: hot blocks, which were in them already, apart from
  * cold ones, so that whole log blocks go stale and cost no merge.  Cold ones go
  * to log_ways of them in turn.  The one with the least valid blocks is emptied.
@@ -23,9 +24,6 @@ typedef struct Last {
     uint32_t victim;            /* log that is being emptied */
     uint32_t nr;
     uint32_t *logs;             /* for writes in any order */
-    uint32_t nr_in_order;
-    uint32_t *in_order;         /* logs of one piece each, the oldest first */
-    uint32_t *piece_of;         /* by block: the piece, of these */
     uint32_t *is_log;           /* by block: one of logs */
 } Last;
 
@@ -42,22 +40,21 @@ static void last_ended(Ftl *ftl)
 
 static char *last_open(Ftl *ftl)
 {
-    char *why = ftl_hybrid_open(ftl, sizeof(Last), 4 * ftl->nr_blocks);
+    char *why = ftl_hybrid_open(ftl, sizeof(Last), 2 * ftl->nr_blocks);
     Last *last = ftl->own;
 
     if (!why) {
         last->hybrid.ended = last_ended;
         last->logs = ftl_hybrid_numbers(ftl);
-        last->in_order = last->logs + ftl->nr_blocks;
-        last->piece_of = last->in_order + ftl->nr_blocks;
-        last->is_log = last->piece_of + ftl->nr_blocks;
+        last->is_log = last->logs + ftl->nr_blocks;
     }
     return why;
 }
 
 static uint32_t most_in_order(const Ftl *ftl)
 {
-    uint32_t n = ftl->config.log_blocks / 5;
+    uint32_t n = ftl->config.seq_logs ? ftl->config.seq_logs :
+                                        ftl->config.log_blocks / 5;
 
     return n ? n : 1;
 }
@@ -69,43 +66,6 @@ static uint32_t most_logs(const Ftl *ftl)
     return n > most_in_order(ftl) ? n - most_in_order(ftl) : 1;
 }
 
-static void remove_from(uint32_t *list, uint32_t *nr, uint32_t block)
-{
-    uint32_t n = 0;
-
-    while (list[n] != block) {
-        n++;
-        assert(n < *nr);
-    }
-    for (--*nr; n < *nr; n++) {
-        list[n] = list[n + 1];
-    }
-}
-
-/* The piece's log that was written in order, or FTL_NONE. */
-static uint32_t in_order_of(const Ftl *ftl, uint32_t piece)
-{
-    const Last *last = ftl->own;
-
-    for (uint32_t i = 0; i < last->nr_in_order; i++) {
-        if (last->piece_of[last->in_order[i]] == piece) {
-            return last->in_order[i];
-        }
-    }
-    return FTL_NONE;
-}
-
-static void merge(Ftl *ftl, uint32_t piece)
-{
-    Last *last = ftl->own;
-    uint32_t log = in_order_of(ftl, piece);
-
-    if (log != FTL_NONE) {
-        remove_from(last->in_order, &last->nr_in_order, log);
-    }
-    ftl_hybrid_merge(ftl, piece, log);
-}
-
 static void empty_victim(Ftl *ftl)
 {
     Last *last = ftl->own;
@@ -113,13 +73,13 @@ static void empty_victim(Ftl *ftl)
 
     assert(last->is_log[last->victim]);
     if (piece < last->hybrid.pieces) {
-        merge(ftl, piece);
+        ftl_hybrid_merge_piece(ftl, piece);
         return;
     }
     if (last->hot == last->victim) {
         last->hot = FTL_NONE;
     }
-    remove_from(last->logs, &last->nr, last->victim);
+    ftl_hybrid_remove(last->logs, &last->nr, last->victim);
     last->is_log[last->victim] = false;
     ftl_hybrid_erase(ftl, last->victim);
     last->victim = FTL_NONE;
@@ -156,22 +116,26 @@ static void empty_least(Ftl *ftl)
 static uint32_t place_in_order(Ftl *ftl, uint64_t lba)
 {
     Last *last = ftl->own;
-    uint32_t piece = lba / ftl->cap, log = in_order_of(ftl, piece);
+    FtlHybrid *h = &last->hybrid;
+    uint32_t piece = lba / ftl->cap, log = ftl_hybrid_in_order(ftl, piece);
 
     if (log != FTL_NONE && ftl_used(ftl, log) == lba % ftl->cap) {
         return log;
     }
     if (log != FTL_NONE) {
-        merge(ftl, piece);
+        ftl_hybrid_merge_piece(ftl, piece);
         return FTL_NONE;
     }
-    if (last->nr_in_order >= most_in_order(ftl)) {
-        merge(ftl, last->piece_of[last->in_order[0]]);
+    if (last->nr > most_logs(ftl)) {
+        empty_least(ftl);       /* found at power on: all count as these */
         return FTL_NONE;
     }
-    log = last->in_order[last->nr_in_order++] = ftl_hybrid_take(ftl);
-    assert(last->nr_in_order <= most_in_order(ftl) && !last->is_log[log]);
-    last->piece_of[log] = piece;
+    if (h->nr_in_order >= most_in_order(ftl)) {
+        ftl_hybrid_merge_piece(ftl, h->piece_of[h->in_order[0]]);
+        return FTL_NONE;
+    }
+    log = ftl_hybrid_new_in_order(ftl, piece);
+    assert(h->nr_in_order <= most_in_order(ftl) && !last->is_log[log]);
     return log;
 }
 
@@ -212,7 +176,7 @@ static uint32_t last_place(Ftl *ftl, uint64_t lba)
     if (block != FTL_NONE) {
         return block;
     }
-    log = in_order_of(ftl, lba / ftl->cap);
+    log = ftl_hybrid_in_order(ftl, lba / ftl->cap);
     if (lba % ftl->cap == 0 ||
         (log != FTL_NONE && ftl_used(ftl, log) == lba % ftl->cap)) {
         return place_in_order(ftl, lba);
@@ -225,7 +189,6 @@ static bool last_load(Ftl *ftl)
     Last *last = ftl->own;
 
     last->hot = last->victim = FTL_NONE;
-    last->nr_in_order = 0;
     last->nr = ftl_hybrid_load(ftl, last->logs);
     for (uint32_t i = 0; i < ftl->nr_blocks; i++) {
         last->is_log[i] = false;
