@@ -96,6 +96,8 @@ static const struct {
     { "gc_age", WORD_BOOL, &config.cost_benefit },
     { "gc_at_once", WORD_BOOL, &config.at_once },
     { "hot_cold", WORD_BOOL, &config.hot_cold },
+    { "hot_writes", WORD_BOOL, &config.hot_writes },
+    { "wear_spread", WORD_U32, &config.wear_spread },
     { "log_blocks", WORD_U32, &config.log_blocks },
     { "log_ways", WORD_U32, &config.log_ways },
     { "seq_logs", WORD_U32, &config.seq_logs },
@@ -397,6 +399,8 @@ static void print_rates(const FtlStats *before, const FlashStats *flash,
         { "logical", config.logical },
         { "erase_blocks", shape.nr_zones },
         { "block_sectors", shape.zone_cap },
+        { "erases_least", ftl_wear(ftl).least },
+        { "erases_most", ftl_wear(ftl).most },
     };
     double seconds = (dev.time.now - since) / 1e9;
     uint64_t n = latencies[0].nr + latencies[1].nr;

@@ -124,6 +124,8 @@ static void choose(const FuzzDrive *drive, FlashTuning *tuning)
         .gc_urgent = drive->tuning & 2 ? 95 : 100, .gc_gain = 8,
         .cost_benefit = drive->tuning & 4, .hot_cold = drive->tuning & 8,
         .at_once = drive->tuning & 16, .log_blocks = 4, .log_ways = 2,
+        .hot_writes = drive->tuning & 64,
+        .wear_spread = drive->tuning & 128 ? 2 : 0,
         .map_pages = 2,
         .logical = ftl_logical(shape.nr_zones * shape.zone_cap, 50),
     };

@@ -409,6 +409,8 @@ static void choose(void)
     config.log_ways = 1 + draw(config.log_blocks);
     config.seq_logs = draw(config.log_blocks - config.log_ways + 1);
     config.at_once = !draw(4);
+    config.hot_writes = draw(2);
+    config.wear_spread = draw(2) * (1 + draw(8));
     config.map_pages = 1 + draw(4);
     config.logical = ftl_logical(shape.nr_zones * shape.zone_cap,
                                  draw(2) ? 50 : 30);

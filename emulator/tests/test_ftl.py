@@ -84,7 +84,8 @@ PLANTED = [
     ("a stale log page wins at power on", "core.c", "oob->version > versions[lba]", "!versions[lba]", "fast"),
     ("a wrong merge: a log block out of order is switched", "hybrid.c",
      "log != FTL_NONE && in_order(ftl, piece, log)", "log != FTL_NONE", "bast"),
-    ("a wrong merge: another piece's log goes with it", "hybrid.c", "h->piece_of[h->in_order[i]] == piece", "true", "fast"),
+    ("a wrong merge: another piece's log goes with it", "hybrid.c",
+     "h->piece_of[h->in_order[i]] == piece", "true", "fast"),
     ("merged before the moved blocks are on flash", "core.c",
      "job->in_place && n < ftl_used(ftl, job->tag)", "false", "last"),
     ("half of the map is not rebuilt", "core.c", "        if (lba < ftl->space &&",
@@ -95,6 +96,9 @@ PLANTED = [
      "    if (*open != FTL_NONE && ftl_used(ftl, *open) == ftl->cap) {\n", "    if (false) {\n", "page"),
     ("a log that is written is emptied first, and written on", "hybrid.c",
      "        if (h->ways[i] == block) {\n", "        if (0) {\n", "fast"),
+    ("the free block before a taken one is lost", "core.c",
+     "        if (most ? n > than : n < than) {\n            best = next;\n            before = block;\n",
+     "        if (most ? n > than : n < than) {\n            best = next;\n            before = next;\n", "page"),
     ("writes that take GC's last blocks", "page.c",
      "        return FTL_NONE;        /* GC needs what is left */\n", "", "page"),
 ]
@@ -138,6 +142,21 @@ def test_logs_in_turn() -> None:
                       "log_blocks=8", f"log_ways={ways}", "depth=16", "buffer=8192", "warm=40", "requests=800")["iops"]
              for ways in (1, 2, 4)]
     assert rates == pytest.approx([ways / 900e-6 for ways in (1, 2, 4)], rel=0.001)
+
+
+def test_wear() -> None:
+    """Only a tenth is written: a block is erased as often as another, to the spread; what that moves is bounded."""
+    found = {spread: simulate("sector=512", "page=512", "small=512", "large=512", "run=512", "block_pages=64",
+                              "blocks=128", "spare_permille=150", "gc_begin=100", "gc_urgent=100", "hot_cold=1",
+                              "buffer=32768", "hot=100", "hot_area=10", "age=3000", "requests=40000",
+                              f"wear_spread={spread}") for spread in (0, 4, 16)}
+    assert found[0]["erases_least"] == 0 and found[0]["erases_most"] > 150 and not found[0]["levelled"]
+    for spread in (4, 16):
+        told = found[spread]
+        assert 0 < told["erases_most"] - told["erases_least"] <= spread + 1
+        # a block that is moved for it takes so many erases then
+        assert told["levelled"] <= told["victims"] / spread
+        assert told["moved"] <= 1.25 * found[0]["moved"] + 64 * told["levelled"]
 
 
 def test_collected_at_once() -> None:

@@ -311,6 +311,30 @@ static void test_a_log_for_each_stream(void **state)
     }
 }
 
+/* What is written all the time has blocks of its own: GC finds them stale. */
+static void test_hot_writes_apart(void **state)
+{
+    uint64_t moved[2];
+
+    (void)state;
+    for (int apart = 0; apart < 2; apart++) {
+        config = plain_config("page");
+        config.hot_writes = apart;
+        open_configured(1, 60, 30, 64 * BLOCK);
+        write_pieces(0, 40, 0, CAP, 1000);
+        for (uint32_t i = 0; i < 40000; i++) {
+            /* nine of ten go to the first 64 blocks, none of them in a row */
+            uint32_t lba = i % 10 ? i * 37 % 64 : 64 + i / 10 * 17 % 1200;
+
+            run(FLASH_CMD_WRITE, lba, i);
+        }
+        moved[apart] = ftl->stats.moved;
+        assert_true(apart == (ftl->stats.hot > 30000));
+        close_drive();
+    }
+    assert_true(moved[1] * 3 < moved[0] * 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,6 +345,7 @@ int main(void)
         cmocka_unit_test(test_padding_with_logs),
         cmocka_unit_test(test_logs_after_a_cut),
         cmocka_unit_test(test_a_log_for_each_stream),
+        cmocka_unit_test(test_hot_writes_apart),
     };
     int failed;
 

@@ -278,13 +278,17 @@ static void nvme_blackbox_print(const NvmeNamespace *ns, GString *json)
 {
     const Ftl *ftl = ns->flash->ftl;
     const FtlStats *s = ftl_stats(ftl);
+    FtlWear wear = ftl_wear(ftl);
 
     g_string_append_printf(json, ",\"ftl\":{\"mapping\":\"%s\""
                            ",\"logical_blocks\":%" PRIu64
                            ",\"free_blocks\":%" PRIu64
-                           ",\"map_bytes\":%" PRIu64,
+                           ",\"map_bytes\":%" PRIu64
+                           ",\"erases_least\":%" PRIu32
+                           ",\"erases_most\":%" PRIu32,
                            ftl_name(ftl), ns->flash->ftl_config.logical,
-                           s->free_blocks, ftl_map_bytes(ftl));
+                           s->free_blocks, ftl_map_bytes(ftl), wear.least,
+                           wear.most);
     for (const FtlCounter *c = ftl_counters; c->name; c++) {
         g_string_append_printf(json, ",\"%s\":%" PRIu64, c->name,
                                ftl_count(s, c));

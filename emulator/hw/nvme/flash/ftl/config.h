@@ -27,6 +27,8 @@ typedef struct FtlConfig {
     uint32_t gc_gain;           /* until then a victim gives back 1/gain */
     bool cost_benefit;          /* choose by age too, not the emptiest */
     bool hot_cold;              /* what GC moves has blocks of its own */
+    bool hot_writes;            /* ... and what is soon written again, too */
+    uint32_t wear_spread;       /* erases between blocks, at most; 0: any */
     bool at_once;               /* moves are charged at once, as FEMU does */
     uint32_t log_blocks;        /* of a hybrid mapping */
     uint32_t log_ways;          /* ... of these, written in turn */
@@ -41,6 +43,8 @@ typedef struct FtlStats {
     uint64_t trimmed;
     uint64_t victims;           /* erase blocks that GC or a merge emptied */
     uint64_t urgent;            /* ... while writes waited for it */
+    uint64_t levelled;          /* ... because they were worn least */
+    uint64_t hot;               /* of host: to blocks of their own */
     uint64_t map_reads, map_writes;     /* pages of a map on flash */
     uint64_t free_blocks;       /* now */
     uint64_t merges_switch, merges_partial, merges_full;

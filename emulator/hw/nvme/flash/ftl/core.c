@@ -31,6 +31,12 @@ uint32_t ftl_used(const Ftl *ftl, uint32_t block)
     return flash_dev_used(ftl->dev, block);
 }
 
+uint32_t ftl_erases(const Ftl *ftl, uint32_t block)
+{
+    assert(block < ftl->nr_blocks);
+    return ftl->dev->media.zones[block].erases;
+}
+
 uint64_t ftl_units(const Ftl *ftl, uint64_t blocks)
 {
     return flash_zone_units(ftl->dev, blocks) * ftl->dev->unit_blocks;
@@ -126,21 +132,48 @@ static void free_block(Ftl *ftl, uint32_t block)
     g->last = block;
 }
 
-uint32_t ftl_take(Ftl *ftl, uint32_t group, uint8_t role)
+/* The free block behind that one, or the first (FTL_NONE), is taken. */
+static uint32_t take_behind(Ftl *ftl, uint32_t group, uint8_t role,
+                            uint32_t before)
 {
     FtlGroup *g = &ftl->groups[group];
-    uint32_t block = g->first;
+    uint32_t *link = before == FTL_NONE ? &g->first : &ftl->blocks[before].next;
+    uint32_t block = *link;
 
     if (!g->nr_free) {
         return FTL_NONE;
     }
-    g->nr_free--;
     assert(ftl->blocks[block].state == FTL_FREE && ftl->stats.free_blocks);
+    *link = ftl->blocks[block].next;
+    g->last = block == g->last ? before : g->last;
+    g->nr_free--;
     ftl->stats.free_blocks--;
-    g->first = ftl->blocks[block].next;
     ftl->blocks[block].state = FTL_OPEN;
     ftl->blocks[block].role = role;
     return block;
+}
+
+uint32_t ftl_take(Ftl *ftl, uint32_t group, uint8_t role)
+{
+    return take_behind(ftl, group, role, FTL_NONE);
+}
+
+uint32_t ftl_take_by_wear(Ftl *ftl, uint32_t group, uint8_t role, bool most)
+{
+    const FtlGroup *g = &ftl->groups[group];
+    uint32_t best = g->first, before = FTL_NONE, block = g->first;
+
+    for (uint32_t i = 1; i < g->nr_free; i++) {
+        uint32_t next = ftl->blocks[block].next;
+        uint32_t n = ftl_erases(ftl, next), than = ftl_erases(ftl, best);
+
+        if (most ? n > than : n < than) {
+            best = next;
+            before = block;
+        }
+        block = next;
+    }
+    return take_behind(ftl, group, role, before);
 }
 
 /* Jobs: moving. */

@@ -138,11 +138,18 @@ void ftl_core_free(Ftl *ftl);
 /* The flash that these blocks take, in whole units. */
 uint64_t ftl_units(const Ftl *ftl, uint64_t blocks);
 
-/* Take a free block of the group, if there is one, to write to it. */
+/*
+ * Take a free block of the group, if there is one, to write to it: the one that
+ * has been free for longest, or that was erased least, or most often.
+ */
 uint32_t ftl_take(Ftl *ftl, uint32_t group, uint8_t role);
+uint32_t ftl_take_by_wear(Ftl *ftl, uint32_t group, uint8_t role, bool most);
 
 /* Blocks of an erase block that were written or taken by padding. */
 uint32_t ftl_used(const Ftl *ftl, uint32_t block);
+
+/* How often the erase block was erased. */
+uint32_t ftl_erases(const Ftl *ftl, uint32_t block);
 
 /*
  * Write the next version of a logical block; wait, if given, waits for its

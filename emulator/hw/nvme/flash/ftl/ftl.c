@@ -272,6 +272,8 @@ const FtlCounter ftl_counters[] = {
     COUNTER(trimmed),
     COUNTER(victims),
     COUNTER(urgent),
+    COUNTER(levelled),
+    COUNTER(hot),
     COUNTER(merges_switch),
     COUNTER(merges_partial),
     COUNTER(merges_full),
@@ -293,6 +295,20 @@ const char *ftl_name(const Ftl *ftl)
 uint64_t ftl_map_bytes(const Ftl *ftl)
 {
     return ftl->mapping->map_bytes(ftl);
+}
+
+FtlWear ftl_wear(const Ftl *ftl)
+{
+    FtlWear wear = { UINT32_MAX, 0 };
+
+    assert(ftl->nr_blocks);
+    for (uint32_t i = 0; i < ftl->nr_blocks; i++) {
+        uint32_t n = ftl_erases(ftl, i);
+
+        wear.least = n < wear.least ? n : wear.least;
+        wear.most = n > wear.most ? n : wear.most;
+    }
+    return wear;
 }
 
 /* Life. */

@@ -49,4 +49,11 @@ const FtlStats *ftl_stats(const Ftl *ftl);
 const char *ftl_name(const Ftl *ftl);
 uint64_t ftl_map_bytes(const Ftl *ftl);
 
+/* How often its least and its most worn erase block were erased. */
+typedef struct FtlWear {
+    uint32_t least, most;
+} FtlWear;
+
+FtlWear ftl_wear(const Ftl *ftl);
+
 #endif

@@ -7,8 +7,16 @@
  * garbage collection begins when so many of its erase blocks are in use, and
  * empties one at a time: the one with the least valid blocks, or by the ratio
  * of benefit to cost.  The last free blocks are its own, so that it always has
- * somewhere to move to.  Called by ftl.c and the core; the owner
- * serialises.
+ * somewhere to move to.
+ *
+ * With hot_writes, a write is hot if the version that it replaces lived shorter
+ * than the mean of those replaced lately; hot ones have erase blocks of their
+ * own.  With wear_spread, a stream takes the free block that was erased least.
+ * As long as a block was erased so many times more than another, every other
+ * victim of its group is the one erased least: what lies in it is cold, and goes
+ * to the free block that was erased most.
+ *
+ * Called by ftl.c and the core; the owner serialises.
  */
 
 #ifndef _GNU_SOURCE
@@ -23,20 +31,30 @@
 
 #define RESERVE 2               /* erase blocks of a group that only GC takes */
 
-enum { STREAM_USER, STREAM_GC, STREAM_MAP, STREAMS };
+#define LIVES 4096              /* that the mean of lives is over, about */
+
+enum { STREAM_USER, STREAM_GC, STREAM_MAP, STREAM_HOT, STREAM_WEAR, STREAMS };
 enum { ROLE_DATA, ROLE_MAP };   /* of erase blocks; a map is not mixed in */
 
 typedef struct PageGroup {
     uint32_t open[STREAMS];     /* erase blocks being written */
     uint64_t left;              /* room in those that a power loss cut short */
     bool collecting;            /* a job moves what a victim holds */
+    bool levelled;              /* the last victim was one that is worn least */
     uint32_t held;              /* victims whose jobs wait to fill a unit */
     uint64_t promised;          /* room that jobs which follow will need */
 } PageGroup;
 
-typedef struct Page {
-    uint32_t turn;              /* the group that is written to */
+typedef struct PageTurn {
+    uint32_t group;             /* that is written to */
     uint32_t at;                /* ... where a unit has begun, or FTL_NONE */
+} PageTurn;
+
+typedef struct Page {
+    PageTurn turns[2];          /* of all writes, or without the hot ones */
+    uint64_t writes;            /* of the host; hot_writes only, as the next */
+    uint64_t lives;             /* LIVES times the mean of lives, in writes */
+    uint64_t *written;          /* by logical block: the last; 0: unknown */
     PageGroup groups[];
 } Page;
 
@@ -45,26 +63,34 @@ static uint32_t kept_free(const Ftl *ftl, uint32_t group)
 {
     uint32_t n = ftl->groups[group].nr_blocks;
     uint32_t kept = n * (100 - ftl->config.gc_urgent) / 100;
+    uint32_t reserve = RESERVE + !!ftl->config.wear_spread;
 
-    return kept > RESERVE ? kept : RESERVE;
+    return kept > reserve ? kept : reserve;
+}
+
+static size_t groups_size(const Ftl *ftl)
+{
+    return sizeof(Page) + ftl->nr_groups * sizeof(PageGroup);
 }
 
 /* What follows may be of any type. */
 static size_t own_size(const Ftl *ftl)
 {
-    size_t size = sizeof(Page) + ftl->nr_groups * sizeof(PageGroup);
-
-    return (size + 7) / 8 * 8;
+    return groups_size(ftl) + (ftl->config.hot_writes ?
+                               ftl->config.logical * sizeof(uint64_t) : 0);
 }
 
 char *ftl_page_open(Ftl *ftl, size_t more)
 {
     uint64_t room = 0;
     char *why = NULL;
+    Page *page;
 
     for (uint32_t i = 0; i < ftl->nr_groups; i++) {
         uint32_t n = ftl->groups[i].nr_blocks;
-        uint32_t aside = kept_free(ftl, i) + STREAMS - !ftl->mapping->follow;
+        uint32_t aside = kept_free(ftl, i) + STREAMS -
+                         !ftl->mapping->follow - !ftl->config.hot_writes -
+                         !ftl->config.wear_spread;
 
         room += n > aside ? (uint64_t)(n - aside) * ftl->cap : 0;
     }
@@ -75,7 +101,8 @@ char *ftl_page_open(Ftl *ftl, size_t more)
                         (unsigned long long)ftl->space) < 0 ? NULL :
                                                                        why;
     }
-    ftl->own = flash_alloc(1, own_size(ftl) + more);
+    page = ftl->own = flash_alloc(1, own_size(ftl) + more);
+    page->written = (uint64_t *)((char *)page + groups_size(ftl));
     return NULL;
 }
 
@@ -148,6 +175,36 @@ static uint32_t pick_victim(const Ftl *ftl, uint32_t group)
     return best;
 }
 
+/*
+ * The one that was erased least, if another block was erased so many times
+ * more; else FTL_NONE.  Nothing may be gained by it: so it leaves GC's reserve
+ * alone, and an ordinary victim comes before the next one.
+ */
+static uint32_t pick_unworn(const Ftl *ftl, uint32_t group)
+{
+    const PageGroup *g = &((Page *)ftl->own)->groups[group];
+    uint32_t least = FTL_NONE, most = 0;
+
+    if (!ftl->config.wear_spread || g->levelled ||
+        ftl->groups[group].nr_free <= RESERVE) {
+        return FTL_NONE;
+    }
+    for (uint32_t i = group; i < ftl->nr_blocks; i += ftl->nr_groups) {
+        uint32_t n = ftl_erases(ftl, i);
+
+        most = n > most ? n : most;
+        if (ftl->blocks[i].state == FTL_CLOSED &&
+            ftl_used(ftl, i) == ftl->cap &&
+            (least == FTL_NONE || n < ftl_erases(ftl, least))) {
+            least = i;
+        }
+    }
+    return least != FTL_NONE &&
+           most - ftl_erases(ftl, least) > ftl->config.wear_spread &&
+           ftl_units(ftl, ftl->blocks[least].valid) <= room(ftl, group) ?
+           least : FTL_NONE;
+}
+
 /* A block that was cut short, to go on there, or FTL_NONE. */
 static uint32_t take_left(Ftl *ftl, uint32_t group)
 {
@@ -169,10 +226,12 @@ static uint32_t take_left(Ftl *ftl, uint32_t group)
 static uint32_t *stream_open(Ftl *ftl, uint32_t group, int stream)
 {
     uint32_t *open = open_of(ftl, group, stream);
+    uint8_t role = stream == STREAM_MAP ? ROLE_MAP : ROLE_DATA;
 
     if (*open == FTL_NONE) {
-        *open = ftl_take(ftl, group, stream == STREAM_MAP ? ROLE_MAP :
-                                                            ROLE_DATA);
+        *open = ftl->config.wear_spread ?
+                ftl_take_by_wear(ftl, group, role, stream == STREAM_WEAR) :
+                ftl_take(ftl, group, role);
     }
     if (*open == FTL_NONE) {
         *open = take_left(ftl, group);
@@ -180,13 +239,10 @@ static uint32_t *stream_open(Ftl *ftl, uint32_t group, int stream)
     return open;
 }
 
-static uint32_t page_dest(Ftl *ftl, FtlJob *job)
+/* Where the job's next block goes: to that stream, if there is room there. */
+static uint32_t dest_in(Ftl *ftl, const FtlJob *job, int stream)
 {
-    bool map = job->from == FTL_NONE ||
-               ftl->blocks[job->from].role == ROLE_MAP;
-    uint32_t *open = stream_open(ftl, job->tag, map ? STREAM_MAP :
-                                 ftl->config.hot_cold ? STREAM_GC :
-                                                        STREAM_USER);
+    uint32_t *open = stream_open(ftl, job->tag, stream);
     uint32_t block;
 
     for (int i = 0; *open == FTL_NONE; i++) {
@@ -199,6 +255,22 @@ static uint32_t page_dest(Ftl *ftl, FtlJob *job)
         *open = FTL_NONE;
     }
     return block;
+}
+
+static bool of_map(const Ftl *ftl, const FtlJob *job)
+{
+    return job->from == FTL_NONE || ftl->blocks[job->from].role == ROLE_MAP;
+}
+
+static uint32_t page_dest(Ftl *ftl, FtlJob *job)
+{
+    return dest_in(ftl, job, of_map(ftl, job) ? STREAM_MAP :
+                             ftl->config.hot_cold ? STREAM_GC : STREAM_USER);
+}
+
+static uint32_t level_dest(Ftl *ftl, FtlJob *job)
+{
+    return dest_in(ftl, job, of_map(ftl, job) ? STREAM_MAP : STREAM_WEAR);
 }
 
 static void collect(Ftl *ftl, uint32_t group);
@@ -243,35 +315,12 @@ static void collected(Ftl *ftl, FtlJob *job)
     collect(ftl, job->tag);
 }
 
-static void collect(Ftl *ftl, uint32_t group)
+/* A job moves what the victim holds, and erases it. */
+static void empty(Ftl *ftl, uint32_t group, uint32_t victim)
 {
     PageGroup *g = &((Page *)ftl->own)->groups[group];
-    uint32_t n = ftl->groups[group].nr_blocks;
-    uint32_t nr_free = ftl->groups[group].nr_free;
-    bool urgent = nr_free <= kept_free(ftl, group);
-    uint32_t victim, gain;
-    FtlJob *job;
+    FtlJob *job = ftl_job();
 
-    if (g->collecting ||
-        (!urgent &&
-         (n - nr_free - g->held) * 100 < n * ftl->config.gc_begin)) {
-        return;
-    }
-    for (int i = 0; i < STREAMS; i++) {
-        open_of(ftl, group, i); /* what is full may be a victim */
-    }
-    victim = pick_victim(ftl, group);
-    if (victim == FTL_NONE) {
-        if (urgent) {
-            ftl_hurry_jobs(ftl, group);
-        }
-        return;
-    }
-    gain = ftl->cap - ftl->blocks[victim].valid;
-    if (!urgent && gain < ftl->cap / ftl->config.gc_gain) {
-        return;
-    }
-    job = ftl_job();
     job->lbas = flash_alloc(ftl->cap, sizeof(*job->lbas));
     for (uint32_t i = 0; i < ftl->cap; i++) {
         uint64_t lba = ftl->back[(uint64_t)victim * ftl->cap + i];
@@ -287,13 +336,47 @@ static void collect(Ftl *ftl, uint32_t group)
     assert(job->nr == ftl->blocks[victim].valid);
     job->from = job->victims[0] = victim;
     job->tag = group;
-    job->dest = page_dest;
+    job->dest = g->levelled ? level_dest : page_dest;
     job->ended = collected;
     job->patient = true;
     job->held_up = held_up;
     g->collecting = true;
-    ftl->stats.urgent += urgent;
     ftl_start(ftl, job);
+}
+
+static void collect(Ftl *ftl, uint32_t group)
+{
+    PageGroup *g = &((Page *)ftl->own)->groups[group];
+    uint32_t n = ftl->groups[group].nr_blocks;
+    uint32_t nr_free = ftl->groups[group].nr_free;
+    bool urgent = nr_free <= kept_free(ftl, group);
+    uint32_t victim, unworn, gain;
+
+    if (g->collecting ||
+        (!urgent &&
+         (n - nr_free - g->held) * 100 < n * ftl->config.gc_begin)) {
+        return;
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        open_of(ftl, group, i); /* what is full may be a victim */
+    }
+    unworn = pick_unworn(ftl, group);
+    victim = unworn != FTL_NONE ? unworn : pick_victim(ftl, group);
+    if (victim == FTL_NONE) {
+        if (urgent) {
+            ftl_hurry_jobs(ftl, group);
+        }
+        return;
+    }
+    gain = ftl->cap - ftl->blocks[victim].valid;
+    if (unworn == FTL_NONE && !urgent &&
+        gain < ftl->cap / ftl->config.gc_gain) {
+        return;
+    }
+    g->levelled = unworn != FTL_NONE;
+    ftl->stats.levelled += g->levelled;
+    ftl->stats.urgent += urgent;
+    empty(ftl, group, victim);
 }
 
 /* Users' writes. */
@@ -310,6 +393,44 @@ static bool scarce(const Ftl *ftl, uint32_t group)
 {
     return ftl->mapping->follow ? !ftl_page_spare(ftl, group) :
                                   !ftl->groups[group].nr_free;
+}
+
+/*
+ * Will it be written again sooner than most?  The mean of all lives is the
+ * number of blocks in use, so a block of average heat is hot as often as not.
+ */
+static bool is_hot(const Ftl *ftl, uint64_t lba)
+{
+    const Page *page = ftl->own;
+    uint64_t life = page->writes + 1 - page->written[lba];
+
+    return page->written[lba] && life < page->lives / LIVES;
+}
+
+/* It has a place; the version that it replaces has lived until now. */
+static void note_write(Ftl *ftl, uint64_t lba, int stream)
+{
+    Page *page = ftl->own;
+
+    if (!ftl->config.hot_writes || stream == STREAM_MAP) {
+        return;
+    }
+    page->writes++;
+    if (page->written[lba]) {
+        page->lives += page->writes - page->written[lba];
+        page->lives -= page->lives / LIVES;
+    }
+    page->written[lba] = page->writes;
+    ftl->stats.hot += stream == STREAM_HOT;
+}
+
+static int stream_of(const Ftl *ftl, uint64_t lba)
+{
+    if (lba >= ftl->config.logical) {
+        return STREAM_MAP;
+    }
+    return ftl->config.hot_writes && is_hot(ftl, lba) ? STREAM_HOT :
+                                                        STREAM_USER;
 }
 
 static uint32_t group_place(Ftl *ftl, uint32_t group, int stream)
@@ -336,25 +457,27 @@ static uint32_t group_place(Ftl *ftl, uint32_t group, int stream)
 
 uint32_t ftl_page_place(Ftl *ftl, uint64_t lba)
 {
-    int stream = lba < ftl->config.logical ? STREAM_USER : STREAM_MAP;
+    int stream = stream_of(ftl, lba);
     Page *page = ftl->own;
+    PageTurn *turn = &page->turns[stream == STREAM_HOT];
 
-    assert(page->turn < ftl->nr_groups && lba < ftl->space);
-    if (page->at != FTL_NONE &&
-        ftl_used(ftl, page->at) % ftl->dev->unit_blocks == 0) {
-        page->turn = (page->turn + 1) % ftl->nr_groups;     /* it was padded */
+    assert(turn->group < ftl->nr_groups && lba < ftl->space);
+    if (turn->at != FTL_NONE &&
+        ftl_used(ftl, turn->at) % ftl->dev->unit_blocks == 0) {
+        turn->group = (turn->group + 1) % ftl->nr_groups;   /* it was padded */
     }
-    page->at = FTL_NONE;
+    turn->at = FTL_NONE;
     for (uint32_t i = 0; i < ftl->nr_groups; i++) {
-        uint32_t block = group_place(ftl, page->turn, stream);
+        uint32_t block = group_place(ftl, turn->group, stream);
 
         if (block == FTL_NONE ||
             (ftl_used(ftl, block) + 1) % ftl->dev->unit_blocks == 0) {
-            page->turn = (page->turn + 1) % ftl->nr_groups;
+            turn->group = (turn->group + 1) % ftl->nr_groups;
         } else {
-            page->at = block;
+            turn->at = block;
         }
         if (block != FTL_NONE) {
+            note_write(ftl, lba, stream);
             return block;
         }
     }
@@ -366,10 +489,44 @@ void ftl_page_near(Ftl *ftl, uint64_t lba, uint32_t further)
     Page *page = ftl->own;
     uint64_t place = ftl->map[lba];
 
-    if (place != FTL_NOWHERE) {
-        page->turn = (place / ftl->cap + further) % ftl->nr_groups;
-        page->at = FTL_NONE;
+    for (int i = 0; i < 2 && place != FTL_NOWHERE; i++) {
+        page->turns[i] = (PageTurn) {
+            .group = (place / ftl->cap + further) % ftl->nr_groups,
+            .at = FTL_NONE,
+        };
     }
+}
+
+/* What the drive knew of its writes was in memory. */
+static void forget_lives(Ftl *ftl)
+{
+    Page *page = ftl->own;
+
+    page->writes = 0;
+    page->lives = ftl->config.logical * LIVES;
+    for (uint64_t i = 0; ftl->config.hot_writes && i < ftl->config.logical;
+         i++) {
+        page->written[i] = 0;
+    }
+}
+
+/* The stream that may go on in such a block; STREAMS: none. */
+static int load_stream(const Ftl *ftl, const PageGroup *g, uint8_t role)
+{
+    if (role == ROLE_MAP) {
+        return g->open[STREAM_MAP] == FTL_NONE ? STREAM_MAP : STREAMS;
+    }
+    if (g->open[STREAM_USER] == FTL_NONE) {
+        return STREAM_USER;
+    }
+    if (ftl->config.hot_cold && g->open[STREAM_GC] == FTL_NONE) {
+        return STREAM_GC;
+    }
+    if (ftl->config.hot_writes && g->open[STREAM_HOT] == FTL_NONE) {
+        return STREAM_HOT;
+    }
+    return ftl->config.wear_spread && g->open[STREAM_WEAR] == FTL_NONE ?
+           STREAM_WEAR : STREAMS;
 }
 
 /* Blocks that were being written go on; what there is more waits for GC. */
@@ -377,22 +534,19 @@ bool ftl_page_load(Ftl *ftl)
 {
     Page *page = ftl->own;
 
-    page->turn = 0;
-    page->at = FTL_NONE;
+    page->turns[0] = page->turns[1] = (PageTurn) { .at = FTL_NONE };
     for (uint32_t i = 0; i < ftl->nr_groups; i++) {
         page->groups[i] = (PageGroup) {
-            .open = { FTL_NONE, FTL_NONE, FTL_NONE },
+            .open = { FTL_NONE, FTL_NONE, FTL_NONE, FTL_NONE, FTL_NONE },
         };
     }
+    forget_lives(ftl);
     for (uint32_t i = 0; i < ftl->nr_blocks; i++) {
         PageGroup *g = &page->groups[i % ftl->nr_groups];
-        int stream = ftl->blocks[i].role == ROLE_MAP ? STREAM_MAP :
-                     g->open[STREAM_USER] == FTL_NONE ? STREAM_USER :
-                                                        STREAM_GC;
+        int stream = load_stream(ftl, g, ftl->blocks[i].role);
 
         if (ftl->blocks[i].state == FTL_CLOSED && ftl_used(ftl, i) < ftl->cap &&
-            g->open[stream] == FTL_NONE &&
-            (stream != STREAM_GC || ftl->config.hot_cold)) {
+            stream != STREAMS) {
             g->open[stream] = i;
             ftl->blocks[i].state = FTL_OPEN;
         } else if (ftl->blocks[i].state == FTL_CLOSED) {
