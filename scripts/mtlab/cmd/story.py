@@ -24,7 +24,8 @@ CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Is it fast where drives live?", ("steady", "gc", "policies", "write-cliff", "headers", "aging")),
     ("Is the tail short?", ("zone-reset", "mount")),
     ("Does it lose nothing?", ("torture", "suites")),
-    ("Is the emulator true?", ("geometry", "femu", "femu-full", "fragmentation", "vssim", "mappings", "virtual-time")),
+    ("Is the emulator true?", ("geometry", "femu", "femu-full", "fragmentation", "vssim", "vssim-guest", "mappings",
+                                   "virtual-time")),
     ("What do others do?", ("peers", "pblk", "host-or-drive")),
 )
 OTHERS = {
@@ -122,6 +123,11 @@ ANSWERS = {
         "part=stripes; point=A} of the rate, and a fourth of them {mb_s .0% | part=stripes; point=C over "
         "part=stripes; point=A}; with eight requests in flight the dies hide it. With logs, hot and cold apart saves "
         "most of the spare; with page mapping it does not.",
+    "vssim-guest":
+        "A file of 512 MiB is written at {mb_s .0f | part=iozone; of=sequential write} and read at "
+        "{mb_s .0f | part=iozone; of=sequential read} MB/s, where X25-M's maker published 70 and 250. Of the writes "
+        "of dpkg {to_4k .0% | part=programs; of=unpack} have at most 4 KiB, and of the writes that copy a film "
+        "{more .0% | part=programs; of=film} more than 128.",
     "mappings":
         "Greedy collection writes within 2% of its closed form. Mappings with log blocks are fast in order only: "
         "uniform writes cost FAST {write_amplification .1f | mapping=fast; load=uniform 4 KiB} and BAST "
