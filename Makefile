@@ -8,6 +8,7 @@
 #   CUTS=N SEED=S     power cuts that `make torture` makes, and the seed of the first guest
 #   SECONDS=N         that `make fuzz` takes for all fuzzers together
 #   PARTS='NAME...'   of `make night`; `scripts/lab night --help` lists them
+#   EXP='NAME...'     only these experiments of `make results`; `scripts/lab exp --list` lists them
 #   K=NAME            only tests whose name contains it
 BUILD	?= $(or $(MTFTL_BUILD),build)
 KERNEL	?= 6.12
@@ -37,7 +38,7 @@ help:
 	@echo '  make fuzz      fuzz everything that reads media, for SECONDS=600 in all'
 	@echo '  make night     all of these in their heavier forms, for hours, from SEED=1 on; PARTS=: only these'
 	@echo 'Measure it:'
-	@echo '  make results   all experiments, into results/ and the docs, and build/report.html'
+	@echo '  make results   all experiments but the long ones, into results/ and the docs; EXP=: only these'
 	@echo 'Build parts:'
 	@echo '  make emulator  QEMU with our flash device and virtual time'
 	@echo '  make guest     kernels and tools of the guests'
@@ -60,7 +61,7 @@ test: $(PYTHON)
 	@$(LAB) test --kernel $(KERNEL) -k '$(K)'
 
 results: $(PYTHON)
-	@$(LAB) exp --all
+	@$(LAB) exp $(or $(EXP),--all)
 	@$(LAB) report --readme
 
 shell: $(PYTHON)

@@ -512,6 +512,22 @@ def test_samples_are_told_apart(name: str) -> None:
     assert experiments.load(name).about.by
 
 
+def test_the_costs_of_experiments_are_listed() -> None:
+    """As their guests last took, else as they are said to take; the sum is of what `--all` runs."""
+    def listed(known: Mapping[str, float]) -> dict[str, list[str]]:
+        return {row[0]: row[1:] for row in commands.costs(known, 2)[1:]}
+
+    first, second = listed({}), listed({"engines engines": 6000.0})
+    assert set(first) == {*experiments.names(), "all but the long"}
+    guests = {name: sum(run.seeds for run in experiments.load(name).runs(False)) for name in experiments.names()}
+    assert {name: int(first[name][0]) for name in guests} == guests
+    long = {name for name in guests if experiments.load(name).about.long}
+    assert {name for name in guests if first[name][2] == "long"} == long == {"femu-full"}
+    assert int(first["all but the long"][0]) == sum(guests.values()) - guests["femu-full"]
+    assert [name for name in first if first[name] != second[name]] == ["engines", "all but the long"]
+    assert second["engines"][1] == "100.0" and int(second["all but the long"][1]) >= 100
+
+
 def test_a_failed_run_costs_its_experiment_alone(guests: list[str]) -> None:
     bad = replace(_toy(), name="bad", runs=lambda _: [
         experiments.Run(name, "exit 3", Options(clock="virtual"), seconds=99) for name in ("a", "b", "c")])

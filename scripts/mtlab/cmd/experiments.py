@@ -4,11 +4,11 @@
 import argparse
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..build import debian, emulator, guest, kernels, target
-from ..exp.campaign import Campaign
+from ..exp.campaign import DURATIONS, Campaign, job_name
 from ..exp.compare import differences
 from ..exp.experiments import Experiment, load, names
 from ..exp.results import RESULTS, Results, again, format_checks, format_table, write
@@ -23,7 +23,23 @@ NEXT = """Three things to try next:
   scripts/lab exp --quick peers            the same drive under dm-zoned, btrfs and F2FS"""
 
 
+def costs(known: Mapping[str, float], at_once: int) -> list[list[str]]:
+    """How many guests each experiment boots, and for how long: as they last took, or as it expects."""
+    rows, usual = [["experiment", "guests", "minutes", ""]], []
+    for experiment in map(load, names()):
+        took = [known.get(job_name(experiment, run, seed), run.seconds)
+                for run in experiment.runs(False) for seed in range(run.seeds)]
+        rows.append([experiment.name, str(len(took)), f"{sum(took) / 60:.1f}", "long" if experiment.about.long else ""])
+        usual += [] if experiment.about.long else took
+    rows.append(["all but the long", str(len(usual)), f"{pool.time_left(sorted(usual)[::-1], [], at_once) / 60:.0f}",
+                 f"{at_once} side by side"])
+    return rows
+
+
 def _exp(args: argparse.Namespace) -> int:
+    if args.list:
+        print(format_table(costs(pool.known(DURATIONS), args.jobs)))
+        return 0
     debian.ensure("build", "emulator", "guest", "tool", "figures")
     chosen = [load(name) for name in args.names]
     if args.all:
@@ -126,6 +142,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     exp.add_argument("names", nargs="*", metavar="NAME", help="files of scripts/experiments, without .py")
     exp.add_argument("--all", action="store_true", help="all of them, without those that take half an hour or more")
     exp.add_argument("--long", action="store_true", help="with --all: those too")
+    exp.add_argument("--list", action="store_true", help="only tell which there are, and how long their guests take")
     exp.add_argument("--quick", action="store_true", help="a small form, below build/quick")
     exp.add_argument("--strict", action="store_true", help="exit status 1 when a check misses")
     exp.add_argument("--fresh", action="store_true",

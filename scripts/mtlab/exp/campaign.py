@@ -83,6 +83,11 @@ def _build_first(runs: Iterable[Run]) -> dict[str, str]:
     return missing
 
 
+def job_name(experiment: Experiment, run: Run, seed: int, quick: bool = False) -> str:
+    """Under which name the time that a guest takes is kept."""
+    return f"{experiment.name}{' (quick)' if quick else ''} {run.key(seed)}"
+
+
 @dataclass
 class _Taking:
     """An experiment whose guests are on their way. Only the thread that waits for them changes it."""
@@ -92,9 +97,6 @@ class _Taking:
     runs: list[Run]
     booted: dict[str, Result] = field(default_factory=dict)
     failed: bool = False
-
-    def job_name(self, run: Run, seed: int) -> str:
-        return f"{self.experiment.name}{' (quick)' if self.quick else ''} {run.key(seed)}"
 
     @property
     def complete(self) -> bool:
@@ -145,7 +147,7 @@ class Campaign:
         for one in self._taking:
             for run in filter(wanted, one.runs):
                 for seed in range(run.seeds):
-                    name = one.job_name(run, seed)
+                    name = job_name(one.experiment, run, seed, one.quick)
                     self._of[name] = one, run.key(seed)
                     jobs.append(pool.Job(name, functools.partial(self._take, one, run, seed),
                                          known.get(name, run.seconds)))
