@@ -1,30 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The report on FEMU's black box on a black box of a fraction of its size: its twenty figures, and two other drives.
+"""The report on FEMU's black box on a black box of a fraction of its size: its twenty figures, and a better drive.
 
 Capacity, files and time are 1/32 of the report's, blocks an eighth, and it is the first two fifths of its run;
 femu-full has all of it, once. On the same drive as it should be, moves are reads and programs that wait for each
-other, and a buffer takes the writes. And hot and cold apart is what the report expects to improve collection: what
-collection moves has lines of its own.
+other, and a buffer takes the writes.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import femu
-from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, form, ours, says, within
-from mtlab.exp.sources import KNOWN, REPORT
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, ours, within
+from mtlab.exp.sources import KNOWN
 from mtlab.run.options import Options
 
 SIZE = femu.Size(scale=32, seconds=120, look=2, block_pages=32, mkfs="-J size=4 ", mount="-o lazytime ")
 QUICK = femu.Size(scale=32, seconds=40, look=2, block_pages=32, mkfs="-J size=4 ", mount="-o lazytime ")
 SEEDS = 3
-REAL, APART = "real", "apart"
-MODES = {femu.FEMU: "as FEMU charges", REAL: "as it should be", APART: "hot and cold apart"}
-DEVICE = {femu.FEMU: femu.AS_FEMU, REAL: {"flash.buffer": f"{femu.MIB}"},
-          APART: femu.AS_FEMU | {"flash.hot_cold": "on"}}
-LOADS = {femu.FEMU: (*femu.LABELS, femu.SKEWED), REAL: ("randrw", "randwrite"),
-         APART: ("randrw", "randwrite", "sysbench-4", "sysbench-32", femu.SKEWED)}
-UNIFORM = ("randrw", "randwrite")
+REAL = "real"
+MODES = {femu.FEMU: "as FEMU charges", REAL: "as it should be"}
+DEVICE = {femu.FEMU: femu.AS_FEMU, REAL: {"flash.buffer": f"{femu.MIB}"}}
+LOADS = {femu.FEMU: tuple(femu.LABELS), REAL: ("randrw", "randwrite")}
 # What was predicted before any result; all other sentences were first held when results of half the time were known.
 PREDICTED = (
     "reads only: throughput, least over mean", "reads only: blocks erased", "reads only: pages moved",
@@ -54,11 +50,8 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
 
 
 def checks(found: list[Sample], quick: bool) -> list[Check]:
-    own = [*_as_it_should_be(found), *_apart_uniform(found, ("randwrite",) if quick else UNIFORM)]
-    if quick:
-        return [*SIZE.closed_forms(found), *own]
-    said = [*femu.sentences(found), *SIZE.closed_forms(found)]
-    return [*femu.known(said, {check.name for check in said} - {*PREDICTED}, KNOWN), *own, *_apart(found)]
+    said = [*([] if quick else femu.sentences(found)), *SIZE.closed_forms(found)]
+    return [*femu.known(said, {check.name for check in said} - {*PREDICTED}, KNOWN), *_as_it_should_be(found)]
 
 
 def _as_it_should_be(found: list[Sample]) -> list[Check]:
@@ -78,34 +71,6 @@ def _as_it_should_be(found: list[Sample]) -> list[Check]:
     ]
 
 
-def _amplification(found: list[Sample], load: str) -> tuple[float, float]:
-    """With hot and cold apart, and together."""
-    apart, together = (femu.of(found, load, mode)["write_amplification"] for mode in (APART, femu.FEMU))
-    return apart, together
-
-
-def _apart_uniform(found: list[Sample], loads: tuple[str, ...]) -> list[Check]:
-    result = []
-    for load in loads:
-        expected = SIZE.amplified(femu.of(found, load, APART)["filled"], open_lines=2)
-        result.append(within(f"{femu.NAMES[load]}, hot and cold apart: write amplification over the closed form",
-                             _amplification(found, load)[0] / expected, 1, 0.05,
-                             form("uniform writes have no hot part: a second line is open, and nothing is gained")))
-    return result
-
-
-def _apart(found: list[Sample]) -> list[Check]:
-    words = "implementing hot/cold data separation in the future is expected to improve GC performance"
-    result = []
-    for load in (*UNIFORM, *femu.SYSBENCH, femu.SKEWED):
-        apart, together = _amplification(found, load)
-        result.append(at_most(f"{femu.NAMES[load]}: pages moved for one written, hot and cold apart over together",
-                              (apart - 1) / (together - 1), 0.95, says(REPORT, words),
-                              f"{apart:.2f} pages are programmed for one with hot and cold apart, {together:.2f} "
-                              "with both together."))
-    return result
-
-
 def table(found: list[Sample]) -> list[list[str]]:
     return femu.table(found, MODES)
 
@@ -116,12 +81,11 @@ def draw(found: list[Sample], path: Path) -> None:
 
 ABOUT = About(
     title="FEMU's black box",
-    question="Five workloads on a drive with its FTL inside: where is the cliff, how deep is it, and what do the way "
-             "in which FEMU charges collection, and hot and cold together, cost?",
+    question="Five workloads on a drive with its FTL inside: where is the cliff, how deep is it, and what does the way "
+             "in which FEMU charges collection change?",
     by=("workload", "mode", "part", "step"),
     caption="The report's figures 5.1 to 5.20 in its order. Its drive (2 channels x 8 dies, 40/200/2000 us, 3 of 4 GiB "
             f"visible, GC from 75% of the lines on), with jobs on ext4. Capacity, files and time are 1/{SIZE.scale} of "
             f"the report's, and the first {SIZE.seconds:.0f} of its 300 s are shown; the time axis is scaled back. "
             "Requests and MB/s in two seconds, blocks erased and pages moved in ten. Dashed: moves wait for each "
-            "other, and a buffer of 1 MiB takes the writes; or, as FEMU charges, what collection moves has lines of "
-            "its own.")
+            "other, and a buffer of 1 MiB takes the writes.")

@@ -256,7 +256,7 @@ def _as_it_falls(found: Sequence[Sample], load: str, words: str) -> list[Check]:
     result = []
     for key in RATES:
         plateau, variation = _plateau(looks, key)
-        top = max(range(len(looks)), key=lambda n: looks[n][key])
+        top = max(range(len(looks)), key=lambda n: float(looks[n][key]))
         fallen = next((s["at"] for s in looks[top:] if s[key] <= 1.25 * plateau), math.inf)
         result += [
             _fallen(found, load, key, words),
