@@ -24,8 +24,8 @@ CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Is it fast where drives live?", ("steady", "gc", "policies", "write-cliff", "headers", "aging")),
     ("Is the tail short?", ("zone-reset", "mount")),
     ("Does it lose nothing?", ("torture", "suites")),
-    ("Is the emulator true?", ("geometry", "femu", "femu-full", "fragmentation", "vssim", "vssim-guest", "mappings",
-                                   "virtual-time")),
+    ("Is the emulator true?", ("geometry", "femu", "femu-full", "femu-hot", "fragmentation", "vssim", "vssim-guest",
+                               "mappings", "virtual-time")),
     ("What do others do?", ("peers", "pblk", "host-or-drive")),
 )
 OTHERS = {
@@ -113,6 +113,11 @@ ANSWERS = {
         "At the report's size writes fall from {peak_mb_s .0f | workload=randwrite; mode=femu; part=all} to "
         "{plateau_mb_s .0f | workload=randwrite; mode=femu; part=all} MB/s, and stay there. "
         "The drive programs {write_amplification .1f | workload=randwrite; mode=femu; part=all} blocks for one.",
+    "femu-hot":
+        "With hot writes apart, uniform writes cost {write_amplification .2f | workload=randwrite; mode=hot} blocks "
+        "for one, in place of {write_amplification .2f | workload=randwrite; mode=femu}. If nine writes of ten go to a "
+        "tenth of the files, it is {write_amplification .2f | workload=skewed; mode=hot} in place of "
+        "{write_amplification .2f | workload=skewed; mode=femu}.",
     "fragmentation":
         "Pieces on one die are read at {mib_per_s .0% | drive=paper; what=append worst 0 over "
         "drive=paper; what=contiguous} of a contiguous file's speed on a drive with its own FTL, as in the paper. "
