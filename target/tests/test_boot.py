@@ -31,8 +31,9 @@ class Units:
         self.made, self.system = folder / "made", folder / "system"
         self.made.mkdir()
         self.system.mkdir()
-        for unit in ("mtftl@.service", "mtftl.target"):
+        for unit in ("mtftl@.service", "mtftl-shutdown.service", "mtftl.target"):
             text = (BOOT / unit).read_text().replace("/usr/sbin/mtftl", str(target.tool()))
+            text = text.replace("/usr/libexec/mtftl", str(BOOT))
             (self.system / unit).write_text(text)
         if tab is not None:
             (folder / "mtftltab").write_text(tab)
@@ -69,6 +70,7 @@ def test_right_lines_are_opened(units: Units) -> None:
     """The boot and the users of a device depend on its service, as the line's options say."""
     assert units.links() == {
         "sysinit.target.wants/mtftl.target",
+        "sysinit.target.wants/mtftl-shutdown.service",
         "mtftl.target.requires/mtftl@fast.service",
         r"mtftl.target.wants/mtftl@slow\x2done.service",
         "dev-mapper-fast.device.requires/mtftl@fast.service",
@@ -97,7 +99,7 @@ def test_no_line_is_no_unit(tmp_path: Path, tab: str | None) -> None:
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd")
 def test_systemd_takes_the_units(units: Units) -> None:
-    for name in (r"mtftl@slow\x2done.service", "mtftl@fast.service", "mtftl.target"):
+    for name in (r"mtftl@slow\x2done.service", "mtftl@fast.service", "mtftl-shutdown.service", "mtftl.target"):
         unit = units.system / name
         if not unit.exists():
             unit.symlink_to(units.system / "mtftl@.service")
