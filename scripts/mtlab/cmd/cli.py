@@ -15,6 +15,7 @@ from ..run.outcome import write_pulled
 from ..util import stop
 from ..util.base import LabError, say
 from . import (
+    boots,
     c2c,
     completion,
     experiments,
@@ -38,7 +39,7 @@ from . import (
 GROUPS = {
     "Run something:": ("run", "shell", "top", "c2c", "timeline"),
     "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware"),
-    "Break it:": ("torture", "fuzz", "mutants", "suite", "night"),
+    "Break it:": ("torture", "boots", "fuzz", "mutants", "suite", "night"),
     "Change it:": ("check", "test", "lint", "layers", "prose"),
     "Build and install:": ("build", "install", "completion"),
 }
@@ -160,6 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     experiments.add_commands(commands)
     report.add_command(commands, update_commands)
     torture.add_command(commands)
+    boots.add_command(commands)
     mutants.add_command(commands)
     suites.add_command(commands)
     top.add_command(commands)

@@ -14,7 +14,7 @@ from ..exp.results import RESULTS, bound, counts, measured, why
 from ..exp.sources import WORKS
 from ..run import options
 from ..util.base import BUILD, ROOT, LabError, output, say, write_file
-from . import drives, properties, story, suites, tested
+from . import boots, drives, properties, story, suites, tested
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 _NUMBERS, _END = "<!-- numbers: scripts/lab report --readme -->", "<!-- end of numbers -->"
@@ -239,6 +239,7 @@ def update_index(text: str, results: Path) -> str:
 def _report(args: argparse.Namespace) -> int:
     if args.readme:
         for path, update in ((ROOT / "README.md", update_readme), (RESULTS / "suites/README.md", suites.update_page),
+                             (RESULTS / "boots/README.md", boots.update_page),
                              (ROOT / "docs/lab/experiments.md", update_spreads), (RESULTS / "README.md", update_index)):
             path.write_text(update(path.read_text(), args.results))
         for path in experiment_pages():

@@ -23,7 +23,7 @@ CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
                         "engines")),
     ("Is it fast where drives live?", ("steady", "gc", "policies", "write-cliff", "headers", "aging")),
     ("Is the tail short?", ("zone-reset", "mount")),
-    ("Does it lose nothing?", ("torture", "suites")),
+    ("Does it lose nothing?", ("torture", "boots", "suites")),
     ("Is the emulator true?", ("geometry", "femu", "femu-full", "femu-hot", "fragmentation", "vssim", "vssim-guest",
                                "mappings", "virtual-time")),
     ("What do others do?", ("peers", "pblk", "host-or-drive")),
@@ -31,6 +31,7 @@ CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
 OTHERS = {
     "policies": ("Placement and victims, without time", "what each policy writes for a block, beside the limit"),
     "torture": ("Power cuts, failures, fuzzers", "the last runs, and every bug that they found"),
+    "boots": ("A root file system on dm-mtftl", "a Debian through power cuts, reboots and a kernel update"),
     "suites": ("The suites of fio, blktests and xfstests", "their tests on our devices and on plain ones"),
     "virtual-time": ("Speed of the emulator", "what a run costs the host, and what made it cheaper"),
 }

@@ -46,7 +46,7 @@ def _press(qmp: Qmp, key: str) -> None:
     qmp.ask(ANSWER, "send-key", keys=[{"type": "qcode", "data": k} for k in ("alt", "sysrq", key)])
 
 
-def _worked(child: subprocess.Popen[bytes]) -> float:
+def worked(child: subprocess.Popen[bytes]) -> float:
     """Seconds of the host's CPUs that QEMU has had."""
     with contextlib.suppress(OSError):
         fields = Path(f"/proc/{child.pid}/stat").read_text().rpartition(") ")[2].split()
@@ -59,13 +59,13 @@ def _listen(child: subprocess.Popen[bytes], console: Tail, seconds: float, quiet
 
     A guest that says nothing has these seconds of the host's CPUs for it: on a busy host they take long.
     """
-    worked = _worked(child) + seconds
+    until = worked(child) + seconds
     end = time.monotonic() + PATIENCE * seconds
     silent = 0.0
     while child.poll() is None and time.monotonic() < end:
         if console.poll():
             silent = time.monotonic() + quiet
-        elif time.monotonic() > silent if silent else _worked(child) > worked:
+        elif time.monotonic() > silent if silent else worked(child) > until:
             return
         time.sleep(0.05)
 
