@@ -93,7 +93,8 @@ class Size:
         late = [s for s in points if s["at"] >= points[-1]["at"] / 2]
         run: Sample = {"part": "all",
                        **{key: round(_mean(points, key), 3) for key in (*RATES, "read_mb_s", "write_mb_s")},
-                       "peak_mb_s": max(s["mb_s"] for s in points), "plateau_mb_s": round(_mean(late, "mb_s"), 3),
+                       **{f"peak_{key}": round(max(s[key] for s in points), 3) for key in RATES},
+                       **{f"plateau_{key}": round(_mean(late, key), 3) for key in RATES},
                        **{key: sum(s[key] for s in points) for key in COLLECTED},
                        "filled": round(mark["written_bytes"] / self.drive, 5)}
         written = sum(s["written_pages"] for s in late)
@@ -245,9 +246,9 @@ def _plateau(steps: Sequence[Sample], key: str) -> tuple[float, float]:
 
 
 def _fallen(found: Sequence[Sample], load: str, key: str, words: str) -> Check:
-    looks = points(found, load, "look")
-    return at_most(f"{LABELS[load]}: {_named(key)}, plateau over peak",
-                   _plateau(looks, key)[0] / max(s[key] for s in looks), 0.8, says(REPORT, words))
+    run = of(found, load)
+    return at_most(f"{LABELS[load]}: {_named(key)}, plateau over peak", run[f"plateau_{key}"] / run[f"peak_{key}"], 0.8,
+                   says(REPORT, words))
 
 
 def _as_it_falls(found: Sequence[Sample], load: str, words: str) -> list[Check]:
