@@ -309,20 +309,23 @@ def draw(found: Sequence[Sample], path: Path, modes: Mapping[str, str]) -> None:
     """The report's figures 5.1 to 5.20 in its order: a row a load, a column a measure."""
     figure, panels = figures.panels(len(LABELS) * len(MEASURES), height=1.7, columns=len(MEASURES))
     figure.set_size_inches(1.2 * figures.PAGE, 1.75 * len(LABELS))
-    drawn = iter(enumerate(panels, 1))
-    for load, label in LABELS.items():
-        for key, (title, unit, scale) in MEASURES.items():
-            number, panel = next(drawn)
-            part = "look" if key in RATES else "ten"
-            lines = [_line(steps, key, scale, modes, mode) for mode in modes
-                     if (steps := points(found, load, part, mode))]
-            figures.lines(panel, lines, x="time (s)" if load == list(LABELS)[-1] else "",
-                          y=f"{title} ({unit})", title=f"5.{number} {label.replace(', ', ' ').replace(' threads', '')}",
-                          legend=number == len(panels) - 1 and len(lines) > 1, columns=len(modes))
+    which = [(load, key) for load in LABELS for key in MEASURES]
+    for number, (panel, (load, key)) in enumerate(zip(panels, which, strict=True), 1):
+        title, unit, scale = MEASURES[key]
+        lines = [_line(points(found, load, "look" if key in RATES else "ten", mode), key, scale, modes, mode)
+                 for mode in modes]
+        below = len(which) - number < len(MEASURES)
+        figures.lines(panel, lines, x="time (s)" if below else "", y=f"{title} ({unit})",
+                      title=f"5.{number} {LABELS[load].replace(', ', ' ').replace(' threads', '')}",
+                      legend=len(modes) > 1 and number == len(which) - len(MEASURES) + 2)
+        panel.set_xlim(left=0)
+        if not any(y for line in lines for y in line.y):
+            panel.set_ylim(0, 1)
     figures.save(figure, path)
 
 
 def _line(steps: Sequence[Sample], key: str, scale: float, modes: Mapping[str, str], mode: str) -> figures.Line:
+    """The steps of a run in one mode; none of a load that it does not have."""
     spreads = [tuple(value / scale for value in spread(s, key)) for s in steps]
     return figures.Line(modes[mode], [s["at"] for s in steps], [s[key] / scale for s in steps], marker=False,
                         dashed=mode != FEMU, spread=[(least, most) for least, most in spreads],
