@@ -55,17 +55,20 @@ static struct mtftl_range *unit_ranges(struct mtftl_unit *unit)
 	return (struct mtftl_range *)(unit + 1);
 }
 
-/* Of what the header uses: most are short, and every write pays for its header. */
-static u32 unit_crc(u32 seed, const struct mtftl_unit *unit)
+/* What the header uses: most are short, and every write pays for its header. */
+static size_t unit_used(const struct mtftl_unit *unit)
 {
 	size_t each = unit->type == MTFTL_UNIT_RANGES ? sizeof(struct mtftl_range) :
 							sizeof(struct mtftl_entry);
 	size_t used = sizeof(*unit) + each * le16_to_cpu(unit->nr_entries);
 
 	/* A damaged count fails the checksum, or contradicts the rest. */
-	if (used > MTFTL_BLOCK_SIZE)
-		used = MTFTL_BLOCK_SIZE;
-	return block_crc(seed, unit, used, offsetof(struct mtftl_unit, crc));
+	return used < MTFTL_BLOCK_SIZE ? used : MTFTL_BLOCK_SIZE;
+}
+
+static u32 unit_crc(u32 seed, const struct mtftl_unit *unit)
+{
+	return block_crc(seed, unit, unit_used(unit), offsetof(struct mtftl_unit, crc));
 }
 
 void mtftl_unit_init(void *block, const struct mtftl_unit_info *info)
@@ -127,7 +130,9 @@ void mtftl_unit_seal(void *block, u32 seed, u32 zone, u32 offset, u32 erase_coun
 	unit->offset = cpu_to_le32(offset);
 	unit->erase_count = cpu_to_le32(erase_count);
 	unit->durable_seq = cpu_to_le64(durable_seq);
-	unit->crc = cpu_to_le32(unit_crc(seed, block));
+	/* In one piece: a call costs as much as many bytes. */
+	unit->crc = 0;
+	unit->crc = cpu_to_le32(mtftl_crc32c(seed, unit, unit_used(unit)));
 }
 
 static bool unit_counts_valid(const struct mtftl_unit_info *info)
