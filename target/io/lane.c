@@ -601,14 +601,20 @@ static bool lane_send(struct lane *lane)
 
 /* Users: inserting */
 
+/* Ring's lock held. */
+static void queue_up(struct lane *lane, struct bio *bio)
+{
+	mtftl_bio(bio)->since = ktime_get_ns();
+	bio_list_add(&lane->waiting, bio);
+}
+
 /*
- * Up to what the bio needs; 0: it waits now, or still does, or is given back. While other bios wait
- * a new one waits behind them; while zones are short all do.
+ * Up to what the bio needs. 0: it waits now, or is given back; if it waited already, it is still
+ * the caller's. While other bios wait a new one waits behind them; while zones are short all do.
  */
 static u32 reserve_slots(struct lane *lane, struct bio *bio, bool waited, u64 *pos)
 {
 	u32 want = min(bio->bi_iter.bi_size >> MTFTL_BLOCK_SHIFT, RESERVE_MAX);
-	struct mtftl_bio *io = mtftl_bio(bio);
 	bool back = false;
 	unsigned long flags;
 	u32 n = 0;
@@ -624,14 +630,10 @@ static u32 reserve_slots(struct lane *lane, struct bio *bio, bool waited, u64 *p
 	mtftl_assert(lane->ring->head + n - lane->ring->tail <= lane->ring->entries, "%u slots", n);
 	if (n)
 		WRITE_ONCE(lane->ring->head, lane->ring->head + n);
-	else if (mtftl_device_gives_back(lane->ftl))
+	else if (!waited && mtftl_device_gives_back(lane->ftl))
 		back = true;
-	else if (waited)
-		bio_list_add_head(&lane->waiting, bio);
-	else
-		bio_list_add(&lane->waiting, bio);
-	if (!n && !waited && !back)
-		io->since = ktime_get_ns();
+	else if (!waited)
+		queue_up(lane, bio);
 	spin_unlock_irqrestore(&lane->ring->lock, flags);
 	if (back)
 		mtftl_give_back(bio);
@@ -646,9 +648,9 @@ static void kick_owner(struct mtftl *ftl, u32 value)
 }
 
 /*
- * False: the bio waits in lane->waiting, and may be gone already. A task that has reserved slots is
- * not preempted before they are filled. If it were, the lane, and with it flushes, resets and
- * checkpoints, would wait until the task has a CPU again.
+ * False: the bio waits in lane->waiting, and may be gone already; if it @waited before, it is still
+ * the caller's. A task that has reserved slots is not preempted before they are filled. If it were,
+ * the lane, and with it flushes, resets and checkpoints, would wait until the task has a CPU again.
  */
 static bool insert_bio(struct lane *lane, struct bio *bio, bool waited)
 {
@@ -717,20 +719,28 @@ static void write_done(struct mtftl *ftl, struct bio *bio)
 		bio_endio(bio);
 }
 
-static struct bio_list take_waiting(struct lane *lane)
+/* All of them, or the first one. */
+static struct bio_list take_waiting(struct lane *lane, bool all)
 {
-	struct bio_list bios;
+	struct bio_list bios = BIO_EMPTY_LIST;
+	struct bio *bio;
 
 	spin_lock_irq(&lane->ring->lock);
-	bios = lane->waiting;
-	bio_list_init(&lane->waiting);
+	if (all) {
+		bio_list_merge(&bios, &lane->waiting);
+		bio_list_init(&lane->waiting);
+	} else {
+		bio = bio_list_pop(&lane->waiting);
+		if (bio)
+			bio_list_add(&bios, bio);
+	}
 	spin_unlock_irq(&lane->ring->lock);
 	return bios;
 }
 
 static void fail_waiting(struct lane *lane)
 {
-	struct bio_list bios = take_waiting(lane);
+	struct bio_list bios = take_waiting(lane, true);
 	struct bio *bio;
 
 	while ((bio = bio_list_pop(&bios)))
@@ -745,17 +755,38 @@ void mtftl_lanes_give_back(struct mtftl *ftl)
 	unsigned int i;
 
 	for (i = 0; i < ftl->lanes->nr; i++) {
-		bios = take_waiting(&ftl->lanes->all[i]);
+		bios = take_waiting(&ftl->lanes->all[i], true);
 		while ((bio = bio_list_pop(&bios)))
 			mtftl_give_back(bio);
 	}
 	mtftl_map_through_again(ftl);
 }
 
+/* Bios that found no room wait on, ahead of those that came meanwhile, or are given back. */
+static void wait_again(struct lane *lane, struct bio_list *bios)
+{
+	struct bio *bio;
+
+	spin_lock_irq(&lane->ring->lock);
+	/* The code that sets this takes the lock afterwards, and then the list. */
+	if (!mtftl_device_gives_back(lane->ftl)) {
+		bio_list_merge_head(&lane->waiting, bios);
+		bio_list_init(bios);
+	}
+	spin_unlock_irq(&lane->ring->lock);
+	while ((bio = bio_list_pop(bios)))
+		mtftl_give_back(bio);
+}
+
+/*
+ * All bios that wait leave the list at once. From then on users insert on their own CPUs. If the
+ * bios left one by one, users whose writes have ended would come back before the list is empty,
+ * queue behind the others, and the writer would insert for all of them. While users are slowed, the
+ * order in which they came counts.
+ */
 static bool lane_admit(struct lane *lane)
 {
-	struct mtftl_bio *io;
-	bool some = false;
+	struct bio_list bios;
 	struct bio *bio;
 	u64 since;
 
@@ -765,23 +796,18 @@ static bool lane_admit(struct lane *lane)
 	}
 	if (!may_admit(lane))
 		return false;
-	do {
-		spin_lock_irq(&lane->ring->lock);
-		bio = NULL;
-		if (lane->ring->head - lane->ring->tail < lane->ring->entries)
-			bio = bio_list_pop(&lane->waiting);
-		spin_unlock_irq(&lane->ring->lock);
-		if (!bio)
+	bios = take_waiting(lane, !mtftl_space_is_slowed(lane->ftl));
+	while ((bio = bio_list_pop(&bios))) {
+		since = mtftl_bio(bio)->since;
+		if (!insert_bio(lane, bio, true)) {
+			bio_list_add_head(&bios, bio);
+			wait_again(lane, &bios);
 			break;
-		some = true;
-		io = mtftl_bio(bio);
-		since = io->since;
-		if (!insert_bio(lane, bio, true))
-			break;
+		}
 		count_latency(lane, since);
 		write_done(lane->ftl, bio);
-	} while (1);
-	return some;
+	}
+	return true;
 }
 
 /*
