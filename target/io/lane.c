@@ -57,6 +57,7 @@ struct lane {
 	struct task_struct *writer;
 	u32 batch;			/* filled slots that are worth waking the writer for */
 	u32 span;			/* slots that may wait for others of their class */
+	u32 ahead;			/* so many may be composed ahead of the oldest slot */
 	u32 held;			/* slots that are kept while users are slowed */
 	unsigned long away;		/* jiffies, 0: on its CPU; lanes->place */
 	unsigned long turns_seen;	/* the timer, like the next two */
@@ -131,10 +132,29 @@ static bool is_stalled(struct lane *lane)
 	}
 }
 
-/* A flush waits for what is filled, or it has waited for company long enough. */
+/* Slots in use at which waiting bios are admitted again. */
+static u32 admit_below(const struct mtftl_ring *ring)
+{
+	return ring->entries - ring->entries / 4;
+}
+
+static bool is_waited_for(const struct lane *lane)
+{
+	return READ_ONCE(lane->waiting.head);
+}
+
+/* Users wait for room, and no unit that lands will make some. */
+static bool is_jammed(const struct lane *lane)
+{
+	return is_waited_for(lane) && !READ_ONCE(lane->units_in_flight) &&
+	       mtftl_ring_used(lane->ring) > admit_below(lane->ring) &&
+	       !mtftl_space_is_slowed(lane->ftl) && !mtftl_space_is_gated(lane->ftl);
+}
+
+/* A flush or a user waits for what is filled, or it has waited for company long enough. */
 static bool is_urgent(const struct lane *lane)
 {
-	return !mtftl_ring_is_drained(lane->ring) || READ_ONCE(lane->overdue);
+	return !mtftl_ring_is_drained(lane->ring) || READ_ONCE(lane->overdue) || is_jammed(lane);
 }
 
 /* Slots that what is not composed yet keeps, its own and those composed before it. */
@@ -163,10 +183,10 @@ static bool is_worth_waking(const struct lane *lane)
 }
 
 /*
- * What goes into the next unit. What a reset waits for goes first, and full units at once. Less than that
- * goes when it is urgent, or when others have gone ahead of it for so long that it holds up the ring: it
- * was acknowledged already, so no user is delayed by that. What fits into one unit is not parted for its
- * classes.
+ * What goes into the next unit. What a reset waits for goes first, then the oldest slot if so much
+ * was composed ahead of it that it holds up the ring, then full units. Less than that goes when it
+ * is urgent, or when others fill the ring behind it: it was acknowledged already, so no user is
+ * delayed by that. What fits into one unit is not parted for its classes.
  */
 static bool pick(struct lane *lane, struct mtftl_pick *pick)
 {
@@ -178,12 +198,14 @@ static bool pick(struct lane *lane, struct mtftl_pick *pick)
 		if (pick->nr)
 			return true;
 	}
+	if (ring->ahead >= lane->ahead && !may_hold_slots(lane)) {
+		mtftl_ring_pick_oldest(ring, max, pick);
+		return true;
+	}
 	mtftl_ring_pick(ring, max, pick);
 	span = pick->end - ring->next;
-	if (is_urgent(lane) && pick->nr + pick->others <= max) {
-		pick->nr += pick->others;
-		pick->mixed = true;
-	}
+	if (is_urgent(lane) && pick->nr + pick->others <= max)
+		mtftl_ring_pick_all(ring, pick);
 	if (may_hold_slots(lane) && !is_urgent(lane)) {
 		/* Once it keeps nothing it looks again. */
 		WRITE_ONCE(lane->enough, 0);
@@ -205,12 +227,6 @@ static bool is_shut(const struct lane *lane)
 {
 	return mtftl_space_is_gated(lane->ftl) ||
 	       (mtftl_space_is_slowed(lane->ftl) && atomic_read(&lane->allowance) <= 0);
-}
-
-/* Slots in use at which waiting bios are admitted again. */
-static u32 admit_below(const struct mtftl_ring *ring)
-{
-	return ring->entries - ring->entries / 4;
 }
 
 /* Waiting bios are admitted many at a time, so that those woken do not run one by one. */
@@ -314,11 +330,6 @@ void mtftl_lanes_kick(struct mtftl *ftl)
 	WRITE_ONCE(lanes->first, first + 1);
 	for (i = 0; i < lanes->nr; i++)
 		lane_kick(&lanes->all[(first + i) % lanes->nr]);
-}
-
-static bool is_waited_for(const struct lane *lane)
-{
-	return READ_ONCE(lane->waiting.head);
 }
 
 /*
@@ -442,7 +453,7 @@ static u32 follow(struct lane *lane, const struct mtftl_pick *picked)
 	u32 next[MTFTL_FOLLOW_STREAMS], nr, lba, page, value;
 	struct mtftl *ftl = lane->ftl;
 	const struct mtftl_ring *ring = lane->ring;
-	u64 pos = ring->next;
+	u64 pos = picked->start;
 
 	mtftl_assert(picked->nr && picked->class < ftl->config.budget.user_classes,
 		     "%u slots of class %u", picked->nr, picked->class);
@@ -519,7 +530,7 @@ static void take_slots(struct lane *lane, const struct mtftl_pick *picked, u32 n
 	u32 taken = 0, lives = 0;
 	u64 pos;
 
-	for (pos = lane->ring->next; taken < n; pos++) {
+	for (pos = picked->start; taken < n; pos++) {
 		u32 value = mtftl_ring_value(lane->ring, pos);
 		struct mtftl_slot *slot;
 		void *data;
@@ -528,7 +539,7 @@ static void take_slots(struct lane *lane, const struct mtftl_pick *picked, u32 n
 			continue;
 		taken++;
 		slot = mtftl_slot(lane->ftl, value, &data);
-		mtftl_ring_take(lane->ring, slot);
+		mtftl_ring_take(lane->ring, picked, pos);
 		if (!mtftl_map_take(lane->ftl, lane->ring, slot, value))
 			continue;
 		mtftl_assert(slot->state == MTFTL_SLOT_IN_FLIGHT, "block %u: state %u", slot->lba,
@@ -1181,6 +1192,8 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		mtftl_follow_init(&lane->follow);
 		lane->span = min(lane->ring->entries / 2,
 				 2 * ftl->config.budget.user_classes * ftl->config.write_unit);
+		/* Slots become free in order: the oldest one must not hold up more than a quarter. */
+		lane->ahead = max3(lane->ring->entries / 4, lane->span, 1u);
 		/* As much as leaves waiting users room, all lanes together a zone, but whole units. */
 		lane->held = min(admit_below(lane->ring),
 				 max(ftl->config.capacity / nr, ftl->config.write_unit));

@@ -11,6 +11,11 @@ static struct mtftl_slot *slot_at(const struct mtftl_ring *ring, u64 pos)
 	return &ring->slots[(u32)pos & ring->mask];
 }
 
+static u64 class_start(const struct mtftl_ring *ring, u32 class)
+{
+	return max(ring->next, ring->from[class]);
+}
+
 /* What was seen once is not looked at again: the writer asks after every few slots. */
 void mtftl_ring_pick(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick)
 {
@@ -39,12 +44,27 @@ void mtftl_ring_pick(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick)
 		if (!all++ || ring->filled[slot->class] == max)
 			pick->class = slot->class;
 	}
+	pick->start = class_start(ring, pick->class);
 	pick->end = ring->looked;
 	pick->nr = min(ring->filled[pick->class], max);
 	pick->others = all - pick->nr;
 	/* What was looked at is counted, or composed. */
 	mtftl_assert(all == pick->end - ring->next - ring->ahead, "%u of %llu counted", all,
 		     pick->end - ring->next - ring->ahead);
+}
+
+void mtftl_ring_pick_oldest(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick)
+{
+	mtftl_assert(ring->ahead, "next %llu", ring->next);
+	mtftl_ring_pick(ring, max, pick);
+	pick->others += pick->nr;
+	/* Others are ahead of it, so it was looked at, and is filled. */
+	pick->class = slot_at(ring, ring->next)->class;
+	pick->start = ring->next;
+	pick->nr = min(ring->filled[pick->class], max);
+	mtftl_assert(pick->nr && pick->nr <= pick->others, "%u of %u slots of class %u", pick->nr,
+		     pick->others, pick->class);
+	pick->others -= pick->nr;
 }
 
 u32 mtftl_ring_fullest(const struct mtftl_ring *ring)
@@ -63,6 +83,7 @@ void mtftl_ring_pick_wanted(struct mtftl_ring *ring, u32 max, struct mtftl_pick 
 	/* All that is filled is looked at first. */
 	mtftl_ring_pick(ring, U32_MAX, pick);
 	pick->wanted = true;
+	pick->start = ring->next;
 	pick->nr = 0;
 	for (pos = ring->next; pos != ring->looked && pick->nr < max; pos++)
 		if (mtftl_ring_is_picked(ring, pick, pos) && !pick->nr++)
@@ -77,6 +98,26 @@ bool mtftl_ring_is_picked(const struct mtftl_ring *ring, const struct mtftl_pick
 	return READ_ONCE(slot->state) == MTFTL_SLOT_FILLED &&
 	       (pick->wanted ? READ_ONCE(slot->wanted) || READ_ONCE(slot->through) :
 		pick->mixed || slot->class == pick->class);
+}
+
+void mtftl_ring_pick_all(const struct mtftl_ring *ring, struct mtftl_pick *pick)
+{
+	pick->nr += pick->others;
+	pick->mixed = true;
+	pick->start = ring->next;
+}
+
+void mtftl_ring_take(struct mtftl_ring *ring, const struct mtftl_pick *pick, u64 pos)
+{
+	u32 class = slot_at(ring, pos)->class;
+
+	mtftl_assert(ring->filled[class] && pos >= class_start(ring, class),
+		     "slot %llu: %u of class %u from %llu on", pos, ring->filled[class], class,
+		     ring->from[class]);
+	ring->filled[class]--;
+	/* If only marked slots are picked, slots before this one remain. */
+	if (!pick->wanted)
+		ring->from[class] = pos + 1;
 }
 
 void mtftl_ring_taken(struct mtftl_ring *ring, u32 nr)

@@ -10,6 +10,7 @@
 
 /* Slots that a unit may take. */
 struct mtftl_pick {
+	u64 start;		/* none lies before it */
 	u64 end;		/* they lie before it */
 	u32 nr;
 	u32 class;
@@ -23,19 +24,18 @@ struct mtftl_pick {
  * if no class has so many those of the first one's.
  */
 void mtftl_ring_pick(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick);
+/* Of the class of the oldest slot, @max or less; others were composed ahead of it. */
+void mtftl_ring_pick_oldest(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick);
 /* The most that a class has, of those that were looked at for that. */
 u32 mtftl_ring_fullest(const struct mtftl_ring *ring);
 /* Of those that a reset waits for, wherever they are, @max; their unit has the class of the first. */
 void mtftl_ring_pick_wanted(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick);
 /* It is picked, and not taken yet. */
 bool mtftl_ring_is_picked(const struct mtftl_ring *ring, const struct mtftl_pick *pick, u64 pos);
-/* A picked one is taken. */
-static inline void mtftl_ring_take(struct mtftl_ring *ring, const struct mtftl_slot *slot)
-{
-	mtftl_assert(ring->filled[slot->class], "class %u", slot->class);
-	ring->filled[slot->class]--;
-}
-
+/* All that are filled go along, of whatever class: they fit into the unit. */
+void mtftl_ring_pick_all(const struct mtftl_ring *ring, struct mtftl_pick *pick);
+/* The picked one at @pos is taken: call it for one after the other. */
+void mtftl_ring_take(struct mtftl_ring *ring, const struct mtftl_pick *pick, u64 pos);
 /* So many of the picked ones were taken. */
 void mtftl_ring_taken(struct mtftl_ring *ring, u32 nr);
 

@@ -50,6 +50,7 @@ struct mtftl_ring {
 	u32 ahead;			/* slots behind it that were composed before it */
 	u64 looked;			/* pick.c has seen those before it */
 	u32 filled[MTFTL_MAX_CLASSES];	/* of these, by class: not composed yet */
+	u64 from[MTFTL_MAX_CLASSES];	/* none of these lies before it */
 	u64 drain_to;			/* compose up to here without waiting; flusher */
 	atomic_t wanted;		/* slots that are waited for, and not composed yet */
 };
