@@ -5,8 +5,10 @@
 #include "device/thread.h"
 
 #include <linux/cpumask.h>
+#include <linux/sched.h>
 #include <linux/sched/isolation.h>
 #include <linux/topology.h>
+#include <uapi/linux/sched/types.h>
 
 struct task_struct *mtftl_thread(int (*run)(void *data), void *data, int cpu, const char *name, ...)
 {
@@ -24,6 +26,19 @@ struct task_struct *mtftl_thread(int (*run)(void *data), void *data, int cpu, co
 		return NULL;
 	kthread_park(task);
 	return task;
+}
+
+void mtftl_thread_hurries(void)
+{
+	const struct sched_attr attr = {
+		.size = sizeof(attr),
+		.sched_policy = SCHED_NORMAL,
+		.sched_nice = MIN_NICE,
+		/* Since 6.12 the task that runs keeps its slice, except from those whose slice is shorter. */
+		.sched_runtime = 100 * NSEC_PER_USEC,
+	};
+
+	sched_setattr_nocheck(current, &attr);
 }
 
 /* Threads of ours stay off CPUs that the administrator isolates (isolcpus, nohz_full). */
