@@ -661,8 +661,7 @@ static u32 write_unit(struct slice *slice, u32 i, bool *sent)
 		    !mtftl_map_points_to(ftl, items[i + n].lba, items[i + n].page))
 			continue;
 		mtftl_write_add(unit, items[i + n].lba, items[i + n].page,
-				slice_block(slice, i + n));
-		unit->entries[unit->nr - 1].crc = slice->crcs[i + n];
+				slice_block(slice, i + n), &slice->crcs[i + n]);
 	}
 	if (unit->nr)
 		mtftl_write_take_place(unit, stream);

@@ -38,6 +38,7 @@
 #define LOOK		DIV_ROUND_UP(HZ, 100)	/* jiffies between looks at a writer that is awake */
 #define LOOKS		4	/* looks without progress until it counts as starved */
 #define AWAY		(2 * HZ)	/* a starved writer keeps off its CPU so long */
+#define BEHIND		(HZ / 10)	/* users do more so long after several waited */
 #define SPARE_AFTER	2	/* jiffies without a user of its own */
 #define NEIGHBOURS	8u	/* lanes that are looked at for room */
 #define LATENCIES	24	/* the last: 4 s and more */
@@ -71,6 +72,7 @@ struct lane {
 	unsigned long guest_seen;	/* jiffies */
 
 	struct bio_list waiting ____cacheline_aligned_in_smp;	/* no slot yet; ring->lock */
+	unsigned long crowded;		/* jiffies: several last waited at a time; ring->lock */
 	atomic_t allowance;		/* blocks that may enter while users are slowed */
 	struct list_head free_units;	/* ring->lock, like the next */
 	unsigned int units_in_flight;
@@ -547,7 +549,7 @@ static void take_slots(struct lane *lane, const struct mtftl_pick *picked, u32 n
 			continue;
 		mtftl_assert(slot->state == MTFTL_SLOT_IN_FLIGHT, "block %u: state %u", slot->lba,
 			     slot->state);
-		mtftl_write_add(unit, slot->lba, value, data);
+		mtftl_write_add(unit, slot->lba, value, data, slot->summed ? &slot->crc : NULL);
 		unit->through |= READ_ONCE(slot->through);
 		lives += slot->life;
 	}
@@ -615,18 +617,30 @@ static bool lane_send(struct lane *lane)
 
 /* Users: inserting */
 
+/* Its writer does not follow its users. Ring's lock held. */
+static bool is_behind(const struct lane *lane)
+{
+	const struct mtftl_ring *ring = lane->ring;
+
+	return ring->head - ring->tail > ring->entries / 2 &&
+	       time_before(jiffies, lane->crowded + BEHIND);
+}
+
 /* Ring's lock held. */
 static void queue_up(struct lane *lane, struct bio *bio)
 {
 	mtftl_bio(bio)->since = ktime_get_ns();
+	if (!bio_list_empty(&lane->waiting))
+		lane->crowded = jiffies;
 	bio_list_add(&lane->waiting, bio);
 }
 
 /*
- * Up to what the bio needs. 0: it waits now, or is given back; if it waited already, it is still
- * the caller's. While other bios wait a new one waits behind them; while zones are short all do.
+ * Up to what the bio needs; @behind: the writer does not follow. 0: it waits now, or is given back;
+ * if it waited already, it is still the caller's. While other bios wait a new one waits behind
+ * them; while zones are short all do.
  */
-static u32 reserve_slots(struct lane *lane, struct bio *bio, bool waited, u64 *pos)
+static u32 reserve_slots(struct lane *lane, struct bio *bio, bool waited, u64 *pos, bool *behind)
 {
 	u32 want = min(bio->bi_iter.bi_size >> MTFTL_BLOCK_SHIFT, RESERVE_MAX);
 	bool back = false;
@@ -637,6 +651,7 @@ static u32 reserve_slots(struct lane *lane, struct bio *bio, bool waited, u64 *p
 	if ((waited || bio_list_empty(&lane->waiting)) && !is_shut(lane))
 		n = min_t(u64, want, lane->ring->entries - (lane->ring->head - lane->ring->tail));
 	*pos = lane->ring->head;
+	*behind = !waited && is_behind(lane);
 	if (mtftl_space_is_slowed(lane->ftl))
 		atomic_sub(n, &lane->allowance);
 	mtftl_assert(mtftl_ring_is_sound(lane->ring), "lane %u: tail %llu next %llu head %llu",
@@ -671,6 +686,7 @@ static bool insert_bio(struct lane *lane, struct bio *bio, bool waited)
 	bool through = bio->bi_opf & REQ_FUA && mtftl_bio(bio)->through;
 	struct mtftl *ftl = lane->ftl;
 	u32 n = 0, written = 0;
+	bool behind = false;
 	u64 pos = 0;
 
 	mtftl_assert(!(bio->bi_iter.bi_size % MTFTL_BLOCK_SIZE) &&
@@ -692,7 +708,7 @@ static bool insert_bio(struct lane *lane, struct bio *bio, bool waited)
 				continue;
 			}
 			mtftl_compat_preempt_disable();
-			n = reserve_slots(lane, bio, waited, &pos);
+			n = reserve_slots(lane, bio, waited, &pos, &behind);
 			if (!n) {
 				mtftl_compat_preempt_enable();
 				mtftl_count(ftl, user_writes, written);
@@ -704,6 +720,10 @@ static bool insert_bio(struct lane *lane, struct bio *bio, bool waited)
 		value = mtftl_ring_value(lane->ring, pos);
 		slot = mtftl_slot(ftl, value, &data);
 		mtftl_bio_to_slot(bio, data);
+		/* The data is in this CPU's cache, and the writer has enough to do. */
+		slot->summed = behind;
+		if (behind)
+			slot->crc = mtftl_write_checksum(ftl, data);
 		at = mtftl_map_publish(ftl, lba, slot, value, through);
 		if (through && at != value)
 			kick_owner(ftl, at);
@@ -1216,6 +1236,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 				 max(ftl->config.capacity / nr, ftl->config.write_unit));
 		lane->guest = lane->index;
 		lane->guest_seen = jiffies - SPARE_AFTER;
+		lane->crowded = jiffies - BEHIND;
 		timer_setup(&lane->timer, lane_overdue, 0);
 		timer_setup(&lane->watch, lane_watch, 0);
 		bio_list_init(&lane->waiting);

@@ -151,6 +151,7 @@ u32 mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio, bool throug
 			     slot->lba, slot->state);
 		if (slot->state == MTFTL_SLOT_FILLED) {
 			copy_block(bio, data, false);
+			slot->summed = false;
 			if (through)
 				want_through(ftl, slot, value);
 			done = value;
@@ -199,6 +200,8 @@ u32 mtftl_map_publish(struct mtftl *ftl, u32 lba, struct mtftl_slot *slot, u32 v
 	if (older && older->state == MTFTL_SLOT_FILLED) {
 		mtftl_slot(ftl, value, &from);
 		memcpy(to, from, MTFTL_BLOCK_SIZE);
+		older->summed = slot->summed;
+		older->crc = slot->crc;
 		WRITE_ONCE(slot->lba, MTFTL_NO_LBA);
 		at = old;
 	} else {

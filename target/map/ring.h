@@ -34,6 +34,8 @@ struct mtftl_slot {
 	u8 class;		/* of its data, for placement; fixed once it is filled, like the next */
 	u16 life;
 	bool wanted, through;	/* a reset waits for it; a FUA write does; shard->lock to change */
+	bool summed;		/* crc is that of its data; shard->lock to change, once it is filled */
+	u32 crc;
 };
 
 struct mtftl_ring {

@@ -78,7 +78,12 @@ void mtftl_write_start(struct mtftl_write *unit, enum mtftl_unit_type type, u64 
 	unit->place.zone = NULL;
 }
 
-void mtftl_write_add(struct mtftl_write *unit, u32 lba, u32 from, void *data)
+u32 mtftl_write_checksum(const struct mtftl *ftl, const void *data)
+{
+	return mtftl_payload_crc(ftl->config.seed, data);
+}
+
+void mtftl_write_add(struct mtftl_write *unit, u32 lba, u32 from, void *data, const u32 *crc)
 {
 	struct mtftl_write_entry *entry = &unit->entries[unit->nr];
 
@@ -90,6 +95,9 @@ void mtftl_write_add(struct mtftl_write *unit, u32 lba, u32 from, void *data)
 	entry->lba = lba;
 	entry->from = from;
 	entry->data = data;
+	entry->summed = crc;
+	if (crc)
+		entry->crc = *crc;
 	unit->lbas[unit->nr++] = lba;
 }
 
@@ -275,9 +283,10 @@ void mtftl_write_compose(struct mtftl_write *unit)
 		struct mtftl_write_entry *entry = &unit->entries[i];
 
 		/* GC's was verified: whatever happens to the data from here on, it tells. */
-		if (unit->type != MTFTL_UNIT_GC)
-			entry->crc = mtftl_payload_crc(ftl->config.seed, entry->data);
-		mtftl_assert(entry->crc == mtftl_payload_crc(ftl->config.seed, entry->data),
+		mtftl_assert(entry->summed || unit->type != MTFTL_UNIT_GC, "block %u", entry->lba);
+		if (!entry->summed)
+			entry->crc = mtftl_write_checksum(ftl, entry->data);
+		mtftl_assert(entry->crc == mtftl_write_checksum(ftl, entry->data),
 			     "unit %llu: block %u", unit->seq, entry->lba);
 		if (head(unit))
 			mtftl_unit_add_entry(unit->header, entry->lba, entry->crc);

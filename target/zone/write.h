@@ -28,6 +28,7 @@ struct mtftl_write_entry {
 	u32 lba;
 	u32 from;		/* map value that it replaces: a slot, or GC's old page */
 	u32 crc;		/* of its data; of GC's, as the unit before said */
+	bool summed;		/* it is known */
 	void *data;
 };
 
@@ -64,7 +65,10 @@ struct mtftl_write *mtftl_write_alloc(struct mtftl *ftl, unsigned int max, int n
 void mtftl_write_free(struct mtftl_write *unit);
 
 void mtftl_write_start(struct mtftl_write *unit, enum mtftl_unit_type type, u64 seq);
-void mtftl_write_add(struct mtftl_write *unit, u32 lba, u32 from, void *data);
+/* Of a block, for its unit. */
+u32 mtftl_write_checksum(const struct mtftl *ftl, const void *data);
+/* @crc: of the data; NULL: it is not known yet. */
+void mtftl_write_add(struct mtftl_write *unit, u32 lba, u32 from, void *data, const u32 *crc);
 /* Its place in the stream, which is locked. */
 void mtftl_write_take_place(struct mtftl_write *unit, struct mtftl_stream *stream);
 /* Header and checksums, once: a unit that is written again keeps them, and its number. */
