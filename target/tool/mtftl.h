@@ -46,5 +46,7 @@ int cmd_tab(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_rename(int argc, char **argv);
 int cmd_metrics(int argc, char **argv);
+int cmd_top(int argc, char **argv);
+int cmd_zones(int argc, char **argv);
 
 #endif

@@ -28,7 +28,7 @@ _mtftl()
 	local cur=${COMP_WORDS[COMP_CWORD]} words
 
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "check close dump format help list metrics open probe rename status tab" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "check close dump format help list metrics open probe rename status tab top zones" -- "$cur")
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -43,6 +43,8 @@ _mtftl()
 	rename)	words=$(_mtftl_open) ;;
 	status)	words="--counters --json $(_mtftl_open)" ;;
 	tab)	words="--with" ;;
+	top)	words="--interval --count $(_mtftl_open)" ;;
+	zones)	words="--json --svg $(_mtftl_open)" ;;
 	esac
 	[[ ${COMP_WORDS[COMP_CWORD - 1]} != --headers ]] || words="auto blocks metadata"
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
