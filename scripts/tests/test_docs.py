@@ -64,7 +64,7 @@ def _options_of_the_tool() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in sorted((TARGET / "tool").glob("*.c")):
         text = path.read_text()
-        commands = [(m.start(), m[1]) for m in re.finditer(r"^int cmd_(\w+)\(", text, re.M)]
+        commands = [(m.start(), m[1].replace("_", "-")) for m in re.finditer(r"^int cmd_(\w+)\(", text, re.M)]
         found |= {name: set() for _, name in commands}
         for table in re.finditer(r"struct option options\[\] = \{(.*?)\};", text, re.S):
             above = [name for at, name in commands if at < table.start()]
@@ -79,14 +79,14 @@ def test_options_of_the_tool() -> None:
     assert len(taken) > 6 and set.union(*taken.values())
     manual = (TARGET / "tool/mtftl.8").read_text().replace("\\-", "-")
     manual = manual.split(".SH COMMANDS")[1].split(".SH EXIT")[0]
-    sections = re.findall(r"^\.B (\w+)$(.*?)(?=^\.TP\n\.B \w+$|\Z)", manual, re.M | re.S)
+    sections = re.findall(r"^\.B ([\w-]+)$(.*?)(?=^\.TP\n\.B \w[\w-]+$|\Z)", manual, re.M | re.S)
     assert {name: set(re.findall(r"^\.B[IR]? (--[\w-]+)", text, re.M)) for name, text in sections} == taken
     usage = (TARGET / "tool/mtftl.c").read_text()
     printed = {name: set(re.findall(r"--[\w-]+", words)) for name, words in
-               re.findall(r'^\t\{ "(\w+)", cmd_\w+, "([^"]*)"', usage, re.M)}
+               re.findall(r'^\t\{ "([\w-]+)", cmd_\w+, "([^"]*)"', usage, re.M)}
     assert printed == taken
     used = {(page.name, name, flag) for page, code in _code()
-            for name, words in re.findall(r"\bmtftl (\w+)((?: --?[\w-]+)+)", code)
+            for name, words in re.findall(r"\bmtftl (\w[\w-]+)((?: --?[\w-]+)+)", code)
             for flag in re.findall(r"--[\w-]+", words)}
     assert used and {one for one in used if one[2] not in taken.get(one[1], set())} == set()
 
@@ -257,7 +257,7 @@ def test_exit_statuses_of_the_tool() -> None:
     (r"(?:^|[ (])scripts/lab ([a-z]\w*)", lambda: {name for names in cli.GROUPS.values() for name in names}),
     (r"^(?:sudo )?make ([a-z]\w*)", lambda: set(re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(),
                                                            re.M)[0].split())),
-    (r"(?:^|; |&& |sudo )mtftl ([a-z]\w*)", lambda: set(re.findall(r'^\t\{ "(\w+)", cmd_',
+    (r"(?:^|; |&& |sudo )mtftl ([a-z][\w-]*)", lambda: set(re.findall(r'^\t\{ "([\w-]+)", cmd_',
                                                                   (TARGET / "tool/mtftl.c").read_text(), re.M))),
 ], ids=["lab", "make", "mtftl"])
 def test_commands(command: str, known: Callable[[], set[str]]) -> None:

@@ -130,6 +130,7 @@ def media(**places: int) -> str:
     return f"{zoned()}; {puts}"
 
 
+WRITE = "./blocks write 0 500 | dd of=/dev/mapper/ftl bs=64k iflag=fullblock oflag=direct conv=fsync 2>/dev/null"
 IN_USE = zoned() + "; mtftl format -- /dev/%s >/dev/null; dmsetup create held-%s --table '0 8192 linear /dev/%s 0'"
 EXT4 = "mke2fs -q -F -b 4096 image 8192 2>/dev/null; " + zoned() + "; dd if=image of=/dev/%s bs=64k count=1" \
        " oflag=direct 2>/dev/null"
@@ -286,6 +287,55 @@ CASES = {
                          "'a/b' cannot be a name", media(clean=0)),
     "rename-unknown": Case("mtftl rename nobody x", 8, "nobody: no such device-mapper device"),
     "rename-nothing": Case("mtftl rename x", 16, "1 names given, expected the old and the new one"),
+    # The superblock of a drive: lost, of a smaller drive.
+    "header": Case("mtftl header-backup /dev/%s kept && mtftl open /dev/%s ftl lanes=1 &&"
+                   " dd if=/dev/urandom of=/dev/mapper/ftl bs=64k count=32 oflag=direct conv=fsync 2>/dev/null &&"
+                   f" {WRITE} && mtftl close ftl && blkzone reset -c 2 /dev/%s && mtftl probe /dev/%s;"
+                   " test $? = 2 && mtftl header-restore /dev/%s kept && mtftl open /dev/%s ftl &&"
+                   " ./blocks judge /dev/mapper/ftl 0 500 && mtftl close ftl && mtftl check /dev/%s && stat -c %a kept",
+                   0, "no mtftl superblock.*is [0-9a-f-]{36} again; the next mount looks at all zones\n0\n"
+                   ".* 512 mapped.*0 errors, [0-9]+ notes\n600\n$", zoned() + "; mtftl format /dev/%s >/dev/null"),
+    "header-there": Case("mtftl header-backup /dev/%s there; mtftl header-restore /dev/%s there; test $? = 8 &&"
+                         " mtftl header-restore --force /dev/%s there && mtftl check /dev/%s", 0,
+                         "has a superblock that is whole; expected .* or --force\n.* again; .*2 mapped.*0 errors",
+                         media(clean=0, history=6)),
+    "header-exists": Case("mtftl header-backup /dev/%s there", 8, "there: cannot create: File exists", media(clean=0)),
+    "header-none": Case("mtftl header-backup /dev/%s kept2", 8, "no mtftl superblock", media(gone=0)),
+    "header-other": Case("mtftl header-restore /dev/%s there", 8, "33 zones of 768 blocks, the backup is of a drive of"
+                         " 32 zones of 768 blocks: expected the same drive", zoned(size=132)),
+    "header-file": Case("mtftl header-restore /dev/%s /proc/version", 8,
+                        "no backup of a header, expected a file of 4096", zoned()),
+    "header-damaged": Case("head -c 4096 /dev/urandom >noise; mtftl header-restore /dev/%s noise", 8,
+                           "noise: no backup of a header: no mtftl superblock", zoned()),
+    "header-word": Case("mtftl header-backup x", 16, "header-backup: 1 words given, expected a device and a file"),
+    "resize": Case("dmsetup create small --table \"0 131072 linear /dev/%s 0\" && mtftl format /dev/mapper/small"
+                   f" >/dev/null && mtftl open /dev/mapper/small ftl lanes=1 && {WRITE} && mtftl close ftl &&"
+                   " dmsetup remove small && dmsetup create small --table \"0 262144 linear /dev/%s 0\";"
+                   " mtftl open /dev/mapper/small ftl; mtftl resize /dev/mapper/small &&"
+                   " mtftl check /dev/mapper/small && mtftl open /dev/mapper/small ftl lanes=1 &&"
+                   " ./blocks judge /dev/mapper/ftl 0 500 && dd if=/dev/zero of=/dev/mapper/ftl bs=1M oflag=direct"
+                   " 2>/dev/null; mtftl status ftl; mtftl close ftl && mtftl check /dev/mapper/small; s=$?;"
+                   " dmsetup remove small; exit $s", 0,
+                   "written for another geometry.*/dev/mapper/small: [0-9]+ MiB, was [0-9]+ MiB; 32 zones, were 16\n"
+                   ".*500 mapped.*0 errors.*\n0\nftl works and is well; it is full.*0 errors", zoned()),
+    "resize-same": Case("mtftl resize /dev/%s", 8, "has 32 zones as when it was formatted, expected more",
+                        media(clean=0)),
+    "resize-written": Case("mtftl resize /dev/%s", 8, "an appended zone is not empty, expected empty ones from zone 32",
+                           zoned(size=132) + "; put clean %s 0; put history %s 32"),
+    "resize-none": Case("mtftl resize /dev/%s", 8, "no mtftl superblock", media(gone=0)),
+    "resize-other": Case("mtftl resize /dev/%s", 8, "written for another geometry", media(other=0)),
+    "discard": Case(f"mtftl open /dev/%s ftl lanes=1 && {WRITE} && mtftl discard --force ftl && mtftl status --counters"
+                    " ftl; mtftl close ftl && mtftl check /dev/%s", 0, "mapped +0\n.* 0 mapped.*0 errors",
+                    media(clean=0)),
+    "discard-asks": Case("mtftl open /dev/%s ftl; mtftl discard ftl; s=$?; mtftl close ftl; exit $s", 8,
+                         "ftl: all data would be lost; --force discards it", media(clean=0)),
+    "discard-no": Case(f"mtftl open /dev/%s ftl; {WRITE}; ./pty yes mtftl discard ftl; mtftl status --counters ftl;"
+                       " mtftl close ftl", 0, "Are you sure.*not confirmed.*mapped +500", media(clean=0)),
+    "discard-busy": Case("mtftl open /dev/%s ftl; dmsetup create above --table \"0 8 linear /dev/mapper/ftl 0\";"
+                         " mtftl discard --force ftl; s=$?; dmsetup remove above; mtftl close ftl; exit $s", 8,
+                         "in use, expected an idle device", media(clean=0)),
+    "discard-readonly": Case("mtftl open --readonly /dev/%s ftl; mtftl discard --force ftl; s=$?; mtftl close ftl;"
+                             " exit $s", 8, "opened read-only, expected a device that takes writes", media(clean=0)),
     # What devices do, and their zones.
     "top": Case("mtftl open /dev/%s ftl && mtftl top --count 2 --interval 0.1 | cat; mtftl close ftl", 0,
                 "^(name .*\n.*MiB/s.*\nftl +well +0.0 .* 2[0-9]/32 +idle +0\n){2}$", media(clean=0)),
@@ -439,7 +489,7 @@ def results(lab_run: LabRun, helpers: list[Path], meanwhile: Path,
     for name, data in PIECES.items():
         files.append(folder / name)
         files[-1].write_bytes(data)
-    run = lab_run(script(), push=[*files, *helpers, meanwhile], profile="none", timeout=600)
+    run = lab_run(script(), push=[*files, *helpers, meanwhile], profile="none", timeout=900)
     found = re.findall(r"^@@ (\S+)\n(.*?)^@@= (\d+)$", run.output, re.M | re.S)
     return {name: (int(status), text) for name, text, status in found}
 

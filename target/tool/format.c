@@ -80,19 +80,6 @@ static bool find_ours(struct device *device, char *found, size_t size)
 	return true;
 }
 
-/* The question is that of cryptsetup. */
-static bool is_confirmed(void)
-{
-	char *answer = NULL;
-	size_t size = 0;
-	bool yes;
-
-	fputs("Are you sure? (Type 'yes' in capital letters): ", stderr);
-	yes = getline(&answer, &size, stdin) > 0 && !strcmp(answer, "YES\n");
-	free(answer);
-	return yes;
-}
-
 /* If any zone is written, the user must know what will be lost. */
 static void ask_before_loss(struct device *device)
 {

@@ -34,6 +34,9 @@ void progress(const char *what, u64 done, u64 total);
 /* Before anything else is printed. */
 void progress_clear(void);
 
+/* The question of cryptsetup: whether the answer is YES. */
+bool is_confirmed(void);
+
 /* Commands; argv[0] is the command's name. */
 int cmd_format(int argc, char **argv);
 int cmd_open(int argc, char **argv);
@@ -46,6 +49,10 @@ int cmd_tab(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_rename(int argc, char **argv);
 int cmd_metrics(int argc, char **argv);
+int cmd_header_backup(int argc, char **argv);
+int cmd_header_restore(int argc, char **argv);
+int cmd_resize(int argc, char **argv);
+int cmd_discard(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_zones(int argc, char **argv);
 

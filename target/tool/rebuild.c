@@ -364,3 +364,102 @@ int rebuild_flash(struct flash *flash, struct report *report, bool write,
 	window_free(&rebuild.window);
 	return err;
 }
+
+/* More zones */
+
+/* With the zones that it was formatted with; @all gets how many there are. */
+static int find_shorter(struct flash *flash, struct super *super, u32 *all)
+{
+	int err = super_find(flash, super);
+	u32 zone;
+
+	*all = flash->nr_zones;
+	if (!err)
+		return -EEXIST;
+	if (err != -ESTALE || super->info.nr_zones >= *all)
+		return err;
+	for (zone = super->info.nr_zones; zone < *all; zone++)
+		if (flash->zones[zone].cond != FLASH_EMPTY)
+			return -ENOTEMPTY;
+	flash->nr_zones = super->info.nr_zones;
+	err = super_find(flash, super);
+	if (err)
+		flash->nr_zones = *all;
+	return err;
+}
+
+/* What format would count on. */
+static u32 usable_zones(const struct flash *flash, u32 all)
+{
+	u32 zone, nr = 0;
+
+	for (zone = 0; zone < all; zone++)
+		nr += flash->zones[zone].cond != FLASH_READONLY &&
+		      flash->zones[zone].cond != FLASH_OFFLINE;
+	return nr;
+}
+
+static void *grow(void *items, size_t size, u64 before, u64 now, int fill)
+{
+	u8 *grown = realloc(items, now * size);
+
+	if (!grown)
+		fail(EXIT_FAILED, "out of memory: %" PRIu64 " records of %zu bytes", now, size);
+	memset(grown + before * size, fill, (now - before) * size);
+	return grown;
+}
+
+static void add_zones(struct rebuild *rebuild, u32 all, u64 logical_blocks)
+{
+	struct mtftl_sb_info *sb = &rebuild->super.info;
+	struct replay *replay = &rebuild->replay;
+
+	/* All bits set: unmapped. */
+	static_assert(MTFTL_MAP_UNMAPPED == UINT32_MAX, "an entry of ones");
+	replay->map = grow(replay->map, sizeof(*replay->map), sb->logical_blocks, logical_blocks,
+			   0xff);
+	replay->zones = grow(replay->zones, sizeof(*replay->zones), sb->nr_zones, all, 0);
+	rebuild->seen = grow(rebuild->seen, sizeof(*rebuild->seen), sb->nr_zones, all, 0);
+	sb->nr_zones = all;
+	sb->logical_blocks = logical_blocks;
+	rebuild->flash->nr_zones = all;
+}
+
+int rebuild_grow(struct flash *flash, struct report *report, struct mtftl_sb_info *was,
+		 struct mtftl_sb_info *now)
+{
+	struct rebuild rebuild = {
+		.flash = flash, .report = report,
+		.replay = { .flash = flash, .report = report },
+	};
+	u64 logical_blocks;
+	u32 all;
+	int err;
+
+	err = find_shorter(flash, &rebuild.super, &all);
+	*was = rebuild.super.info;
+	if (err)
+		return err;
+	logical_blocks = mtftl_logical_blocks(usable_zones(flash, all), was->zone_capacity,
+					      was->op_permille, was->oob);
+	if (logical_blocks < was->logical_blocks)
+		logical_blocks = was->logical_blocks;
+	rebuild.seed = mtftl_seed(was->uuid, was->key);
+	rebuild.replay.sb = &rebuild.super.info;
+	window_init(&rebuild.window, flash, UNIT_BLOCKS);
+	err = replay_run(&rebuild.replay);
+	if (!err) {
+		rebuild.seen = xalloc(flash->nr_zones, sizeof(*rebuild.seen));
+		rebuild.vouched = xalloc(was->logical_blocks / 8 + 1, 1);
+		look_at_zones(&rebuild);
+		add_zones(&rebuild, all, logical_blocks);
+		err = choose_zones(&rebuild) ?: write_all(&rebuild);
+	}
+	flash->nr_zones = all;
+	*now = rebuild.super.info;
+	free(rebuild.seen);
+	free(rebuild.vouched);
+	replay_free(&rebuild.replay);
+	window_free(&rebuild.window);
+	return err;
+}

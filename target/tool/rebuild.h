@@ -7,6 +7,7 @@
 #define MTFTL_TOOL_REBUILD_H
 
 #include "flash.h"
+#include "format/parse.h"
 #include "report.h"
 
 struct rebuild_totals {
@@ -24,5 +25,13 @@ struct rebuild_totals {
  */
 int rebuild_flash(struct flash *flash, struct report *report, bool write,
 		  struct rebuild_totals *totals);
+
+/*
+ * For a device to which zones were appended: the same map, and a size as format would give it now.
+ * A checkpoint for it is written, then the record that says so. @was and @now: what records say.
+ * -EEXIST: it has no more zones than before, -ENOTEMPTY: one of them is not empty, or as above.
+ */
+int rebuild_grow(struct flash *flash, struct report *report, struct mtftl_sb_info *was,
+		 struct mtftl_sb_info *now);
 
 #endif

@@ -52,6 +52,18 @@ void *xalloc_blocks(size_t blocks)
 	return memory;
 }
 
+bool is_confirmed(void)
+{
+	char *answer = NULL;
+	size_t size = 0;
+	bool yes;
+
+	fputs("Are you sure? (Type 'yes' in capital letters): ", stderr);
+	yes = getline(&answer, &size, stdin) > 0 && !strcmp(answer, "YES\n");
+	free(answer);
+	return yes;
+}
+
 /* Bytes that a program may allocate without harming others, swap included; 0 if unknown. */
 static u64 available_memory(void)
 {

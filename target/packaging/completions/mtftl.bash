@@ -28,12 +28,16 @@ _mtftl()
 	local cur=${COMP_WORDS[COMP_CWORD]} words
 
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "check close dump format help list metrics open probe rename status tab top zones" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "check close discard dump format header-backup header-restore help list metrics open probe rename resize status tab top zones" -- "$cur")
 		return
 	fi
 	case ${COMP_WORDS[1]} in
 	check)	words="--rebuild --force $(_mtftl_drives)" ;;
 	close)	words="--deferred --force $(_mtftl_open)" ;;
+	discard) words="--force $(_mtftl_open)" ;;
+	header-backup)	words=$(_mtftl_drives) ;;
+	header-restore)	words="--force $(_mtftl_drives)" ;;
+	resize)	words=$(_mtftl_drives) ;;
 	dump)	words="--units $(_mtftl_drives)" ;;
 	format)	words="--op --headers --force --uuid $(_mtftl_drives)" ;;
 	metrics) words="--output $(_mtftl_open)" ;;
