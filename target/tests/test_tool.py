@@ -141,6 +141,8 @@ CASES = {
     "nothing": Case("mtftl", 16, "usage: mtftl format"),
     "help": Case("mtftl --help", 0, "usage: mtftl format"),
     "help-of-one": Case("mtftl open --help", 0, "mtftl open .--readonly. .DEVICE. NAME.*options, such as lanes=8"),
+    "help-with-command": Case("mtftl help rename && test $(mtftl help rename | wc -l) = 3", 0,
+                              "^usage: mtftl rename NAME NEW\n.*mtftl-rename.8."),
     "no-command": Case("mtftl frobnicate", 16, "no command 'frobnicate'"),
     "format-nothing": Case("mtftl format", 16, "0 devices given, expected one"),
     "format-two": Case("mtftl format a b", 16, "2 devices given, expected one"),

@@ -48,34 +48,54 @@ static const struct command {
 	  "print the lines of /etc/mtftltab, and which are wrong" },
 };
 
-static void usage(FILE *to)
+static const struct command *find(const char *name)
 {
 	size_t i;
 
-	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		fprintf(to, "%s mtftl %s %s\n           %s\n", i ? "      " : "usage:",
-			commands[i].name, commands[i].usage, commands[i].what);
-	fputs("The manual, mtftl(8), has the rest.\n", to);
+	for (i = 0; name && i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(name, commands[i].name))
+			return &commands[i];
+	return NULL;
+}
+
+/* Of one command, or of all. */
+static void usage(FILE *to, const struct command *only)
+{
+	const char *before = "usage:";
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(commands); i++) {
+		if (only && only != &commands[i])
+			continue;
+		fprintf(to, "%s mtftl %s%s%s\n           %s\n", before, commands[i].name,
+			*commands[i].usage ? " " : "", commands[i].usage, commands[i].what);
+		before = "      ";
+	}
+	if (only)
+		fprintf(to, "The manual, mtftl-%s(8), has the rest.\n", only->name);
+	else
+		fputs("The manual, mtftl(8), has the rest.\n", to);
 }
 
 int main(int argc, char **argv)
 {
+	const char *name = argc > 1 ? argv[1] : NULL;
+	const struct command *command;
 	int status;
-	size_t i;
 
-	if (argc > 1 && (!strcmp(argv[1], "help") || !strcmp(argv[argc - 1], "--help"))) {
-		usage(stdout);
+	if (name && (!strcmp(name, "help") || !strcmp(argv[argc - 1], "--help"))) {
+		usage(stdout, find(strcmp(name, "help") ? name : argv[2]));
 		return EXIT_OK;
 	}
-	for (i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (!strcmp(argv[1], commands[i].name)) {
-			status = commands[i].run(argc - 1, argv + 1);
-			if (fflush(stdout) || ferror(stdout))
-				fail(EXIT_FAILED, "cannot write the output: %s", strerror(errno));
-			return status;
-		}
-	if (argc > 1)
-		fprintf(stderr, "mtftl: no command '%s'\n", argv[1]);
-	usage(stderr);
+	command = find(name);
+	if (command) {
+		status = command->run(argc - 1, argv + 1);
+		if (fflush(stdout) || ferror(stdout))
+			fail(EXIT_FAILED, "cannot write the output: %s", strerror(errno));
+		return status;
+	}
+	if (name)
+		fprintf(stderr, "mtftl: no command '%s'\n", name);
+	usage(stderr, NULL);
 	return EXIT_USAGE;
 }
