@@ -78,11 +78,11 @@ def test_every_source_is_in_the_package(debs: Path) -> None:
 
 def test_completions_know_all_commands() -> None:
     """Both list the commands that the tool has, in its order of letters."""
-    there = sorted(set(re.findall(r"^\t\{ \"(\w+)\", cmd_", (target.SOURCE / "tool/mtftl.c").read_text(), re.M)) |
+    there = sorted(set(re.findall(r"^\t\{ \"([\w-]+)\", cmd_", (target.SOURCE / "tool/mtftl.c").read_text(), re.M)) |
                    {"help"})
     bash = (PACKAGING / "completions/mtftl.bash").read_text()
-    assert re.findall(r'compgen -W "([a-z ]+)"', bash) == [" ".join(there)]
-    assert re.findall(r"^\t\t'(\w+):", (PACKAGING / "completions/_mtftl").read_text(), re.M) == there
+    assert re.findall(r'compgen -W "([a-z -]+)"', bash) == [" ".join(there)]
+    assert re.findall(r"^\t\t'([\w-]+):", (PACKAGING / "completions/_mtftl").read_text(), re.M) == there
 
 
 def complete(*words: str) -> list[str]:
