@@ -24,7 +24,7 @@ from mtlab.cmd import experiments as commands
 from mtlab.exp import campaign, compare, experiments, figures, fio
 from mtlab.exp.campaign import Campaign
 from mtlab.exp.results import RESULTS, Results, again, format_checks, judge, write
-from mtlab.run import accel, failure, machine, outcome, qemu
+from mtlab.run import accel, failure, machine, outcome, process, qemu
 from mtlab.run.options import Options
 from mtlab.run.outcome import Result
 from mtlab.util import base, cpio, pool
@@ -510,6 +510,21 @@ def test_samples_are_told_apart(name: str) -> None:
     results = json.loads((RESULTS / name / "results.json").read_text())
     assert len(compare.by_identity(results, results.get("by", ()))) == len(results["samples"])
     assert experiments.load(name).about.by
+
+
+def test_a_run_tells_what_it_worked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds of processors: beside other work it takes longer, and costs the same."""
+    console, output = (tmp_path / name for name in ("console", "output"))
+    for path in (console, output):
+        path.touch()
+    wrong, status, worked = process.emulate(
+        [sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"], tmp_path / "qemu", None,
+        process.Tail(console, None), process.Tail(output, None), Options())
+    assert (wrong, status) == (None, 0) and worked >= 0.25
+    monkeypatch.setattr(outcome, "KEPT", tmp_path)
+    kept = Result(0, None, "", "", {}, 5.0, "inputs", "virtual time", worked=worked)
+    outcome.keep(kept)
+    assert outcome.recall("inputs") == kept
 
 
 def test_the_costs_of_experiments_are_listed() -> None:

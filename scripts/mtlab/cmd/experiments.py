@@ -24,7 +24,7 @@ NEXT = """Three things to try next:
 
 
 def costs(known: Mapping[str, float], at_once: int) -> list[list[str]]:
-    """How many guests each experiment boots, and for how long: as they last took, or as it expects."""
+    """How many guests each experiment boots, and their processor time: what they last took, or as it expects."""
     rows, usual = [["experiment", "guests", "minutes", ""]], []
     for experiment in map(load, names()):
         took = [known.get(job_name(experiment, run, seed), run.seconds)

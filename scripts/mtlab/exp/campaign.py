@@ -163,7 +163,7 @@ class Campaign:
             if result is None:
                 return
             one.booted[key] = result
-            pool.remember(DURATIONS, {job.name: result.seconds})
+            pool.remember(DURATIONS, {job.name: result.worked or result.seconds})
             if not terminal():
                 say(f"{job.name} ({result.seconds:.0f} s); {left}")
             if one.complete:

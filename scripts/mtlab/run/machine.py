@@ -188,6 +188,7 @@ class _Ended:
     console: str
     left: tuple[int, dict[str, bytes]] | None
     seconds: float
+    worked: float
 
 
 def _emulate(planned: RunPlan, parts: _Parts, options: Options, place: Path,
@@ -214,13 +215,14 @@ def _emulate(planned: RunPlan, parts: _Parts, options: Options, place: Path,
         args = [*qemu.machine_arguments(parts.binary, options, planned.clock), *begin,
                 *qemu.run_arguments(options, place)]
         started = time.monotonic()
-        wrong, status = process.emulate(args, place / "qemu", state, console, output, options)
+        wrong, status, worked = process.emulate(args, place / "qemu", state, console, output, options)
     seconds = time.monotonic() - started
     said = (place / "qemu").read_text(errors="replace").strip()
     if state and states.LOAD_FAILED in said:
         states.throw_away(key)
         raise states.BootError(said)
-    return _Ended(wrong, status, said, output.text, console.text, outcome.parse_area(place / "area"), seconds)
+    return _Ended(wrong, status, said, output.text, console.text, outcome.parse_area(place / "area"), seconds,
+                  worked)
 
 
 def _judged(planned: RunPlan, options: Options, accel: str, ended: _Ended) -> Result:
@@ -230,4 +232,4 @@ def _judged(planned: RunPlan, options: Options, accel: str, ended: _Ended) -> Re
     status, files = ended.left or (0, {})
     return Result(wrong.status if wrong else status, wrong, ended.output, ended.console, files, ended.seconds,
                   planned.inputs, "virtual time" if options.clock == "virtual" else accel,
-                  planned.key or outcome.BOOTED)
+                  planned.key or outcome.BOOTED, ended.worked)

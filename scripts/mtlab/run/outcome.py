@@ -37,6 +37,7 @@ class Result:
     inputs: str                             # digest of all that the guest saw
     accel: str
     start: str = BOOTED                     # or the key of the saved state that it began from
+    worked: float = 0                       # seconds of the host's processors; 0: not known
 
     @property
     def ok(self) -> bool:
@@ -89,7 +90,7 @@ def keep(result: Result) -> None:
     files = {name: base64.b64encode(data).decode() for name, data in result.files.items()}
     write_file(KEPT / result.inputs, json.dumps({"status": result.status, "output": result.output, "files": files,
                                                  "console": result.console, "seconds": result.seconds,
-                                                 "start": result.start}))
+                                                 "start": result.start, "worked": result.worked}))
 
 
 def find_failure(overdue: failure.Failure | None, left: tuple[int, dict[str, bytes]] | None, console: str,

@@ -94,8 +94,8 @@ def _hang_or_timeout(qmp: Qmp, child: subprocess.Popen[bytes], console: Tail,
 
 
 def emulate(args: Sequence[str], says: Path, state: states.State | None, console: Tail, output: Tail,
-             options: Options) -> tuple[failure.Failure | None, int]:
-    """Run QEMU until it ends: what was wrong with its guest, as far as seen from outside, and its exit status."""
+             options: Options) -> tuple[failure.Failure | None, int, float]:
+    """Run QEMU until it ends: what was wrong with its guest, as far as seen from outside, its exit status, its work."""
     ours, theirs = socket.socketpair()
     with ours:
         control = Qmp(ours)
@@ -108,24 +108,29 @@ def emulate(args: Sequence[str], says: Path, state: states.State | None, console
                 pass_fds=[theirs.fileno(), *(state.files if state else [])])
         try:
             wrong = _watch(child, control, console, output, options)
+            work = worked(child)
         finally:
             if child.poll() is None:
                 child.kill()
             ended = child.wait()
     console.poll()
     output.poll()
-    return wrong, ended
+    return wrong, ended, work
 
 
 def _watch(child: subprocess.Popen[bytes], control: Qmp, console: Tail, output: Tail,
            options: Options) -> failure.Failure | None:
-    """Pass on what the guest says until it ends, or until its time is up: first to boot, then to run."""
+    """Pass on what the guest says until it ends, or until its time is up: first to boot, then to run.
+
+    One that ends by itself is not waited for yet: what it worked can still be read.
+    """
     running = False
     limit = options.boot_timeout
     end = time.monotonic() + limit
     silent = time.monotonic() + options.silence
+    wait = 0.0
     with open(os.pidfd_open(child.pid), "rb", buffering=0) as ended:
-        while child.poll() is None:
+        while not select.select([ended], [], [], wait)[0]:
             busy = [console.poll(), output.poll()]
             stop.pulse()
             if not running and STARTED in console.text:
@@ -135,5 +140,5 @@ def _watch(child: subprocess.Popen[bytes], control: Qmp, console: Tail, output: 
                 return failure.Failure("hang", detail=f"not a word from it in {options.silence:.0f} s")
             if time.monotonic() > end:
                 return _hang_or_timeout(control, child, console, limit, "the command" if running else "the boot")
-            select.select([ended], [], [], 0.005 if any(busy) else 0.02)
+            wait = 0.005 if any(busy) else 0.02
     return None
