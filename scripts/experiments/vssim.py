@@ -46,8 +46,9 @@ FACTORS = (2, 4, 8, 16, 32, 64, 100)            # log blocks, or spare blocks, i
 SAVED = 8                                       # the factor at which hot and cold apart is held against a sixth
 INSTALL = "random=60 hot=90 hot_area=4 large=65536 run=524288 streams=4 area=50 fill=100 age=200"
 # Of that load only the small writes: there a hot block is written 216 times as often as another.
-LOADS = {"install": INSTALL.replace("area=50", "area=100"), "small": "random=100 hot=90 hot_area=4 fill=100 age=400"}
-KEPT = {"mixed": "hot_cold=0", "moves": "hot_cold=1", "writes": "hot_cold=1 hot_writes=1"}     # apart
+LOADS = {"install": INSTALL.replace("area=50", "area=100"), "small": "random=100 hot=90 hot_area=4 fill=100 age=200"}
+# Apart: nothing, what is collected, or users' hot writes too.
+KEPT = {"mixed": "hot_cold=0", "moves": "hot_cold=1", "writes": "hot_cold=1 hot_writes=1"}
 SEEDS = 3
 # X25-M 80 GB of the second generation, as its maker published it; a link of 3 Gb/s carries 270 MB/s. Erase blocks, and
 # their time, are an eighth of those of 128 pages; 7.4% is the difference between GiB and GB.
@@ -119,8 +120,8 @@ def _factors(mapping: str, quick: bool) -> str:
 
 
 def _spare(quick: bool) -> str:
-    """Page mapping: spare blocks, and what is kept apart: nothing, what is collected, or users' hot writes too."""
-    return "\n".join(f"{factor}-{load}-{kept} {_hybrid('page', 4, 1, LOGS, 1)} {words} warm=500 "
+    """Page mapping, in blocks half as large: spare blocks, and what is kept apart (KEPT)."""
+    return "\n".join(f"{factor}-{load}-{kept} {_hybrid('page', 4, 1, LOGS, 1)} {words} block_pages=32 warm=500 "
                      f"requests={_count(quick, 3000)} {apart} gc_urgent=100 gc_begin=100 "
                      f"spare_permille={30 + 10 * factor}"
                      for factor in FACTORS for load, words in LOADS.items() for kept, apart in KEPT.items())
