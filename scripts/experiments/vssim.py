@@ -52,7 +52,7 @@ KEPT = {"mixed": "hot_cold=0", "moves": "hot_cold=1", "writes": "hot_cold=1 hot_
 SEEDS = 3
 # X25-M 80 GB of the second generation, as its maker published it; a link of 3 Gb/s carries 270 MB/s. Erase blocks, and
 # their time, are an eighth of those of 128 pages; 7.4% is the difference between GiB and GB.
-LINK, RECORD = 270e6, 512 << 10
+LINK, RECORD, DIES = 270e6, 512 << 10, 20
 X25M = f"sector=4096 page=4096 channels=10 dies=2 block_pages=16 blocks=128 read_ns=50000 program_ns=900000 " \
        f"erase_ns=250000 {BUS} cache=1 spare_permille=74 gc_begin=95 gc_urgent=100 hot_cold=1 buffer=1048576"
 # The same drive by VSSIM's own configuration file: 140/940/2000 us, 82 us for the register, no cache register, 16 and
@@ -175,6 +175,9 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
             told = json.loads(data)
             sample = {"part": part, "mapping": mapping, "point": point, "mb_s": told["mb_s"], "iops": told["iops"],
                       "write_amplification": _waf(told) if told["host"] else 0}
+            if point == "random-all":
+                # flash in use over what the host sees; of two open blocks half is written
+                sample["ratio"] = round((told["in_use"] - 1) * told["block_sectors"] / told["logical"], 4)
             if part in X25MS:
                 sample |= {f"{way}_{key}": value for way in ("reads", "writes") for key, value in told[way].items()
                            if key.startswith("p")}
@@ -347,8 +350,8 @@ def _synchronous(found: list[Sample]) -> list[Check]:
     rate = {drive: _mb_s(found, "stripes", drive) for drive in STRIPES}
     own = _published(found, "own")
     # 270 MB/s of the link, pages that begin a turn after the other, dies that carry and read in turn
-    sequential = min(LINK, 4096 / TURN_READ, 20 * 4096 / (140e-6 + 4096 / RATE)) / 1e6
-    programmed = 20 * 4096 / (940e-6 + 4096 / RATE)
+    sequential = min(LINK, 4096 / TURN_READ, DIES * 4096 / (140e-6 + 4096 / RATE)) / 1e6
+    programmed = DIES * 4096 / (940e-6 + 4096 / RATE)
     return [
         *(within(f"drive {drive}, one stripe at a time: writes (MB/s)", rate[drive], _stripe_predicted(drive), 0.01,
                  form("a stripe takes its channel's transfers, then a program")) for drive in STRIPES),
@@ -370,7 +373,10 @@ def _synchronous(found: list[Sample]) -> list[Check]:
                programmed / 4096 / 1000, 0.05, form("twenty dies carry and program in turn")),
         within("X25-M by VSSIM's own file: write amplification when all was written at random",
                _of(found, "own", "random-all")["write_amplification"], _greedy_all(), 0.1,
-               form("greedy collection at 7.4% to spare, less a block a stream and GC's reserve")),
+               form("greedy collection at 7.4% to spare, less a block a stream and GC's reserve"),
+               f"Flash in use is {_of(found, 'own', 'random-all')['ratio']:.3f} times what the host sees, and a block "
+               f"of the FTL is one on each of {DIES} dies; by greedy collection that is "
+               f"{greedy(_of(found, 'own', 'random-all')['ratio'], 16 * DIES):.1f}."),
         *(within(f"X25-M by VSSIM's own file: {name}", own[name], value, 0.2, says(MAKER, f"{name}: {value:g}"),
                  f"It is {own[name] / value:.1f} times what was published." + (
                      f" When all of the drive was written at random before, it is "
@@ -429,7 +435,6 @@ def table(found: list[Sample]) -> list[list[str]]:
 def draw(found: list[Sample], path: Path) -> None:
     figure, panels = figures.panels(10, height=3.1)
     drives, pages, shapes, copies, shares, rates, factors, spare, stripes, x25m = panels
-    turned: list[figures.Line] = []
     figures.bars(drives, [f"{d}: {c}x{w}" for d, (c, w, *_) in DRIVES.items()],
                  [figures.Bars(f"{switch} us to switch", [_mb_s(found, "drives", f"{d}-{switch}") for d in DRIVES])
                   for switch in (0, 33)], x="drive: channels x ways", y="MB/s", title="sequential writes")
@@ -457,13 +462,12 @@ def draw(found: list[Sample], path: Path) -> None:
                            for number, m in enumerate(HYBRIDS) for n in (1, 4)],
                   x="random requests (%)", y="write amplification", title="random and sequential writes mixed",
                   columns=2)
-    for colour, share in enumerate((0, 50, 100)):
-        for mapping in HYBRIDS:
-            one, four = (_of(found, "shares", f"{share}-{n}", mapping) for n in (1, 4))
-            turned.append(figures.Line(f"{mapping}, {share}% random", [s["write_amplification"] for s in (one, four)],
-                                       [s["mb_s"] for s in (one, four)], dashed=mapping == "last", colour=colour))
-    figures.lines(rates, turned, x="write amplification", y="MB/s", title="from one log at a time to four in turn",
-                  columns=2)
+    figures.lines(rates, [figures.Line(f"{m}, {n} log{'s in turn' if n > 1 else ''}",
+                                       [_of(found, "shares", f"{s}-{n}", m)["write_amplification"] for s in SHARES],
+                                       [_mb_s(found, "shares", f"{s}-{n}", m) for s in SHARES], dashed=n > 1,
+                                       colour=number)
+                          for number, m in enumerate(HYBRIDS) for n in (1, 4)],
+                  x="write amplification", y="MB/s", title="rate over it, 0 to 100% random", columns=2)
     figures.lines(factors, [figures.Line(label, FACTORS, [_mb_s(found, "factors", f"{f}", m) for f in FACTORS],
                                          dashed=dashed)
                             for label, m, dashed in (("all mixed (FAST)", "fast", False),
@@ -493,5 +497,5 @@ ABOUT = About(
              "and cold apart save five sixths of the spare?",
     by=("part", "mapping", "point"),
     caption="FAST and LAST are mappings with log blocks; logs are written one after the other, or four in turn. "
-            "Random writes and copies are of small drives with 50/900/2000 us a page. Lines of rate over write "
-            "amplification go from one log at a time to four in turn. All is without a guest.")
+            "Random writes and copies are of small drives with 50/900/2000 us a page. Rates over write amplification "
+            "are those of the panel beside, by the share of random requests. All is without a guest.")

@@ -127,8 +127,11 @@ ANSWERS = {
     "vssim":
         "With one stripe in flight, half the channels leave {mb_s .0% | part=stripes; point=B over "
         "part=stripes; point=A} of the rate, and a fourth of them {mb_s .0% | part=stripes; point=C over "
-        "part=stripes; point=A}; with eight requests in flight the dies hide it. With logs, hot and cold apart saves "
-        "most of the spare; with page mapping it does not.",
+        "part=stripes; point=A}; with eight requests in flight the dies hide it. If FAST has as many logs in order "
+        "as LAST, LAST writes {mb_s .2f | part=factors; point=8; mapping=last over part=factors; point=8; "
+        "mapping=fast} times as much with 8% of logs, and in the page mapping hot writes apart give "
+        "{mb_s .2f | part=spare; point=32-install-writes over part=spare; point=32-install-mixed} times the rate at "
+        "32% to spare.",
     "vssim-guest":
         "A file of 512 MiB is written at {mb_s .0f | part=iozone; of=sequential write} and read at "
         "{mb_s .0f | part=iozone; of=sequential read} MB/s, where X25-M's maker published 70 and 250. Of the writes "
