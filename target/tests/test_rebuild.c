@@ -18,6 +18,8 @@
 #include "super.h"
 
 #define CKPT_ZONE	2u
+#define GROWN_ZONES	24u
+#define GROWN_BYTES	((size_t)GROWN_ZONES * IMAGE_ZONE_BLOCKS * MTFTL_BLOCK_SIZE)
 #define IMAGE_BYTES	((size_t)IMAGE_ZONES * IMAGE_ZONE_BLOCKS * MTFTL_BLOCK_SIZE)
 
 enum part { HEADER, ZONE_RECORDS, MAP, NR_PARTS };	/* by block of the checkpoint's zone */
@@ -38,10 +40,8 @@ static void tear(u32 zone, u32 offset)
 }
 
 /* Overwritten, discarded and lost blocks below the checkpoint, one more above it. */
-static int setup(void **state)
+static int fill(void)
 {
-	(void)state;
-	image = image_new();
 	memset(map, 0xff, sizeof(map));
 	image_write_super(image, MTFTL_SB_CLEAN);
 	put(6, 1, 10, 0x1001);
@@ -55,6 +55,27 @@ static int setup(void **state)
 	image_write_checkpoint(image, CKPT_ZONE, 10, map, 0);
 	map[11] = put(7, image->seq + 1, 11, 0x1120);
 	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	image = image_new();
+	return fill();
+}
+
+/* The same, and zones were appended since. */
+static int setup_grown(void **state)
+{
+	int err;
+
+	(void)state;
+	image = image_new_of(GROWN_ZONES, IMAGE_ZONE_BLOCKS, IMAGE_CAPACITY, IMAGE_LOGICAL);
+	image->sb.nr_zones = IMAGE_ZONES;
+	image->flash.nr_zones = IMAGE_ZONES;
+	err = fill();
+	image->flash.nr_zones = GROWN_ZONES;
+	return err;
 }
 
 static int teardown(void **state)
@@ -265,7 +286,79 @@ static void without_a_zone_nothing_is_written(void **state)
 	free(before);
 }
 
+/* More zones */
+
+static int grow(struct mtftl_sb_info *now)
+{
+	struct report report = { .quiet = true };
+	struct mtftl_sb_info was;
+
+	return rebuild_grow(&image->flash, &report, &was, now);
+}
+
+static void appended_zones_are_used(void **state)
+{
+	struct report report = { .quiet = true };
+	struct replay replay = { .flash = &image->flash, .report = &report };
+	struct check_totals checked;
+	struct mtftl_sb_info now;
+	struct super super;
+	u64 lba;
+
+	(void)state;
+	assert_int_equal(grow(&now), 0);
+	assert_int_equal(super_find(&image->flash, &super), 0);
+	assert_int_equal(super.info.generation, now.generation);
+	assert_int_equal(super.info.logical_blocks, now.logical_blocks);
+	assert_int_equal(now.nr_zones, GROWN_ZONES);
+	assert_true(now.logical_blocks > IMAGE_LOGICAL);
+	replay.sb = &super.info;
+	assert_int_equal(replay_run(&replay), 0);
+	assert_memory_equal(replay.map, map, sizeof(map));
+	for (lba = IMAGE_LOGICAL; lba < now.logical_blocks; lba++)
+		assert_int_equal(replay.map[lba], MTFTL_MAP_UNMAPPED);
+	replay_free(&replay);
+	assert_int_equal(check_flash(&image->flash, &report, &checked), 0);
+	assert_int_equal(report.errors, 0);
+	assert_int_equal(grow(&now), -EEXIST);
+}
+
+static void a_zone_that_failed_is_no_space(void **state)
+{
+	struct mtftl_sb_info now;
+
+	(void)state;
+	image->flash.zones[9].cond = FLASH_OFFLINE;
+	assert_int_equal(grow(&now), 0);
+	assert_int_equal(now.logical_blocks,
+			 mtftl_logical_blocks(GROWN_ZONES - 1, IMAGE_CAPACITY, now.op_permille, false));
+}
+
+static void assert_refused(int err)
+{
+	u8 *before = malloc(GROWN_BYTES);
+	struct mtftl_sb_info now;
+
+	assert_non_null(before);
+	memcpy(before, image->data, GROWN_BYTES);
+	assert_int_equal(grow(&now), err);
+	assert_memory_equal(before, image->data, GROWN_BYTES);
+	assert_int_equal(image->flash.nr_zones, GROWN_ZONES);
+	free(before);
+}
+
+static void what_cannot_grow_is_left_alone(void **state)
+{
+	(void)state;
+	image->flash.zones[GROWN_ZONES - 1].cond = FLASH_FULL;
+	assert_refused(-ENOTEMPTY);
+	image->flash.zones[GROWN_ZONES - 1].cond = FLASH_EMPTY;
+	tear(CKPT_ZONE, MAP);
+	assert_refused(-EBADMSG);
+}
+
 #define test(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define grown(name)	cmocka_unit_test_setup_teardown(name, setup_grown, teardown)
 
 int main(void)
 {
@@ -282,6 +375,9 @@ int main(void)
 		test(a_torn_unit_does_not_vouch_for_an_earlier_life),
 		test(the_other_zone_of_the_log_serves_when_one_is_full),
 		test(without_a_zone_nothing_is_written),
+		grown(appended_zones_are_used),
+		grown(a_zone_that_failed_is_no_space),
+		grown(what_cannot_grow_is_left_alone),
 	};
 
 	return cmocka_run_group_tests_name("rebuild", tests, NULL, NULL);
