@@ -118,8 +118,8 @@ def test_life_of_the_packages(release: str, tmp_path: Path, request: pytest.Fixt
     kernel, = (re.escape(p.name) for p in (root / "usr/lib/modules").iterdir())
     parts = ["62-mtftl", "dm-mtftl", "mtftl", "mtftl", "mtftltab"]
     wanted = [f"installed: dm-mtftl/1.0, {kernel}, x86_64: installed", "tool: usage: mtftl format .*",
-              f"module: {kernel} .*", "udev: 0", "kept /usr/sbin/mtftl", "kept /shutdown",
-              f"refused: mtftl: no module dm-mtftl for {kernel}, .*"]
+              f"module: {kernel} .*", "signed: DKMS module signing key", "udev: 0", "kept /usr/sbin/mtftl",
+              "kept /shutdown", f"refused: mtftl: no module dm-mtftl for {kernel}, .*"]
     for update in ("image", "headers", "upgrade"):
         # Without a line in the tab the hook brings the script only.
         wanted += ["nothing has mtftl"] if update == "headers" else []

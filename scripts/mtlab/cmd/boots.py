@@ -53,9 +53,9 @@ SMALL = {"zoned.zone_size": "4M", "zoned.zone_capacity": "4M", "zoned.max_open":
          "flash.block_pages": "64", "flash.buffer": "1M"}
 DRIVES = {"root": {"flash.size": "2G"}, "data": SMALL | {"flash.size": "128M"},
           "twin": SMALL | {"flash.size": "64M"}, "copy": SMALL | {"flash.size": "64M"}}
-APPEND = ("root=/dev/mapper/root ro console=ttyS0 panic=-1 oops=panic mitigations=off nokaslr"
-          " tsc=reliable no_timer_check audit=0 apparmor=0 random.trust_cpu=on ipv6.disable=1 udev.event_timeout=600"
-          + qemu.CLOCK_BOOT["wall"])
+WORDS = ("ro console=ttyS0 panic=-1 oops=panic mitigations=off nokaslr tsc=reliable no_timer_check audit=0 apparmor=0"
+         " random.trust_cpu=on ipv6.disable=1 udev.event_timeout=600" + qemu.CLOCK_BOOT["wall"])
+APPEND = f"root=/dev/mapper/root {WORDS}"
 INSTALL = r"""
 set -e
 drive() { # name: the drive of that serial number
@@ -103,23 +103,66 @@ def clean_root(release: str = RELEASE) -> Path:
     return root
 
 
-def make_system(root: Path, folder: Path) -> Path:
-    """What boot/system makes of the packages: archives, kernels and what they boot with. A folder to work in is given.
+def make_system(root: Path, folder: Path, program: str = "system", typed: str = "") -> Path:
+    """What boot/PROGRAM makes of the packages: archives, kernels and what they boot with. A folder to work in is given.
 
-    It is made once for the same sources.
+    It is made once for the same sources, and for the same commands that it is to type.
     """
     sources = folder / "sources"
     output([target.SOURCE / "packaging/source-tree", sources])
+    (sources / "typed").write_text(typed)
     files = {str(p.relative_to(sources)): p.read_bytes() for p in sources.rglob("*") if p.is_file()}
-    makers = TESTS / "boot/system", TESTS / "packages/in-root"
-    made_at = str(root.with_suffix(".done").stat().st_mtime_ns)
-    made = BUILD / "roots" / f"system-{digest(digest_files(files), *(p.read_bytes() for p in makers), made_at)}"
-    with lock("system"):
+    makers = TESTS / "boot/common", TESTS / "boot" / program, TESTS / "packages/in-root"
+    of = root.name, str(root.with_suffix(".done").stat().st_mtime_ns)
+    made = BUILD / "roots" / f"{program}-{digest(digest_files(files), *(p.read_bytes() for p in makers), *of)}"
+    with lock(f"{program}-{root.name}"):
         if not made.exists():
-            say("making a system with the packages, and with a newer kernel")
+            say(f"making a system with the packages in a clean {root.name}")
             with fresh_folder(made) as part:
-                output([TESTS / "packages/in-root", root, sources, TESTS / "boot/system", part])
+                output([TESTS / "packages/in-root", root, sources, TESTS / "boot" / program, part])
     return made
+
+
+@dataclass
+class Heard:
+    """What came of a QEMU."""
+
+    said: str                       # on the second serial port
+    console: str
+    status: int | None              # None: it was killed
+    took: tuple[float, float]       # seconds until the guest was ready, and of them those that the emulator worked
+
+
+def listen(arguments: Sequence[str], folder: Path, name: str, cut_after: int = 0) -> Heard:
+    """Run QEMU until the guest ends, or has made so many numbers safe."""
+    console, heard = (folder / f"{kind}-{name}" for kind in ("console", "output"))
+    heard.touch()
+    said, took = Tail(heard, None), (0.0, 0.0)
+    ports = ["-serial", f"file:{console}", "-serial", f"file:{heard}"]
+    with open(folder / f"qemu-{name}", "wb") as errors:
+        child = subprocess.Popen([*arguments, *ports], stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
+    began = time.monotonic()
+    try:
+        while child.poll() is None and time.monotonic() < began + PATIENCE:
+            said.poll()
+            if not took[0] and "@ ready " in said.text:
+                took = time.monotonic() - began, worked(child)
+            if cut_after and said.text.count(" safe ") >= cut_after:
+                break
+            time.sleep(0.02)
+    finally:
+        ended = child.poll()
+        child.kill()
+        child.wait()
+    said.poll()
+    return Heard(said.text, console.read_text(errors="replace"), ended, took)
+
+
+def boot_arguments(binary: Path, options: Options, system: Path, append: str, kernel: int = 1) -> list[str]:
+    """QEMU's arguments for a system's machine, and for a boot of one of its kernels."""
+    return [*qemu.machine_arguments(binary, options, qemu.clock_arguments(options, accel.choose())),
+            "-kernel", str(system / f"vmlinuz-{kernel}"), "-initrd", str(system / f"initrd-{kernel}"),
+            "-append", append]
 
 
 @dataclass
@@ -178,44 +221,20 @@ class Machine:
             raise LabError(f"the system was not installed: {done.failure or done.status}\n{done.output}")
         shutil.copy(self.folder / "twin", self.folder / "copy")
 
-    def _arguments(self, asked: str, kernel: int, console: Path, said: Path) -> list[str]:
-        update = ["-drive", f"file={self.system}/update.tar,format=raw,if=virtio,readonly=on"]
-        clock = qemu.clock_arguments(self.options, accel.choose())
-        return [*qemu.machine_arguments(self.binary, self.options, clock),
-                "-kernel", str(self.system / f"vmlinuz-{kernel}"), "-initrd", str(self.system / f"initrd-{kernel}"),
-                "-append", f"{APPEND} boot-test={asked}", "-serial", f"file:{console}", "-serial", f"file:{said}",
-                *qemu.device_arguments(self.options, self.folder), *self.drives(),
-                *(update if asked == "update" else [])]
-
     def boot(self, asked: str, kernel: int, cut_after: int = 0) -> Boot:
         """Boot once, until the guest ends or has made so many numbers safe; whether all was there that was durable."""
         number = len(self.boots) + 1
-        console, heard = (self.folder / f"{name}-{number}" for name in ("console", "output"))
-        heard.touch()
-        said, took = Tail(heard, None), (0.0, 0.0)
-        with open(self.folder / f"qemu-{number}", "wb") as errors:
-            child = subprocess.Popen(self._arguments(asked, kernel, console, heard), stdin=subprocess.DEVNULL,
-                                     stdout=errors, stderr=errors)
-        began = time.monotonic()
-        try:
-            while child.poll() is None and time.monotonic() < began + PATIENCE:
-                said.poll()
-                if not took[0] and "@ ready " in said.text:
-                    took = time.monotonic() - began, worked(child)
-                if cut_after and said.text.count(" safe ") >= cut_after:
-                    break
-                time.sleep(0.02)
-        finally:
-            ended = child.poll()
-            child.kill()
-            child.wait()
-        said.poll()
-        log = console.read_text(errors="replace")
-        if f"@ ready for {asked}\n" not in said.text or (ended != 0 and not cut_after):
-            raise LabError(f"boot {number} ({asked}) did not end as it should\n{said.text}\n{log[-4000:]}")
+        update = ["-drive", f"file={self.system}/update.tar,format=raw,if=virtio,readonly=on"]
+        arguments = [
+            *boot_arguments(self.binary, self.options, self.system, f"{APPEND} boot-test={asked}", kernel),
+            *qemu.device_arguments(self.options, self.folder), *self.drives(), *(update if asked == "update" else [])]
+        heard = listen(arguments, self.folder, str(number), cut_after)
+        if f"@ ready for {asked}\n" not in heard.said or (heard.status != 0 and not cut_after):
+            raise LabError(f"boot {number} ({asked}) did not end as it should\n{heard.said}\n{heard.console[-4000:]}")
         # The kernel says so if it did not find a clean stop.
-        newer = [int(n) for n in re.findall(r"mount: (\d+) units newer", log)]
-        boot = self._judge(asked, took, newer, [line[2:] for line in said.text.splitlines() if line.startswith("@ ")])
+        newer = [int(n) for n in re.findall(r"mount: (\d+) units newer", heard.console)]
+        boot = self._judge(asked, heard.took, newer,
+                           [line[2:] for line in heard.said.splitlines() if line.startswith("@ ")])
         self.boots.append(boot)
         return boot
 
@@ -274,10 +293,11 @@ def table(results: Mapping[str, Any]) -> str:
     """The boots as Markdown."""
     boots = results["boots"]
     cuts = sum(boot["end"] == "cut" for boot in boots)
+    of = results["commit"].removesuffix("+changes")
     lines = [f"Boots that a power cut ended: {cuts}. Boots that a reboot ended: {len(boots) - 1 - cuts}, one of them",
              "into another kernel. No boot needed a login. Each found all files, and no file was wrong.", "",
-             f"Commit {results['commit'][:12]}, seed {results['seed']}. On {results['cores']} shared cores "
-             f"({results['accel']}), the installation took {results['installed']:.0f} s.", "",
+             f"Commit {results['commit'].replace(of, of[:12])}, seed {results['seed']}. On {results['cores']} shared "
+             f"cores ({results['accel']}), the installation took {results['installed']:.0f} s.", "",
              "| boot | after | kernel | files | root: durable, found | data: durable, found | newer units | seconds |"
              " processor seconds |", "|" + "---|" * 9]
     for before, boot in zip([None, *boots], boots):
@@ -302,7 +322,9 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
                  color=figures.COLOURS[number])
     axes.set_xlabel("boot")
     axes.set_ylabel("processor seconds of the host")
-    axes.legend(loc="lower right")
+    axes.set_xticks(range(2, len(boots) + 1, 2))
+    # Below the panel, where it hides nothing.
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))
     figures.save(drawing, path)
 
 
