@@ -35,6 +35,11 @@ def test_root_on_mtftl(emulator_binary: Path, system: Path, tmp_path: Path) -> N
     assert last.said == []
 
 
+def test_the_page_shows_the_results() -> None:
+    text = (boots.RESULTS / "README.md").read_text()
+    assert text == boots.update_page(text, boots.RESULTS.parent)
+
+
 @pytest.mark.parametrize("cuts, reboots", [(0, 2), (1, 2), (10, 10)])
 def test_each_plan_has_what_was_asked_for(cuts: int, reboots: int) -> None:
     """One of the reboots is the first one, one updates the kernel, and a last boot looks."""
