@@ -4,7 +4,8 @@
 `--kernel kasan` (memory errors, lockdep, leaks, failing allocations) and `--kernel kcsan` (data races) are debug
 kernels for the target. `--kernel pblk` is Linux 5.10, the last long-term series that has pblk, the host FTL for
 Open-Channel drives; the target is not built for it. `--kernel small` is Linux 6.12 with the same small configuration,
-so that both pay the same for a system call. A build is named by the hash of its inputs, and done once.
+so that both pay the same for a system call. `--kernel hints` is that one with an ext4 that tells the drive what each
+write is to its file. A build is named by the hash of its inputs, and done once.
 """
 
 import os
@@ -16,10 +17,10 @@ from . import debian
 
 GUEST = ROOT / "scripts/guest"
 DEBUG = ("kasan", "kcsan")
-PBLK, SMALL = "pblk", "small"
-FLAVOURS = (*DEBUG, PBLK, SMALL)
+PBLK, SMALL, HINTS = "pblk", "small", "hints"
+FLAVOURS = (*DEBUG, PBLK, SMALL, HINTS)
 FRAGMENTS = {"kasan": ("base", "debug", "kasan"), "kcsan": ("base", "debug", "kcsan"),
-             PBLK: ("base", "small", "pblk"), SMALL: ("base", "small")}
+             PBLK: ("base", "small", "pblk"), SMALL: ("base", "small"), HINTS: ("base", "small", "hints")}
 # What a test's guest needs besides: null_blk is built in, and would make a device of its own.
 BOOT = " null_blk.nr_devices=0"
 DEBUG_BOOT = f"{BOOT} kmemleak=on"
@@ -42,7 +43,8 @@ def source(flavour: str) -> Source:
     """What a flavour is built from."""
     if flavour == PBLK:
         return Source("linux-source-5.10", debian.OLD, GUEST / "kernel-pblk.patch")
-    return Source("linux-source-6.12", debian.newer_suite())
+    patch = GUEST / "kernel-hints.patch" if flavour == HINTS else None
+    return Source("linux-source-6.12", debian.newer_suite(), patch)
 
 
 def configuration(flavour: str) -> str:
