@@ -7,7 +7,6 @@ other geometries, beside a closed form; and on a zoned drive of the same flash u
 Plans for guest-pieces say what is written and read, in KiB.
 """
 
-import functools
 import itertools
 import random
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,9 +15,10 @@ from pathlib import Path
 from statistics import median
 
 from mtlab.build import guest
-from mtlab.exp import figures
-from mtlab.exp.experiments import About, Check, Run, Sample, Why, at_least, at_most, form, ours, says, within
-from mtlab.exp.sources import ARTIFACT, KNOWN
+from mtlab.exp import fast24, figures, glibc
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, form, ours, within
+from mtlab.exp.fast24 import LOADS, PRINTED, SERVERS
+from mtlab.exp.sources import KNOWN
 from mtlab.run.options import Options
 
 FILE, READ, PIECE, COMMAND = 8192, 1024, 32, 256        # KiB
@@ -26,15 +26,7 @@ LAYOUTS = (1, 2, 3)             # seeds of what is random; the first stands for 
 KINDS = ("worst", "random")
 SPEED = 2                       # instructions a nanosecond: the artifact's machine has 2 GHz
 MIB = 1 << 20
-
-# MB/s (of 2^20 bytes) that the artifact prints: without its approach, with it.
-PAPER = {"contiguous": (2174.53, 2174.53), "append worst": (397.26, 2126.48), "append random": (1470.01, 2063.64),
-         "overwrite worst": (398.789, 2057.91), "overwrite random": (1487.34, 2069.28),
-         "sqlite contiguous": (870.044, 870.044), "sqlite": (531.073, 849.64),
-         "fileserver contiguous": (2739.8, 2739.8), "fileserver": (2149.4, 2611.8),
-         "fileserver small contiguous": (2776.3, 2776.3), "fileserver small": (1721.0, 2099.3)}
-SERVERS = {32: "fileserver", 16: "fileserver small"}        # by KiB of an append
-LOADS = ("sqlite", *SERVERS.values())                       # not in the quick form
+FILLED = 200 * MIB              # by rand(), before the artifact's programs draw their gaps by it
 
 
 @dataclass(frozen=True)
@@ -144,45 +136,12 @@ class Plan:
         return "cat >plan <<'END'\n" + "\n".join(self.lines) + f"\nEND\n./guest-pieces {device} <plan >found\n"
 
 
-@functools.cache
-def _libc_random(skip: int, count: int) -> tuple[int, ...]:
-    """What rand() of the GNU C library gives after so many calls: r(n) = r(n - 3) + r(n - 31), skipped by powers.
-
-    The artifact's programs fill 200 MiB by it before they draw their gaps.
-    """
-    def times(a: list[int], b: list[int]) -> list[int]:
-        product = [0] * 61
-        for i, x in enumerate(a):
-            for j, y in enumerate(b):
-                product[i + j] += x * y
-        for i in range(60, 30, -1):                 # x^31 is x^28 + 1
-            product[i - 3] += product[i]
-            product[i - 31] += product[i]
-        return [x % (1 << 32) for x in product[:31]]
-
-    start = [1]
-    while len(start) < 31:
-        start.append(16807 * start[-1] % 0x7FFFFFFF)
-    start = [*start[3:], *start[:3]]                # three are taken over before the sum begins
-    state = []
-    for n in range(344 + skip - 3 - 31, 344 + skip - 3):
-        power, square = [1] + [0] * 30, [0, 1] + [0] * 29
-        while n:
-            power = times(power, square) if n & 1 else power
-            square = times(square, square)
-            n >>= 1
-        state.append(sum(a * b for a, b in zip(power, start, strict=True)) % (1 << 32))
-    for _ in range(count):
-        state.append((state[-3] + state[-31]) % (1 << 32))
-    return tuple(x >> 1 for x in state[31:])
-
-
 def _gaps(plan: Plan, kind: str, seed: int, piece: int = PIECE) -> Iterator[int]:
     """What others write behind each piece: so much that the next one falls on the same die, or anything."""
     if kind == "worst":
         yield from itertools.repeat(-piece % plan.flash.stripe or plan.flash.stripe)
     if seed == LAYOUTS[0]:
-        yield from (piece * (x % 32 + 1) for x in _libc_random(200 * MIB, FILE // PIECE))
+        yield from (piece * (x % 32 + 1) for x in glibc.rand(FILLED, FILE // PIECE))
     chance = random.Random(seed)
     while True:
         yield piece * chance.randint(1, 32)
@@ -416,29 +375,16 @@ def _share(found: list[Sample], drive: str, what: str, hinted: bool = False) -> 
 
 
 def _table_names(quick: bool) -> list[str]:
-    return [name for name in PAPER if not quick or not name.startswith(LOADS)]
-
-
-def _printed(name: str, hinted: bool) -> Why:
-    """The line that the artifact's program prints."""
-    words = name.replace("small", "").split()
-    load = "fileserver-small" if "small" in name else words[0]
-    value = f"{PAPER[name][hinted]:g} MB/s"
-    if name == "contiguous":
-        return says(ARTIFACT, f"Contiguous file: {value}")
-    if name.endswith("contiguous"):
-        return says(ARTIFACT, f"{load} contiguous: {value}")
-    what = f"{load} Append" if name in LOADS else name.title()
-    return says(ARTIFACT, f"{what} {'with' if hinted else 'without'} Approach: {value}")
+    return [name for name in PRINTED if not quick or not name.startswith(LOADS)]
 
 
 def _absolute(found: list[Sample], name: str, late: str = "") -> list[Check]:
     """A load's three lines."""
     return [within(f"the paper's drive, {what}{', hints' if hinted else ''} (MiB/s)",
-                   _value(found, "paper", what, hinted=hinted), PAPER[what][hinted], 0.1, _printed(what, hinted),
-                   f"It is {_value(found, 'paper', what, hinted=hinted) / PAPER[what][hinted]:.2f} times what the "
+                   _value(found, "paper", what, hinted=hinted), PRINTED[what][hinted], 0.1, fast24.line(what, hinted),
+                   f"It is {_value(found, 'paper', what, hinted=hinted) / PRINTED[what][hinted]:.2f} times what the "
                    f"artifact prints, of a contiguous file's {_share(found, 'paper', what, hinted):.2f} "
-                   f"(the artifact: {PAPER[what][hinted] / PAPER[f'{name} contiguous'][0]:.2f}).", late)
+                   f"(the artifact: {PRINTED[what][hinted] / PRINTED[f'{name} contiguous'][0]:.2f}).", late)
             for what, hinted in ((f"{name} contiguous", False), (name, False), (name, True))]
 
 
@@ -449,17 +395,18 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
             if hinted and name.endswith("contiguous"):
                 continue
             result.append(within(f"the paper's drive, {name}{', hints' if hinted else ''} (MiB/s)",
-                                 _value(found, "paper", name, hinted=hinted), PAPER[name][hinted], 0.1,
-                                 _printed(name, hinted)))
+                                 _value(found, "paper", name, hinted=hinted), PRINTED[name][hinted], 0.1,
+                                 fast24.line(name, hinted)))
     if not quick:
         for name in SERVERS.values():
             result += _absolute(found, name)
         result += _absolute(found, "sqlite", KNOWN)
         result += [within(f"the paper's drive, {name} over contiguous{', hints' if hinted else ''}",
-                          _share(found, "paper", name, hinted), PAPER[name][hinted] / PAPER[f"{name} contiguous"][0],
-                          0.1, _printed(name, hinted), f"The contiguous file is read at "
-                          f"{_value(found, 'paper', f'{name} contiguous') / PAPER[f'{name} contiguous'][0]:.2f} times "
-                          "what the artifact prints.")
+                          _share(found, "paper", name, hinted),
+                          PRINTED[name][hinted] / PRINTED[f"{name} contiguous"][0], 0.1, fast24.line(name, hinted),
+                          "The contiguous file is read at "
+                          f"{_value(found, 'paper', f'{name} contiguous') / PRINTED[f'{name} contiguous'][0]:.2f} "
+                          "times what the artifact prints.")
                    for name in LOADS for hinted in (False, True)]
     for drive in ["paper"] if quick else DRIVES:
         for name in ("append worst", "append random", "overwrite worst", "overwrite random"):
@@ -476,7 +423,7 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
                    for name in _table_names(True) if name != "contiguous"]
         if not quick:
             result += [at_least(f"dm-mtftl ({drive}): {name} over contiguous", _share(found, drive, name),
-                                PAPER[name][1] / PAPER[f"{name} contiguous"][1],
+                                PRINTED[name][1] / PRINTED[f"{name} contiguous"][1],
                                 ours("as much as the paper's hints give on a drive with an FTL of its own"))
                        for name in LOADS]
     return result
@@ -513,8 +460,8 @@ def table(found: list[Sample]) -> list[list[str]]:
     for name in _table_names(quick):
         hinted = not name.endswith("contiguous")
         host = [f"{_value(found, d, name):.0f} ({_share(found, d, name):.0%})" for d in HOSTS]
-        rows.append([name, f"{PAPER[name][0]:.0f}", f"{_value(found, 'paper', name):.0f}",
-                     *([f"{PAPER[name][1]:.0f}", f"{_value(found, 'paper', name, hinted=True):.0f}"]
+        rows.append([name, f"{PRINTED[name][0]:.0f}", f"{_value(found, 'paper', name):.0f}",
+                     *([f"{PRINTED[name][1]:.0f}", f"{_value(found, 'paper', name, hinted=True):.0f}"]
                        if hinted else ["-", "-"]), *host])
     return rows
 
@@ -523,15 +470,15 @@ def draw(found: list[Sample], path: Path) -> None:
     quick = not any(s["what"].startswith(LOADS) for s in found)
     figure, panels = figures.panels(2 if quick else 6, height=3.2)
     hypothetical = _table_names(True)
-    tables = {"one file": hypothetical, "sqlite, fileserver": [x for x in PAPER if x not in hypothetical]}
+    tables = {"one file": hypothetical, "sqlite, fileserver": [x for x in PRINTED if x not in hypothetical]}
     for number, (title, names) in enumerate(list(tables.items())[:1 if quick else 2]):
         groups = [x.replace("overwrite", "over- write").replace("fileserver", "server").replace("contiguous", "contig.")
                   .replace(" ", "\n") for x in names]
         drive = figures.Bars("here", [_value(found, "paper", x) for x in names])
         hinted = figures.Bars("here, hints", [_value(found, "paper", x, hinted=True) for x in names])
         figures.bars(panels[2 * number], groups, [
-            figures.Bars("paper", [PAPER[x][0] for x in names]), drive,
-            figures.Bars("paper, hints", [PAPER[x][1] for x in names]), hinted],
+            figures.Bars("paper", [PRINTED[x][0] for x in names]), drive,
+            figures.Bars("paper, hints", [PRINTED[x][1] for x in names]), hinted],
             y="MiB/s", title=f"{title}: the paper's drive")
         figures.bars(panels[2 * number + 1], groups, [
             figures.Bars("drive's own FTL", drive.y),
