@@ -21,7 +21,7 @@ PACKAGES = {
     "emulator": "ninja-build pkg-config python3-venv python3-setuptools libglib2.0-dev libpixman-1-dev"
                 " libfdt-dev libcap-ng-dev libattr1-dev zlib1g-dev qemu-system-data seabios",
     "guest": "busybox-static bash fio nvme-cli zbd-utils dmsetup sysbench util-linux blktrace"
-             " e2fsprogs xfsprogs btrfs-progs f2fs-tools",
+             " e2fsprogs xfsprogs btrfs-progs f2fs-tools libsqlite3-dev",
     "tool": "libzbd-dev libdevmapper-dev libisal-dev libblkid-dev uuid-dev",
     "install": "dkms",
     "deb": "build-essential debhelper dh-dkms lintian",

@@ -62,7 +62,7 @@ def _held(archive: Path, name: str) -> bytes | None:
         return os.pread(f.fileno(), size, at) if at else None
 
 
-def program(name: str, folder: Path = HERE, kind: Sequence[str] = ("-static",)) -> Path:
+def program(name: str, folder: Path = HERE, kind: Sequence[str] = ("-static",), libraries: Sequence[str] = ()) -> Path:
     """A program of ours, compiled for the guest (static: it needs no library), or a library of ours."""
     source = folder / f"{name}.c"
     binary = BUILD / "guest" / digest(source) / name
@@ -70,7 +70,7 @@ def program(name: str, folder: Path = HERE, kind: Sequence[str] = ("-static",)) 
         if not binary.exists():
             binary.parent.mkdir(parents=True, exist_ok=True)
             part = binary.with_suffix(".part")
-            output(["gcc", "-O2", "-Wall", "-Werror", *kind, "-o", part, source])
+            output(["gcc", "-O2", "-Wall", "-Werror", *kind, "-o", part, source, *libraries])
             part.rename(binary)
     return binary
 
