@@ -7,8 +7,11 @@ the dies: a zone of Z bytes takes Z / B to program and the erase's time besides,
 
 The source lets fio reset zones when 90% of the device is written (zone_reset_frequency=1). From then on fio
 resets zones that are not full; on a drive with a write buffer part of that data is dropped before it is
-programmed, and what is measured is no longer the flash. So the source's very job has runs of its own, at a quarter of
-its time and of FEMU's 4 GiB: on a drive that ends a write when it is programmed, and on one with the buffer.
+programmed, and what is measured is no longer the flash. So the source's very job has runs of its own, at its full time
+and size. The drive acknowledges writes and resets zones as FEMU's does (profile femu-zns). FEMU's own script asks for 8
+channels. Only two of them have a place in FEMU's addresses, but its caches are four times as large then, and a reset
+erases each plane four times. That drive's kernel sends a zone's writes all at once, and not one by one. Then the same
+flash has the buffer of a real drive, whose room is what has been programmed.
 """
 
 from collections.abc import Mapping
@@ -16,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
+from mtlab.build import kernels
 from mtlab.exp import figures, fio
 from mtlab.exp.experiments import About, Check, Run, Sample, at_most, form, ours, says, within
 from mtlab.exp.sources import KNOWN, RESET
@@ -23,7 +27,7 @@ from mtlab.run.options import Options
 
 JOBS, DEPTH, BLOCK = 10, 32, 128 << 10
 MIB = 1 << 20
-ZONE, SMALL_ZONE = 64 * MIB, 16 * MIB           # as in the source; for the FTL, which needs many
+ZONE, SMALL_ZONE = 64 * MIB, 16 * MIB           # on the raw drive; for the FTL, which needs many
 PROGRAM_S, ERASE_S = 12.196e-3, 3e-3
 CEILING = 16 * 64 * 1024 / PROGRAM_S            # 16 planes, 64 KiB in each program
 DELAYS = {"without": "off", "with": "on"}
@@ -32,7 +36,15 @@ PACE = 5 * MIB                                  # a second and writer
 START = {"raw": 0.4, "ftl": 0.6, "paced": 0.5}               # of the run: by then all is written, and some of it twice
 RUNTIME = {"raw": (25, 7), "ftl": (25, 10), "paced": (12, 8)}      # seconds; the second: quick
 PERCENTILES = ("mean_us", "p50_us", "p99_us", "p99.9_us")
-EXACT, EXACT_SCALE = {"exact": "no buffer", "buffered": "buffer of 4 MiB"}, 4
+# The source's job, by drive and kernel: what each is called, and more of the device.
+EXACT = {"femu": "FEMU's caches", "script": "FEMU by its script, zones unlocked", "real": "a real drive's buffer"}
+DEVICES = {"femu": {}, "script": {"flash.buffer": "12M", "flash.erase_ns": "12000000"},
+           "real": {"flash.zone_caches": "0", "flash.cache_page_ns": "0", "flash.booked": "off"}}
+UNLOCK = "echo none >/sys/block/nvme0n1/queue/scheduler\n"
+PAGES_US = BLOCK / 4096                         # until a cache has a write
+FLUSH_S = 4 * PROGRAM_S                         # 4 MiB, a cache of the script's, on 8 dies
+HALF_ZONE = 128 * MIB
+IN_FLIGHT = 30                                  # of 320: what the same job had on other drives
 # Its table, in its own words, and what each row is here: IOPS, MiB/s, mean and percentiles in ms.
 ROWS = {"IOPS 655.66 654.14 -0.23%": ("IOPS", "iops", 1),
         "Bandwidth (MB/s) 81.96 81.77 -0.23%": ("MiB/s", "bytes_per_s", MIB),
@@ -68,18 +80,17 @@ def _script(line: str, quick: bool) -> str:
 
 
 def _exact(quick: bool) -> list[Run]:
-    """The source's job, word for word except its time."""
+    """The source's job, word for word."""
     job = fio.command("fio.json", filename="/dev/nvme0n1", ioengine="io_uring", zonemode="zbd", rw="write", bs=BLOCK,
                       iodepth=DEPTH, numjobs=JOBS, max_open_zones=JOBS, zone_reset_frequency="1.0",
-                      zone_reset_threshold="0.9", time_based=True, runtime=180 // EXACT_SCALE)
-    device = {"flash.size": f"{4096 * MIB // EXACT_SCALE}", "zoned.zone_size": f"{ZONE}",
-              "zoned.zone_capacity": f"{ZONE}"}
+                      zone_reset_threshold="0.9", time_based=True, runtime=180)
     return [] if quick else [
-        Run(f"{line}-{delay}", job,
-            Options(clock="virtual", cpus=2, profile="qlc", timeout=1800, module=False,
-                    device={**device, **({"flash.buffer": "0"} if line == "exact" else {}),
-                            "flash.delay_erase": switch}), ("*.json",))
-        for line in EXACT for delay, switch in DELAYS.items()]
+        Run(f"{line}-{delay}", (UNLOCK if line == "script" else "") + job,
+            Options(clock="virtual", cpus=2, profile="femu-zns", timeout=3600, module=False,
+                    kernel="6.1" if line == "script" else kernels.DEFAULT,
+                    device={"flash.delay_erase": switch, **more}),
+            ("*.json",), seeds=3 if line == "femu" else 1, seconds=240)
+        for line, more in DEVICES.items() for delay, switch in DELAYS.items()]
 
 
 def runs(quick: bool) -> list[Run]:
@@ -113,50 +124,61 @@ def _of(found: list[Sample], line: str, delay: str) -> Sample:
     return next(s for s in found if (s["target"], s["erase delay"]) == (line, delay))
 
 
-def _exact_checks(found: list[Sample], quick: bool) -> list[Check]:
-    if quick:
-        return []
-    without, with_delay = (_of(found, "exact", delay) for delay in DELAYS)
-    filled = 0.9 * 4096 * MIB / EXACT_SCALE / CEILING / (180 / EXACT_SCALE)     # of the run, in order
-    slowed = PROGRAM_S / (PROGRAM_S + ERASE_S)      # an erase for each program of a die
-    return [
-        within("the source's job: bandwidth without delay (MiB/s)", without["bytes_per_s"] / MIB, SOURCE["without"][1],
-               0.05, ours("ten writers keep eight dies programming, also when each waits for its own write"),
-               f"{_in_flight(without):.0f} requests are in flight: Linux has one write of a zone in flight, so ten "
-               "of them keep fewer dies busy than there are. With a buffer, which acknowledges before a program "
-               f"ends, it is {_of(found, 'buffered', 'without')['bytes_per_s'] / MIB:.1f} MiB/s."),
-        within("the source's job: bandwidth with delay over without",
-               with_delay["bytes_per_s"] / without["bytes_per_s"], filled + (1 - filled) * slowed, 0.05,
-               ours("from 90% on each write of 128 KiB, a program of one die, is followed by an erase of it"),
-               f"The source's own ratio is {SOURCE['with'][1] / SOURCE['without'][1]:.4f}, here it is "
-               f"{with_delay['bytes_per_s'] / without['bytes_per_s']:.4f}."),
-        *_as_the_source_says(found),
-    ]
-
-
 def _in_flight(sample: Sample) -> float:
     """Little's law."""
     return float(sample["iops"] * sample["mean_us"] / 1e6)
 
 
-def _as_the_source_says(found: list[Sample]) -> list[Check]:
-    """Its table, row by row, on the drive with a buffer, which acknowledges early as FEMU does."""
-    runs_ = {delay: _of(found, "buffered", delay) for delay in DELAYS}
+def _has_exact(found: list[Sample]) -> bool:
+    return any(s["target"] in EXACT for s in found)
+
+
+def _exact_checks(found: list[Sample]) -> list[Check]:
+    if not _has_exact(found):
+        return []
+    femu, script, real = ({delay: _of(found, line, delay) for delay in DELAYS} for line in EXACT)
+    result = [*_as_the_source_says(found, "femu"), *_as_the_source_says(found, "script")]
+    for delay in DELAYS:
+        result += [
+            within(f"the source's job, {EXACT['femu']}, {delay} delay: requests in flight", _in_flight(femu[delay]),
+                   IN_FLIGHT, 0.25, ours("as many as on other drives: fio's jobs wait for each other's zones, with "
+                                         "nothing in flight meanwhile")),
+            Check(f"the source's job, {EXACT['script']}, {delay} delay: p50 (us)", script[delay]["p50_us"],
+                  PAGES_US, 2 * PAGES_US,
+                  form("31 of 32 writes only go into a cache, 1 us a page; software comes on top")),
+            within(f"the source's job, {EXACT['real']}, {delay} delay: MiB/s", real[delay]["bytes_per_s"] / MIB,
+                   CEILING / MIB, 0.05, ours("dies always have programs; a reset drops at most 3 MiB of them")),
+        ]
+    p999 = script["without"]["p99.9_us"] / 1000
+    result += [
+        within(f"the source's job, {EXACT['script']}, without delay: p99.9 (ms)", p999, 1000 * DEPTH * FLUSH_S, 0.1,
+               form("each of a job's 32 requests waits for a flush of 4 MiB, one behind the other")),
+        within(f"the source's job, {EXACT['script']}, without delay: p99.9 (ms), the source's own", p999,
+               SOURCE["without"][5], 0.1, says(RESET, list(ROWS)[5]))]
+    result.append(within(
+        f"the source's job, {EXACT['real']}: MiB/s with delay over without",
+        real["with"]["bytes_per_s"] / real["without"]["bytes_per_s"], 1 / (1 + ERASE_S * CEILING / HALF_ZONE),
+        0.01, ours("an erase of 3 ms for each 128 MiB: zones are half full when they are reset")))
+    return result
+
+
+def _as_the_source_says(found: list[Sample], line: str) -> list[Check]:
+    """Its table, row by row."""
+    runs_ = {delay: _of(found, line, delay) for delay in DELAYS}
     result = []
     for place, (row, (column, key, scale)) in enumerate(ROWS.items()):
         before, after = (SOURCE[delay][place] for delay in DELAYS)
         latency = key.endswith("_us")
         if not latency:
-            result += [within(f"the source's job, with a buffer, {delay} delay: {column}", run[key] / scale,
-                              SOURCE[delay][place], 0.1, says(RESET, row), late=KNOWN)
-                       for delay, run in runs_.items()]
+            result += [within(f"the source's job, {EXACT[line]}, {delay} delay: {column}", run[key] / scale,
+                              SOURCE[delay][place], 0.1, says(RESET, row)) for delay, run in runs_.items()]
         result.append(within(
-            f"the source's job, with a buffer: {column} with delay over without",
+            f"the source's job, {EXACT[line]}: {column} with delay over without",
             runs_["with"][key] / runs_["without"][key], after / before, 0.2 if latency else 0.01, says(RESET, row),
             f"The source's {SOURCE['without'][0]:.0f} requests a second of {SOURCE['without'][2]:.1f} ms are "
             f"{SOURCE['without'][0] * SOURCE['without'][2] / 1000:.0f} in flight, with the delay "
             f"{SOURCE['with'][0] * SOURCE['with'][2] / 1000:.0f}. Here the same job has "
-            f"{_in_flight(runs_['without']):.0f} and {_in_flight(runs_['with']):.0f}." if latency else "", KNOWN))
+            f"{_in_flight(runs_['without']):.0f} and {_in_flight(runs_['with']):.0f}." if latency else ""))
     return result
 
 
@@ -165,7 +187,7 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
     ftl, ftl_delay = (_of(found, "ftl", delay) for delay in DELAYS)
     paced, paced_delay = (_of(found, "paced", delay) for delay in DELAYS)
     predicted = 1 / (1 + ERASE_S * CEILING / _zone("raw", quick))
-    return _exact_checks(found, quick) + [
+    return _exact_checks(found) + [
         within("raw: bandwidth without delay (MiB/s)", raw["bytes_per_s"] / MIB, CEILING / MIB, 0.01,
                form("16 planes x 64 KiB / 12.196 ms: nothing but programs takes time that counts")),
         within("raw: bandwidth with delay over without", raw_delay["bytes_per_s"] / raw["bytes_per_s"], predicted, 0.01,
@@ -196,18 +218,18 @@ def table(found: list[Sample]) -> list[list[str]]:
         for delay in DELAYS:
             s = _of(found, line, delay)
             rows.append([label, delay, f"{s['iops']:.2f}", f"{s['bytes_per_s'] / MIB:.2f}",
-                         *(f"{s[p] / 1000:.1f}" for p in PERCENTILES)])
+                         *(f"{s[p] / 1000:.2f}" for p in PERCENTILES)])
     for delay, (iops, mib, *latencies) in SOURCE.items():
-        rows.append(["FEMU's own figures", delay, f"{iops:.2f}", f"{mib:.2f}", *(f"{ms:.1f}" for ms in latencies)])
+        rows.append(["FEMU's own figures", delay, f"{iops:.2f}", f"{mib:.2f}", *(f"{ms:.2f}" for ms in latencies)])
         for s in (s for s in found if s["target"] in EXACT and s["erase delay"] == delay):
-            rows.append([f"the same job here, {EXACT[s['target']]}", delay, f"{s['iops']:.2f}",
+            rows.append([f"the same job: {EXACT[s['target']]}", delay, f"{s['iops']:.2f}",
                          f"{s['bytes_per_s'] / MIB:.2f}",
-                         *(f"{s[p] / 1000:.1f}" for p in PERCENTILES)])
+                         *(f"{s[p] / 1000:.2f}" for p in PERCENTILES)])
     return rows
 
 
 def draw(found: list[Sample], path: Path) -> None:
-    exact = any(s["target"] in EXACT for s in found)
+    exact = _has_exact(found)
     figure, axes = figures.panels(6 if exact else 3)
 
     def bars(panel: Axes, points: list[tuple[str, str]], names: list[str], scale: float, **words: Any) -> None:
@@ -228,7 +250,7 @@ def draw(found: list[Sample], path: Path) -> None:
         for panel, (place, label, scale) in zip(axes[3:], ((1, "MiB/s", MIB), (2, "mean latency (ms)", 1000),
                                                            (5, "p99.9 latency (ms)", 1000)), strict=True):
             key = {1: "bytes_per_s", 2: "mean_us", 5: "p99.9_us"}[place]
-            figures.bars(panel, ["FEMU", *(f"here,\n{name}" for name in EXACT.values())], [
+            figures.bars(panel, ["source", *(name.replace(" ", "\n") for name in EXACT.values())], [
                 figures.Bars(f"{delay} erase delay", [SOURCE[delay][place],
                                                       *(_of(found, line, delay)[key] / scale for line in EXACT)])
                 for delay in DELAYS], y=label, title="the source's job")
