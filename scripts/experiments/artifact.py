@@ -27,7 +27,6 @@ FILE, PIECE, STRIPE, TIMES = 8192, 32, 256, 3           # KiB; how often a file 
 LAYOUTS = (1, 2, 3)             # seeds of the random gaps; the first stands for the artifact's own
 FILLED = 200 << 20              # by rand(), before the artifact's programs draw their gaps by it
 SPEED = 2                       # instructions a nanosecond: the artifact's machine has 2 GHz
-SEEDS = 3
 MIB = 1 << 20
 DRIVE = {"flash.size": "13G", "nvme0.mdts": "6", "flash.booked": "on"}
 MODES = {"off": False, "on": True}
@@ -127,8 +126,11 @@ def _by_pieces(device: str) -> str:
         "drive": "drive", "ramdisk": "mkdir ram; mount -t tmpfs ram ram; truncate -s 1G ram/image\n"
         "losetup /dev/loop0 ram/image; fresh /dev/loop0"}[device]]
     for degree in DEGREES:
-        make = _made("append", "worst", piece=FILE // degree)
-        lines.append(f"{make}; mv files/T0.data files/{degree}; rm files/D*")
+        step, gap = min(FILE // degree, 1024), -(FILE // degree) % STRIPE or STRIPE
+        parts = FILE // degree // step          # a piece is appended by 1 MiB at most
+        lines.append(f"for i in $(seq {degree}); do for j in $(seq {parts}); do echo $((j < {parts} ? 0 : {gap})); "
+                     f"done; done | ./guest-files append files {FILE} {step}; "
+                     f"mv files/T0.data files/{degree}; rm files/D*")
     for degree, depth in itertools.product(DEGREES, DEPTHS[device]):
         lines.append(f"echo {depth} >$queue; [ $(cat $queue) = {depth} ]\n"
                      f"cold; ./guest-files read files {degree} {FILE} '{degree} {depth}' | told {device}")
@@ -157,14 +159,14 @@ def runs(quick: bool) -> list[Run]:
     result = []
 
     def add(name: str, script: str, hints: bool = False, cpus: int = 2, push: Sequence[Path] = files,
-            pull: str = "found", seeds: int = SEEDS, seconds: float = 30) -> None:
+            pull: str = "found", seconds: float = 30) -> None:
         options = Options(clock="virtual", cpus=cpus, speed=SPEED, profile="fast24", kernel=sourcekernel.HINTS,
                           timeout=1800, module=False, push=push, append=sourcekernel.BOOT.strip(),
                           device=DRIVE | {"flash.hints": "on" if hints else "off"})
-        result.append(Run(name, script, options, (pull,), seeds=1 if quick else seeds, seconds=seconds))
+        result.append(Run(name, script, options, (pull,), seconds=seconds))
 
     for mode, hints in MODES.items():
-        add(f"hypothetical {mode}", _hypothetical(quick), hints, seeds=1)
+        add(f"hypothetical {mode}", _hypothetical(quick), hints)
     if quick:
         return result
     for mode in ("contiguous", *MODES):
@@ -172,9 +174,9 @@ def runs(quick: bool) -> list[Run]:
     for append, mode in itertools.product(SERVERS, ("contiguous", *MODES)):
         add(f"server-{append} {mode}", _server(append, mode), mode == "on", cpus=4)
     for device in DEPTHS:
-        add(f"pieces {device}", _by_pieces(device), seeds=1)
-    add("pseudo off", _pseudo(), seeds=1)
-    add("raw off", _raw(), pull="*.json", cpus=4, seeds=1)
+        add(f"pieces {device}", _by_pieces(device))
+    add("pseudo off", _pseudo())
+    add("raw off", _raw(), pull="*.json", cpus=4)
     return result
 
 
