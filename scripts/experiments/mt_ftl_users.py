@@ -27,6 +27,7 @@ SEEDS = 3
 RAMP_MS, WINDOW_MS = 10, 40
 CACHES, PLAIN = "caches", "plain"           # clocks
 LABELS = {"multi": "dm-mtftl, a lane a CPU", "single": "dm-mtftl, 1 lane", "pblk": "pblk (Linux 5.10)"}
+PULLED = dict.fromkeys(("multi", "single"), ("*.json", "*.waits"))
 FLOORS = {"floor-pblk": "Linux 5.10", "floor": "Linux 6.12"}        # no FTL
 
 
@@ -84,7 +85,7 @@ def _options(case: Case) -> Options:
 
 def runs(quick: bool) -> list[Run]:
     return [Run(case.name, _script(case), _options(case), seconds=10 * len(case.users) * case.cpus / CPUS,
-                pull=("*.json", "*.waits"), seeds=1 if quick else SEEDS) for case in _cases(quick)]
+                pull=PULLED.get(case.line, ("*.json",)), seeds=1 if quick else SEEDS) for case in _cases(quick)]
 
 
 def _waiting(lanes: bytes) -> float:

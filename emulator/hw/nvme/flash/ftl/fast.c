@@ -6,9 +6,9 @@
  * One log block takes writes in order, from the first block of a piece on, or
  * seq_logs of them, a piece each; the others take all else, log_ways of them in
  * turn.  When no more are left, the oldest is emptied: each piece that has
- * something in it is merged.  After Lee et al., A Log Buffer-Based Flash Translation Layer Using Fully-Associative
- * Sector Translation, 2007.  Called by ftl.c and the core; the owner
- * serialises.
+ * something in it is merged.  After Lee et al., A Log Buffer-Based Flash
+ * Translation Layer Using Fully-Associative Sector Translation, 2007.  Called by
+ * ftl.c and the core; the owner serialises.
  */
 
 #include <assert.h>

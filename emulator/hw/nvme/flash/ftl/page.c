@@ -13,8 +13,8 @@
  * than the mean of those replaced lately; hot ones have erase blocks of their
  * own.  With wear_spread, a stream takes the free block that was erased least.
  * As long as a block was erased so many times more than another, every other
- * victim of its group is the one erased least: what lies in it is cold, and goes
- * to the free block that was erased most.
+ * victim of its group is the one erased least: what lies in it is cold, and
+ * goes to the free block that was erased most.
  *
  * Called by ftl.c and the core; the owner serialises.
  */
