@@ -435,7 +435,7 @@ def table(found: list[Sample]) -> list[list[str]]:
 def draw(found: list[Sample], path: Path) -> None:
     figure, panels = figures.panels(10, height=3.1)
     drives, pages, shapes, copies, shares, rates, factors, spare, stripes, x25m = panels
-    figures.bars(drives, [f"{d}: {c}x{w}" for d, (c, w, *_) in DRIVES.items()],
+    figures.bars(drives, [f"{d}\n{c}x{w}" for d, (c, w, *_) in DRIVES.items()],
                  [figures.Bars(f"{switch} us to switch", [_mb_s(found, "drives", f"{d}-{switch}") for d in DRIVES])
                   for switch in (0, 33)], x="drive: channels x ways", y="MB/s", title="sequential writes")
     figures.lines(pages, [figures.Line(f"{n} channel{'s'[:n - 1]}, {name}", PAGES,
@@ -479,7 +479,7 @@ def draw(found: list[Sample], path: Path) -> None:
                           for colour, load in enumerate(LOADS)
                           for kept, label in (("mixed", "mixed"), ("writes", "hot writes apart"))],
                   x="spare blocks (% of data)", y="MB/s", title="page mapping", log2_x=True, columns=2)
-    figures.bars(stripes, [f"{d}: {c}x{w}" for d, (c, w, *_) in STRIPES.items()],
+    figures.bars(stripes, [f"{d}\n{c}x{w}" for d, (c, w, *_) in STRIPES.items()],
                  [figures.Bars(label, [_mb_s(found, part, d) for d in STRIPES])
                   for label, part in (("no time to turn", "stripes"), ("33 us to turn", "turns"))],
                  x="drive: channels x ways", y="MB/s", title="one stripe at a time")
