@@ -22,7 +22,9 @@
 
 struct mtftl_config {
 	/* Of the device, in blocks. */
-	u32 nr_zones;
+	u64 first_sector;	/* where zone 0 begins: see mtftl_run_add() */
+	u32 zones_there;	/* zones from there on, in one run */
+	u32 nr_zones;		/* those of the format */
 	u32 zone_shift;
 	u32 capacity;
 	bool capacity_unaligned; /* and some sectors, not written: full zones are finished */

@@ -45,6 +45,45 @@ void mtftl_device_close(struct mtftl *ftl, struct dm_target *ti)
 	ftl->device = NULL;
 }
 
+struct zone_search {
+	struct mtftl_run run;
+	sector_t zone_sectors;
+	bool unaligned;
+};
+
+static int note_zone(struct blk_zone *zone, unsigned int index, void *data)
+{
+	struct zone_search *search = data;
+
+	if (zone->type != BLK_ZONE_TYPE_SEQWRITE_REQ || zone->len != search->zone_sectors)
+		mtftl_run_add(&search->run, 0);
+	else if (zone->cond == BLK_ZONE_COND_OFFLINE)
+		mtftl_run_add(&search->run, MTFTL_RUN_ANY);
+	else
+		mtftl_run_add(&search->run, zone->capacity / MTFTL_BLOCK_SECTORS);
+	search->unaligned |= zone->capacity % MTFTL_BLOCK_SECTORS;
+	return 0;
+}
+
+/* Fills in where the format lies. -EINVAL: nowhere. */
+int mtftl_device_find_zones(struct mtftl *ftl)
+{
+	struct zone_search search = { .zone_sectors = bdev_zone_sectors(mtftl_bdev(ftl)) };
+	struct mtftl_config *config = &ftl->config;
+	int r = blkdev_report_zones(mtftl_bdev(ftl), 0, BLK_ALL_ZONES, note_zone, &search);
+
+	if (r < 0)
+		return r == -EINVAL ? -EIO : r;
+	if (!search.run.nr || search.run.capacity == MTFTL_RUN_ANY)
+		return -EINVAL;
+	config->zone_shift = ilog2(search.zone_sectors / MTFTL_BLOCK_SECTORS);
+	config->first_sector = search.run.first * search.zone_sectors;
+	config->zones_there = search.run.nr;
+	config->capacity = search.run.capacity;
+	config->capacity_unaligned = search.unaligned;
+	return 0;
+}
+
 /* For a mount. */
 int mtftl_device_prepare(struct mtftl *ftl)
 {
@@ -81,9 +120,12 @@ const char *mtftl_disk_name(const struct mtftl *ftl)
 
 int mtftl_device_iterate(struct mtftl *ftl, iterate_devices_callout_fn fn, void *data)
 {
+	const struct mtftl_config *config = &ftl->config;
 	struct mtftl_device *device = ftl->device;
+	sector_t sectors = (sector_t)config->zones_there * MTFTL_BLOCK_SECTORS << config->zone_shift;
 
-	return fn(device->ti, device->dm, 0, bdev_nr_sectors(device->bdev), data);
+	/* Of whole zones: device-mapper refuses a smaller last one. */
+	return fn(device->ti, device->dm, config->first_sector, sectors, data);
 }
 
 /* Counters */

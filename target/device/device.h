@@ -59,13 +59,13 @@ static inline dev_t mtftl_dev(const struct mtftl *ftl)
 	return ftl->device->bdev->bd_dev;
 }
 
-/* The drive, as major:minor. */
+/* The drive, as major:minor; the device that users see, by its kernel name: dm-0. */
 const char *mtftl_device_name(const struct mtftl *ftl);
-/* The device that users see, by its kernel name: dm-0. */
 const char *mtftl_disk_name(const struct mtftl *ftl);
 int mtftl_device_iterate(struct mtftl *ftl, iterate_devices_callout_fn fn, void *data);
 int mtftl_device_open(struct mtftl *ftl, struct dm_target *ti, const char *path);
 void mtftl_device_close(struct mtftl *ftl, struct dm_target *ti);
+int mtftl_device_find_zones(struct mtftl *ftl);
 int mtftl_device_prepare(struct mtftl *ftl);
 void mtftl_device_unprepare(struct mtftl *ftl);
 

@@ -72,9 +72,9 @@ static inline u32 mtftl_zone_page(const struct mtftl *ftl, u32 zone)
 	return zone << ftl->config.zone_shift;
 }
 
-static inline sector_t mtftl_page_sector(u32 page)
+static inline sector_t mtftl_page_sector(const struct mtftl *ftl, u32 page)
 {
-	return (sector_t)page * MTFTL_BLOCK_SECTORS;
+	return ftl->config.first_sector + (sector_t)page * MTFTL_BLOCK_SECTORS;
 }
 
 #endif

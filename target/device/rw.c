@@ -7,6 +7,11 @@
 #include "device/device.h"
 #include "device/meta.h"
 
+static sector_t zone_sectors(const struct mtftl *ftl)
+{
+	return (sector_t)MTFTL_BLOCK_SECTORS << ftl->config.zone_shift;
+}
+
 static int rw(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32 nr, void *oob)
 {
 	struct mtftl_meta meta;
@@ -14,9 +19,10 @@ static int rw(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32
 	struct bio bio;
 	int r;
 
-	mtftl_assert(nr && sector % mtftl_page_sector(1u << ftl->config.zone_shift) + nr <=
-			   mtftl_page_sector(ftl->config.capacity), "%u sectors at %llu", nr,
-		     (u64)sector);
+	mtftl_assert(nr && sector >= ftl->config.first_sector &&
+			   (sector - ftl->config.first_sector) % zone_sectors(ftl) + nr <=
+				   (sector_t)ftl->config.capacity * MTFTL_BLOCK_SECTORS,
+		     "%u sectors at %llu", nr, (u64)sector);
 	bio_init(&bio, mtftl_bdev(ftl), &vec, 1, opf);
 	bio.bi_iter.bi_sector = sector;
 	__bio_add_page(&bio, virt_to_page(data), nr << SECTOR_SHIFT, offset_in_page(data));
@@ -45,32 +51,34 @@ int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *da
 /* With the blocks' metadata. @oob: within a page. */
 int mtftl_read_oob(struct mtftl *ftl, u32 page, void *data, u32 nr_blocks, void *oob)
 {
-	return rw(ftl, REQ_OP_READ, mtftl_page_sector(page), data, nr_blocks * MTFTL_BLOCK_SECTORS,
-		  oob);
+	return rw(ftl, REQ_OP_READ, mtftl_page_sector(ftl, page), data,
+		  nr_blocks * MTFTL_BLOCK_SECTORS, oob);
 }
 
 int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr_blocks)
 {
-	return mtftl_rw_sectors(ftl, opf, mtftl_page_sector(page), data,
+	return mtftl_rw_sectors(ftl, opf, mtftl_page_sector(ftl, page), data,
 				nr_blocks * MTFTL_BLOCK_SECTORS);
 }
 
 int mtftl_zone_mgmt(struct mtftl *ftl, u32 zone, enum req_op op)
 {
-	sector_t sectors = mtftl_page_sector(mtftl_zone_page(ftl, 1));
 	int r;
 
 	mtftl_pause_heed(ftl);
 	mtftl_count(ftl, asked, 1);
-	r = mtftl_compat_zone_mgmt(mtftl_bdev(ftl), op, zone * sectors, sectors);
+	r = mtftl_compat_zone_mgmt(mtftl_bdev(ftl), op,
+				   mtftl_page_sector(ftl, mtftl_zone_page(ftl, zone)),
+				   zone_sectors(ftl));
 	mtftl_count(ftl, answered, 1);
 	return r;
 }
 
 int mtftl_report_zones(struct mtftl *ftl, u32 zone, u32 nr, report_zones_cb note, void *data)
 {
-	return blkdev_report_zones(mtftl_bdev(ftl), mtftl_page_sector(mtftl_zone_page(ftl, zone)),
-				   nr, note, data);
+	return blkdev_report_zones(mtftl_bdev(ftl),
+				   mtftl_page_sector(ftl, mtftl_zone_page(ftl, zone)), nr, note,
+				   data);
 }
 
 static int note_condition(struct blk_zone *bz, unsigned int index, void *condition)

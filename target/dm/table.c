@@ -60,25 +60,16 @@ int mtftl_table_parse(struct mtftl_target *target, unsigned int argc, char **arg
 
 /* What the device allows */
 
-static int check_zone(struct blk_zone *zone, unsigned int index, void *data)
+/* The zones that the format is in, or -EINVAL: there are none. */
+static int find_zones(struct mtftl_target *target)
 {
-	struct mtftl_target *target = data;
-	struct mtftl_config *config = &target->ftl.config;
+	int r = mtftl_device_find_zones(&target->ftl);
 
-	/* Of one that is offline no more may be known. */
-	if (zone->cond == BLK_ZONE_COND_OFFLINE)
-		return 0;
-	if (zone->type != BLK_ZONE_TYPE_SEQWRITE_REQ) {
-		target->ti->error = "Device has conventional zones, expected sequential ones only";
-		return -EINVAL;
-	}
-	if (config->capacity && zone->capacity / MTFTL_BLOCK_SECTORS != config->capacity) {
-		target->ti->error = "Device has zones of different capacities, expected one";
-		return -EINVAL;
-	}
-	config->capacity = zone->capacity / MTFTL_BLOCK_SECTORS;
-	config->capacity_unaligned |= zone->capacity % MTFTL_BLOCK_SECTORS;
-	return 0;
+	if (r == -EINVAL)
+		target->ti->error = "Device has no sequential zones";
+	else if (r)
+		target->ti->error = "Cannot report zones";
+	return r;
 }
 
 int mtftl_table_check_device(struct mtftl_target *target)
@@ -107,12 +98,9 @@ int mtftl_table_check_device(struct mtftl_target *target)
 		ti->error = "Zone size is not a power of two of 4096 bytes";
 		return -EINVAL;
 	}
-	r = blkdev_report_zones(bdev, 0, BLK_ALL_ZONES, check_zone, target);
-	if (r < 0) {
-		ti->error = ti->error ?: "Cannot report zones";
+	r = find_zones(target);
+	if (r)
 		return r;
-	}
-	config->zone_shift = ilog2(bdev_zone_sectors(bdev) / MTFTL_BLOCK_SECTORS);
 	if (bdev_logical_block_size(bdev) == MTFTL_BLOCK_SIZE)
 		config->meta_size = mtftl_meta_size(bdev);
 	if (!bdev_max_zone_append_sectors(bdev) ||
@@ -139,7 +127,6 @@ int mtftl_table_check_super(struct mtftl_target *target)
 {
 	struct mtftl *ftl = &target->ftl;
 	const struct mtftl_sb_info *info = mtftl_super_info(ftl);
-	struct block_device *bdev = mtftl_bdev(ftl);
 	struct dm_target *ti = target->ti;
 	int r;
 
@@ -161,9 +148,9 @@ int mtftl_table_check_super(struct mtftl_target *target)
 		return r;
 	}
 	if (info->zone_blocks != 1u << ftl->config.zone_shift ||
-	    info->nr_zones != bdev_nr_zones(bdev) || info->zone_capacity != ftl->config.capacity) {
+	    info->nr_zones != ftl->config.zones_there || info->zone_capacity != ftl->config.capacity) {
 		mtftl_err(ftl, "has %u zones of %u blocks that hold %u, expected %u (nr_zones) of %u (zone_blocks) that hold %u (zone_capacity)",
-			  bdev_nr_zones(bdev), 1u << ftl->config.zone_shift, ftl->config.capacity,
+			  ftl->config.zones_there, 1u << ftl->config.zone_shift, ftl->config.capacity,
 			  info->nr_zones, info->zone_blocks, info->zone_capacity);
 		ti->error = "Device has other zones than it was formatted with";
 		return -EINVAL;

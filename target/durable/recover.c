@@ -51,7 +51,7 @@ static int report_zone(struct blk_zone *bz, unsigned int index, void *data)
 	enum mtftl_zone_state state = MTFTL_ZONE_PARTIAL;
 
 	if (index >= ftl->config.nr_zones ||
-	    bz->start != mtftl_page_sector(mtftl_zone_start(zone)))
+	    bz->start != mtftl_page_sector(ftl, mtftl_zone_start(zone)))
 		return -EIO;
 	zone->wp = 0;
 	zone->torn_sectors = 0;
@@ -231,7 +231,7 @@ static int read_torn_unit(struct recovery *rec, struct mtftl_zone *zone,
 	mtftl_assert(zone->torn_sectors && zone->wp < config->capacity, "zone %u: wp %u",
 		     zone->index, zone->wp);
 	memset(rec->buf, 0, MTFTL_BLOCK_SIZE);
-	r = mtftl_rw_sectors(rec->ftl, REQ_OP_READ, mtftl_page_sector(page), rec->buf,
+	r = mtftl_rw_sectors(rec->ftl, REQ_OP_READ, mtftl_page_sector(rec->ftl, page), rec->buf,
 			     zone->torn_sectors);
 	if (!r)
 		r = !mtftl_unit_parse(rec->buf, config->seed, zone->index, zone->wp,
@@ -599,7 +599,7 @@ static int step_look_again(struct recovery *rec)
 static int complete_block(struct recovery *rec, struct mtftl_zone *zone)
 {
 	struct mtftl *ftl = rec->ftl;
-	sector_t at = mtftl_page_sector(mtftl_zone_start(zone) + zone->wp);
+	sector_t at = mtftl_page_sector(ftl, mtftl_zone_start(zone) + zone->wp);
 	int r;
 
 	if (!zone->torn_sectors)
@@ -609,7 +609,7 @@ static int complete_block(struct recovery *rec, struct mtftl_zone *zone)
 			     MTFTL_BLOCK_SECTORS - zone->torn_sectors);
 	if (!r)
 		zone->wp++;
-	mtftl_assert(at == mtftl_page_sector(mtftl_zone_start(zone) + zone->wp - !r),
+	mtftl_assert(at == mtftl_page_sector(ftl, mtftl_zone_start(zone) + zone->wp - !r),
 		     "zone %u: wp %u", zone->index, zone->wp);
 	return r;
 }

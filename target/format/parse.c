@@ -437,6 +437,26 @@ int mtftl_sb_parse(const void *block, struct mtftl_sb_info *info)
 
 /* Layout arithmetic */
 
+void mtftl_run_add(struct mtftl_run *run, u64 capacity)
+{
+	bool known = run->last_nr && run->last_capacity != MTFTL_RUN_ANY;
+	bool other = known && capacity != MTFTL_RUN_ANY && capacity != run->last_capacity;
+
+	if (!capacity || other) {
+		run->last_first += run->last_nr + !capacity;
+		run->last_nr = 0;
+	}
+	if (!capacity)
+		return;
+	if (!run->last_nr || !known)
+		run->last_capacity = capacity;
+	if (++run->last_nr <= run->nr)
+		return;
+	run->first = run->last_first;
+	run->nr = run->last_nr;
+	run->capacity = run->last_capacity;
+}
+
 int mtftl_append_offset(u64 sector, u64 start, u32 capacity, u32 blocks, u32 *offset)
 {
 	const u32 per_block = MTFTL_BLOCK_SIZE >> 9;

@@ -315,7 +315,7 @@ static void submit_part(struct slice *slice, struct part *part)
 	struct bio *bio;
 
 	bio = bio_alloc_bioset(mtftl_bdev(movers->ftl), 1, REQ_OP_READ, GFP_NOIO, &movers->bios);
-	bio->bi_iter.bi_sector = mtftl_page_sector(part->page);
+	bio->bi_iter.bi_sector = mtftl_page_sector(movers->ftl, part->page);
 	bio->bi_private = part;
 	bio->bi_end_io = read_endio;
 	__bio_add_page(bio, virt_to_page(data), part->nr * MTFTL_BLOCK_SIZE, offset_in_page(data));

@@ -113,7 +113,7 @@ int mtftl_read(struct mtftl *ftl, struct bio *bio)
 	mtftl_count(ftl, user_reads, run);
 	io->reads = true;
 	bio_set_dev(bio, mtftl_bdev(ftl));
-	bio->bi_iter.bi_sector = mtftl_page_sector(value);
+	bio->bi_iter.bi_sector = mtftl_page_sector(ftl, value);
 	return DM_MAPIO_REMAPPED;
 }
 

@@ -27,6 +27,7 @@
 #include "zone/zones.h"
 
 #define FIRST_DATA	4u	/* zone: behind the superblocks and two checkpoints */
+#define LEFT_ALONE	3u	/* zones in front of those of the format */
 
 static struct image *image;
 static struct {
@@ -74,11 +75,11 @@ int mtftl_report_zones(struct mtftl *of, u32 first, u32 nr, report_zones_cb note
 	(void)of;
 	for (i = 0; !r && i < nr && first + i < image->flash.nr_zones; i++) {
 		const struct flash_zone *zone = &image->flash.zones[first + i];
-		sector_t start = (first + i) * size;
+		sector_t start = (LEFT_ALONE + first + i) * size;
 		struct blk_zone bz = {
 			.start = start, .len = size, .cond = conditions[zone->cond],
-			.wp = start + mtftl_page_sector(zone->wp) + zone->torn_sectors,
-			.capacity = mtftl_page_sector(image->flash.zone_capacity),
+			.wp = start + zone->wp * MTFTL_BLOCK_SECTORS + zone->torn_sectors,
+			.capacity = image->flash.zone_capacity * MTFTL_BLOCK_SECTORS,
 		};
 
 		r = note(&bz, i, data);
@@ -96,8 +97,8 @@ static int write_sectors(u32 zone, u32 at, const void *data, u32 nr)
 		device.paused |= drive.pause_then;
 		return -EIO;
 	}
-	if (at != mtftl_page_sector(state->wp) + state->torn_sectors || state->cond > FLASH_OPEN ||
-	    end > mtftl_page_sector(image->flash.zone_capacity))
+	if (at != state->wp * MTFTL_BLOCK_SECTORS + state->torn_sectors ||
+	    state->cond > FLASH_OPEN || end > image->flash.zone_capacity * MTFTL_BLOCK_SECTORS)
 		return -EIO;
 	memcpy(image_block(image, zone, 0) + ((size_t)at << SECTOR_SHIFT), data,
 	       (size_t)nr << SECTOR_SHIFT);
@@ -109,7 +110,8 @@ static int write_sectors(u32 zone, u32 at, const void *data, u32 nr)
 
 int mtftl_rw_sectors(struct mtftl *of, blk_opf_t opf, sector_t sector, void *data, u32 nr)
 {
-	u32 zone = sector / bdev_zone_sectors(NULL), at = sector % bdev_zone_sectors(NULL);
+	u32 zone = sector / bdev_zone_sectors(NULL) - LEFT_ALONE;
+	u32 at = sector % bdev_zone_sectors(NULL);
 	const struct flash_zone *state = &image->flash.zones[zone];
 
 	command();
@@ -127,7 +129,7 @@ int mtftl_rw_sectors(struct mtftl *of, blk_opf_t opf, sector_t sector, void *dat
 	}
 	/* Drives need not answer for what is not written. */
 	if (state->cond <= FLASH_OPEN &&
-	    at + nr > mtftl_page_sector(state->wp) + state->torn_sectors)
+	    at + nr > state->wp * MTFTL_BLOCK_SECTORS + state->torn_sectors)
 		return -EIO;
 	memcpy(data, image_block(image, zone, 0) + ((size_t)at << SECTOR_SHIFT),
 	       (size_t)nr << SECTOR_SHIFT);
@@ -136,7 +138,7 @@ int mtftl_rw_sectors(struct mtftl *of, blk_opf_t opf, sector_t sector, void *dat
 
 int mtftl_rw_sync(struct mtftl *of, blk_opf_t opf, u32 page, void *data, u32 nr)
 {
-	return mtftl_rw_sectors(of, opf, mtftl_page_sector(page), data, nr * MTFTL_BLOCK_SECTORS);
+	return mtftl_rw_sectors(of, opf, mtftl_page_sector(of, page), data, nr * MTFTL_BLOCK_SECTORS);
 }
 
 int mtftl_read_oob(struct mtftl *of, u32 page, void *data, u32 nr, void *oob)
@@ -194,6 +196,7 @@ static int try_to_mount(void)
 	ftl = (struct mtftl) {
 		.device = &device, .seq = &seq, .map = &map, .space = &space,
 		.config = {
+			.first_sector = LEFT_ALONE * bdev_zone_sectors(NULL),
 			.nr_zones = image->flash.nr_zones, .capacity = image->flash.zone_capacity,
 			.zone_shift = 31 - __builtin_clz(image->flash.zone_blocks),
 			.header_blocks = !image->sb.oob, .budget.data_zones = 2,

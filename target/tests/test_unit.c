@@ -963,6 +963,52 @@ static void append_offset_is_checked(void **state)
 	assert_int_equal(offset, 95);
 }
 
+/* Zones by a letter each: '-' is not sequential, 'x' offline, others have their letter for capacity. */
+static struct mtftl_run run_of(const char *zones)
+{
+	struct mtftl_run run = { 0 };
+
+	for (; *zones; zones++)
+		mtftl_run_add(&run, *zones == '-' ? 0 : *zones == 'x' ? MTFTL_RUN_ANY : (u64)*zones);
+	return run;
+}
+
+static void zones_are_the_longest_run(void **state)
+{
+	static const struct {
+		const char *zones;
+		u32 first, nr;
+		u64 capacity;
+	} cases[] = {
+		{ "", 0, 0, 0 },
+		{ "---", 0, 0, 0 },
+		{ "aaaa", 0, 4, 'a' },
+		{ "--aaaa-", 2, 4, 'a' },
+		{ "aa-aaa-aaa", 3, 3, 'a' },		/* the first of those that are as long */
+		{ "aabbbcc", 2, 3, 'b' },
+		{ "aab-bb", 0, 2, 'a' },
+		{ "-xaaxa", 1, 5, 'a' },		/* offline zones belong to any run */
+		{ "aaxbb", 0, 3, 'a' },
+		{ "x", 0, 1, MTFTL_RUN_ANY },
+		{ "xx-aax", 3, 3, 'a' },
+		{ "a-bb", 2, 2, 'b' },
+		{ "aaaaxbb", 0, 5, 'a' },
+		{ "baaaa", 1, 4, 'a' },
+	};
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct mtftl_run run = run_of(cases[i].zones);
+
+		assert_int_equal(run.nr, cases[i].nr);
+		if (!run.nr)
+			continue;
+		assert_int_equal(run.first, cases[i].first);
+		assert_true(run.capacity == cases[i].capacity);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -992,6 +1038,7 @@ int main(void)
 		cmocka_unit_test(zone_records_are_bounded),
 		cmocka_unit_test(map_entries_are_bounded),
 		cmocka_unit_test(append_offset_is_checked),
+		cmocka_unit_test(zones_are_the_longest_run),
 		cmocka_unit_test(layout_arithmetic),
 		cmocka_unit_test(footer_and_tail_fit_their_reserve),
 		cmocka_unit_test(accepted_streams_fit_their_buffer),

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "device.h"
+#include "format/parse.h"
 #include "mtftl.h"
 
 #define MIN_OPEN_ZONES	4
@@ -33,10 +34,23 @@
 #define NVME_ID_DPS		29	/* bits 0-2: protection information, which is not ours */
 #define NVME_ID_LBAF		128	/* 4 bytes a format, the first two: bytes of metadata */
 
+/* The zones of the format may begin behind others, which are left alone. */
+static u64 device_block(const struct flash *flash, u32 zone, u32 offset)
+{
+	const struct device *device = (const struct device *)flash;
+
+	return ((u64)device->first_zone + zone) * flash->zone_blocks + offset;
+}
+
+static off_t device_at(const struct flash *flash, u32 zone, u32 offset)
+{
+	return (off_t)device_block(flash, zone, offset) << MTFTL_BLOCK_SHIFT;
+}
+
 static int device_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer)
 {
 	struct device *device = (struct device *)flash;
-	off_t at = (off_t)flash_page(flash, zone, offset) << MTFTL_BLOCK_SHIFT;
+	off_t at = device_at(flash, zone, offset);
 	size_t left = (size_t)nr << MTFTL_BLOCK_SHIFT;
 	char *to = buffer;
 
@@ -57,7 +71,7 @@ static int device_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *
 static int device_read_torn(struct flash *flash, u32 zone, void *buffer)
 {
 	const struct flash_zone *state = &flash->zones[zone];
-	off_t at = (off_t)flash_page(flash, zone, state->wp) << MTFTL_BLOCK_SHIFT;
+	off_t at = device_at(flash, zone, state->wp);
 	ssize_t size = state->torn_sectors << 9;
 
 	memset(buffer, 0, MTFTL_BLOCK_SIZE);
@@ -123,7 +137,7 @@ static int device_read_oob(struct flash *flash, u32 zone, u32 offset, u32 nr, vo
 		readers = META_READERS;
 	for (i = 0; i < readers; i++) {
 		reads[i] = (struct oob_read) {
-			.device = (struct device *)flash, .lba = flash_page(flash, zone, offset),
+			.device = (struct device *)flash, .lba = device_block(flash, zone, offset),
 			.nr = nr, .to = buffer, .oob = oob, .first = i,
 		};
 		if (i && pthread_create(&reads[i].thread, NULL, read_pieces, &reads[i]))
@@ -142,7 +156,7 @@ static int device_read_oob(struct flash *flash, u32 zone, u32 offset, u32 nr, vo
 static int device_write(struct flash *flash, u32 zone, u32 offset, u32 nr, const void *buffer)
 {
 	struct device *device = (struct device *)flash;
-	off_t at = (off_t)flash_page(flash, zone, offset) << MTFTL_BLOCK_SHIFT;
+	off_t at = device_at(flash, zone, offset);
 	size_t left = (size_t)nr << MTFTL_BLOCK_SHIFT;
 	ssize_t written = pwrite(device->fd, buffer, left, at);
 
@@ -164,7 +178,7 @@ static int device_reset_zone(struct flash *flash, u32 zone)
 	struct device *device = (struct device *)flash;
 	u64 zone_bytes = (u64)flash->zone_blocks << MTFTL_BLOCK_SHIFT;
 
-	if (zbd_reset_zones(device->fd, zone * zone_bytes, zone_bytes))
+	if (zbd_reset_zones(device->fd, device_at(flash, zone, 0), zone_bytes))
 		return -errno;
 	flash->zones[zone].cond = FLASH_EMPTY;
 	flash->zones[zone].wp = 0;
@@ -266,20 +280,12 @@ static void check_limit(const struct device *device, const char *what, unsigned 
 
 static void check_info(struct device *device, const struct zbd_info *info)
 {
-	u64 device_blocks = (u64)info->nr_sectors >> (MTFTL_BLOCK_SHIFT - 9);
-
 	if (info->model != ZBD_DM_HOST_MANAGED)
 		fail(EXIT_FAILED, "%s: host-aware, expected a host-managed zoned device",
 		     device->path);
 	if (info->lblock_size > MTFTL_BLOCK_SIZE)
 		fail(EXIT_FAILED, "%s: logical blocks of %u bytes, expected at most %u",
 		     device->path, info->lblock_size, MTFTL_BLOCK_SIZE);
-	if (info->nr_sectors % info->zone_sectors)
-		fail(EXIT_FAILED, "%s: a smaller last zone, expected zones of one size",
-		     device->path);
-	if (device_blocks > (u64)MTFTL_MAP_MAX_PAGE + 1)
-		fail(EXIT_FAILED, "%s: %.1f TiB, expected 16 TiB less 8 GiB at most", device->path,
-		     device_blocks / (double)(1ull << 28));
 	check_limit(device, "open", info->max_nr_open_zones);
 	check_limit(device, "active", info->max_nr_active_zones);
 }
@@ -287,16 +293,7 @@ static void check_info(struct device *device, const struct zbd_info *info)
 static void take_zone(struct device *device, u32 index, const struct zbd_zone *zone)
 {
 	struct flash_zone *to = &device->flash.zones[index];
-	u32 capacity = zone->capacity >> MTFTL_BLOCK_SHIFT;
-
-	if (zone->type != ZBD_ZONE_TYPE_SWR)
-		fail(EXIT_FAILED, "%s: zone %u is conventional, expected sequential zones only",
-		     device->path, index);
-	if (index == 0)
-		device->flash.zone_capacity = capacity;
-	if (capacity != device->flash.zone_capacity)
-		fail(EXIT_FAILED, "%s: zone %u has a capacity of %u blocks, expected %u as zone 0",
-		     device->path, index, capacity, device->flash.zone_capacity);
+	u32 capacity = device->flash.zone_capacity;
 
 	/* A write pointer means nothing where a zone is full, read-only or offline. */
 	to->wp = capacity;
@@ -329,24 +326,54 @@ static void take_zone(struct device *device, u32 index, const struct zbd_zone *z
 	}
 }
 
+/* The zones that the format is in, of those that the device has. */
+static struct mtftl_run find_run(const struct device *device, const struct zbd_zone *zones,
+				 unsigned int nr)
+{
+	u64 zone_bytes = (u64)device->flash.zone_blocks << MTFTL_BLOCK_SHIFT;
+	struct mtftl_run run = { 0 };
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		if (zones[i].type != ZBD_ZONE_TYPE_SWR || zones[i].len != zone_bytes)
+			mtftl_run_add(&run, 0);
+		else if (zones[i].cond == ZBD_ZONE_COND_OFFLINE)
+			mtftl_run_add(&run, MTFTL_RUN_ANY);
+		else
+			mtftl_run_add(&run, zones[i].capacity >> MTFTL_BLOCK_SHIFT);
+	}
+	if (!run.nr || run.capacity == MTFTL_RUN_ANY)
+		fail(EXIT_FAILED, "%s: %u zones, none of them sequential, expected a zone that must be written in order",
+		     device->path, nr);
+	if ((u64)run.nr * device->flash.zone_blocks > (u64)MTFTL_MAP_MAX_PAGE + 1)
+		fail(EXIT_FAILED, "%s: %.1f TiB, expected 16 TiB less 8 GiB at most", device->path,
+		     (double)run.nr * zone_bytes / (1ull << 40));
+	return run;
+}
+
 /* Fills in what the device says of its zones. */
 static void report_zones(struct device *device)
 {
+	struct mtftl_run run;
 	struct zbd_zone *zones;
 	unsigned int nr, i;
 
 	if (zbd_list_zones(device->fd, 0, 0, ZBD_RO_ALL, &zones, &nr))
 		fail(EXIT_FAILED, "%s: cannot report zones: %s", device->path, strerror(errno));
+	run = find_run(device, zones, nr);
 	if (!device->flash.zones) {
-		device->flash.nr_zones = nr;
-		device->flash.zones = xalloc(nr, sizeof(*device->flash.zones));
+		device->first_zone = run.first;
+		device->left_alone = nr - run.nr;
+		device->flash.nr_zones = run.nr;
+		device->flash.zone_capacity = run.capacity;
+		device->flash.zones = xalloc(run.nr, sizeof(*device->flash.zones));
 	}
-	if (nr != device->flash.nr_zones)
-		fail(EXIT_FAILED, "%s: reports %u zones, expected %u as before", device->path, nr,
-		     device->flash.nr_zones);
+	if (run.first != device->first_zone || run.nr != device->flash.nr_zones)
+		fail(EXIT_FAILED, "%s: reports %u zones from %u on, expected %u from %u on as before",
+		     device->path, run.nr, run.first, device->flash.nr_zones, device->first_zone);
 	device->nr_written = 0;
-	for (i = 0; i < nr; i++)
-		take_zone(device, i, &zones[i]);
+	for (i = 0; i < run.nr; i++)
+		take_zone(device, i, &zones[run.first + i]);
 	free(zones);
 }
 
@@ -440,7 +467,8 @@ void device_reset_all(struct device *device, const char *what)
 	if (!device->nr_written)
 		return;
 	/* A report shows whether the command worked; other zones are reset one by one. */
-	zbd_reset_zones(device->fd, 0, 0);
+	if (!device->left_alone)
+		zbd_reset_zones(device->fd, 0, 0);
 	report_zones(device);
 	device_reset(device, 0, device->flash.nr_zones, what);
 }

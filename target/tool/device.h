@@ -12,6 +12,8 @@ struct device {
 	const char *path;
 	dev_t number;
 	int fd;
+	u32 first_zone;		/* of the drive's zones, the format's zone 0 */
+	u32 left_alone;		/* zones of the drive in which the format is not */
 	u32 nr_written;		/* zones that hold something, a part of a block at least */
 	u32 sector_size;
 	u32 meta_size;		/* bytes of metadata of each block that we may use, or 0 */

@@ -228,6 +228,7 @@ int cmd_dump(int argc, char **argv)
 
 	json = json_start(stdout);
 	json_string(json, "device", device->path);
+	json_u64(json, "first_zone", device->first_zone);
 	dump_super(json, &super);
 	dump_map(json, &replay, err != 0, valid);
 	json_array(json, "zones");

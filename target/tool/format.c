@@ -228,6 +228,9 @@ int cmd_format(int argc, char **argv)
 	       device->path, sb.logical_blocks >> 8, ((u64)sb.nr_zones * sb.zone_capacity) >> 8,
 	       sb.op_permille / 10, sb.op_permille % 10, uuid,
 	       sb.oob ? ", headers in metadata" : "");
+	if (device->left_alone)
+		printf("%s: %u zones are left alone: conventional, smaller, or apart from the others\n",
+		       device->path, device->left_alone);
 	device_close(device);
 	return EXIT_OK;
 }

@@ -150,7 +150,7 @@ static void unit_ended(struct bio *bio)
 	/* A place that cannot be true is an error like any other. */
 	if (!status && place->zone->append &&
 	    mtftl_append_offset(bio->bi_iter.bi_sector,
-				mtftl_page_sector(mtftl_zone_start(place->zone)),
+				mtftl_page_sector(ftl, mtftl_zone_start(place->zone)),
 				ftl->config.capacity, place->blocks, &place->offset))
 		status = BLK_STS_IOERR;
 	mtftl_meta_detach(bio);
@@ -239,7 +239,7 @@ void mtftl_write_submit(struct mtftl_write *unit)
 	bio_init(bio, mtftl_bdev(ftl), unit->vecs, unit->max + 1,
 		 (zone->append ? REQ_OP_ZONE_APPEND : REQ_OP_WRITE) |
 		 (unit->through ? REQ_FUA : 0));
-	bio->bi_iter.bi_sector = mtftl_page_sector(mtftl_zone_start(zone) +
+	bio->bi_iter.bi_sector = mtftl_page_sector(ftl, mtftl_zone_start(zone) +
 						   (zone->append ? 0 : unit->place.offset));
 	bio->bi_end_io = unit_endio;
 	if (head(unit))

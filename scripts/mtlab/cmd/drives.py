@@ -17,7 +17,7 @@ from . import tested, torture
 
 TESTS = ROOT / "target/tests"
 _TABLE, _END = "<!-- drives: scripts/lab report --readme -->", "<!-- end of drives -->"
-_NULL = "zone_capacity", "zone_size", "zone_max_open", "blocksize", "size", "zoned"
+_NULL = "zone_capacity", "zone_size", "zone_max_open", "zone_nr_conv", "blocksize", "size", "zoned"
 _SEEDS = 500        # of torture's boots: each is a drive
 _MIB = 1 << 20
 
@@ -32,6 +32,7 @@ class Drive:
     sector: int
     open: int           # zones that may be open, 0: any number
     meta: int           # bytes beside each block
+    conventional: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,12 @@ KINDS = (
     Kind("4 open zones", "lanes share zones", lambda d: d.open == 4),
     Kind("metadata of 16 bytes a block or more", "[headers go there](#drives-with-metadata)", lambda d: d.meta >= 16),
     Kind("less metadata", "headers are in blocks", lambda d: 0 < d.meta < 16),
+    Kind("conventional zones (SMR hard disks)", "[left alone](#drives-with-conventional-zones)",
+         lambda d: d.conventional),
+    Kind("a smaller last zone", "left alone", lambda d: d.size % d.zone > 0),
 )
 # Drives that are refused: words of the message, and further ones that a test may expect.
 REFUSED = (
-    ("conventional zones (SMR hard disks)", "Device has conventional zones", "is conventional, expected sequential"),
-    ("a smaller last zone", "a smaller last zone, expected", ""),
     ("fewer than 4 open zones", "Device allows too few open zones", "3 open zones, expected 4 or more"),
     ("fewer than 9 zones", "usable zones, expected", ""),
     ("larger than 16 TiB less 8 GiB", "expected 16 TiB less 8 GiB at most", ""),
@@ -94,7 +96,8 @@ def _null_blk(body: str) -> Iterator[Drive]:
         if int(words["zoned"]):
             zone = int(words["zone_size"])
             yield Drive(int(words["size"]) * _MIB, zone * _MIB, int(words.get("zone_capacity", zone)) * _MIB,
-                        int(words["blocksize"]), int(words.get("zone_max_open", 0)), 0)
+                        int(words["blocksize"]), int(words.get("zone_max_open", 0)), 0,
+                        int(words.get("zone_nr_conv", 0)) > 0)
 
 
 def of_tests() -> dict[str, set[Drive]]:
