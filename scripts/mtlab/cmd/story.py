@@ -48,8 +48,8 @@ ANSWERS = {
         "writes a second.",
     "width":
         f"With the caches of a server, 32 CPUs take {{iops .1f | {_CACHES}multi; cpus=32 over {_CACHES}multi; cpus=8}} "
-        f"times the writes of 8. One lane falls to {{iops/1000 .0f | {_CACHES}single; cpus=32}} thousand a second, "
-        "because its lines of memory move between all CPUs.",
+        f"times the writes of 8. One lane takes {{iops/1000 .0f | {_CACHES}single; cpus=32}} thousand a second "
+        "there, because one CPU sends all units.",
     "mt-ftl-users":
         "With the paper's parameters and caches, 8 users write "
         f"{{iops .1f | {_USERS}8; line=multi over {_USERS}8; line=pblk}} times as much as under pblk, and 32 users "
