@@ -56,8 +56,8 @@ def disk(system: Path, folder: Path) -> Path:
     output(["install", "-m", "644", HERE / "boot/installed-test.service", tree / "etc/systemd/system"])
     (tree / "etc/systemd/system/multi-user.target.wants/installed-test.service").symlink_to(
         "../installed-test.service")
-    output(["install", ROOT / "target/packaging/debian/tests/reboot", tree / "root/autopkgtest"])
-    (tree / "root/typed").write_text("\n".join(typed()[1:]) + "\n")
+    output(["install", ROOT / "target/packaging/debian/tests/reboot", tree / "opt/autopkgtest"])
+    (tree / "opt/typed").write_text("\n".join(typed()[1:]) + "\n")
     output(["mkfs.ext4", "-q", "-d", tree, image, "2G"])
     subprocess.run(["rm", "-r", tree], check=True)
     return image
