@@ -30,12 +30,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-#include <linux/fiemap.h>
-#include <linux/fs.h>
+
+#include "guest.h"
 
 #define KIB 1024ul
 #define STEP (1024 * KIB)
@@ -51,20 +49,6 @@ static pthread_mutex_t turn_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long turn;
 static uint8_t busy[1 << 16];
 
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 static void *aligned(unsigned long bytes)
 {
 	void *memory;
@@ -72,20 +56,6 @@ static void *aligned(unsigned long bytes)
 	if (posix_memalign(&memory, 4096, bytes))
 		die("memory");
 	return memset(memory, 0x61, bytes);
-}
-
-/*
- * Where a file lies is read before a measurement. On a machine with much memory it stays there,
- * because the journal holds it.
- */
-static void learn_extents(const char *path)
-{
-	struct fiemap map = { .fm_length = FIEMAP_MAX_OFFSET };
-	int file = open(path, O_RDONLY);
-
-	if (file < 0 || ioctl(file, FS_IOC_FIEMAP, &map))
-		die(path);
-	close(file);
 }
 
 static void put(int file, unsigned long bytes)

@@ -21,10 +21,11 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 #include <linux/aio_abi.h>
 #include <linux/nvme_ioctl.h>
+
+#include "guest.h"
 
 #define BLOCK 4096u
 #define KIB 1024ull
@@ -41,20 +42,6 @@ static aio_context_t context;
 static uint64_t took, bytes, start;
 static unsigned int readers = 1, reading;
 static unsigned int left[READERS];	/* of a reader's pieces */
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 static void write_hinted(uint64_t at, uint64_t size, uint32_t hint, uint64_t before)
 {

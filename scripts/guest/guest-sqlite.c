@@ -13,29 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
-#include <linux/fiemap.h>
-#include <linux/fs.h>
+
+#include "guest.h"
 
 #define ROW 16384ul
 #define CREATE "CREATE TABLE DB1(id INT PRIMARY KEY, " \
 	"str1 VARCHAR(4096), str2 VARCHAR(4096), str3 VARCHAR(4096), str4 VARCHAR(4094));"
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
 
 static void run(sqlite3 *db, const char *sql)
 {
@@ -92,17 +76,6 @@ static void insert_all(const char *path, const char *other, unsigned long record
 	}
 	close(file);
 	sqlite3_close(db);
-}
-
-/* Where a file lies is read before the measurement, because the journal would still hold it. */
-static void learn_extents(const char *path)
-{
-	struct fiemap map = { .fm_length = FIEMAP_MAX_OFFSET };
-	int file = open(path, O_RDONLY);
-
-	if (file < 0 || ioctl(file, FS_IOC_FIEMAP, &map))
-		die(path);
-	close(file);
 }
 
 int main(int argc, char **argv)

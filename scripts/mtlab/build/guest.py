@@ -65,7 +65,7 @@ def _held(archive: Path, name: str) -> bytes | None:
 def program(name: str, folder: Path = HERE, kind: Sequence[str] = ("-static",), libraries: Sequence[str] = ()) -> Path:
     """A program of ours, compiled for the guest (static: it needs no library), or a library of ours."""
     source = folder / f"{name}.c"
-    binary = BUILD / "guest" / digest(source) / name
+    binary = BUILD / "guest" / digest(source, *folder.glob("guest.h")) / name
     with lock(name):
         if not binary.exists():
             binary.parent.mkdir(parents=True, exist_ok=True)
