@@ -34,6 +34,15 @@ put_data() {
 	numbered 0 "$1" | dd of=/dev/mapper/fast bs=64k iflag=fullblock oflag=direct conv=fsync status=none
 }
 
+# put_slowly BLOCKS: so that none waits for room
+put_slowly() {
+	local at nr
+	for at in $(seq 0 256 $(($1 - 1))); do
+		nr=$(($1 - at < 256 ? $1 - at : 256))
+		numbered $at $nr | dd of=/dev/mapper/fast bs=4k seek=$at iflag=fullblock oflag=direct conv=fsync,notrunc status=none
+	done
+}
+
 # broken DRIVE HOW ZONE...: read-only or offline from here on
 broken() {
 	local name=$1 how=$2
@@ -57,7 +66,7 @@ mtftl close fast
 
 drive nullb1 size=64
 mtftl open /dev/nullb1 fast lanes=1
-put_data $(($(blockdev --getsz /dev/mapper/fast) / 8))
+put_slowly $(($(blockdev --getsz /dev/mapper/fast) / 8))
 say full
 mtftl close fast
 
@@ -107,6 +116,7 @@ mtftl close fast
 mtftl format --headers blocks /dev/nvme0n1 > /dev/null
 mtftl open /dev/nvme0n1 fast lanes=1
 put_data 4000
+usleep 1000000
 say old-format
 mtftl close fast
 
