@@ -15,24 +15,10 @@ void mtftl_config_set_format(struct mtftl_config *config, const struct mtftl_sb_
 	config->seed = mtftl_seed(info->uuid, info->key);
 }
 
-/* Zones that the data of users takes. */
-static u32 zones_of_users(const struct mtftl_config *config)
-{
-	u64 blocks = config->logical_blocks;
-
-	if (config->header_blocks)
-		blocks += config->logical_blocks / 32;
-	return max_t(u32, DIV_ROUND_UP_ULL(blocks, mtftl_usable_blocks(config)), 1);
-}
-
 u32 mtftl_config_spare_zones(const struct mtftl_config *config)
 {
-	u32 ckpt = mtftl_ckpt_zones(config->nr_zones, config->capacity, config->logical_blocks);
-	u32 zones = config->nr_zones - MTFTL_NR_SB_ZONES - 2 * ckpt;
-	u32 needed = zones_of_users(config);
-
-	mtftl_assert(config->nr_zones > MTFTL_NR_SB_ZONES + 2 * ckpt, "%u zones", config->nr_zones);
-	return zones > needed ? zones - needed : 0;
+	return mtftl_spare_zones(config->nr_zones, config->capacity, config->logical_blocks,
+				 !config->header_blocks);
 }
 
 /* The rest of the limits, once lanes, buffers and budget are known. */
@@ -58,7 +44,8 @@ int mtftl_config_fit(struct mtftl_config *config, u32 open_limit)
 	limits->usable = mtftl_admit_room(limits, mtftl_usable_blocks(config));
 	mtftl_admit_keep(limits, mtftl_config_spare_zones(config), config->capacity,
 			 config->write_unit, &config->buffer_entries);
-	config->device_in_zones = zones_of_users(config);
+	config->device_in_zones = mtftl_user_zones(config->capacity, config->logical_blocks,
+						   !config->header_blocks);
 	/* A lane of less than a unit would never compose a full one. */
 	config->nr_lanes = clamp(config->buffer_entries / config->write_unit, 1u, config->nr_lanes);
 	config->write_unit = min(config->write_unit, config->buffer_entries);

@@ -519,6 +519,27 @@ u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille, bool 
 	return blocks < alignment ? blocks : blocks & ~(u64)(alignment - 1);
 }
 
+u32 mtftl_user_zones(u32 zone_capacity, u64 logical_blocks, bool oob)
+{
+	u32 footer = mtftl_footer_reserve(zone_capacity, oob);
+	u64 blocks = logical_blocks + (oob ? 0 : logical_blocks / 32);
+	u32 zones;
+
+	mtftl_assert(footer < zone_capacity, "%u of %u blocks", footer, zone_capacity);
+	zones = div_round_up(blocks, zone_capacity - footer);
+	return zones ? zones : 1;
+}
+
+u32 mtftl_spare_zones(u32 nr_zones, u32 zone_capacity, u64 logical_blocks, bool oob)
+{
+	u32 ckpt = mtftl_ckpt_zones(nr_zones, zone_capacity, logical_blocks);
+	u32 zones = nr_zones - MTFTL_NR_SB_ZONES - 2 * ckpt;
+	u32 needed = mtftl_user_zones(zone_capacity, logical_blocks, oob);
+
+	mtftl_assert(nr_zones > MTFTL_NR_SB_ZONES + 2 * ckpt, "%u zones", nr_zones);
+	return zones > needed ? zones - needed : 0;
+}
+
 /* Checkpoint streams */
 
 bool mtftl_zone_record_valid(const struct mtftl_zone_record *record, u32 capacity)

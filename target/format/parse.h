@@ -159,6 +159,9 @@ u32 mtftl_footer_reserve(u32 zone_capacity, bool oob);
  * rest are taken off. A multiple of 1 MiB where it is at least that.
  */
 u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille, bool oob);
+/* Zones that the data of users takes in full units, and zones that it leaves. */
+u32 mtftl_user_zones(u32 zone_capacity, u64 logical_blocks, bool oob);
+u32 mtftl_spare_zones(u32 nr_zones, u32 zone_capacity, u64 logical_blocks, bool oob);
 
 /* A zone record: its position is inside the zone, and its number cannot wrap. */
 bool mtftl_zone_record_valid(const struct mtftl_zone_record *record, u32 capacity);

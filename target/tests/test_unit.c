@@ -646,6 +646,15 @@ static void layout_arithmetic(void **state)
 	/* Headers were one block in 33. */
 	assert_true(mtftl_logical_blocks(zones, capacity, 250, true) > blocks * 102 / 100);
 
+	/* 10 zones of 1018 blocks in front of their footers, with one header for 32 blocks. */
+	assert_int_equal(mtftl_user_zones(1024, 32 * 308, false), 10);
+	assert_int_equal(mtftl_user_zones(1024, 32 * 309, false), 11);
+	assert_int_equal(mtftl_user_zones(1024, 1, true), 1);
+	/* Two for superblocks and two for checkpoints. */
+	assert_int_equal(mtftl_spare_zones(20, 1024, 32 * 308, false), 6);
+	assert_int_equal(mtftl_spare_zones(14, 1024, 32 * 308, false), 0);
+	assert_int_equal(mtftl_spare_zones(10, 1024, 32 * 308, false), 0);
+
 	/* Too small, too many checkpoint zones, nothing left. */
 	assert_int_equal(mtftl_logical_blocks(8, 1024, 0, false), 0);
 	assert_true(mtftl_logical_blocks(9, 1024, 0, false) > 0);

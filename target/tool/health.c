@@ -45,19 +45,12 @@ bool health_spare(const struct drive_facts *drive, const struct status *status,
 		  struct spare_zones *spare)
 {
 	const struct mtftl_sb_info *super = &drive->super;
-	u32 usable, needed, ckpt, bad = status_number(status, "bad");
-	u64 blocks = super->logical_blocks;
+	u32 bad = status_number(status, "bad");
 
 	if (!drive->has_super)
 		return false;
-	/* As mtftl_config_spare_zones() of the target. */
-	if (!super->oob)
-		blocks += super->logical_blocks / 32;
-	usable = super->zone_capacity - mtftl_footer_reserve(super->zone_capacity, super->oob);
-	needed = (blocks + usable - 1) / usable;
-	ckpt = mtftl_ckpt_zones(super->nr_zones, super->zone_capacity, super->logical_blocks);
-	needed += MTFTL_NR_SB_ZONES + 2 * ckpt;
-	spare->all = super->nr_zones > needed ? super->nr_zones - needed : 0;
+	spare->all = mtftl_spare_zones(super->nr_zones, super->zone_capacity,
+				       super->logical_blocks, super->oob);
 	spare->left = spare->all > bad ? spare->all - bad : 0;
 	return true;
 }
@@ -184,10 +177,10 @@ void health_judge(const struct health_facts *facts, struct health *health)
 
 	health->nr = 0;
 	state = judge_state(facts, health);
-	if (tells)
+	if (tells) {
 		judge_counters(facts, health);
-	if (tells)
 		judge_spare(facts, health);
+	}
 	judge_drive(facts, health);
 	if (tells)
 		judge_space(facts, health);
