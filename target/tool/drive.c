@@ -31,19 +31,10 @@
 #define NVME_SMART_WRITTEN	48	/* 16 bytes, of which we take 8 */
 #define NVME_SMART_UNIT		512000u	/* bytes, which it counts by */
 
-static u64 number_at(const u8 *bytes)
-{
-	u64 number = 0;
-	int i;
-
-	for (i = 7; i >= 0; i--)
-		number = number << 8 | bytes[i];
-	return number;
-}
-
 static void ask_health(int fd, struct drive_health *health)
 {
 	u8 log[NVME_SMART_SIZE] = { 0 };
+	__le64 written;
 	struct nvme_admin_cmd command = {
 		.opcode = NVME_ADMIN_GET_LOG, .nsid = NVME_ALL_NAMESPACES,
 		.addr = (uintptr_t)log, .data_len = sizeof(log),
@@ -52,13 +43,14 @@ static void ask_health(int fd, struct drive_health *health)
 
 	if (ioctl(fd, NVME_IOCTL_ADMIN_CMD, &command))
 		return;
+	memcpy(&written, log + NVME_SMART_WRITTEN, sizeof(written));
 	*health = (struct drive_health) {
 		.known = true,
 		.warning = log[NVME_SMART_WARNING],
 		.spare = log[NVME_SMART_SPARE],
 		.spare_least = log[NVME_SMART_LEAST],
 		.used = log[NVME_SMART_USED],
-		.written = number_at(log + NVME_SMART_WRITTEN) * NVME_SMART_UNIT,
+		.written = le64_to_cpu(written) * NVME_SMART_UNIT,
 	};
 }
 

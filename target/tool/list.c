@@ -12,23 +12,16 @@
 
 static void print_line(const char *name)
 {
-	char *table, *line, lower[PATH_MAX], size[32];
-	struct dm_target_info target;
-	struct status status;
+	struct open_device device;
+	char size[32];
 
-	table = dm_our_line(name, DM_DEVICE_TABLE, &target);
-	line = table ? dm_our_line(name, DM_DEVICE_STATUS, &target) : NULL;
 	/* It is another target's, or was removed meanwhile. */
-	if (!line) {
-		free(table);
+	if (!open_device_ask(name, false, &device))
 		return;
-	}
-	status_parse(&status, line);
-	dm_lower_device(table, lower, sizeof(lower));
-	snprintf(size, sizeof(size), "%" PRIu64 " MiB", target.sectors >> 11);
-	printf("%-16s %-16s %12s  %s\n", name, lower, size, health_state(&status, &target));
-	free(line);
-	free(table);
+	snprintf(size, sizeof(size), "%" PRIu64 " MiB", device.target.sectors >> 11);
+	printf("%-16s %-16s %12s  %s\n", name, device.lower, size,
+	       health_state(&device.status, &device.target));
+	free(device.line);
 }
 
 int cmd_list(int argc, char **argv)

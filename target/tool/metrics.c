@@ -19,9 +19,7 @@
 
 struct asked {
 	const char *name;
-	char drive[PATH_MAX];
-	struct dm_target_info target;
-	struct status status;
+	struct open_device device;
 };
 
 #define GAUGE	"gauge"
@@ -134,25 +132,25 @@ static void print_states(FILE *out, const struct asked *all, size_t nr)
 		fputs("mtftl_info{", out);
 		print_label(out, "name", all[i].name);
 		fputc(',', out);
-		print_label(out, "drive", all[i].drive);
+		print_label(out, "drive", all[i].device.lower);
 		fputs("} 1\n", out);
 	}
 	print_head(out, "mtftl_size_bytes", "gauge", "Size of the device.");
 	for (i = 0; i < nr; i++)
-		print_sample(out, "mtftl_size_bytes", &all[i], NULL, all[i].target.sectors << 9);
+		print_sample(out, "mtftl_size_bytes", &all[i], NULL, all[i].device.target.sectors << 9);
 	print_head(out, "mtftl_read_only", "gauge", "1 if the target has turned read-only by itself.");
 	for (i = 0; i < nr; i++)
-		print_sample(out, "mtftl_read_only", &all[i], NULL, !all[i].target.read_only &&
-			     strcmp(status_text(&all[i].status, "mode"), "rw"));
+		print_sample(out, "mtftl_read_only", &all[i], NULL, !all[i].device.target.read_only &&
+			     strcmp(status_text(&all[i].device.status, "mode"), "rw"));
 	print_head(out, "mtftl_suspended", "gauge", "1 if the device is suspended.");
 	for (i = 0; i < nr; i++)
-		print_sample(out, "mtftl_suspended", &all[i], NULL, all[i].target.suspended);
+		print_sample(out, "mtftl_suspended", &all[i], NULL, all[i].device.target.suspended);
 	print_head(out, "mtftl_gc_state", "gauge", "1 for the state that GC is in; short: users wait.");
 	for (i = 0; i < nr; i++)
 		for (j = 0; j < ARRAY_SIZE(gc); j++) {
 			snprintf(label, sizeof(label), "state=\"%s\"", gc[j]);
 			print_sample(out, "mtftl_gc_state", &all[i], label,
-				     !strcmp(status_text(&all[i].status, "gc"), gc[j]));
+				     !strcmp(status_text(&all[i].device.status, "gc"), gc[j]));
 		}
 }
 
@@ -167,7 +165,7 @@ static void print_counters(FILE *out, const struct asked *all, size_t nr)
 		do {
 			for (i = 0; i < nr; i++)
 				print_sample(out, first->metric, &all[i], at->label,
-					     status_sum(&all[i].status, at->field) * at->factor);
+					     status_sum(&all[i].device.status, at->field) * at->factor);
 		} while (++at < end && !at->metric);
 	}
 }
@@ -198,22 +196,10 @@ static void write_file(const char *path, const struct asked *all, size_t nr)
 /* A device that has no table, or is gone by now, has nothing to say. */
 static void ask(struct vector *all, const char *name, bool must_be)
 {
-	char *(*line_of)(const char *name, int type, struct dm_target_info *target) =
-		must_be ? dm_target_line : dm_our_line;
 	struct asked asked = { .name = name };
-	char *table, *line;
 
-	table = line_of(name, DM_DEVICE_TABLE, &asked.target);
-	if (!table)
-		return;
-	dm_lower_device(table, asked.drive, sizeof(asked.drive));
-	free(table);
-	line = line_of(name, DM_DEVICE_STATUS, &asked.target);
-	if (!line)
-		return;
 	/* The line stays in memory until the program ends. */
-	status_parse(&asked.status, line);
-	if (asked.status.nr > 1)
+	if (open_device_ask(name, must_be, &asked.device) && asked.device.status.nr > 1)
 		*(struct asked *)vector_add(all, sizeof(asked)) = asked;
 }
 

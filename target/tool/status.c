@@ -74,6 +74,22 @@ u64 status_flash_blocks(const struct status *status)
 	       status_number(status, "flash_headers") + status_number(status, "flash_meta");
 }
 
+bool open_device_ask(const char *name, bool must_be, struct open_device *device)
+{
+	char *(*line_of)(const char *name, int type, struct dm_target_info *target) =
+		must_be ? dm_target_line : dm_our_line;
+	char *table = line_of(name, DM_DEVICE_TABLE, &device->target);
+
+	if (!table)
+		return false;
+	device->number = dm_lower_device(table, device->lower, sizeof(device->lower));
+	free(table);
+	device->line = line_of(name, DM_DEVICE_STATUS, &device->target);
+	if (device->line)
+		status_parse(&device->status, device->line);
+	return device->line;
+}
+
 /* Everything that is known of a device */
 
 /* How long writes waited for room, in microseconds: at most so long this share of them. */
@@ -84,10 +100,7 @@ struct waits {
 
 struct known {
 	const char *name;
-	char *line;
-	struct status status;
-	struct dm_target_info target;
-	char lower[PATH_MAX];
+	struct open_device open;
 	struct drive_facts drive;
 	struct drive_stat users, drive_stat;	/* since the boot */
 	struct waits waits;
@@ -132,18 +145,18 @@ static void ask_waits(const char *name, struct waits *waits)
  * The time of the drive's commands. If there are some in flight, what matters is how long they take
  * now, not what the mean since the boot is.
  */
-static void look_at_commands(struct known *known, dev_t lower, struct health_facts *facts,
+static void look_at_commands(struct known *known, struct health_facts *facts,
 			     struct drive_stat *recent)
 {
 	struct drive_stat now;
 
-	if (!drive_stat(lower, &known->drive_stat))
+	if (!drive_stat(known->open.number, &known->drive_stat))
 		return;
 	*recent = known->drive_stat;
 	if (!recent->in_flight)
 		return;
 	nanosleep(&(struct timespec) { .tv_nsec = LOOK_MS * 1000000 }, NULL);
-	if (!drive_stat(lower, &now))
+	if (!drive_stat(known->open.number, &now))
 		return;
 	*recent = drive_stat_since(&known->drive_stat, &now);
 	if (!recent->ios[0] && !recent->ios[1] && now.in_flight)
@@ -154,28 +167,22 @@ static void look_at_commands(struct known *known, dev_t lower, struct health_fac
 static void know(struct known *known, const char *name)
 {
 	struct health_facts facts = {
-		.status = &known->status, .target = &known->target, .drive = &known->drive,
+		.status = &known->open.status, .target = &known->open.target, .drive = &known->drive,
 	};
 	struct drive_stat recent = { 0 };
-	char *table;
-	dev_t lower;
 
 	*known = (struct known) { .name = name };
 	facts.drive_stat = &recent;
-	table = dm_target_line(name, DM_DEVICE_TABLE, &known->target);
-	lower = dm_lower_device(table, known->lower, sizeof(known->lower));
-	free(table);
-	known->line = dm_target_line(name, DM_DEVICE_STATUS, &known->target);
-	status_parse(&known->status, known->line);
-	if (known->target.empty) {
+	open_device_ask(name, true, &known->open);
+	if (known->open.target.empty) {
 		facts.answered = true;
 	} else {
-		look_at_commands(known, lower, &facts, &recent);
-		facts.answered = drive_ask(known->lower, ANSWER_S, &known->drive);
+		look_at_commands(known, &facts, &recent);
+		facts.answered = drive_ask(known->open.lower, ANSWER_S, &known->drive);
 	}
-	if (known->status.nr > 1)
+	if (known->open.status.nr > 1)
 		ask_waits(name, &known->waits);
-	drive_stat(known->target.number, &known->users);
+	drive_stat(known->open.target.number, &known->users);
 	health_judge(&facts, &known->health);
 }
 
@@ -220,7 +227,7 @@ static const char *blocks(u64 nr, char text[32])
 static void print_health(const struct known *known)
 {
 	const struct health *health = &known->health;
-	const char *head = known->target.read_only ? "is open read-only" : "works";
+	const char *head = known->open.target.read_only ? "is open read-only" : "works";
 	const char *between = ": ";
 	bool works = true;
 	u32 i;
@@ -260,7 +267,7 @@ static void print_advice(const struct health *health)
 
 static void print_since(const struct known *known)
 {
-	const struct status *status = &known->status;
+	const struct status *status = &known->open.status;
 	u64 unchanged = status_number(status, "unchanged"), counted = status_number(status, "seconds");
 	time_t since = time(NULL) - unchanged;
 	char text[32], when[32];
@@ -277,8 +284,8 @@ static void print_since(const struct known *known)
 
 static void print_space(const struct known *known)
 {
-	const struct status *status = &known->status;
-	u64 all = known->target.sectors >> (MTFTL_BLOCK_SHIFT - 9);
+	const struct status *status = &known->open.status;
+	u64 all = known->open.target.sectors >> (MTFTL_BLOCK_SHIFT - 9);
 	u64 mapped = status_number(status, "mapped");
 	u64 lanes = status_number(status, "lanes");
 	const char *gc = status_text(status, "gc");
@@ -335,8 +342,8 @@ static void print_latency(const struct known *known)
 static double life_left(const struct known *known, bool *least)
 {
 	const struct drive_health *health = &known->drive.health;
-	double seconds = status_number(&known->status, "seconds");
-	double written = (double)status_flash_blocks(&known->status) * MTFTL_BLOCK_SIZE;
+	double seconds = status_number(&known->open.status, "seconds");
+	double written = (double)status_flash_blocks(&known->open.status) * MTFTL_BLOCK_SIZE;
 
 	*least = !health->used;
 	if (!health->known || !health->written || seconds <= 0 || written <= 0)
@@ -349,7 +356,7 @@ static double life_left(const struct known *known, bool *least)
 
 static void print_wear(const struct known *known)
 {
-	const struct status *status = &known->status;
+	const struct status *status = &known->open.status;
 	u64 zones = status_number(status, "zones");
 	char from[32], to[32];
 	bool least;
@@ -377,11 +384,11 @@ static void print_words(const struct known *known)
 
 	print_health(known);
 	print_advice(&known->health);
-	if (known->target.empty)
+	if (known->open.target.empty)
 		return;
-	printf("  size     %s, on %s\n", amount((double)known->target.sectors * 512, text),
-	       known->lower);
-	if (known->status.nr < 2)
+	printf("  size     %s, on %s\n", amount((double)known->open.target.sectors * 512, text),
+	       known->open.lower);
+	if (known->open.status.nr < 2)
 		return;
 	print_since(known);
 	print_space(known);
@@ -446,7 +453,7 @@ static void json_drive(struct json *json, const struct known *known)
 	bool least;
 	double left = life_left(known, &least);
 
-	if (health_spare(&known->drive, &known->status, &spare)) {
+	if (health_spare(&known->drive, &known->open.status, &spare)) {
 		json_object(json, "spare_zones");
 		json_u64(json, "left", spare.left);
 		json_u64(json, "all", spare.all);
@@ -479,11 +486,11 @@ static void print_json(struct known *known)
 
 	json_u64(json, "version", 1);
 	json_string(json, "name", known->name);
-	json_string(json, "drive", known->lower);
-	json_u64(json, "bytes", known->target.sectors * 512);
+	json_string(json, "drive", known->open.lower);
+	json_u64(json, "bytes", known->open.target.sectors * 512);
 	json_string(json, "state", known->health.state);
 	json_conditions(json, &known->health);
-	if (known->status.nr > 1) {
+	if (known->open.status.nr > 1) {
 		json_object(json, "waits_us");
 		json_u64(json, "writes", known->waits.nr);
 		json_u64(json, "p50", known->waits.half);
@@ -491,9 +498,9 @@ static void print_json(struct known *known)
 		json_u64(json, "p99_9", known->waits.permille999);
 		json_end(json);
 		json_drive(json, known);
-		for (i = 0; i < known->status.nr; i++)
-			json_value(json, known->status.fields[i].name,
-				   known->status.fields[i].value);
+		for (i = 0; i < known->open.status.nr; i++)
+			json_value(json, known->open.status.fields[i].name,
+				   known->open.status.fields[i].value);
 	}
 	json_finish(json);
 }
@@ -540,6 +547,6 @@ int cmd_status(int argc, char **argv)
 		print_json(&known);
 	else
 		print_words(&known);
-	free(known.line);
+	free(known.open.line);
 	return EXIT_OK;
 }

@@ -27,7 +27,7 @@ struct look {
 	char state[24];
 	char drive[PATH_MAX];
 	struct timespec at;
-	u64 read, written, flash, absorbed;	/* blocks */
+	u64 read, written, flash;	/* blocks */
 	u64 free_zones, zones, filled, room;
 	char gc[8];
 	struct drive_stat users, drive_stat;
@@ -50,35 +50,26 @@ static void __attribute__((noreturn)) fail_vanished(const struct look *now,
 /* False if the device is gone, or none of ours. */
 static bool look_at(const char *name, struct look *look, const struct look *before, u32 nr_before)
 {
-	struct dm_target_info target;
-	struct status status;
-	char *table, *line;
-	dev_t lower;
+	struct open_device device;
+	const struct status *status = &device.status;
 
-	table = dm_our_line(name, DM_DEVICE_TABLE, &target);
-	if (!table)
+	if (!open_device_ask(name, false, &device))
 		return false;
-	lower = dm_lower_device(table, look->drive, sizeof(look->drive));
-	free(table);
-	line = dm_our_line(name, DM_DEVICE_STATUS, &target);
-	if (!line)
-		return false;
-	status_parse(&status, line);
 	snprintf(look->name, sizeof(look->name), "%s", name);
-	snprintf(look->state, sizeof(look->state), "%s", health_state(&status, &target));
-	snprintf(look->gc, sizeof(look->gc), "%s", status_text(&status, "gc"));
-	look->read = status_number(&status, "read");
-	look->written = status_number(&status, "written");
-	look->absorbed = status_number(&status, "absorbed");
-	look->flash = status_flash_blocks(&status);
-	look->free_zones = status_number(&status, "free");
-	look->zones = status_number(&status, "zones");
-	look->filled = status_sum(&status, "fill");
-	look->room = status_number(&status, "lanes") * status_number(&status, "entries");
-	free(line);
+	snprintf(look->drive, sizeof(look->drive), "%s", device.lower);
+	snprintf(look->state, sizeof(look->state), "%s", health_state(status, &device.target));
+	snprintf(look->gc, sizeof(look->gc), "%s", status_text(status, "gc"));
+	look->read = status_number(status, "read");
+	look->written = status_number(status, "written");
+	look->flash = status_flash_blocks(status);
+	look->free_zones = status_number(status, "free");
+	look->zones = status_number(status, "zones");
+	look->filled = status_sum(status, "fill");
+	look->room = status_number(status, "lanes") * status_number(status, "entries");
+	free(device.line);
 	clock_gettime(CLOCK_MONOTONIC, &look->at);
-	drive_stat(target.number, &look->users);
-	if (!target.empty && !drive_stat(lower, &look->drive_stat))
+	drive_stat(device.target.number, &look->users);
+	if (!device.target.empty && !drive_stat(device.number, &look->drive_stat))
 		fail_vanished(look, before, nr_before);
 	return true;
 }
