@@ -26,6 +26,7 @@ def test_a_clean_file_is_checked_once(tmp_path: Path, monkeypatch: pytest.Monkey
     """A complaint comes back each time, and a change of the file, the options or the checker is seen."""
     monkeypatch.setattr(quality, "ROOT", tmp_path)
     monkeypatch.setattr(quality, "LINT", tmp_path / "lint")
+    quality.LINT.mkdir()
     checker, good, other = tmp_path / "checker", tmp_path / "good", tmp_path / "other"
     log = tmp_path / "checker.log"
     checker.write_text(CHECKER)

@@ -23,7 +23,8 @@ bool mtftl_is_dead_end(struct mtftl *ftl, const struct mtftl_admit_state *state,
 	/* Never 0: that is a wait that has not begun. */
 	u64 moved = 1 + mtftl_seq_last(ftl) + mtftl_space_gen(ftl);
 
-	mtftl_assert(wait->right < MTFTL_NR_RIGHTS && dead_ends[wait->right], "right %u", wait->right);
+	mtftl_assert(wait->right < MTFTL_NR_RIGHTS && dead_ends[wait->right], "right %u",
+		     wait->right);
 	if (wait->right == MTFTL_RIGHT_RETRY && mtftl_admit_is_out(state))
 		mtftl_set_read_only(ftl, "a write failed and no zone is left for it");
 	if (moved != wait->moved || mtftl_is_paused(ftl) ||

@@ -8,6 +8,7 @@
 
 #include <linux/blkdev.h>
 #include <linux/device-mapper.h>
+#include <linux/hrtimer.h>
 #include <linux/sched.h>
 #include <linux/sched/mm.h>
 #include <linux/srcu.h>
@@ -27,8 +28,15 @@
 
 /* Since 6.13 it takes the function, too. */
 #ifdef MTFTL_HAS_HRTIMER_INIT
-#define hrtimer_setup(timer, tick, clock, mode) \
-	(hrtimer_init(timer, clock, mode), (void)((timer)->function = (tick)))
+static inline void mtftl_hrtimer_setup(struct hrtimer *timer,
+				       enum hrtimer_restart (*function)(struct hrtimer *timer),
+				       clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = function;
+}
+
+#define hrtimer_setup mtftl_hrtimer_setup
 #endif
 
 /* Since 6.9 the caller's memalloc scope says how to allocate. */

@@ -56,7 +56,8 @@ int mtftl_config_fit(struct mtftl_config *config, u32 open_limit)
 			 &config->budget))
 		return -EINVAL;
 	set_limits(config);
-	mtftl_assert(config->write_unit && config->nr_lanes && config->nr_lanes <= config->buffer_entries,
+	mtftl_assert(config->write_unit && config->nr_lanes &&
+		     config->nr_lanes <= config->buffer_entries,
 		     "%u lanes, %u slots", config->nr_lanes, config->buffer_entries);
 	/* A checkpoint costs little beside what is written in between: 1% with full units. */
 	config->checkpoint_after = max(2u * mtftl_checkpoint_blocks(config), MIN_LOG);

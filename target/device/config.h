@@ -13,7 +13,7 @@
 
 #define MTFTL_CHUNK_SHIFT	10	/* map entries that share a lock for certain */
 #define MTFTL_BUFFER_SHIFT	5	/* memory for blocks comes 32 at a time */
-#define MTFTL_BUFFER_BLOCKS	(1u << MTFTL_BUFFER_SHIFT)
+#define MTFTL_BUFFER_BLOCKS	32u
 #define MTFTL_BUFFER_ORDER	get_order(MTFTL_BUFFER_BLOCKS << MTFTL_BLOCK_SHIFT)
 
 /* Map values: a page of the device, a slot, or one of MTFTL_MAP_*. */

@@ -122,7 +122,8 @@ int mtftl_device_iterate(struct mtftl *ftl, iterate_devices_callout_fn fn, void 
 {
 	const struct mtftl_config *config = &ftl->config;
 	struct mtftl_device *device = ftl->device;
-	sector_t sectors = (sector_t)config->zones_there * MTFTL_BLOCK_SECTORS << config->zone_shift;
+	sector_t sectors = (sector_t)config->zones_there * MTFTL_BLOCK_SECTORS <<
+			   config->zone_shift;
 
 	/* Of whole zones: device-mapper refuses a smaller last one. */
 	return fn(device->ti, device->dm, config->first_sector, sectors, data);

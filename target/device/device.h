@@ -83,7 +83,7 @@ static inline void mtftl_reader_leave(struct mtftl *ftl, int reader)
 /* All that have entered before leave. Sleeps. */
 void mtftl_wait_readers(struct mtftl *ftl);
 
-#define mtftl_count(ftl, field, n)	this_cpu_add((ftl)->device->stats->field, n)
+#define mtftl_count(ftl, field, n)	this_cpu_add((*(ftl)->device->stats).field, n)
 void mtftl_stats_sum(struct mtftl *ftl, struct mtftl_cpu_stats *sum);
 u64 mtftl_taken(struct mtftl *ftl);
 bool mtftl_device_is_at_work(const struct mtftl *ftl);

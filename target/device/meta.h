@@ -47,8 +47,8 @@ static inline u32 mtftl_meta_size(struct block_device *bdev)
 }
 
 /*
- * For all blocks of a bio, where the device has metadata: @oob, within a page; or zeroes where that is
- * NULL, which say that the blocks are no data.
+ * For all blocks of a bio, where the device has metadata: @oob, within a page; or zeroes where that
+ * is NULL, which say that the blocks are no data.
  */
 static inline void mtftl_meta_attach(const struct mtftl_config *config, struct bio *bio,
 				     struct mtftl_meta *meta, void *oob)

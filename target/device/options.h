@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The options of a table line. One table reads them, prints them, and lists what each of them takes.
- * Their values are in struct mtftl_config.
+ * The options of a table line. One table reads them, prints them, and lists what each of them
+ * takes. Their values are in struct mtftl_config.
  */
 #ifndef MTFTL_OPTIONS_H
 #define MTFTL_OPTIONS_H

@@ -24,8 +24,8 @@ static inline void mtftl_send_end(struct mtftl *ftl)
 }
 
 /*
- * Call it before you look whether anything may be written, and mtftl_send_end() after the last write
- * has landed, in whatever context that is. False: nothing may be.
+ * Call it before you look whether anything may be written, and mtftl_send_end() after the last
+ * write has landed, in whatever context that is. False: nothing may be.
  */
 static inline bool mtftl_send_begin(struct mtftl *ftl)
 {

@@ -20,8 +20,8 @@ static int rw(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32
 	int r;
 
 	mtftl_assert(nr && sector >= ftl->config.first_sector &&
-			   (sector - ftl->config.first_sector) % zone_sectors(ftl) + nr <=
-				   (sector_t)ftl->config.capacity * MTFTL_BLOCK_SECTORS,
+		     (sector - ftl->config.first_sector) % zone_sectors(ftl) + nr <=
+		     (sector_t)ftl->config.capacity * MTFTL_BLOCK_SECTORS,
 		     "%u sectors at %llu", nr, (u64)sector);
 	bio_init(&bio, mtftl_bdev(ftl), &vec, 1, opf);
 	bio.bi_iter.bi_sector = sector;

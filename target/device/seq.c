@@ -33,7 +33,8 @@ void mtftl_seq_free(struct mtftl *ftl)
 
 void mtftl_seq_set_last(struct mtftl *ftl, u64 last, u64 durable)
 {
-	mtftl_assert(durable <= last && !(last >> MTFTL_SEQ_BITS), "%llu, durable %llu", last, durable);
+	mtftl_assert(durable <= last && !(last >> MTFTL_SEQ_BITS), "%llu, durable %llu", last,
+		     durable);
 	atomic64_set(&ftl->seq->last, last);
 	ftl->seq->durable = durable;
 	ftl->seq->unsure = false;
@@ -76,7 +77,7 @@ u64 mtftl_seq_before_unordered(struct mtftl *ftl, u64 drawn)
 {
 	struct mtftl_unordered *unordered;
 
-	/* Pairs with mtftl_seq_begin_unordered(): a reader of the drawn number sees the bound, too. */
+	/* Pairs with mtftl_seq_begin_unordered(): a reader of the number sees the bound, too. */
 	smp_rmb();
 	list_for_each_entry(unordered, &ftl->seq->unordered, list) {
 		/* Pairs with mtftl_seq_end_unordered(). */
@@ -118,8 +119,8 @@ static int flush_now(struct mtftl *ftl)
 }
 
 /*
- * The device's part of a flush: without an error all units up to @drawn are durable. One at a time: what
- * one that fails has dropped, another one that overlaps it would call durable. Sleeps.
+ * The device's part of a flush: without an error all units up to @drawn are durable. One at a time:
+ * what one that fails has dropped, another one that overlaps it would call durable. Sleeps.
  */
 int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
 {

@@ -130,7 +130,7 @@ void mtftl_space_move_zone(struct mtftl *ftl, enum mtftl_zone_state from, enum m
 	mtftl_assert(zones[from], "%u to %u", from, to);
 	WRITE_ONCE(zones[from], zones[from] - 1);
 	WRITE_ONCE(zones[to], zones[to] + 1);
-	/* With no victim the gate is open, so each zone that is taken counts on a new look by GC. */
+	/* With no victim the gate is open, so each zone taken counts on a new look by GC. */
 	if (from == MTFTL_ZONE_EMPTY)
 		WRITE_ONCE(ftl->space->state.no_victim, false);
 	if (from == MTFTL_ZONE_EMPTY || to == MTFTL_ZONE_EMPTY)
@@ -139,7 +139,8 @@ void mtftl_space_move_zone(struct mtftl *ftl, enum mtftl_zone_state from, enum m
 
 void mtftl_space_set_room(struct mtftl *ftl, u32 users, u32 gc, bool gc_has_zone)
 {
-	mtftl_assert(users <= ftl->config.budget.user_streams * ftl->config.capacity, "%u blocks", users);
+	mtftl_assert(users <= ftl->config.budget.user_streams * ftl->config.capacity, "%u blocks",
+		     users);
 	WRITE_ONCE(ftl->space->state.users_room, users);
 	WRITE_ONCE(ftl->space->state.gc_room, gc);
 	WRITE_ONCE(ftl->space->state.gc_has_zone, gc_has_zone);

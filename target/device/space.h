@@ -33,7 +33,7 @@ struct mtftl_space {
 	struct mtftl_event appeared;
 	wait_queue_head_t wait;		/* for all that moves: space, lanes that drained */
 	wait_queue_head_t gc_wait;	/* GC, for zones that are short */
-	/* Changes under the lock of the zones. Gated and paced are above: see mtftl_space_look(). */
+	/* Changes under the zones' lock. Gated and paced are above: see mtftl_space_look(). */
 	struct mtftl_admit_state state ____cacheline_aligned_in_smp;
 };
 
@@ -44,7 +44,7 @@ void mtftl_space_free(struct mtftl *ftl);
 void mtftl_space_appeared(struct mtftl *ftl);
 /* @heard is called then, in any context. */
 void mtftl_space_on_appeared(struct mtftl *ftl, void (*heard)(struct mtftl *ftl));
-/* Wait as long as there is a pause, then begin to send: see pause.h. Or until @over(). Both sleep. */
+/* Wait until no pause is on, then begin to send: see pause.h. Or until @over(). Both sleep. */
 void mtftl_space_send_begin(struct mtftl *ftl);
 void mtftl_space_sit_out_pause(struct mtftl *ftl, bool (*over)(void *data), void *data);
 /* Those that await something look again: something has moved. */

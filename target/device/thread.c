@@ -34,7 +34,7 @@ void mtftl_thread_hurries(void)
 		.size = sizeof(attr),
 		.sched_policy = SCHED_NORMAL,
 		.sched_nice = MIN_NICE,
-		/* Since 6.12 the task that runs keeps its slice, except from those whose slice is shorter. */
+		/* The task that runs keeps its slice, except from those whose slice is shorter. */
 		.sched_runtime = 100 * NSEC_PER_USEC,
 	};
 

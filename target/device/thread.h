@@ -15,7 +15,7 @@
 struct task_struct *mtftl_thread(int (*run)(void *data), void *data, int cpu, const char *name,
 				 ...) __printf(4, 5);
 
-/* The calling thread does little at a time, and users wait for it: it runs as soon as it is woken. */
+/* The calling thread does little at a time, and users wait for it: it runs once it is woken. */
 void mtftl_thread_hurries(void);
 
 /* CPUs that our threads may use: those that are online and not isolated, or all if all are. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which table has which drive, and what happens to the machine: see target.h. A stop drains, checkpoints
- * and says clean; it happens when another table takes over, before a reboot, and before
+ * Which table has which drive, and what happens to the machine: see target.h. A stop drains,
+ * checkpoints and says clean; it happens when another table takes over, before a reboot, and before
  * hibernation.
  *
  * A table is listed from before its first write until after its last one. If two tables reach the
@@ -21,7 +21,7 @@
 
 static LIST_HEAD(mounts);
 static DEFINE_MUTEX(mounts_lock);	/* mounts, and what works do */
-static struct workqueue_struct *wq;	/* work for targets whose own queues may be waiting for it */
+static struct workqueue_struct *wq;	/* for targets whose own queues may be waiting for it */
 static atomic_t works;			/* that tell_all() waits for */
 static DECLARE_WAIT_QUEUE_HEAD(works_wait);
 
@@ -110,7 +110,7 @@ int mtftl_claim(struct mtftl_target *target)
 	int r = claim(target);
 
 	while (!r && (other = predecessor(target))) {
-		/* A table's own first, then that of the one before it: never the other way round. */
+		/* A table's own first, then that of the one before: never the other way round. */
 		mutex_lock_nested(&other->life, SINGLE_DEPTH_NESTING);
 		r = mtftl_quiesce(other, true);
 		if (!r)

@@ -11,7 +11,7 @@
 struct mtftl_origin {
 	struct mtftl_cpu_stats stats;
 	time64_t counted;	/* the mount, or when counters were reset */
-	time64_t changed;	/* the mount, or when more was broken or lost than before; any context */
+	time64_t changed;	/* the mount, or when more was broken or lost; any context */
 };
 
 /* A mount has begun to count: from zero. */

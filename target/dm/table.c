@@ -148,16 +148,18 @@ int mtftl_table_check_super(struct mtftl_target *target)
 		return r;
 	}
 	if (info->zone_blocks != 1u << ftl->config.zone_shift ||
-	    info->nr_zones != ftl->config.zones_there || info->zone_capacity != ftl->config.capacity) {
+	    info->nr_zones != ftl->config.zones_there ||
+	    info->zone_capacity != ftl->config.capacity) {
 		mtftl_err(ftl, "has %u zones of %u blocks that hold %u, expected %u (nr_zones) of %u (zone_blocks) that hold %u (zone_capacity)",
-			  ftl->config.zones_there, 1u << ftl->config.zone_shift, ftl->config.capacity,
-			  info->nr_zones, info->zone_blocks, info->zone_capacity);
+			  ftl->config.zones_there, 1u << ftl->config.zone_shift,
+			  ftl->config.capacity, info->nr_zones, info->zone_blocks,
+			  info->zone_capacity);
 		ti->error = "Device has other zones than it was formatted with";
 		return -EINVAL;
 	}
 	if (ti->len != info->logical_blocks * MTFTL_BLOCK_SECTORS) {
-		mtftl_err(ftl, "length is %llu sectors, expected %llu (logical_blocks)", (u64)ti->len,
-			  info->logical_blocks * MTFTL_BLOCK_SECTORS);
+		mtftl_err(ftl, "length is %llu sectors, expected %llu (logical_blocks)",
+			  (u64)ti->len, info->logical_blocks * MTFTL_BLOCK_SECTORS);
 		ti->error = "Table has another length than the device was formatted with";
 		return -EINVAL;
 	}

@@ -76,7 +76,7 @@ static int ckpt_reset_zone(struct mtftl *ftl, u32 index)
 	return r;
 }
 
-/* A mount will find the unit that was written just now: for an assertion. The buffer is free by now. */
+/* A mount will find the unit written just now: for an assertion. The buffer is free by now. */
 static bool reads_back(struct ckpt_stream *stream, u32 zone, const struct mtftl_unit_info *wrote)
 {
 	const struct mtftl_config *config = &stream->ftl->config;
@@ -88,8 +88,10 @@ static bool reads_back(struct ckpt_stream *stream, u32 zone, const struct mtftl_
 	if (mtftl_rw_sync(stream->ftl, REQ_OP_READ, mtftl_zone_page(stream->ftl, zone) + stream->wp,
 			  stream->buf, 1 + stream->fill))
 		return true;
-	if (mtftl_unit_parse(stream->buf, config->seed, zone, stream->wp, config->capacity, &info) ||
-	    info.type != MTFTL_UNIT_CKPT || info.seq != wrote->seq || info.nr_entries != stream->fill)
+	if (mtftl_unit_parse(stream->buf, config->seed, zone, stream->wp, config->capacity,
+			     &info) ||
+	    info.type != MTFTL_UNIT_CKPT || info.seq != wrote->seq ||
+	    info.nr_entries != stream->fill)
 		return false;
 	for (i = 0; i < info.nr_entries; i++) {
 		mtftl_unit_entry(stream->buf, i, &lba, &crc);
@@ -127,7 +129,8 @@ static int ckpt_write(struct ckpt_stream *stream)
 	mtftl_unit_seal(stream->buf, ftl->config.seed, zone, stream->wp,
 			mtftl_zone(ftl, zone)->erase_count, durable_seq);
 	mtftl_assert(mtftl_unit_parses(stream->buf, ftl->config.seed, zone, stream->wp,
-				       ftl->config.capacity), "zone %u: block %u", zone, stream->wp);
+				       ftl->config.capacity),
+		     "zone %u: block %u", zone, stream->wp);
 	r = mtftl_rw_sync(ftl, REQ_OP_WRITE, mtftl_zone_page(ftl, zone) + stream->wp, stream->buf,
 			  1 + stream->fill);
 	if (r) {
@@ -206,7 +209,7 @@ static void capture_zones(struct mtftl *ftl)
 		u32 wp;
 
 		memset(record, 0, sizeof(*record));
-		/* Units land under the lock. A reset that ends meanwhile changes the fields without it. */
+		/* Units land under the lock. A reset that ends now changes fields without it. */
 		spin_lock_irq(&zone->lock);
 		bad = READ_ONCE(zone->state) == MTFTL_ZONE_BAD;
 		wp = READ_ONCE(zone->quiet_wp);
@@ -308,8 +311,8 @@ static struct mtftl_zone *find_zone(struct mtftl *ftl, u32 from,
 }
 
 /*
- * If no zone is empty, a mount takes a spent one: only then is it known which zones are. NULL: there
- * is none.
+ * If no zone is empty, a mount takes a spent one: only then is it known which zones are. NULL:
+ * there is none.
  */
 static struct mtftl_zone *set_aside(struct mtftl *ftl, bool mounting)
 {
@@ -326,8 +329,8 @@ static struct mtftl_zone *set_aside(struct mtftl *ftl, bool mounting)
 }
 
 /*
- * Zones for those of the next checkpoint that failed. These retire at their first failure: zones set
- * aside are found by where they lie. False: no reason to try again.
+ * Zones for those of the next checkpoint that failed. These retire at their first failure: zones
+ * set aside are found by where they lie. False: no reason to try again.
  */
 static bool replace_failed(struct mtftl *ftl, bool mounting)
 {
@@ -345,7 +348,8 @@ static bool replace_failed(struct mtftl *ftl, bool mounting)
 
 		if (!bad->broken)
 			continue;
-		mtftl_assert(bad->state == MTFTL_ZONE_CKPT, "zone %u: state %u", set[i], bad->state);
+		mtftl_assert(bad->state == MTFTL_ZONE_CKPT, "zone %u: state %u", set[i],
+			     bad->state);
 		mtftl_zone_finish_broken(bad);
 		zone = set_aside(ftl, mounting);
 		if (!zone)
@@ -435,13 +439,15 @@ static int make_checkpoint(struct mtftl *ftl, bool clean, bool mounting)
 	/* As for units: so many zones in a row are not worn out. */
 	do {
 		r = write_checkpoint(ftl, mounting, &number);
-	} while (r && r != -EAGAIN && ++tries < MTFTL_MAX_FAILURES && replace_failed(ftl, mounting));
+	} while (r && r != -EAGAIN && ++tries < MTFTL_MAX_FAILURES &&
+		 replace_failed(ftl, mounting));
 	if (!r)
 		r = mtftl_super_checkpoint(ftl, number, mtftl_checkpoint_blocks(&ftl->config),
 					   ckpts->set[!ckpts->durable_set], ckpts->set_zones,
 					   clean);
 	if (!r) {
-		mtftl_assert(mtftl_seq_ckpt(ftl) == number, "%llu, not %llu", mtftl_seq_ckpt(ftl), number);
+		mtftl_assert(mtftl_seq_ckpt(ftl) == number, "%llu, not %llu", mtftl_seq_ckpt(ftl),
+			     number);
 		ckpts->durable_set = !ckpts->durable_set;
 		mtftl_count(ftl, checkpoints, 1);
 	}
@@ -539,7 +545,9 @@ static void tell_header(struct mtftl *ftl, u32 zone, u32 offset, const void *buf
 	const struct mtftl_unit *unit = buf;
 
 	if (error == -ENODATA || error == -EBADMSG) {
-		mtftl_err(ftl, "checkpoint: zone %u block %u: no header that verifies by uuid and key", zone, offset);
+		mtftl_err(ftl,
+			  "checkpoint: zone %u block %u: no header that verifies by uuid and key",
+			  zone, offset);
 		return;
 	}
 	mtftl_err(ftl, "checkpoint: zone %u block %u: version %u, type %u, nr_entries %u, nr_blocks %u, seq %llu, durable_seq %llu, zone %u, offset %u, expected a unit of a checkpoint",
@@ -651,7 +659,8 @@ static void fill_sets(struct mtftl *ftl, bool (*serves)(const struct mtftl_zone 
 		while (zone && ckpts->found[which] < ckpts->set_zones) {
 			zone = find_zone(ftl, zone->index, serves);
 			if (zone) {
-				mtftl_assert(zone->state != MTFTL_ZONE_SUPER, "zone %u", zone->index);
+				mtftl_assert(zone->state != MTFTL_ZONE_SUPER, "zone %u",
+					     zone->index);
 				mtftl_zone_move(zone, MTFTL_ZONE_CKPT);
 				ckpts->set[which][ckpts->found[which]++] = zone->index;
 			}
@@ -709,7 +718,7 @@ void mtftl_checkpoint_replace_bad(struct mtftl *ftl)
 
 	if (mtftl_is_read_only(ftl))
 		return;
-	/* If each mount that a power cut ends took an empty zone, there would soon be none for GC. */
+	/* If each mount that a power cut ends took an empty zone, GC would soon have none. */
 	fill_sets(ftl, is_spent);
 	fill_sets(ftl, is_empty);
 	if (ckpts->found[0] == ckpts->set_zones && ckpts->found[1] == ckpts->set_zones)

@@ -14,21 +14,23 @@
 #include "map/ring.h"
 
 #define CHUNK_SHIFT	14u
-#define CHUNK		(1u << CHUNK_SHIFT)
+#define CHUNK		16384u
 #define MIN_NUMBERS	1024u		/* places of the smallest set */
+
+static_assert(CHUNK == 1u << CHUNK_SHIFT);
 
 struct mtftl_finds {
 	u64 limit;			/* of bytes */
 	u64 bytes;
 	u64 left;			/* bytes that the first look may still find */
-	u64 after, upto;		/* numbers that are kept: above, not above */
-	bool left_out;			/* some are above upto */
+	u64 after, last;		/* numbers that are kept: above, not above */
+	bool left_out;			/* some are above last */
 	u64 nr;
 	struct mtftl_found **chunks;
 
 	/* Merging. */
 	u32 *next;			/* of each chunk: what comes next */
-	u32 *heap;			/* chunks that have not ended, that with the lowest number first */
+	u32 *heap;			/* chunks that have not ended, the lowest number first */
 	u32 heap_nr;
 };
 
@@ -49,7 +51,7 @@ struct mtftl_finds *mtftl_finds_alloc(u64 limit, u64 most, u64 after)
 	finds->limit = limit;
 	finds->left = max(limit, most);
 	finds->after = after;
-	finds->upto = U64_MAX;
+	finds->last = U64_MAX;
 	finds->chunks = kvcalloc(chunks, sizeof(*finds->chunks), GFP_NOIO);
 	finds->next = kvcalloc(chunks, sizeof(*finds->next), GFP_NOIO);
 	finds->heap = kvcalloc(chunks, sizeof(*finds->heap), GFP_NOIO);
@@ -79,7 +81,8 @@ void mtftl_finds_free(struct mtftl_finds *finds)
 	if (!finds)
 		return;
 	forget(finds, 0);
-	for (i = 0; finds->chunks && i <= div_u64(finds->limit, CHUNK * sizeof(**finds->chunks)); i++)
+	for (i = 0; finds->chunks && i <= div_u64(finds->limit, CHUNK * sizeof(**finds->chunks));
+	     i++)
 		kvfree(finds->chunks[i]);
 	kvfree(finds->chunks);
 	kvfree(finds->next);
@@ -94,8 +97,8 @@ u64 mtftl_finds_nr(const struct mtftl_finds *finds)
 
 struct mtftl_found *mtftl_finds_at(struct mtftl_finds *finds, u64 index)
 {
-	mtftl_assert(index <= finds->nr && finds->chunks[index >> CHUNK_SHIFT], "%llu of %llu", index,
-		     finds->nr);
+	mtftl_assert(index <= finds->nr && finds->chunks[index >> CHUNK_SHIFT], "%llu of %llu",
+		     index, finds->nr);
 	return &finds->chunks[index >> CHUNK_SHIFT][index % CHUNK];
 }
 
@@ -106,7 +109,7 @@ static u64 cost(const struct mtftl_found *found)
 				 roundup_pow_of_two(found->nr * sizeof(*found->lbas)));
 }
 
-static int count_upto(struct mtftl_finds *finds, u64 seq, u64 *count)
+static int count_to(struct mtftl_finds *finds, u64 seq, u64 *count)
 {
 	u64 i;
 
@@ -118,7 +121,7 @@ static int count_upto(struct mtftl_finds *finds, u64 seq, u64 *count)
 	return 0;
 }
 
-/* Those above upto. */
+/* Those above last. */
 static void leave_out(struct mtftl_finds *finds)
 {
 	u64 i, kept = 0;
@@ -128,7 +131,7 @@ static void leave_out(struct mtftl_finds *finds)
 
 		if (!(i % CHUNK))
 			cond_resched();
-		if (found->seq > finds->upto) {
+		if (found->seq > finds->last) {
 			finds->bytes -= cost(found);
 			kfree(found->lbas);
 			continue;
@@ -139,7 +142,8 @@ static void leave_out(struct mtftl_finds *finds)
 		kvfree(finds->chunks[i]);
 		finds->chunks[i] = NULL;
 	}
-	mtftl_assert(kept < finds->nr && finds->bytes <= finds->limit, "%llu of %llu", kept, finds->nr);
+	mtftl_assert(kept < finds->nr && finds->bytes <= finds->limit, "%llu of %llu", kept,
+		     finds->nr);
 	finds->nr = kept;
 	finds->left_out = true;
 }
@@ -147,13 +151,13 @@ static void leave_out(struct mtftl_finds *finds)
 /* There is no room: leave out the half with the higher numbers. */
 static int narrow(struct mtftl_finds *finds)
 {
-	u64 low = finds->after, high = finds->upto, mid, n;
+	u64 low = finds->after, high = finds->last, mid, n;
 	int r;
 
 	/* Find the lowest number that at least half of the records do not exceed. */
 	while (high - low > 1) {
 		mid = low + (high - low) / 2;
-		r = count_upto(finds, mid, &n);
+		r = count_to(finds, mid, &n);
 		if (r)
 			return r;
 		if (2 * n < finds->nr)
@@ -161,27 +165,27 @@ static int narrow(struct mtftl_finds *finds)
 		else
 			high = mid;
 	}
-	r = count_upto(finds, high, &n);
+	r = count_to(finds, high, &n);
 	/* If the highest number alone has half of the records, leave out all of it. */
 	if (!r && n == finds->nr) {
 		high = low;
-		r = count_upto(finds, high, &n);
+		r = count_to(finds, high, &n);
 	}
 	if (r)
 		return r;
 	/* Several units have one number if their writes failed. No writer tries that often. */
 	if (!n)
 		return -E2BIG;
-	finds->upto = high;
+	finds->last = high;
 	leave_out(finds);
 	return 0;
 }
 
 static bool is_wanted(struct mtftl_finds *finds, u64 seq)
 {
-	if (seq > finds->upto)
+	if (seq > finds->last)
 		finds->left_out = true;
-	return seq > finds->after && seq <= finds->upto;
+	return seq > finds->after && seq <= finds->last;
 }
 
 static int add(struct mtftl_finds *finds, struct mtftl_found *found, const void *header)
@@ -336,8 +340,8 @@ bool mtftl_finds_forget(struct mtftl_finds *finds)
 	forget(finds, 0);
 	finds->bytes = 0;
 	finds->left = U64_MAX;	/* they find the same again */
-	finds->after = finds->upto;
-	finds->upto = U64_MAX;
+	finds->after = finds->last;
+	finds->last = U64_MAX;
 	finds->left_out = false;
 	return left_out;
 }
@@ -380,7 +384,8 @@ static u64 *place_of(const struct mtftl_numbers *numbers, u64 number)
 	u32 at = siphash_1u64(number, &numbers->key);
 
 	/* A search ends at a free place. */
-	mtftl_assert(number && numbers->nr < numbers->size && !(numbers->size & (numbers->size - 1)));
+	mtftl_assert(number && numbers->nr < numbers->size &&
+		     !(numbers->size & (numbers->size - 1)));
 	for (;; at++) {
 		u64 *place = &numbers->places[at & (numbers->size - 1)];
 

@@ -36,8 +36,8 @@ struct mtftl_finds *mtftl_finds_alloc(u64 limit, u64 most, u64 after);
 void mtftl_finds_free(struct mtftl_finds *finds);
 
 /*
- * A unit with entries or ranges, whose payload begins at @page. -E2BIG: its number is in more places
- * than any is written to. -EOVERFLOW: there is more than @most.
+ * A unit with entries or ranges, whose payload begins at @page. -E2BIG: its number is in more
+ * places than any is written to. -EOVERFLOW: there is more than @most.
  */
 int mtftl_finds_add(struct mtftl_finds *finds, const void *header,
 		    const struct mtftl_unit_info *info, u32 page);

@@ -117,7 +117,8 @@ static int step_load_checkpoint(struct recovery *rec)
 	if (r)
 		return r;
 	rec->newest_seq = mtftl_seq_last(ftl);
-	mtftl_assert(rec->newest_seq >= mtftl_super_info(ftl)->ckpt_seq, "number %llu", rec->newest_seq);
+	mtftl_assert(rec->newest_seq >= mtftl_super_info(ftl)->ckpt_seq, "number %llu",
+		     rec->newest_seq);
 	for (i = 0; i < ftl->config.nr_zones; i++) {
 		const struct mtftl_zone_record *record = mtftl_checkpoint_record(ftl, i);
 		struct mtftl_zone *zone = mtftl_zone(ftl, i);
@@ -203,7 +204,8 @@ static void saw_unit(struct recovery *rec, struct mtftl_zone *zone,
 		     const struct mtftl_unit_info *info)
 {
 	mtftl_assert(info->zone == zone->index && info->durable_seq < info->seq,
-		     "zone %u: number %llu, durable %llu", zone->index, info->seq, info->durable_seq);
+		     "zone %u: number %llu, durable %llu", zone->index, info->seq,
+		     info->durable_seq);
 	/* A checkpoint that was not completed may say so of what this recovery finds torn. */
 	if (info->type != MTFTL_UNIT_CKPT) {
 		rec->durable_seq = max(rec->durable_seq, info->durable_seq);
@@ -254,7 +256,8 @@ static int find_life(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 	u32 i, n;
 	int r;
 
-	mtftl_assert(config->header_blocks && at <= config->capacity, "zone %u: block %u", zone->index, at);
+	mtftl_assert(config->header_blocks && at <= config->capacity, "zone %u: block %u",
+		     zone->index, at);
 	for (; at < zone->wp; at += n) {
 		if (mtftl_interrupted())
 			return -EINTR;
@@ -457,7 +460,8 @@ static int verify_unit(struct recovery *rec, struct mtftl_found *unit)
 	u64 lba;
 	int r = -ENODATA;
 
-	mtftl_assert(is_unit(unit) && ftl->config.header_blocks && unit->nr <= MTFTL_UNIT_MAX_ENTRIES,
+	mtftl_assert(is_unit(unit) && ftl->config.header_blocks &&
+		     unit->nr <= MTFTL_UNIT_MAX_ENTRIES,
 		     "number %llu: %u blocks", unit->seq, unit->nr);
 	/* Else all of its payload is missing, and maybe a part of its header. */
 	if (is_written(ftl, unit->page))
@@ -644,8 +648,8 @@ static int step_fill(struct recovery *rec)
 				zone->wp += n;
 		}
 		/* Nothing that is written next lies in the last unit. */
-		mtftl_assert(zone->broken || zone->wp >= zone->torn_end, "zone %u: wp %u, end %u", i,
-			     zone->wp, zone->torn_end);
+		mtftl_assert(zone->broken || zone->wp >= zone->torn_end, "zone %u: wp %u, end %u",
+			     i, zone->wp, zone->torn_end);
 		if (zone->broken)
 			mtftl_zone_finish_broken(zone);
 		zone->quiet_wp = zone->wp;
@@ -741,8 +745,8 @@ static int step_count_blocks(struct recovery *rec)
 			mtftl_map_set(ftl, lba, MTFTL_MAP_LOST);
 			lost++;
 		} else {
-			mtftl_assert(zone->state != MTFTL_ZONE_EMPTY, "zone %u, block %llu", zone->index,
-				     lba);
+			mtftl_assert(zone->state != MTFTL_ZONE_EMPTY, "zone %u, block %llu",
+				     zone->index, lba);
 			mtftl_map_count(ftl, zone->index);
 		}
 	}
@@ -772,11 +776,11 @@ static void guess_ages(struct recovery *rec)
 			oldest = first;
 		mtftl_assert(!first || oldest <= first, "zone %u: number %llu", i, first);
 	}
-	mtftl_assert(oldest <= rec->newest_seq && ftl->config.device_in_zones, "%llu to %llu", oldest,
-		     rec->newest_seq);
+	mtftl_assert(oldest <= rec->newest_seq && ftl->config.device_in_zones, "%llu to %llu",
+		     oldest, rec->newest_seq);
 	each = div_u64(rec->newest_seq - oldest, ftl->config.device_in_zones) + 1;
 	for (i = 0; i < ftl->config.nr_zones; i++) {
-		/* A header that a power cut tore may have a number that nothing else has reached. */
+		/* A header that a power cut tore may have a number that none else has reached. */
 		first = clamp(mtftl_zone(ftl, i)->first_seq, oldest, rec->newest_seq);
 		born = div64_u64(first - oldest, each);
 		mtftl_age_guess(ftl, i, born);
@@ -792,8 +796,8 @@ static int step_count_zones(struct recovery *rec)
 	guess_ages(rec);
 	for (i = 0; i < ftl->config.nr_zones; i++)
 		mtftl_zone(ftl, i)->full_seq = mtftl_zone(ftl, i)->first_seq;
-	mtftl_assert(mtftl_zones_worn_out(ftl) <= mtftl_zones_count(ftl, MTFTL_ZONE_FULL), "%u zones",
-		     mtftl_zones_worn_out(ftl));
+	mtftl_assert(mtftl_zones_worn_out(ftl) <= mtftl_zones_count(ftl, MTFTL_ZONE_FULL),
+		     "%u zones", mtftl_zones_worn_out(ftl));
 	/* Half of the numbers are kept for what this mount will draw. */
 	bits = ftl->config.header_blocks ? MTFTL_SEQ_BITS : MTFTL_OOB_SEQ_BITS;
 	if (rec->newest_seq >> (bits - 1))

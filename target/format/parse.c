@@ -348,7 +348,8 @@ void mtftl_sb_compose(void *block, const struct mtftl_sb_info *info)
 	sb->ckpt_nr_zones = cpu_to_le32(info->ckpt_nr_zones);
 	for (i = 0; i < info->ckpt_nr_zones; i++)
 		sb->ckpt_zones[i] = cpu_to_le32(info->ckpt_zones[i]);
-	sb->crc = cpu_to_le32(block_crc(CRC_INIT, block, MTFTL_BLOCK_SIZE, offsetof(struct mtftl_sb, crc)));
+	sb->crc = cpu_to_le32(block_crc(CRC_INIT, block, MTFTL_BLOCK_SIZE,
+					offsetof(struct mtftl_sb, crc)));
 }
 
 /* The names are those of struct mtftl_sb. */
@@ -367,7 +368,8 @@ static const char *sb_geometry_wrong(const struct mtftl_sb_info *info)
 	if (device_blocks > (u64)MTFTL_MAP_MAX_PAGE + 1)
 		return "nr_zones or zone_blocks";
 	if (info->logical_blocks == 0 ||
-	    info->logical_blocks > mtftl_logical_blocks(info->nr_zones, info->zone_capacity, 0, info->oob))
+	    info->logical_blocks >
+	    mtftl_logical_blocks(info->nr_zones, info->zone_capacity, 0, info->oob))
 		return "logical_blocks";
 	if (info->op_permille >= 1000)
 		return "op_permille";
@@ -410,7 +412,8 @@ int mtftl_sb_parse(const void *block, struct mtftl_sb_info *info)
 
 	if (le64_to_cpu(sb->magic) != MTFTL_SB_MAGIC)
 		return -ENODATA;
-	if (le32_to_cpu(sb->crc) != block_crc(CRC_INIT, block, MTFTL_BLOCK_SIZE, offsetof(struct mtftl_sb, crc)))
+	if (le32_to_cpu(sb->crc) !=
+	    block_crc(CRC_INIT, block, MTFTL_BLOCK_SIZE, offsetof(struct mtftl_sb, crc)))
 		return -EBADMSG;
 	if (le16_to_cpu(sb->version) != MTFTL_VERSION ||
 	    le64_to_cpu(sb->incompat) & ~(u64)MTFTL_SB_OOB)
@@ -612,7 +615,8 @@ void mtftl_tail_compose(void *block, u32 seed, u32 zone, u32 erase_count, u32 fo
 	tail->nr_records = cpu_to_le32(footer->nr_records);
 	tail->min_seq = cpu_to_le64(footer->min_seq);
 	tail->max_seq = cpu_to_le64(footer->max_seq);
-	tail->crc = cpu_to_le32(block_crc(seed, block, MTFTL_BLOCK_SIZE, offsetof(struct mtftl_tail, crc)));
+	tail->crc = cpu_to_le32(block_crc(seed, block, MTFTL_BLOCK_SIZE,
+					  offsetof(struct mtftl_tail, crc)));
 }
 
 int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity, bool oob,
@@ -623,7 +627,8 @@ int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity, bool o
 
 	if (le32_to_cpu(tail->magic) != MTFTL_TAIL_MAGIC)
 		return -ENODATA;
-	if (le32_to_cpu(tail->crc) != block_crc(seed, block, MTFTL_BLOCK_SIZE, offsetof(struct mtftl_tail, crc)))
+	if (le32_to_cpu(tail->crc) !=
+	    block_crc(seed, block, MTFTL_BLOCK_SIZE, offsetof(struct mtftl_tail, crc)))
 		return -EBADMSG;
 	if (tail->version != MTFTL_VERSION)
 		return -EPROTO;
@@ -667,7 +672,7 @@ int mtftl_footer_next(const void *stream, u32 size, u32 *pos, u64 *seq, u32 *off
 		return -EINVAL;
 	record = (const struct mtftl_footer_record *)((const u8 *)stream + *pos);
 	*seq = le64_to_cpu(record->seq);
-	/* Numbers start at 1: a record of none is the padding of the last block. It may be shorter. */
+	/* Numbers start at 1: a record of none pads the last block. It may be shorter. */
 	if (*seq == 0)
 		return 0;
 	if (room < sizeof(*record))

@@ -57,7 +57,8 @@ u32 mtftl_payload_crc(u32 seed, const void *block);
 int mtftl_unit_parse(const void *block, u32 seed, u32 zone, u32 offset, u32 capacity,
 		     struct mtftl_unit_info *info);
 /* Readers will take it for a unit there: for assertions on what is about to be written. */
-static inline bool mtftl_unit_parses(const void *block, u32 seed, u32 zone, u32 offset, u32 capacity)
+static inline bool mtftl_unit_parses(const void *block, u32 seed, u32 zone, u32 offset,
+				     u32 capacity)
 {
 	struct mtftl_unit_info info;
 
@@ -198,6 +199,7 @@ struct mtftl_tail_info {
 	u64 min_seq;
 	u64 max_seq;
 };
+
 /* The stream is no longer than mtftl_footer_stream_blocks(). */
 int mtftl_tail_parse(const void *block, u32 seed, u32 zone, u32 capacity, bool oob,
 		     struct mtftl_tail_info *info);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Garbage collection: which zones are victims, and when. One thread, the keeper, decides. It has the
- * valid blocks of a victim listed, hands them to the movers (move.c), which work on every core, and
- * puts the victim away when all have moved. Resets go on in the background (reset.c): no write waits
- * for one.
+ * Garbage collection: which zones are victims, and when. One thread, the keeper, decides. It has
+ * the valid blocks of a victim listed, hands them to the movers (move.c), which work on every core,
+ * and puts the victim away when all have moved. Resets go on in the background (reset.c): no write
+ * waits for one.
  *
  * Space. A victim may be moved while others are, if all that they may still write fits into what
  * users cannot take: the reserve without the zones of the buffers, and the zone that GC has open.
- * What victims will free does not count. The oldest victim waits for space, the others give up. So at
- * worst one victim is moved in part, and the zones kept for GC are enough for that.
+ * What victims will free does not count. The oldest victim waits for space, the others give up. So
+ * at worst one victim is moved in part, and the zones kept for GC are enough for that.
  *
  * Progress. Users stop at a reserve of zones, less what is left in those that they have open: the
  * gate shuts, and nothing new enters the buffers. What is buffered by then always fits into the
@@ -72,7 +72,7 @@ struct mtftl_gc {
 	u32 payload;			/* blocks that fit into a zone that GC writes */
 	u32 turn;			/* victims chosen */
 	struct mtftl_wait users;	/* what is buffered finds no place */
-	int forced;			/* by message: collect once even if zones are not short; an int */
+	int forced;			/* by message: collect once if no zones are short; an int */
 	bool running;			/* starts and stops take turns */
 	bool stopping;
 };

@@ -209,7 +209,8 @@ static bool add_item(struct slice *slice, struct mtftl_item item)
 	}
 	slice->part[slice->nr] = slice->nr_parts - 1;
 	slice->pos[slice->nr] = part->pos + part->nr - 1;
-	mtftl_assert(part->page + part->nr - 1 == item.page && part->pos % CHUNK + part->nr <= CHUNK,
+	mtftl_assert(part->page + part->nr - 1 == item.page &&
+		     part->pos % CHUNK + part->nr <= CHUNK,
 		     "page %#x: %u from %#x on", item.page, part->nr, part->page);
 	slice->items[slice->nr++] = item;
 	return true;
@@ -333,8 +334,8 @@ static void start_reading(struct slice *slice)
 	struct blk_plug plug;
 	u32 i;
 
-	mtftl_assert(slice->nr_parts && slice->nr_parts <= slice->nr, "%u parts of %u", slice->nr_parts,
-		     slice->nr);
+	mtftl_assert(slice->nr_parts && slice->nr_parts <= slice->nr, "%u parts of %u",
+		     slice->nr_parts, slice->nr);
 	slice->is_read = false;
 	memset(slice->found, WHOLE, sizeof(slice->found));
 	mtftl_inflight_begin(&slice->inflight);
@@ -356,8 +357,8 @@ static void wait_for_reads(struct slice *slice)
 }
 
 /*
- * Begin to send: see pause.h. Waits as long as there is a pause, which must not wait for slices that
- * this mover began to read. False: nothing is to be sent.
+ * Begin to send: see pause.h. Waits as long as there is a pause, which must not wait for slices
+ * that this mover began to read. False: nothing is to be sent.
  */
 static bool send_begin(struct mover *mover)
 {
@@ -649,8 +650,8 @@ static u32 write_unit(struct slice *slice, u32 i, bool *sent)
 	stream = mtftl_stream_find(ftl, &want, &room);
 	if (!stream)
 		return 0;
-	mtftl_assert(room > ftl->config.header_blocks && slice->unordered.seq == U64_MAX, "%u blocks",
-		     room);
+	mtftl_assert(room > ftl->config.header_blocks && slice->unordered.seq == U64_MAX,
+		     "%u blocks", room);
 	room = min(room - ftl->config.header_blocks, (u32)unit->max);
 	/* The number first, then the look at the map: a write in between has a higher one. */
 	mtftl_write_start(unit, MTFTL_UNIT_GC, mtftl_seq_begin_unordered(ftl, &slice->unordered));

@@ -29,9 +29,9 @@ struct mtftl_victim {
 	u32 next;		/* item that no slice has taken; the movers', like the next */
 	u32 header;		/* page of the header that item @next belongs to */
 	u32 need;		/* blocks that may be written for it, headers included */
-	atomic_t left;		/* slices under way, and one for the items that no slice has taken */
+	atomic_t left;		/* slices under way, and one for the items that none has taken */
 	atomic_t moved;		/* items that have moved, or need not */
-	bool oldest;		/* no other one is before it: it waits for space, the others give up */
+	bool oldest;		/* none is before it: it waits for space, the others give up */
 	/* What became of it: set by movers, never taken back. */
 	bool gave_up;		/* some blocks could not be read now */
 	bool ranges_left;	/* a checkpoint is needed for what it says of ranges */

@@ -10,7 +10,7 @@
 #include "zone/stream.h"
 
 #define TICK_US		250
-#define MOST		(1 << 30)	/* that lanes count */
+#define MOST		0x40000000	/* that lanes count */
 #define LATE_US		4000	/* what was missed longer ago is not made up for */
 
 void mtftl_pace_begin(struct mtftl_pace *pace, u32 blocks)

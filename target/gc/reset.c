@@ -3,11 +3,11 @@
  * Resets of collected zones: see reset.h.
  *
  * Valid counts fall when newer data is buffered, not when it is durable, so a zone is reset only
- * after that has been written and flushed, and after the last reader has gone: then it is settled. Zones
- * settle together, while others, whose blocks have left the buffers already, wait for the device's flush,
- * and erasers are at work on those that did before; each works on a zone at a time, and gives it away as
- * soon as it is erased. A flush may wait for such a zone, so settling and erasing have queues of
- * their own.
+ * after that has been written and flushed, and after the last reader has gone: then it is settled.
+ * Zones settle together, while others, whose blocks have left the buffers already, wait for the
+ * device's flush, and erasers are at work on those that did before; each works on a zone at a time,
+ * and gives it away as soon as it is erased. A flush may wait for such a zone, so settling and
+ * erasing have queues of their own.
  */
 #include "gc/reset.h"
 
@@ -49,8 +49,8 @@ struct mtftl_resets {
 	struct mutex buffers_lock;	/* waiting for the buffers */
 	struct settler settlers[SETTLERS];
 	struct eraser erasers[ERASERS];
-	spinlock_t lock;
-	struct list_head settled;	/* zones; lock */
+	spinlock_t lock;		/* settled */
+	struct list_head settled;	/* zones */
 	int failed;			/* exchanged: an int */
 	bool hurry;
 };
@@ -200,9 +200,9 @@ static bool leaves(struct mtftl *ftl, u32 page)
 }
 
 /*
- * What took the place of these zones' blocks leaves the buffers, and nothing else: they absorb the less
- * the emptier they are. False: all has to go. Lanes do not come to it, or at the gate GC needs what is
- * kept for them, or a discard took a block's place, and is not written.
+ * What took the place of these zones' blocks leaves the buffers, and nothing else: they absorb the
+ * less the emptier they are. False: all has to go. Lanes do not come to it, or at the gate GC needs
+ * what is kept for them, or a discard took a block's place, and is not written.
  */
 static bool write_replaced(struct mtftl_resets *resets)
 {

@@ -23,7 +23,8 @@ static void discard(struct mtftl *ftl, struct bio *bio, bool waited)
 			.kind = MTFTL_RANGE_TRIM,
 		};
 
-		mtftl_assert(n && lba + n <= ftl->config.logical_blocks, "%u blocks from %u on", n, lba);
+		mtftl_assert(n && lba + n <= ftl->config.logical_blocks, "%u blocks from %u on", n,
+			     lba);
 		if (mtftl_is_read_only(ftl)) {
 			bio_io_error(bio);
 			return;

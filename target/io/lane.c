@@ -35,7 +35,7 @@
 #define BATCH_MIN	64u	/* blocks that are worth waking the writer for */
 #define RESERVE_MAX	32u	/* blocks that are copied without being preempted */
 #define HELD		(HZ / 10)	/* no longer is kept what could be overwritten */
-#define LOOK		DIV_ROUND_UP(HZ, 100)	/* jiffies between looks at a writer that is awake */
+#define LOOK		DIV_ROUND_UP(HZ, 100)	/* jiffies between looks at an awake writer */
 #define LOOKS		4	/* looks without progress until it counts as starved */
 #define AWAY		(2 * HZ)	/* a starved writer keeps off its CPU so long */
 #define BEHIND		(HZ / 10)	/* users do more so long after several waited */
@@ -103,7 +103,7 @@ struct mtftl_lanes {
 	struct delayed_work place;	/* moves writers that do not get their CPU, and back */
 	cpumask_var_t allowed;		/* to threads of ours; place */
 	unsigned int nr;
-	unsigned int first ____cacheline_aligned_in_smp;	/* to hear what comes next; a hint */
+	unsigned int first ____cacheline_aligned_in_smp;	/* to hear what is next; a hint */
 	struct lane all[];
 };
 
@@ -309,8 +309,8 @@ static void lane_watch(struct timer_list *timer)
 	if (READ_ONCE(lane->asleep))
 		return;
 	/*
-	 * A writer that sleeps waits for the drive. If users run on this CPU, the writer will get its
-	 * turn, unless the user is the task that keeps it waiting.
+	 * A writer that sleeps waits for the drive. If users run on this CPU, the writer will get
+	 * its turn, unless the user is the task that keeps it waiting.
 	 */
 	if (turns != lane->turns_seen || !task_is_running(lane->writer) ||
 	    (!is_demanded(lane) && time_before(jiffies, READ_ONCE(there->seen) + LOOK)))
@@ -497,7 +497,9 @@ static struct mtftl_write *find_place(struct lane *lane, const struct mtftl_pick
 				      struct mtftl_stream **stream, u32 *room)
 {
 	struct mtftl *ftl = lane->ftl;
-	struct mtftl_want want = { .right = MTFTL_RIGHT_USER, .least = ftl->config.header_blocks + 1 };
+	struct mtftl_want want = {
+		.right = MTFTL_RIGHT_USER, .least = ftl->config.header_blocks + 1,
+	};
 	struct mtftl_write *unit;
 
 	/* Before the attempt: what appears during it counts as a change. */
@@ -1161,7 +1163,8 @@ static int lane_alloc(struct lane *lane)
 	u32 i, write_unit = lane->ftl->config.write_unit;
 	struct mtftl_write *unit;
 
-	mtftl_assert(write_unit && write_unit <= lane->ftl->config.unit_max, "%u blocks", write_unit);
+	mtftl_assert(write_unit && write_unit <= lane->ftl->config.unit_max, "%u blocks",
+		     write_unit);
 	for (i = 0; i < clamp(lane->ring->entries / write_unit, UNITS_MIN, UNITS_MAX); i++) {
 		unit = mtftl_write_alloc(lane->ftl, write_unit, cpu_to_node(lane->cpu), &unit_owner,
 					 lane);
@@ -1194,7 +1197,8 @@ static void set_homes(struct mtftl_lanes *lanes, unsigned int nr)
 		per_cpu_ptr(lanes->cpus, cpu)->home = &lanes->all[i % nr];
 	}
 	for_each_possible_cpu(cpu)
-		per_cpu_ptr(lanes->cpus, cpu)->looked = per_cpu_ptr(lanes->cpus, cpu)->home - lanes->all;
+		per_cpu_ptr(lanes->cpus, cpu)->looked =
+			per_cpu_ptr(lanes->cpus, cpu)->home - lanes->all;
 }
 
 int mtftl_lanes_alloc(struct mtftl *ftl)
@@ -1229,9 +1233,9 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		mtftl_follow_init(&lane->follow);
 		lane->span = min(lane->ring->entries / 2,
 				 2 * ftl->config.budget.user_classes * ftl->config.write_unit);
-		/* Slots become free in order: the oldest one must not hold up more than a quarter. */
+		/* Slots become free in order: the oldest must not hold up more than a quarter. */
 		lane->ahead = max3(lane->ring->entries / 4, lane->span, 1u);
-		/* As much as leaves waiting users room, all lanes together a zone, but whole units. */
+		/* What leaves waiting users room, all lanes together a zone, in whole units. */
 		lane->held = min(admit_below(lane->ring),
 				 max(ftl->config.capacity / nr, ftl->config.write_unit));
 		lane->guest = lane->index;
@@ -1241,7 +1245,8 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		timer_setup(&lane->watch, lane_watch, 0);
 		bio_list_init(&lane->waiting);
 		INIT_LIST_HEAD(&lane->free_units);
-		mtftl_assert(lane->ring->entries >= lane->batch / 2 && lane->span <= lane->ring->entries);
+		mtftl_assert(lane->ring->entries >= lane->batch / 2 &&
+			     lane->span <= lane->ring->entries);
 		r = lane_alloc(lane);
 	}
 	mtftl_space_on_appeared(ftl, mtftl_lanes_kick);

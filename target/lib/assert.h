@@ -6,10 +6,10 @@
  *	mtftl_assert(wp <= capacity);
  *	mtftl_assert(wp <= capacity, "zone %u: wp %u", zone, wp);
  *
- * In a debug build a condition that does not hold is a warning of the kernel, once a place, with the
- * state behind it. Kbuild makes a debug build for a kernel that checks itself (KASAN, KCSAN, lockdep,
- * DEBUG_VM), or if MTFTL_DEBUG=1 is on make's command line. In other builds the condition is
- * compiled, but not evaluated. On the host it is assert().
+ * In a debug build a condition that does not hold is a warning of the kernel, once a place, with
+ * the state behind it. Kbuild makes a debug build for a kernel that checks itself (KASAN, KCSAN,
+ * lockdep, DEBUG_VM), or if MTFTL_DEBUG=1 is on make's command line. In other builds the condition
+ * is compiled, but not evaluated. On the host it is assert().
  *
  * Any context. A condition has no side effects; fields that it reads without their lock are read as
  * other code reads them, with READ_ONCE().
@@ -32,6 +32,6 @@
 #define mtftl_assert(condition, ...)	((void)sizeof((__force long)(condition)))
 #endif
 
-#define mtftl_assert_size(type, size)	_Static_assert(sizeof(type) == (size), #type)
+#define mtftl_assert_size(type, size)	static_assert(sizeof(type) == (size), #type)
 
 #endif

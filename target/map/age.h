@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How old what lies in a zone is, and how long it will live: for placement, see policy.h. Ages count
- * in zones that users have begun. Any context; hints, so nothing orders them: they need
- * no more than to be about right.
+ * How old what lies in a zone is, and how long it will live: for placement, see policy.h. Ages
+ * count in zones that users have begun. Any context; hints, so nothing orders them: they need no
+ * more than to be about right.
  */
 #ifndef MTFTL_AGE_H
 #define MTFTL_AGE_H

@@ -227,7 +227,7 @@ static void unwant(struct mtftl *ftl, struct mtftl_slot *slot)
 		return;
 	mtftl_assert(atomic_read(&ftl->map->wanted) > 0);
 	WRITE_ONCE(slot->wanted, false);
-	/* Pairs with mtftl_map_wants(): what is written is on the device, and a discard is listed. */
+	/* Pairs with mtftl_map_wants(): what is written is on the device, a discard is listed. */
 	atomic_sub_return_release(1, &ftl->map->wanted);
 }
 
@@ -245,7 +245,7 @@ static void want(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slot *
 		return;
 	shard = lba_shard(ftl, lba);
 	spin_lock_irqsave(&shard->lock, flags);
-	/* Pairs with mtftl_map_publish(), maybe under another lock: if it is filled, its lba is seen. */
+	/* Pairs with mtftl_map_publish(), maybe under another lock: if filled, its lba is seen. */
 	state = smp_load_acquire(&slot->state);
 	if ((state == MTFTL_SLOT_FILLED || state == MTFTL_SLOT_IN_FLIGHT) &&
 	    READ_ONCE(slot->lba) == lba && !slot->wanted && mtftl_is_page(slot->prev) &&
@@ -502,7 +502,7 @@ void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page)
 		WRITE_ONCE(slot->through, false);
 		through = take_through(slot_shard(ftl, value), value);
 	}
-	/* Pairs with mtftl_ring_advance(): if the slot is used again, the map is seen without it. */
+	/* Pairs with mtftl_ring_advance(): if the slot is reused, the map is seen without it. */
 	smp_store_release(&slot->state, MTFTL_SLOT_DONE);
 	spin_unlock_irqrestore(&shard->lock, flags);
 	if (unlikely(!bio_list_empty(&through)))

@@ -72,8 +72,8 @@ bool mtftl_map_take(struct mtftl *ftl, struct mtftl_ring *ring, struct mtftl_slo
 void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page);
 
 /*
- * Resets: what is buffered in place of pages that leave, as @leaves says, goes out ahead of the rest. One
- * caller at a time.
+ * Resets: what is buffered in place of pages that leave, as @leaves says, goes out ahead of the
+ * rest. One caller at a time.
  */
 void mtftl_map_want(struct mtftl *ftl, bool (*leaves)(struct mtftl *ftl, u32 page));
 /* Some of that is neither written yet nor dead. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which slots go into one unit: see pick.h. Slots become filled beside this, and nothing else: users
- * release each slot that they fill with its class, and only the writer sends it.
+ * Which slots go into one unit: see pick.h. Slots become filled beside this, and nothing else:
+ * users release each slot that they fill with its class, and only the writer sends it.
  */
 #include "map/pick.h"
 

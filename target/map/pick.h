@@ -28,7 +28,7 @@ void mtftl_ring_pick(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick);
 void mtftl_ring_pick_oldest(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick);
 /* The most that a class has, of those that were looked at for that. */
 u32 mtftl_ring_fullest(const struct mtftl_ring *ring);
-/* Of those that a reset waits for, wherever they are, @max; their unit has the class of the first. */
+/* Of those that a reset waits for, wherever they are, @max; their unit has the first's class. */
 void mtftl_ring_pick_wanted(struct mtftl_ring *ring, u32 max, struct mtftl_pick *pick);
 /* It is picked, and not taken yet. */
 bool mtftl_ring_is_picked(const struct mtftl_ring *ring, const struct mtftl_pick *pick, u64 pos);

@@ -31,10 +31,10 @@ struct mtftl_slot {
 	u32 lba;		/* shard->lock of the lba that it holds or held */
 	u32 prev;		/* what the map pointed to before; shard->lock */
 	u8 state;		/* shard->lock to change, but for DONE -> FREE: ring->lock */
-	u8 class;		/* of its data, for placement; fixed once it is filled, like the next */
+	u8 class;		/* of its data, for placement; fixed once filled, like the next */
 	u16 life;
 	bool wanted, through;	/* a reset waits for it; a FUA write does; shard->lock to change */
-	bool summed;		/* crc is that of its data; shard->lock to change, once it is filled */
+	bool summed;		/* crc is its data's; shard->lock to change, once it is filled */
 	u32 crc;
 };
 

@@ -86,8 +86,8 @@ void mtftl_admit_gate(const struct mtftl_admit_limits *limits, struct mtftl_admi
 	state->gated = !state->no_victim && mtftl_admit_spare(limits, state) < (s32)wanted;
 	/* Behind a shut gate the buffers only get emptier: what was promised is enough. */
 	state->buffer_promise = state->gated ? least(state->buffer_promise, promise) : promise;
-	mtftl_assert(state->buffer_promise < limits->buffer_zones, "%u of %u", state->buffer_promise,
-		     limits->buffer_zones);
+	mtftl_assert(state->buffer_promise < limits->buffer_zones, "%u of %u",
+		     state->buffer_promise, limits->buffer_zones);
 }
 
 /* Before the gate */
@@ -131,8 +131,8 @@ static bool is_scarce(const struct mtftl_admit_limits *limits,
 
 static void add(struct mtftl_sources *sources, enum mtftl_source source)
 {
-	mtftl_assert(sources->nr < MTFTL_NR_SOURCES && source < MTFTL_NR_SOURCES, "%u: %u", sources->nr,
-		     source);
+	mtftl_assert(sources->nr < MTFTL_NR_SOURCES && source < MTFTL_NR_SOURCES, "%u: %u",
+		     sources->nr, source);
 	sources->from[sources->nr++] = source;
 }
 
@@ -295,7 +295,7 @@ void mtftl_admit_keep(struct mtftl_admit_limits *limits, u32 spare, u32 capacity
 	u32 most = spare / 2 > MTFTL_ADMIT_LEAST_SPARE ? spare / 2 : MTFTL_ADMIT_LEAST_SPARE;
 	u32 fits;
 
-	/* For the buffers, were each unit as small as can be, and one for a failed write to them. */
+	/* For the buffers, were each unit as small as can be, and one for a failed write. */
 	limits->buffer_zones = 1 + (2 * *buffer_entries + capacity - 1) / capacity;
 	limits->buffer_zones = least(limits->buffer_zones, most - 2);
 	/* Larger units leave room for footers. Else these cost some slots rather than a zone. */
@@ -303,8 +303,8 @@ void mtftl_admit_keep(struct mtftl_admit_limits *limits, u32 spare, u32 capacity
 	*buffer_entries = least(*buffer_entries, fits);
 	limits->flush_zones = most > MTFTL_ADMIT_LEAST_SPARE ? 2 : 1;
 	limits->users_apart = spare >= APART_SPARE;
-	mtftl_assert(limits->buffer_zones >= 2 && *buffer_entries, "%u zones, %u slots", limits->buffer_zones,
-		     *buffer_entries);
+	mtftl_assert(limits->buffer_zones >= 2 && *buffer_entries, "%u zones, %u slots",
+		     limits->buffer_zones, *buffer_entries);
 }
 
 void mtftl_admit_reserve(struct mtftl_admit_limits *limits, u32 spare, u32 nr_zones, u32 low_water)

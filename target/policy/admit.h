@@ -109,7 +109,7 @@ struct mtftl_admit_limits {
 struct mtftl_admit_state {
 	u32 zones[MTFTL_NR_ZONE_STATES];	/* super, checkpoint and bad ones do not matter */
 	u32 users_room;		/* blocks left in users' open zones: mtftl_admit_room() of each */
-	u32 gc_room;		/* blocks left in GC's own open zones, less one a zone; 0: gc_shares */
+	u32 gc_room;		/* blocks left in GC's open zones, less one a zone; 0: gc_shares */
 	u32 gc_owes;		/* blocks that GC may still write for the victims it has begun */
 	/* Earlier answers, which hold until they are asked for again. */
 	u32 buffer_promise;	/* mtftl_admit_gate(): empty zones that GC leaves to the buffers */
@@ -122,7 +122,7 @@ struct mtftl_admit_state {
 	bool stopped;		/* read-only or paused: nothing is slowed */
 	bool buffers_empty;
 	bool at_work;		/* commands at the device other than reads and units */
-	bool in_flight;		/* units at the device; for USER and GC, also those that wait for a retry */
+	bool in_flight;		/* units at the device; for USER and GC, also those to be retried */
 	bool flushing;		/* a flush waits for what is buffered, and resets for the flush */
 };
 

@@ -5,8 +5,8 @@
 #include "policy/policy.h"
 
 /*
- * by-age: a block whose last interval was short against the time in which all is written once will be
- * written again soon; the longer one has lived, the longer it will.
+ * by-age: a block whose last interval was short against the time in which all is written once will
+ * be written again soon; the longer one has lived, the longer it will.
  * by-life: one interval says little, they scatter by octaves. What the zone's blocks were taken for
  * when they were put there says more, and their next interval corrects it.
  */

@@ -10,11 +10,11 @@
 #include "lib/pure.h"
 
 /*
- * Blocks of a class share zones, so that what lies in one dies at about the same time. Classes begin
- * with what lives shortest. Ages are counted in zones that users have filled since. The device's size
- * is @device_in_zones of them: in this time all is written once. A life says how long a block stays
- * until it is written again: the logarithm of its intervals so far, in parts of an octave. A zone
- * has the mean of what lies there, and so remembers for all its blocks.
+ * Blocks of a class share zones, so that what lies in one dies at about the same time. Classes
+ * begin with what lives shortest. Ages are counted in zones that users have filled since. The
+ * device's size is @device_in_zones of them: in this time all is written once. A life says how long
+ * a block stays until it is written again: the logarithm of its intervals so far, in parts of an
+ * octave. A zone has the mean of what lies there, and so remembers for all its blocks.
  */
 #define MTFTL_MAX_CLASSES	4u
 #define MTFTL_OCTAVE		64u
@@ -24,8 +24,8 @@ struct mtftl_placement {
 	const char *name;
 	u32 user_classes;	/* wanted: there are fewer where few zones may be open */
 	u32 gc_classes;		/* 0: GC writes where users do */
-	u32 last;		/* parts of a life that are the last interval: all, or there is memory */
-	s32 written[MTFTL_MAX_CLASSES - 1];	/* where each next class of users' begins: octaves */
+	u32 last;		/* parts of a life that are the last interval; all: no memory */
+	s32 written[MTFTL_MAX_CLASSES - 1];	/* where each next class of users begins: octaves */
 	s32 moved[MTFTL_MAX_CLASSES - 1];	/* above device_in_zones; and of GC's */
 };
 
@@ -39,7 +39,7 @@ u32 mtftl_life_written(const struct mtftl_placement *placement, u32 life, u32 ag
 u32 mtftl_life_moved(u32 life, u32 age);
 /* Of one that was never written. */
 u32 mtftl_life_new(u32 device_in_zones);
-/* Where there are fewer @classes than wanted, the first ones are one: cold blocks cost most elsewhere. */
+/* If there are fewer @classes than wanted, the first are one: cold blocks cost most elsewhere. */
 u32 mtftl_class_written(const struct mtftl_placement *placement, u32 life, u32 device_in_zones,
 			u32 classes);
 u32 mtftl_class_moved(const struct mtftl_placement *placement, u32 life, u32 device_in_zones,
@@ -101,7 +101,7 @@ struct mtftl_space_seen {
 	u32 moved;		/* of these, by now */
 };
 
-/* Zones above the reserve that GC keeps ready: those written to, moved, being reset, to start in. */
+/* Zones above the reserve that GC keeps ready: written to, moved, being reset, to start in. */
 u32 mtftl_rate_ready(u32 spare_zones, u32 nr_zones);
 
 /*

@@ -57,7 +57,8 @@ static bool tail_parses(const struct mtftl *ftl, const struct mtftl_zone *zone, 
 
 	return !mtftl_tail_parse(block, ftl->config.seed, zone->index, ftl->config.capacity, oob,
 				 &info) &&
-	       mtftl_footer_valid(footer->stream, info.footer_blocks * MTFTL_BLOCK_SIZE, &info, oob);
+	       mtftl_footer_valid(footer->stream, info.footer_blocks * MTFTL_BLOCK_SIZE, &info,
+				  oob);
 }
 
 /*
@@ -87,8 +88,8 @@ int mtftl_footer_write(struct mtftl_zone *zone, const struct mtftl_footer *foote
 	if (tail) {
 		mtftl_tail_compose(buf, ftl->config.seed, zone->index, zone->erase_count, at,
 				   footer);
-		mtftl_assert(!left && tail_parses(ftl, zone, buf, footer), "zone %u: %u blocks left",
-			     zone->index, left);
+		mtftl_assert(!left && tail_parses(ftl, zone, buf, footer),
+			     "zone %u: %u blocks left", zone->index, left);
 		r = mtftl_rw_sync(ftl, REQ_OP_WRITE, mtftl_zone_start(zone) + zone->wp,
 				  buf, 1);
 		if (r)

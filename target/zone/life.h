@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Lives of zones: what becomes of one whose write failed, or that was reset. Each life begins with a
- * reset. All of it sleeps, and is for the code to which the zone belongs.
+ * Lives of zones: what becomes of one whose write failed, or that was reset. Each life begins with
+ * a reset. All of it sleeps, and is for the code to which the zone belongs.
  */
 #ifndef MTFTL_LIFE_H
 #define MTFTL_LIFE_H

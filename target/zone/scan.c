@@ -100,7 +100,8 @@ static int read_header(struct mtftl_scanner *scanner, struct mtftl_zone *zone, u
 	}
 	if (r == 1)
 		blocks += info->nr_blocks;
-	mtftl_assert(at + blocks <= config->capacity, "zone %u: %u blocks at %u", zone->index, blocks, at);
+	mtftl_assert(at + blocks <= config->capacity, "zone %u: %u blocks at %u", zone->index,
+		     blocks, at);
 	scanner->next = page + blocks;
 	scanner->dense = blocks <= AHEAD / 4;
 	return mtftl_medium_says(r) ? 0 : r;

@@ -200,7 +200,8 @@ static struct mtftl_stream *try_stream(struct mtftl_stream *stream, const struct
 	mutex_lock(&stream->lock);
 	*room = stream_room(stream, want, opens);
 	/* What it gets is worth the trouble, and ends in front of the footer. */
-	mtftl_assert(!*room || (*room >= want->least && stream->zone->wp + *room == stream->zone->limit),
+	mtftl_assert(!*room ||
+		     (*room >= want->least && stream->zone->wp + *room == stream->zone->limit),
 		     "%u blocks", *room);
 	if (*room)
 		return stream;
@@ -446,7 +447,7 @@ static void zone_close_work(struct work_struct *work)
 	const struct mtftl_footer *footer = buf && buf->complete ? &buf->footer : NULL;
 	struct mtftl *ftl = zone->ftl;
 
-	/* mtftl_streams_close_idle() starts this work again, maybe while it still runs: once is enough. */
+	/* mtftl_streams_close_idle() starts it again, maybe while it still runs: once is enough. */
 	if (READ_ONCE(zone->state) != MTFTL_ZONE_CLOSING || !mtftl_send_begin(ftl))
 		return;
 	mtftl_assert(zone->closing && !READ_ONCE(zone->in_flight), "zone %u: %u in flight",
@@ -477,7 +478,8 @@ static bool close_if_idle(struct mtftl_zone *zone, void *data)
 {
 	bool idle;
 
-	mtftl_assert(zone->state == MTFTL_ZONE_CLOSING, "zone %u: state %u", zone->index, zone->state);
+	mtftl_assert(zone->state == MTFTL_ZONE_CLOSING, "zone %u: state %u", zone->index,
+		     zone->state);
 	spin_lock_irq(&zone->lock);
 	idle = zone->closing && !zone->in_flight;
 	spin_unlock_irq(&zone->lock);

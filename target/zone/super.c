@@ -115,7 +115,7 @@ static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone,
 		if (r == -ENODATA)
 			r = 0;
 	}
-	/* A block that cannot be read may be a newer record, which says that there is more to read. */
+	/* A block that cannot be read may be a newer record: then there is more to read. */
 	if (search.skipped)
 		info->flags &= ~MTFTL_SB_CLEAN;
 	r = r ?: search.refused;
@@ -150,7 +150,7 @@ int mtftl_super_is_ours(struct mtftl *ftl, bool *ours)
 	if (!info)
 		return -ENOMEM;
 	r = read_newest(ftl, info, &zone, &wp);
-	/* Our newest record may be unreadable by now. Another writer adds one, or formats the device. */
+	/* Our newest record may be unreadable by now. Another writer adds one, or formats. */
 	*ours = !r && info->generation <= known->generation &&
 		!memcmp(info->uuid, known->uuid, sizeof(info->uuid));
 	kfree(info);

@@ -41,7 +41,7 @@ static int read_footer_unit(struct mtftl *ftl, struct mtftl_zone *zone, void *bu
 	return 0;
 }
 
-/* A pause waits for one read at most. The walk keeps its place, so that frequent pauses do not stop GC. */
+/* A pause waits for one read at most. The walk keeps its place: frequent pauses do not stop GC. */
 static void sit_out_pauses(struct mtftl *ftl)
 {
 	if (likely(!mtftl_is_paused(ftl)))
@@ -82,8 +82,8 @@ static void walk_footer(struct mtftl_zone *zone, const void *stream, u32 size,
 	u64 seq;
 
 	while (mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &nr, &lbas) == 1) {
-		mtftl_assert(offset + nr < zone->ftl->config.capacity, "zone %u: %u at %u", zone->index,
-			     nr, offset);
+		mtftl_assert(offset + nr < zone->ftl->config.capacity, "zone %u: %u at %u",
+			     zone->index, nr, offset);
 		if (type == MTFTL_UNIT_RANGES)
 			block(private, type, start + offset, 0, 0);
 		for (i = 0; i < nr; i++)

@@ -68,7 +68,8 @@ void mtftl_write_free(struct mtftl_write *unit)
 void mtftl_write_start(struct mtftl_write *unit, enum mtftl_unit_type type, u64 seq)
 {
 	mtftl_assert(seq && seq <= mtftl_seq_last(unit->ftl), "number %llu", seq);
-	mtftl_assert(list_empty(&unit->list), "unit %llu is free, or to be written again", unit->seq);
+	mtftl_assert(list_empty(&unit->list), "unit %llu is free, or to be written again",
+		     unit->seq);
 	unit->type = type;
 	unit->seq = seq;
 	unit->nr = 0;
@@ -120,7 +121,8 @@ static void unit_written(struct mtftl_write *unit)
 	/* Also where the drive says that it put it. */
 	mtftl_assert(unit->place.blocks == head(unit) + unit->nr &&
 		     unit->place.offset + unit->place.blocks <= unit->ftl->config.capacity,
-		     "unit %llu: %u blocks at %u", unit->seq, unit->place.blocks, unit->place.offset);
+		     "unit %llu: %u blocks at %u", unit->seq, unit->place.blocks,
+		     unit->place.offset);
 	unit->owner->written(unit, page);
 	mtftl_stream_landed(&unit->place, unit->type, unit->seq, unit->nr, unit->lbas);
 	unit->owner->done(unit, BLK_STS_OK);
@@ -277,7 +279,8 @@ void mtftl_write_compose(struct mtftl_write *unit)
 
 	if (head(unit))
 		mtftl_unit_init(unit->header, &info);
-	mtftl_assert(unit->type == MTFTL_UNIT_DATA || unit->type == MTFTL_UNIT_GC, "type %u", unit->type);
+	mtftl_assert(unit->type == MTFTL_UNIT_DATA || unit->type == MTFTL_UNIT_GC, "type %u",
+		     unit->type);
 	mtftl_assert(unit->nr && unit->nr <= unit->max, "%u of %u blocks", unit->nr, unit->max);
 	for (i = 0; i < unit->nr; i++) {
 		struct mtftl_write_entry *entry = &unit->entries[i];

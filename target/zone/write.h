@@ -3,9 +3,9 @@
  * A write unit on its way to flash: memory, bio, completion, and another try in another zone when
  * the device fails.
  *
- * A unit belongs to the code that composes it until mtftl_write_submit(); from then to its completion,
- * which may be in interrupt context, to the bio. Its owner hears of two things: it is written, and
- * it is done.
+ * A unit belongs to the code that composes it until mtftl_write_submit(); from then to its
+ * completion, which may be in interrupt context, to the bio. Its owner hears of two things: it is
+ * written, and it is done.
  */
 #ifndef MTFTL_WRITE_H
 #define MTFTL_WRITE_H

@@ -25,14 +25,16 @@ static void set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
 		     zone->index, mtftl_map_valid(zone->ftl, zone->index));
 	mtftl_assert(state != MTFTL_ZONE_FULL || zone->state != MTFTL_ZONE_FULL, "zone %u",
 		     zone->index);
-	mtftl_assert(state != MTFTL_ZONE_EMPTY || !zone->wp, "zone %u: wp %u", zone->index, zone->wp);
+	mtftl_assert(state != MTFTL_ZONE_EMPTY || !zone->wp, "zone %u: wp %u", zone->index,
+		     zone->wp);
 	mtftl_assert(state == MTFTL_ZONE_CLOSING || !READ_ONCE(zone->in_flight),
 		     "zone %u: state %u, %u in flight", zone->index, state, zone->in_flight);
 	trace_mtftl_zone_state(mtftl_dev(zone->ftl), zone->index, zone->state, state,
 			       zone->wp, mtftl_map_valid(zone->ftl, zone->index));
 	list_move_tail(&zone->list, &zones->list[state]);
 	mtftl_space_move_zone(zone->ftl, zone->state, state);
-	mtftl_assert(mtftl_zones_worn_out(zone->ftl) <= mtftl_zones_count(zone->ftl, MTFTL_ZONE_FULL) + 1,
+	mtftl_assert(mtftl_zones_worn_out(zone->ftl) <=
+		     mtftl_zones_count(zone->ftl, MTFTL_ZONE_FULL) + 1,
 		     "%u zones", mtftl_zones_worn_out(zone->ftl));
 	if (mtftl_zone_is_worn_out(zone))
 		WRITE_ONCE(zones->worn_out, zones->worn_out + (state == MTFTL_ZONE_FULL) -
@@ -116,7 +118,8 @@ void mtftl_zones_take(struct mtftl *ftl, enum mtftl_zone_state state, struct lis
 void mtftl_zones_give_back(struct mtftl *ftl, enum mtftl_zone_state state, struct list_head *list)
 {
 	mtftl_assert(list_empty(list) ||
-		     list_first_entry(list, struct mtftl_zone, list)->state == state, "state %u", state);
+		     list_first_entry(list, struct mtftl_zone, list)->state == state,
+		     "state %u", state);
 	spin_lock(&ftl->zones->lock);
 	list_splice_init(list, &ftl->zones->list[state]);
 	spin_unlock(&ftl->zones->lock);

@@ -87,7 +87,7 @@ enum req_op { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_ZONE_RESET, REQ_OP_ZONE_FINISH }
 #define max(a, b)		((a) > (b) ? (a) : (b))
 #define clamp(n, least, most)	min(max(n, least), most)
 #undef static_assert
-#define static_assert(condition)	_Static_assert(condition, #condition)
+#define static_assert(condition, ...)	_Static_assert(condition, #condition)
 static inline u64 div64_u64(u64 dividend, u64 divisor)
 {
 	return dividend / divisor;

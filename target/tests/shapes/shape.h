@@ -72,6 +72,7 @@
 
 typedef uint64_t sector_t;
 typedef uint32_t gfp_t;
+typedef int clockid_t;
 typedef uint32_t fmode_t;
 typedef uint32_t blk_mode_t;
 typedef uint32_t blk_opf_t;
