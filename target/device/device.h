@@ -69,15 +69,19 @@ int mtftl_device_find_zones(struct mtftl *ftl);
 int mtftl_device_prepare(struct mtftl *ftl);
 void mtftl_device_unprepare(struct mtftl *ftl);
 
-/* From before the look at the map until the device has answered: see read.c. */
+/* From before the look at the map until the device has answered, in an interrupt: see read.c. */
 static inline int mtftl_reader_enter(struct mtftl *ftl)
 {
-	return mtftl_compat_reader_enter(&ftl->device->readers);
+	int reader = srcu_down_read(&ftl->device->readers);
+
+	__release(&ftl->device->readers);
+	return reader;
 }
 
 static inline void mtftl_reader_leave(struct mtftl *ftl, int reader)
 {
-	mtftl_compat_reader_leave(&ftl->device->readers, reader);
+	__acquire(&ftl->device->readers);
+	srcu_up_read(&ftl->device->readers, reader);
 }
 
 /* All that have entered before leave. Sleeps. */

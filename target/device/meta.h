@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The metadata of a bio's blocks, as the kernel carries it: tells kernels apart, as compat.h does.
- * Nothing here allocates, sleeps or locks; the memory is the caller's as long as the bio lives.
+ * The metadata of a bio's blocks, as the kernel carries it. Nothing here allocates, sleeps or
+ * locks; the memory is the caller's as long as the bio lives.
  */
 #ifndef MTFTL_META_H
 #define MTFTL_META_H
@@ -9,8 +9,8 @@
 #include <linux/blk-integrity.h>
 #include <linux/blkdev.h>
 
+#include "device/compat.h"
 #include "device/config.h"
-#include "probed.h"
 
 struct mtftl_meta {
 	struct bio_integrity_payload payload;
@@ -27,8 +27,13 @@ static inline bool mtftl_meta_is_there(struct block_device *bdev)
 #endif
 }
 
-/* Until 6.10 integrity has a profile, and a bio's end frees its payload, whatever allocated it. */
-#if defined(CONFIG_BLK_DEV_INTEGRITY) && !defined(MTFTL_HAS_INTEGRITY_PROFILE)
+#ifdef CONFIG_BLK_DEV_INTEGRITY
+#ifndef MTFTL_HAS_INTEGRITY_PROFILE
+#define MTFTL_META_IS_WRITTEN
+#endif
+#endif
+
+#ifdef MTFTL_META_IS_WRITTEN
 /* Bytes for each block of ours; 0: none, or it is not ours to write. */
 static inline u32 mtftl_meta_size(struct block_device *bdev)
 {

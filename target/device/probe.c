@@ -19,11 +19,15 @@
 PROBE(NOTHING, no_kernel_has_this());	/* if it compiles, no answer counts */
 PROBE(BIP_BIO, A(bio_integrity_payload)->bip_bio);
 PROBE(DEL_TIMER_SYNC, del_timer_sync(A(timer_list)));
+/* Until 6.8. Since then limits that only zoned devices may have are the queue's, and checked. */
 PROBE(DISK_OPEN_ZONES, A(gendisk)->max_open_zones);
 PROBE(HRTIMER_INIT, hrtimer_init(A(hrtimer), CLOCK_MONOTONIC, HRTIMER_MODE_REL));
+/* Until 6.10. There a bio's end frees its payload, whatever allocated it. */
 PROBE(INTEGRITY_PROFILE, A(blk_integrity)->profile);
+/* Until 6.10, an enum until 6.7; a feature bit since. */
 PROBE(LIMITS_ZONED, A(queue_limits)->zoned);
 PROBE(TUPLE_SIZE, A(blk_integrity)->tuple_size);
+/* Until 6.7: host-aware devices have a model of their own. */
 PROBE(ZONED_MODEL, bdev_zoned_model(A(block_device)));
 PROBE(ZONE_MGMT_GFP, blkdev_zone_mgmt(A(block_device), REQ_OP_ZONE_RESET, 0, 0, GFP_NOIO));
 /* These two are new: they replaced no older form. */

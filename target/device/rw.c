@@ -4,6 +4,8 @@
  */
 #include "device/rw.h"
 
+#include <linux/sched/mm.h>
+
 #include "device/device.h"
 #include "device/meta.h"
 
@@ -63,13 +65,15 @@ int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr
 
 int mtftl_zone_mgmt(struct mtftl *ftl, u32 zone, enum req_op op)
 {
+	unsigned int flags;
 	int r;
 
 	mtftl_pause_heed(ftl);
 	mtftl_count(ftl, asked, 1);
-	r = mtftl_compat_zone_mgmt(mtftl_bdev(ftl), op,
-				   mtftl_page_sector(ftl, mtftl_zone_page(ftl, zone)),
-				   zone_sectors(ftl));
+	flags = memalloc_noio_save();
+	r = blkdev_zone_mgmt(mtftl_bdev(ftl), op,
+			     mtftl_page_sector(ftl, mtftl_zone_page(ftl, zone)), zone_sectors(ftl));
+	memalloc_noio_restore(flags);
 	mtftl_count(ftl, answered, 1);
 	return r;
 }

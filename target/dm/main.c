@@ -13,6 +13,7 @@
 #include <linux/slab.h>
 
 #include "device/bio.h"
+#include "device/limits.h"
 #include "device/seq.h"
 #include "dm/stats.h"
 #include "dm/target.h"
@@ -328,9 +329,9 @@ static void mtftl_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	/* Else bios are split at the borders of zones, which users do not see any more. */
 	limits->chunk_sectors = 0;
 	limits->discard_granularity = MTFTL_BLOCK_SIZE;
-	mtftl_compat_max_write_zeroes(limits, MAX_DISCARD_BLOCKS * MTFTL_BLOCK_SECTORS);
-	mtftl_compat_max_discard(limits, MAX_DISCARD_BLOCKS * MTFTL_BLOCK_SECTORS);
-	mtftl_compat_not_zoned(limits);
+	mtftl_limits_write_zeroes(limits, MAX_DISCARD_BLOCKS * MTFTL_BLOCK_SECTORS);
+	mtftl_limits_discard(limits, MAX_DISCARD_BLOCKS * MTFTL_BLOCK_SECTORS);
+	mtftl_limits_not_zoned(limits);
 }
 
 static int mtftl_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn, void *data)

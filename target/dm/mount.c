@@ -147,7 +147,7 @@ int mtftl_mount(struct mtftl_target *target)
 	int r;
 
 	lockdep_assert_held(&target->life);
-	may_write = mtftl_compat_may_write(target->ti->table) &&
+	may_write = (dm_table_get_mode(target->ti->table) & BLK_OPEN_WRITE) &&
 		    !(mtftl_super_info(ftl)->flags & MTFTL_SB_READONLY);
 	mtftl_device_begin(ftl, !may_write);
 	r = target->prepared ? 0 : mtftl_prepare(target);

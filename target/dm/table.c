@@ -85,10 +85,12 @@ int mtftl_table_check_device(struct mtftl_target *target)
 		ti->error = "Device is not zoned, expected a host-managed zoned device";
 		return -EINVAL;
 	}
-	if (!mtftl_compat_host_managed(bdev)) {
+#ifdef MTFTL_HAS_ZONED_MODEL
+	if (bdev_zoned_model(bdev) != BLK_ZONED_HM) {
 		ti->error = "Device is host-aware, expected a host-managed zoned device";
 		return -EINVAL;
 	}
+#endif
 	if (bdev_logical_block_size(bdev) > MTFTL_BLOCK_SIZE) {
 		ti->error = "Device has blocks of more than 4096 bytes";
 		return -EINVAL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * On-media format, version 1. Shared by the kernel module, mtftl(8) and the
- * tests; docs/design/format.md explains it in prose. Every integer is little-endian,
+ * tests; the tool's documentation explains it in prose. Every integer is little-endian,
  * every structure is one or part of one 4096-byte block, "block" is always
  * 4096 bytes whatever the device's own sector size is.
  *

@@ -637,6 +637,19 @@ static void queue_up(struct lane *lane, struct bio *bio)
 	bio_list_add(&lane->waiting, bio);
 }
 
+/* A real-time kernel's spinlocks sleep, and lend their priority instead. */
+static void pin_cpu(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_disable();
+}
+
+static void unpin_cpu(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_enable();
+}
+
 /*
  * Up to what the bio needs; @behind: the writer does not follow. 0: it waits now, or is given back;
  * if it waited already, it is still the caller's. While other bios wait a new one waits behind
@@ -709,10 +722,10 @@ static bool insert_bio(struct lane *lane, struct bio *bio, bool waited)
 				written++;
 				continue;
 			}
-			mtftl_compat_preempt_disable();
+			pin_cpu();
 			n = reserve_slots(lane, bio, waited, &pos, &behind);
 			if (!n) {
-				mtftl_compat_preempt_enable();
+				unpin_cpu();
 				mtftl_count(ftl, user_writes, written);
 				return false;
 			}
@@ -732,7 +745,7 @@ static bool insert_bio(struct lane *lane, struct bio *bio, bool waited)
 		written++;
 		pos++;
 		if (!--n)
-			mtftl_compat_preempt_enable();
+			unpin_cpu();
 	}
 	mtftl_count(ftl, user_writes, written);
 	return true;

@@ -7,9 +7,9 @@
  *	mtftl_assert(wp <= capacity, "zone %u: wp %u", zone, wp);
  *
  * In a debug build a condition that does not hold is a warning of the kernel, once a place, with
- * the state behind it. Kbuild makes a debug build for a kernel that checks itself (KASAN, KCSAN,
- * lockdep, DEBUG_VM), or if MTFTL_DEBUG=1 is on make's command line. In other builds the condition
- * is compiled, but not evaluated. On the host it is assert().
+ * the state behind it. The build for a kernel that checks itself (KASAN, KCSAN, lockdep, DEBUG_VM)
+ * is a debug build, and any other one if it is asked for. Otherwise the condition is compiled, but
+ * not evaluated.
  *
  * Any context. A condition has no side effects; fields that it reads without their lock are read as
  * other code reads them, with READ_ONCE().
@@ -18,6 +18,7 @@
 #define MTFTL_ASSERT_H
 
 #ifndef __KERNEL__
+/* On the host it is assert(). */
 #include <assert.h>
 
 #define mtftl_assert(condition, ...)	assert(condition)

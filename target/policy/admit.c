@@ -7,7 +7,7 @@
  * alone until the gate shuts, and then it takes what is buffered. As long as something is buffered,
  * GC leaves what is promised to the buffers, and the zone for a write that fails; then the last
  * zones to flushes. So a flush always ends, hence a reset, and GC always has a zone for the one
- * victim that waits for space. tests/model goes through all states of small drives to see it.
+ * victim that waits for space. A test goes through all states of small drives to see it.
  */
 #include "policy/admit.h"
 

@@ -398,7 +398,7 @@ static u32 find_meta_size(const struct device *device)
 	return format[0] | format[1] << 8;
 }
 
-/* The module, too, can carry metadata: see target/device/compat.h. */
+/* The module, too, can carry metadata: see target/device/meta.h. */
 static bool kernel_is_new_enough(void)
 {
 	unsigned int release = 0, update = 0;

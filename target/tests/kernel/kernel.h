@@ -9,8 +9,10 @@
 
 /* Versions do not matter here, and there are no readers. */
 #define MTFTL_COMPAT_H
-#define mtftl_compat_reader_enter(readers)		((void)(readers), 0)
-#define mtftl_compat_reader_leave(readers, reader)	((void)(readers), (void)(reader))
+#define srcu_down_read(readers)			((void)(readers), 0)
+#define srcu_up_read(readers, reader)		((void)(readers), (void)(reader))
+#define __acquire(lock)				((void)(lock))
+#define __release(lock)				((void)(lock))
 
 #include <malloc.h>
 #include <stdarg.h>

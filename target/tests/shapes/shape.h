@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The parts of the kernel's headers that probe.c, compat.h and meta.h look at, in the shape of any
- * version from 6.1 on: SHAPE, 608 for 6.8. A -D of one of the names below makes a kernel that has
- * backported that change, or does not have it yet. Nothing here runs.
+ * The parts of the kernel's headers that probe.c, compat.h, limits.h and meta.h look at, in the
+ * shape of any version from 6.1 on: SHAPE, 608 for 6.8. A -D of one of the names below makes a
+ * kernel that has backported that change, or does not have it yet. Nothing here runs.
  */
 #ifndef MTFTL_TESTS_SHAPE_H
 #define MTFTL_TESTS_SHAPE_H
@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 /* As the kernel's makefiles have it. */
 #pragma GCC diagnostic error "-Wimplicit-function-declaration"
@@ -62,9 +63,6 @@
 #endif
 
 #define CONFIG_BLK_DEV_INTEGRITY
-#define CONFIG_SMP
-#define CONFIG_PREEMPT_RT	0
-#define IS_ENABLED(CONFIG_OPTION)	CONFIG_OPTION
 #define READ_ONCE(x)		(x)
 #define GFP_NOIO		0u
 #define ZERO_PAGE(address)	((struct page *)(address))
@@ -72,7 +70,6 @@
 
 typedef uint64_t sector_t;
 typedef uint32_t gfp_t;
-typedef int clockid_t;
 typedef uint32_t fmode_t;
 typedef uint32_t blk_mode_t;
 typedef uint32_t blk_opf_t;
@@ -86,10 +83,6 @@ struct block_device;
 struct bvec_iter { sector_t bi_sector; unsigned int bi_size; };
 struct bio_vec { struct page *bv_page; unsigned int bv_len, bv_offset; };
 
-unsigned int memalloc_noio_save(void);
-void memalloc_noio_restore(unsigned int flags);
-void preempt_disable(void);
-void preempt_enable(void);
 struct page *virt_to_page(const void *address);
 void *page_address(const struct page *page);
 #define offset_in_page(address)	((uintptr_t)(address) & 4095)
@@ -106,8 +99,6 @@ fmode_t dm_table_get_mode(struct dm_table *table);
 
 /* Readers */
 
-void __acquire(struct srcu_struct *srcu);
-void __release(struct srcu_struct *srcu);
 int __srcu_read_lock(struct srcu_struct *srcu);
 void __srcu_read_unlock(struct srcu_struct *srcu, int reader);
 #if SHAPE_DOWN_READ

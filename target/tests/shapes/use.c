@@ -5,6 +5,7 @@
 #include <linux/hrtimer.h>
 
 #include "device/compat.h"
+#include "device/limits.h"
 #include "device/meta.h"
 
 struct owner { struct timer_list timer; };
@@ -27,19 +28,23 @@ void use_timers(struct timer_list *timer, struct hrtimer *hrtimer)
 
 int use_limits(struct block_device *bdev, struct queue_limits *limits, struct dm_table *table)
 {
-	mtftl_compat_not_zoned(limits);
-	mtftl_compat_max_discard(limits, 8);
-	mtftl_compat_max_write_zeroes(limits, 8);
-	if (!mtftl_compat_may_write(table) || !mtftl_compat_host_managed(bdev))
+	mtftl_limits_not_zoned(limits);
+	mtftl_limits_discard(limits, 8);
+	mtftl_limits_write_zeroes(limits, 8);
+#ifdef MTFTL_HAS_ZONED_MODEL
+	if (bdev_zoned_model(bdev) != BLK_ZONED_HM)
 		return 0;
-	return mtftl_compat_zone_mgmt(bdev, REQ_OP_ZONE_RESET, 0, 8);
+#endif
+	if (!(dm_table_get_mode(table) & BLK_OPEN_WRITE))
+		return 0;
+	return blkdev_zone_mgmt(bdev, REQ_OP_ZONE_RESET, 0, 8);
 }
 
 int use_readers(struct srcu_struct *readers)
 {
-	int reader = mtftl_compat_reader_enter(readers);
+	int reader = srcu_down_read(readers);
 
-	mtftl_compat_reader_leave(readers, reader);
+	srcu_up_read(readers, reader);
 	return reader;
 }
 
