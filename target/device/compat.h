@@ -11,10 +11,16 @@
 #include <linux/blkdev.h>
 #include <linux/device-mapper.h>
 #include <linux/hrtimer.h>
+#include <linux/slab.h>
 #include <linux/srcu.h>
 #include <linux/timer.h>
 
 #include "probed.h"
+
+/* Since 7.0 memory is asked for by its type. */
+#ifndef kzalloc_obj
+#define kzalloc_obj(object, gfp) kzalloc(sizeof(object), gfp)
+#endif
 
 /* Since 6.16 it has this name. */
 #ifndef timer_container_of

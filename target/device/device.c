@@ -10,7 +10,7 @@
 
 int mtftl_device_open(struct mtftl *ftl, struct dm_target *ti, const char *path)
 {
-	struct mtftl_device *device = kzalloc(sizeof(*device), GFP_KERNEL);
+	struct mtftl_device *device = kzalloc_obj(*device, GFP_KERNEL);
 	int r;
 
 	if (device)

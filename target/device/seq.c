@@ -15,7 +15,7 @@
 
 int mtftl_seq_alloc(struct mtftl *ftl)
 {
-	struct mtftl_seq *seq = kzalloc(sizeof(*seq), GFP_KERNEL);
+	struct mtftl_seq *seq = kzalloc_obj(*seq, GFP_KERNEL);
 
 	if (!seq)
 		return -ENOMEM;

@@ -11,7 +11,7 @@
 
 int mtftl_space_alloc(struct mtftl *ftl)
 {
-	struct mtftl_space *space = kzalloc(sizeof(*space), GFP_KERNEL);
+	struct mtftl_space *space = kzalloc_obj(*space, GFP_KERNEL);
 
 	if (!space)
 		return -ENOMEM;

@@ -123,7 +123,7 @@ static int mtftl_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		ti->error = "Expected <device> [<number of words> {<option> <value>}]";
 		return -EINVAL;
 	}
-	target = kzalloc(sizeof(*target), GFP_KERNEL);
+	target = kzalloc_obj(*target, GFP_KERNEL);
 	if (!target) {
 		ti->error = "Out of memory";
 		return -ENOMEM;

@@ -729,7 +729,7 @@ void mtftl_checkpoint_replace_bad(struct mtftl *ftl)
 
 int mtftl_checkpoints_alloc(struct mtftl *ftl)
 {
-	struct mtftl_checkpoints *ckpts = kzalloc(sizeof(*ckpts), GFP_KERNEL);
+	struct mtftl_checkpoints *ckpts = kzalloc_obj(*ckpts, GFP_KERNEL);
 
 	if (!ckpts)
 		return -ENOMEM;

@@ -305,7 +305,7 @@ static int flusher(void *data)
 
 int mtftl_flush_alloc(struct mtftl *ftl)
 {
-	struct mtftl_flush *flush = kzalloc(sizeof(*flush), GFP_KERNEL);
+	struct mtftl_flush *flush = kzalloc_obj(*flush, GFP_KERNEL);
 	u32 i;
 
 	if (!flush)

@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 #include <linux/sort.h>
 
+#include "device/compat.h"
 #include "device/thread.h"
 #include "map/ring.h"
 
@@ -44,7 +45,7 @@ struct mtftl_numbers {
 struct mtftl_finds *mtftl_finds_alloc(u64 limit, u64 most, u64 after)
 {
 	u32 chunks = div_u64(limit, CHUNK * sizeof(struct mtftl_found)) + 1;
-	struct mtftl_finds *finds = kzalloc(sizeof(*finds), GFP_NOIO);
+	struct mtftl_finds *finds = kzalloc_obj(*finds, GFP_NOIO);
 
 	if (!finds)
 		return NULL;
@@ -350,7 +351,7 @@ bool mtftl_finds_forget(struct mtftl_finds *finds)
 
 struct mtftl_numbers *mtftl_numbers_alloc(void)
 {
-	struct mtftl_numbers *numbers = kzalloc(sizeof(*numbers), GFP_NOIO);
+	struct mtftl_numbers *numbers = kzalloc_obj(*numbers, GFP_NOIO);
 
 	if (!numbers)
 		return NULL;

@@ -569,7 +569,7 @@ static void zone_opened(struct mtftl *ftl)
 int mtftl_gc_alloc(struct mtftl *ftl)
 {
 	u32 i, capacity = ftl->config.capacity, usable = mtftl_usable_blocks(&ftl->config);
-	struct mtftl_gc *gc = kzalloc(sizeof(*gc), GFP_KERNEL);
+	struct mtftl_gc *gc = kzalloc_obj(*gc, GFP_KERNEL);
 
 	if (!gc)
 		return -ENOMEM;

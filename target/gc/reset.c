@@ -297,7 +297,7 @@ void mtftl_resets_hurry(struct mtftl_resets *resets, bool hurry)
 
 struct mtftl_resets *mtftl_resets_alloc(struct mtftl *ftl)
 {
-	struct mtftl_resets *resets = kzalloc(sizeof(*resets), GFP_KERNEL);
+	struct mtftl_resets *resets = kzalloc_obj(*resets, GFP_KERNEL);
 	u32 i;
 
 	if (!resets)

@@ -32,7 +32,7 @@ struct mtftl_map_shard {
 int mtftl_map_alloc(struct mtftl *ftl)
 {
 	size_t bytes = array_size(ftl->config.logical_blocks, sizeof(u32));
-	struct mtftl_map *map = kzalloc(sizeof(*map), GFP_KERNEL);
+	struct mtftl_map *map = kzalloc_obj(*map, GFP_KERNEL);
 	unsigned int i;
 
 	if (!map)

@@ -33,7 +33,7 @@ struct mtftl_pending {
 
 int mtftl_pending_alloc(struct mtftl *ftl)
 {
-	struct mtftl_pending *pending = kzalloc(sizeof(*pending), GFP_KERNEL);
+	struct mtftl_pending *pending = kzalloc_obj(*pending, GFP_KERNEL);
 
 	if (!pending)
 		return -ENOMEM;

@@ -46,6 +46,7 @@ BACKPORTS = {
                                          " SHAPE_FEATURES=1 SHAPE_PROFILE=0", FOUND[611]),
     "6.12 with the timers of 6.15": (612, "SHAPE_DEL_TIMER=0 SHAPE_HRTIMER_INIT=0 SHAPE_HRTIMER_SETUP=1",
                                      FOUND[612] - {"DEL_TIMER_SYNC", "HRTIMER_INIT"}),
+    "6.12 that allocates by type": (612, "SHAPE_ALLOC_OBJ=1", FOUND[612]),
     "6.14 without bip_bio": (614, "SHAPE_BIP_BIO=0", FOUND[613] - {"BIP_BIO"}),
 }
 

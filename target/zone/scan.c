@@ -25,7 +25,7 @@ struct mtftl_scanner {
 
 struct mtftl_scanner *mtftl_scanner_alloc(const struct mtftl *ftl, gfp_t gfp)
 {
-	struct mtftl_scanner *scanner = kzalloc(sizeof(*scanner), gfp);
+	struct mtftl_scanner *scanner = kzalloc_obj(*scanner, gfp);
 
 	if (!scanner)
 		return NULL;

@@ -537,7 +537,7 @@ static int footer_bufs_alloc(struct mtftl *ftl)
 
 	mtftl_assert(mtftl_footer_blocks(&ftl->config) < ftl->config.capacity);
 	for (i = 0; i < ftl->config.budget.data_zones; i++) {
-		buf = kzalloc(sizeof(*buf), GFP_KERNEL);
+		buf = kzalloc_obj(*buf, GFP_KERNEL);
 		if (!buf)
 			return -ENOMEM;
 		list_add(&buf->list, &ftl->streams->footer_bufs);

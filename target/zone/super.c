@@ -102,7 +102,7 @@ static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone,
 	if (r < 0)
 		return r;
 	search.buf = (void *)__get_free_page(GFP_NOIO);
-	search.found = kzalloc(sizeof(*search.found), GFP_NOIO);
+	search.found = kzalloc_obj(*search.found, GFP_NOIO);
 	r = search.buf && search.found ? 0 : -ENOMEM;
 	info->generation = 0;
 	for (z = 0; !r && z < MTFTL_NR_SB_ZONES; z++) {
@@ -142,7 +142,7 @@ int mtftl_super_load(struct mtftl *ftl)
 
 int mtftl_super_is_ours(struct mtftl *ftl, bool *ours)
 {
-	struct mtftl_sb_info *info = kzalloc(sizeof(*info), GFP_NOIO);
+	struct mtftl_sb_info *info = kzalloc_obj(*info, GFP_NOIO);
 	const struct mtftl_sb_info *known = &ftl->super->info;
 	u32 zone, wp;
 	int r;
@@ -328,7 +328,7 @@ int mtftl_super_checkpoint(struct mtftl *ftl, u64 number, u64 blocks, const u32 
 
 int mtftl_super_alloc(struct mtftl *ftl)
 {
-	struct mtftl_super *super = kzalloc(sizeof(*super), GFP_KERNEL);
+	struct mtftl_super *super = kzalloc_obj(*super, GFP_KERNEL);
 
 	if (!super)
 		return -ENOMEM;

@@ -379,7 +379,7 @@ static void space_appeared(struct mtftl *ftl)
 
 int mtftl_writes_alloc(struct mtftl *ftl)
 {
-	struct mtftl_writes *writes = kzalloc(sizeof(*writes), GFP_KERNEL);
+	struct mtftl_writes *writes = kzalloc_obj(*writes, GFP_KERNEL);
 
 	if (!writes)
 		return -ENOMEM;

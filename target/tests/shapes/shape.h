@@ -61,6 +61,9 @@
 #ifndef SHAPE_METADATA_SIZE		/* and not tuple_size */
 #define SHAPE_METADATA_SIZE	(SHAPE >= 618)
 #endif
+#ifndef SHAPE_ALLOC_OBJ			/* memory is asked for by its type */
+#define SHAPE_ALLOC_OBJ		(SHAPE >= 700)
+#endif
 
 #define CONFIG_BLK_DEV_INTEGRITY
 #define READ_ONCE(x)		(x)
@@ -86,6 +89,13 @@ struct bio_vec { struct page *bv_page; unsigned int bv_len, bv_offset; };
 struct page *virt_to_page(const void *address);
 void *page_address(const struct page *page);
 #define offset_in_page(address)	((uintptr_t)(address) & 4095)
+
+/* Memory */
+
+void *kzalloc(size_t size, gfp_t gfp);
+#if SHAPE_ALLOC_OBJ
+#define kzalloc_obj(object, ...)	kzalloc(sizeof(object), __VA_ARGS__)
+#endif
 
 /* Modes */
 

@@ -10,6 +10,11 @@
 
 struct owner { struct timer_list timer; };
 
+struct owner *use_memory(void)
+{
+	return kzalloc_obj(struct owner, GFP_NOIO);
+}
+
 struct owner *owner_of(struct owner *owner, struct timer_list *timer)
 {
 	return timer_container_of(owner, timer, timer);
