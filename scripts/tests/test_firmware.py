@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from mtlab.exp.campaign import Campaign
 from mtlab.exp.experiments import About, Experiment, Run
+from mtlab.run import firmware, outcome
 from mtlab.run.firmware import simulate
 from mtlab.run.options import MODEL, Options
 from mtlab.util.base import LabError
@@ -51,3 +52,14 @@ def test_a_run_without_a_guest(tmp_path: Path) -> None:
     assert [s["file"] for s in found[0].samples] == ["a.json", "b.json"]
     assert sorted(found[0].provenance["inputs"]) == ["drives", "drives@1"]
     assert set(found[0].provenance["starts"].values()) == {MODEL}
+
+
+def test_what_a_drive_costs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its processor time is kept with what it told."""
+    monkeypatch.setattr(outcome, "KEPT", tmp_path)
+    lines = f"drive {' '.join(DRIVE)} requests=30000 depth=4"
+    result = firmware.run(lines, 0, False)
+    assert 0 < result.worked < 1.5 * result.seconds
+    assert firmware.run(lines, 0, False).worked == result.worked
+    with pytest.raises(LabError, match="names nothing"):
+        firmware.run("drive block=3", 0, False)

@@ -537,10 +537,21 @@ def test_the_costs_of_experiments_are_listed() -> None:
     guests = {name: sum(run.seeds for run in experiments.load(name).runs(False)) for name in experiments.names()}
     assert {name: int(first[name][0]) for name in guests} == guests
     long = {name for name in guests if experiments.load(name).about.long}
-    assert {name for name in guests if first[name][2] == "long"} == long == {"femu-full"}
+    assert {name for name in guests if first[name][3] == "long"} == long == {"femu-full"}
     assert int(first["all but the long"][0]) == sum(guests.values()) - guests["femu-full"]
     assert [name for name in first if first[name] != second[name]] == ["engines", "all but the long"]
-    assert second["engines"][1] == "100.0" and int(second["all but the long"][1]) >= 100
+    assert second["engines"][1:3] == ["101.0", "1.0"] and int(second["all but the long"][1]) >= 100
+    assert all(row[1] == row[2] for name, row in first.items() if name in guests)
+
+
+def test_only_work_is_remembered(guests: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not how long a guest took beside others, which says nothing of its costs."""
+    _take(_toy())
+    assert pool.known(campaign.DURATIONS) == {}
+    boot = machine.run
+    monkeypatch.setattr(machine, "run", lambda *args, **more: replace(boot(*args, **more), worked=0.5))
+    _take(_toy())
+    assert set(pool.known(campaign.DURATIONS).values()) == {0.5}
 
 
 def test_a_failed_run_costs_its_experiment_alone(guests: list[str]) -> None:

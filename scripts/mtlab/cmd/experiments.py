@@ -25,14 +25,19 @@ NEXT = """Three things to try next:
 
 def costs(known: Mapping[str, float], at_once: int) -> list[list[str]]:
     """How many guests each experiment boots, and their processor time: what they last took, or as it expects."""
-    rows, usual = [["experiment", "guests", "minutes", ""]], []
+    rows, usual, unknown = [["experiment", "guests", "minutes", "of them expected", ""]], [], 0.0
     for experiment in map(load, names()):
-        took = [known.get(job_name(experiment, run, seed), run.seconds)
-                for run in experiment.runs(False) for seed in range(run.seeds)]
-        rows.append([experiment.name, str(len(took)), f"{sum(took) / 60:.1f}", "long" if experiment.about.long else ""])
-        usual += [] if experiment.about.long else took
-    rows.append(["all but the long", str(len(usual)), f"{pool.time_left(sorted(usual)[::-1], [], at_once) / 60:.0f}",
-                 f"{at_once} side by side"])
+        guests = [(job_name(experiment, run, seed), run.seconds)
+                  for run in experiment.runs(False) for seed in range(run.seeds)]
+        took = [known.get(name, seconds) for name, seconds in guests]
+        expected = sum(seconds for name, seconds in guests if name not in known)
+        rows.append([experiment.name, str(len(took)), *(f"{x / 60:.1f}" for x in (sum(took), expected)),
+                     "long" if experiment.about.long else ""])
+        if not experiment.about.long:
+            usual += took
+            unknown += expected / at_once
+    rows.append(["all but the long", str(len(usual)), *(f"{x / 60:.0f}" for x in (
+        pool.time_left(sorted(usual)[::-1], [], at_once), unknown)), f"{at_once} side by side"])
     return rows
 
 

@@ -84,7 +84,7 @@ def _build_first(runs: Iterable[Run]) -> dict[str, str]:
 
 
 def job_name(experiment: Experiment, run: Run, seed: int, quick: bool = False) -> str:
-    """Under which name the time that a guest takes is kept."""
+    """Under which name the processor time that a guest takes is kept."""
     return f"{experiment.name}{' (quick)' if quick else ''} {run.key(seed)}"
 
 
@@ -163,7 +163,8 @@ class Campaign:
             if result is None:
                 return
             one.booted[key] = result
-            pool.remember(DURATIONS, {job.name: result.worked or result.seconds})
+            if result.worked:       # what it took on the wall says how busy the host was
+                pool.remember(DURATIONS, {job.name: result.worked})
             if not terminal():
                 say(f"{job.name} ({result.seconds:.0f} s); {left}")
             if one.complete:

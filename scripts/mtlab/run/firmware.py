@@ -7,14 +7,18 @@ drive in place of a script, a name and words. What it computes follows from its 
 
 import json
 import math
+import os
+import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..util.base import BUILD, ROOT, digest, fresh_folder, lock, logged, output
+from ..util.base import BUILD, ROOT, LabError, digest, fresh_folder, lock, logged, output
 from . import outcome
 from .options import MODEL
 from .outcome import Result
+from .process import worked
 
 SOURCE = ROOT / "emulator/simulator/firmware.c"
 NVME = ROOT / "emulator/hw/nvme"
@@ -45,6 +49,18 @@ def simulate(*words: str) -> dict[str, Any]:
     return found
 
 
+def _told(command: Sequence[str | Path]) -> tuple[bytes, float]:
+    """What the program prints, and the seconds of a processor that it took."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout and child.stderr
+        text, wrong = child.stdout.read(), child.stderr.read()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        took = worked(child)
+    if child.returncode:
+        raise LabError(f"{' '.join(map(str, command))}: exit {child.returncode}\n{wrong.decode()}")
+    return text, took
+
+
 def run(lines: str, seed: int, fresh: bool) -> Result:
     """A drive a line, NAME WORDS: what it told is in NAME.json."""
     program = build()
@@ -52,9 +68,10 @@ def run(lines: str, seed: int, fresh: bool) -> Result:
     if not fresh and (before := outcome.recall(inputs)):
         return before
     started = time.monotonic()
-    files = {f"{name}.json": output([program, *words, f"seed={seed + 1}"]).encode()
-             for name, *words in (line.split() for line in lines.splitlines())}
-    result = Result(0, None, "", "", files, time.monotonic() - started, inputs, MODEL, MODEL)
+    told = {f"{name}.json": _told([program, *words, f"seed={seed + 1}"])
+            for name, *words in (line.split() for line in lines.splitlines())}
+    result = Result(0, None, "", "", {name: text for name, (text, _) in told.items()}, time.monotonic() - started,
+                    inputs, MODEL, MODEL, sum(took for _, took in told.values()))
     outcome.keep(result)
     return result
 
