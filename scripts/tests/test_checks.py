@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from mtlab.cmd import report, story
+from mtlab.cmd import origins, report, story
 from mtlab.exp import experiments, sources
 from mtlab.exp.experiments import FORM, LEAST, MOST, OURS, SOURCE, Check, Sample
 from mtlab.exp.results import KINDS, RESULTS, counts
@@ -133,6 +133,40 @@ def test_the_report_says_which_checks_judge_what() -> None:
     before, after = (["git", "-C", ROOT, "merge-base", "--is-ancestor", *of] for of in (
         (said[1], said[2]), (said[1], said[3])))
     assert not subprocess.run(before).returncode and not subprocess.run(after).returncode
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_a_bound_that_came_late_says_so(name: str) -> None:
+    """One that first judged a result that was there already is no prediction."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("no history here")
+    judged = _committed(name)["checks"]
+    assert isinstance(judged, list)
+    found = {check["name"]: origins.origin(name, check) for check in judged}
+    assert [check for check, of in found.items() if not of] == []
+    late = {name for name, of in found.items() if of and of.late}
+    assert [check["name"] for check in judged if check["name"] in late and not check.get("late")] == []
+
+
+def test_where_a_bound_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new result meets what was there when it was measured; a new bound beside an old result came with its commit."""
+    def version(measured: str, **bounds: str) -> dict[str, object]:
+        return {"provenance": {"commit": measured}, "checks": [{"name": n, "bound": b} for n, b in bounds.items()]}
+
+    monkeypatch.setattr(origins, "_versions", lambda _name: iter((
+        ("c1", version("m1", a=">= 2")), ("c2", version("m1", a=">= 2.001", b="1 to 2")),
+        ("c3", version("m2+changes", a=">= 3", b="1 to 2", c="<= 1")))))
+    monkeypatch.setattr(origins, "defined", lambda _name, at: f"of {at}")
+    origins._bounds.cache_clear()
+    results = version("m2+changes", a=">= 3", b="1 to 2", c="<= 1", d="<= 1") | {"experiment": "toy"}
+    checks = results["checks"]
+    assert isinstance(checks, list)
+    assert [origins.origin("toy", check) for check in checks] == [
+        ("of m2", False), ("of c2", True), ("of m2", False), None]
+    assert origins.commits(results, checks[1]) == "bound of of c2, measured at m2"
+    assert origins.commits(results, checks[3]) == ""
+    assert origins.origin("toy", {"name": "a", "bound": ">= 2"}) == ("of m1", False)
+    origins._bounds.cache_clear()
 
 
 def test_pages_say_how_many_commits_are_newer() -> None:

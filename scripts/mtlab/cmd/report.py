@@ -14,7 +14,7 @@ from ..exp.results import RESULTS, bound, counts, measured, why
 from ..exp.sources import WORKS
 from ..run import options
 from ..util.base import BUILD, ROOT, LabError, output, say, write_file
-from . import boots, drives, properties, story, suites, tested
+from . import boots, drives, origins, properties, story, suites, tested
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 _NUMBERS, _END = "<!-- numbers: scripts/lab report --readme -->", "<!-- end of numbers -->"
@@ -82,13 +82,19 @@ def page(folder: Path) -> str:
         TEMPLATE.read_text())
     return str(template.render(chapters=chapters, experiments=list(found.values()), figures=figures, counts=_counts,
                                measured=measured, bound=bound, why=why, answer=_answer, missed=story.missed,
-                               newer=lambda one: newer(one["provenance"]) or "", works=WORKS,
+                               newer=lambda one: newer(one["provenance"]) or "", works=WORKS, of_check=_of_check,
                                commits=lambda one: commits(one["experiment"], one["provenance"])))
 
 
 def _answer(results: Mapping[str, Any]) -> str:
     """What an experiment answers; nothing in its small form, which has other samples."""
     return "" if results["quick"] else story.answer(results["experiment"], results["samples"])
+
+
+def _of_check(results: Mapping[str, Any], check: Mapping[str, Any]) -> str:
+    """The two commits of a check, between brackets."""
+    said = origins.commits(results, check)
+    return f" ({said})" if said else ""
 
 
 def _counts(results: Sequence[Mapping[str, Any]]) -> str:
@@ -98,7 +104,7 @@ def _counts(results: Sequence[Mapping[str, Any]]) -> str:
 
 def newer(provenance: Mapping[str, Any]) -> str | None:
     """How many commits changed the target or the emulator since results were measured; None where git cannot tell."""
-    commit = str(provenance.get("commit", "")).removesuffix("+changes")
+    commit = origins.measured_at(provenance)
     if not commit:
         return None
     try:
@@ -112,11 +118,9 @@ def newer(provenance: Mapping[str, Any]) -> str | None:
 
 def commits(experiment: str, provenance: Mapping[str, Any]) -> str:
     """Where the experiment was defined when it was measured, where it was measured, and whose checks judge it now."""
-    commit = str(provenance.get("commit", "")).removesuffix("+changes")
-    defined = f"scripts/experiments/{experiment.replace('-', '_')}.py"
+    commit = origins.measured_at(provenance)
     try:
-        then, now = (output(["git", "-C", ROOT, "log", "-1", "--format=%h", "--abbrev=12", at, "--", defined]).strip()
-                     for at in (commit or "HEAD", "HEAD"))
+        then, now = (origins.defined(experiment, at) for at in (commit or "HEAD", "HEAD"))
     except LabError:
         return ""
     return f"Defined in commit {then}, measured at {commit}, judged by the checks of {now}." if commit and now else ""
