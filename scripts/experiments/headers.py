@@ -31,7 +31,7 @@ mtftl open /dev/nvme0n1 ftl lanes={CPUS} write_unit={unit}
 dmsetup status ftl >status"""
     return Run(f"{place}-{unit}", script,
                Options(clock="virtual", cpus=CPUS, profile="tlc", device=dict(DEVICE), timeout=1800),
-               ("fio.json", "status"), seeds=seeds)
+               ("fio.json", "status"), seeds=seeds, seconds=8)
 
 
 def runs(quick: bool) -> list[Run]:

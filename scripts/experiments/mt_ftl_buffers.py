@@ -22,7 +22,8 @@ SMALL, LARGE = 128, 1024                        # entries
 # lanes, entries in all, write unit, users, CPUs
 FIGURE_2 = [(1, SMALL, unit, users, SERVER) for unit in UNITS for users in USERS]
 ONE, EIGHT = (1, LARGE, 1, 8, DESKTOP), (8, LARGE, 1, 8, DESKTOP)
-END_US, STEP_US = 12000, 100
+END_US, STEP_US = 12000, 200
+SEEDS = 3
 FROM_US, TO_US, COLUMN_US = 4000, 8000, 100     # figure 7
 FULL = 0.95                                     # of a buffer's entries
 KEYS = ("lanes", "entries", "write unit", "users", "cpus")
@@ -53,7 +54,7 @@ def runs(quick: bool) -> list[Run]:
     parts = {f"figure-2-unit-{unit}": ([case for case in small if case[2] == unit], SERVER) for unit in UNITS}
     parts["figures-5-7"] = [ONE, EIGHT], DESKTOP
     return [Run(name, _script(cases), Options(clock="virtual", cpus=cpus, profile="dram", memory_model="server",
-                                              timeout=3600), ("*.trace",), seconds=60)
+                                              timeout=3600), ("*.trace",), seeds=1 if quick else SEEDS, seconds=30)
             for name, (cases, cpus) in parts.items() if cases]
 
 
@@ -224,4 +225,5 @@ ABOUT = About(
     by=(*KEYS, "part", "lane", "at_us", "cpu", "from_us"),
     caption=f"4 KiB random writes, device without NAND delay, caches of a server modelled; mean of each {STEP_US} us. "
             f"2: {SERVER} CPUs. 5 and 7: {DESKTOP} CPUs and users, units of one block, {LARGE} entries in all. "
-            "7: blocks that enter a buffer above each CPU's line, blocks that a writer takes out below it.")
+            f"7: blocks that enter a buffer above each CPU's line, blocks that a writer takes out below it. Medians of "
+            f"{SEEDS} seeds.")

@@ -3,7 +3,8 @@
 
 pblk runs on an Open-Channel drive under Linux 5.10, ours on a zoned drive under 6.12: the same dies, channels, times
 and drive buffer; the same CPUs, the same number of buffer entries, the same write unit. What the kernels differ by is
-measured too: the same jobs under both on dm-flakey, as it drops all writes.
+measured too: the same jobs under both on dm-flakey, as it drops all writes. mt-ftl-users has drives without delay,
+equal kernels and the clock with caches.
 
 4 KiB random writes on an empty drive; and on one that has been written in full and then at random, where both collect
 garbage. There the drive's own counters say what is programmed for a block of the user's. And what the paper of
@@ -20,20 +21,19 @@ from mtlab.exp.sources import KNOWN, MT_FTL
 from mtlab.run.options import Options
 
 CPUS, ENTRIES = 8, 1024
-USERS, QUICK_USERS = (1, 2, 4, 8, 16, 32, 64), (1, 8)
-MOST = 32                       # users in the paper's figure
-REPEATED, SEEDS = 8, 3          # so many users vary
-SETTINGS = (("tlc", 1), ("tlc", 8), ("dram", 1))        # the device and the write unit
-WINDOW_MS, QUICK_WINDOW_MS = 100, 25
-UNITS, UNITS_MS = (1, 2, 4, 8, 16, 32), 50
+USERS, QUICK_USERS = (1, 2, 4, 8, 16, 32), (1, 8)
+MOST = USERS[-1]                # users in the paper's figure
+SEEDS = 3
+FRESH_UNITS = (1, 8)
+WINDOW_MS, QUICK_WINDOW_MS = 50, 25
+UNITS, UNITS_USERS, UNITS_MS = (1, 2, 8, 32), (1, 2, 8, 32, 64), 30
 FILLED, FILLED_UNITS, FILLED_USERS, FILLED_MS = "filled", (1, 8), (1, 2, 4, 8), 200
 TICK = 0.01                     # seconds, of what the kernel tells of a thread
-LANES = {"single": 1, "multi": CPUS}
-LABELS = {"multi": f"dm-mtftl, {CPUS} lanes", "single": "dm-mtftl, 1 lane", "pblk": "pblk (Linux 5.10)"}
-KERNELS = {"pblk": pblk.KERNEL, "single": "6.12", "multi": "6.12"}
+LABELS = {"multi": f"dm-mtftl, {CPUS} lanes", "pblk": "pblk (Linux 5.10)"}
+KERNELS = {"pblk": pblk.KERNEL, "multi": "6.12"}
 # Both have eight dies and 3840 MiB, and hold as much of the user's. pblk takes up four lines a second at most,
 # so its have to be large, as they are on real drives; erases take their time in proportion.
-STEADY_UNIT, STEADY_USERS, STEADY_MIB, STEADY_MS, AGE_MIB = 8, (1, 8), 2400, 500, 192
+STEADY_UNIT, STEADY_USERS, STEADY_MIB, STEADY_MS, AGE_MIB = 8, (1, 8), 2400, 300, 3072
 STEADY = {"flash.channels": "4", "flash.dies": "2"}
 STEADY_SIZE = {"pblk": {"flash.size": "3840M", "flash.block_pages": "384", "flash.erase_ns": "1749984"},
                "multi": {"flash.size": "5120M", "flash.block_pages": "12", "flash.erase_ns": "54687",
@@ -44,7 +44,7 @@ def _open(line: str, unit: int) -> str:
     if line == "pblk":
         return pblk.NEW
     return ("mtftl format --force  /dev/nvme0n1\n"
-            f"mtftl open /dev/nvme0n1 ftl lanes={LANES[line]} buffer_entries={ENTRIES} write_unit={unit}")
+            f"mtftl open /dev/nvme0n1 ftl lanes={CPUS} buffer_entries={ENTRIES} write_unit={unit}")
 
 
 def _disk(line: str) -> str:
@@ -58,18 +58,26 @@ def _options(line: str, profile: str, device: Mapping[str, str], unit: int) -> O
                    device=dict(device) | extra, append=append)
 
 
-def _fresh(line: str, profile: str, unit: int, users: int, window_ms: int, seeds: int) -> Run:
-    device = pblk.GEOMETRY[profile] | {"flash.size": f"{pblk.SIZE_MIB}M"} if line == "pblk" else {}
-    job = fio.command("fio.json", filename=_disk(line), rw="randwrite", bs="4k", ioengine="psync", norandommap=True,
-                      numjobs=users, time_based=True, ramp_time="10ms", runtime=f"{window_ms}ms", size="1G")
-    return Run(f"fresh-{profile}-{line}-{unit}-{users}", f"set -e\n{_open(line, unit)}\n{job}",
-               _options(line, profile, device, unit), seeds=seeds)
+def _close(line: str) -> str:
+    return "guest-pblk remove ftl" if line == "pblk" else "mtftl close ftl"
+
+
+def _fresh(line: str, unit: int, quick: bool) -> Run:
+    """A new FTL for each number of users."""
+    device = pblk.GEOMETRY["tlc"] | {"flash.size": f"{pblk.SIZE_MIB}M"} if line == "pblk" else {}
+    job = fio.command("$users.json", filename=_disk(line), rw="randwrite", bs="4k", ioengine="psync", norandommap=True,
+                      numjobs="$users", time_based=True, ramp_time="10ms",
+                      runtime=f"{QUICK_WINDOW_MS if quick else WINDOW_MS}ms", size="1G")
+    users = " ".join(map(str, QUICK_USERS if quick else USERS))
+    script = f"set -e\nfor users in {users}; do\n{_open(line, unit)}\n{job}\n{_close(line)}\ndone"
+    return Run(f"fresh-tlc-{line}-{unit}", script, _options(line, "tlc", device, unit), ("*.json",),
+               seeds=1 if quick else SEEDS, seconds=20)
 
 
 def _pblk_alone(state: str, profile: str, unit: int, lines: list[str], pull: tuple[str, ...]) -> Run:
     return Run(f"{state}-{profile}-pblk-{unit}", "\n".join(["set -e", *lines]),
                _options("pblk", profile, pblk.GEOMETRY[profile] | {"flash.size": f"{pblk.SIZE_MIB}M"}, unit), pull,
-               seconds=90)
+               seeds=SEEDS, seconds=15)
 
 
 def _job(users: int, window_ms: int) -> str:
@@ -79,7 +87,8 @@ def _job(users: int, window_ms: int) -> str:
 
 def _units(unit: int) -> Run:
     """pblk is new for each number of users: nothing is collected."""
-    lines = [f"{_open('pblk', unit)}\n{_job(users, UNITS_MS)}\nguest-pblk remove ftl" for users in USERS]
+    lines = [f"{_open('pblk', unit)}\n{_job(users, UNITS_MS)}\n{_close('pblk')}"
+             for users in UNITS_USERS]
     return _pblk_alone("units", "dram", unit, lines, ("*.json",))
 
 
@@ -107,7 +116,8 @@ def _buffer(looks: bytes) -> Sample:
 def _steady(line: str) -> Run:
     common = {"filename": _disk(line), "size": f"{STEADY_MIB}M", "norandommap": True}
     jobs = [fio.command("fill.out", **common, rw="write", bs="128k", ioengine="libaio", iodepth=4),
-            fio.command("age.out", **common, rw="randwrite", bs="4k", ioengine="psync", numjobs=16,
+            # one thread: those that wait for pblk's room spin
+            fio.command("age.out", **common, rw="randwrite", bs="4k", ioengine="libaio", iodepth=16,
                         io_size=f"{AGE_MIB}M")]
     for users in STEADY_USERS:
         job = fio.command(f"{users}.json", **common, rw="randwrite", bs="4k", ioengine="psync", numjobs=users,
@@ -118,7 +128,7 @@ def _steady(line: str) -> Run:
         opened = "guest-pblk new nvme0n1 ftl 0 7 25"
     return Run(f"steady-tlc-{line}-{STEADY_UNIT}", "\n".join(["set -e", opened, *jobs]),
                _options(line, "tlc", STEADY | STEADY_SIZE[line], STEADY_UNIT),
-               ("*.json", "*.before", "*.after"), seconds=120)
+               ("*.json", "*.before", "*.after"), seeds=SEEDS, seconds=150)
 
 
 def _programmed(outputs: Mapping[str, bytes], users: int) -> int:
@@ -139,13 +149,13 @@ for users in {' '.join(map(str, users))}; do
     {job}
 done"""
     return Run(f"floor-{kernel}", script,
-               Options(clock="virtual", cpus=CPUS, profile="none", timeout=3600, kernel=kernel, module=False))
+               Options(clock="virtual", cpus=CPUS, profile="none", timeout=3600, kernel=kernel, module=False),
+               ("*.json",), seconds=10)
 
 
 def runs(quick: bool) -> list[Run]:
     users, window_ms = (QUICK_USERS, QUICK_WINDOW_MS) if quick else (USERS, WINDOW_MS)
-    found = [_fresh(line, profile, unit, n, window_ms, SEEDS if n == REPEATED and not quick else 1)
-             for profile, unit in (SETTINGS[:1] if quick else SETTINGS) for line in LABELS for n in users]
+    found = [_fresh(line, unit, quick) for unit in (FRESH_UNITS[:1] if quick else FRESH_UNITS) for line in LABELS]
     if not quick:
         found += [_steady(line) for line in STEADY_SIZE]
         found += [_units(unit) for unit in UNITS] + [_filled(unit) for unit in FILLED_UNITS]
@@ -165,14 +175,12 @@ def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
                 users = int(Path(output).stem)
                 of = {"profile": words[0], "line": words[1], "unit": int(words[2]), "users": users,
                       "programmed": _programmed(outputs, users) / (4096 * one["ios"])}
-            elif state in ("units", FILLED):
+            elif state in ("units", "fresh", FILLED):
                 of = {"profile": words[0], "line": words[1], "unit": int(words[2]), "users": int(Path(output).stem)}
                 if state == FILLED:
                     of |= _buffer(outputs[f"{of['users']}.looks"])
-            elif state == "floor":
-                of = {"profile": "none", "line": words[0], "unit": 0, "users": int(Path(output).stem)}
             else:
-                of = {"profile": words[0], "line": words[1], "unit": int(words[2]), "users": int(words[3])}
+                of = {"profile": "none", "line": words[0], "unit": 0, "users": int(Path(output).stem)}
             found.append({"state": state, **of, **one})
     return sorted(found, key=lambda s: (s["state"], s["profile"], s["unit"], s["line"], s["users"]))
 
@@ -222,7 +230,7 @@ def _as_the_paper_says(found: list[Sample]) -> list[Check]:
     used = {(s["unit"], s["users"]): s for s in found if s["state"] == FILLED}
     if not used:
         return []
-    growth = {n: rates[UNITS[-1]][n] / rates[UNITS[0]][n] for n in USERS}
+    growth = {n: rates[UNITS[-1]][n] / rates[UNITS[0]][n] for n in UNITS_USERS}
     result = [
         at_least("pblk, dram, 8 users: write unit of 32 blocks over one", rates[32][8] / rates[1][8], 1,
                  says(MT_FTL, "In the most cases, WU is proportional to the I/O bandwidth")),
@@ -241,19 +249,18 @@ def _as_the_paper_says(found: list[Sample]) -> list[Check]:
                  2, says(MT_FTL, "the I/O requests are still accumulated in the buffer as the number of the user "
                          "threads increases even if the consuming speed is accelerated")),
     ]
-    for profile in pblk.GEOMETRY:
-        mine, theirs = (_iops(found, "fresh", profile, 1, line) for line in ("multi", "pblk"))
-        best = max((n for n in theirs if n <= MOST), key=lambda n: theirs[n])
-        result += [
-            at_most(f"pblk, {profile}, write unit 1: {MOST} users over its best", theirs[MOST] / theirs[best], 0.75,
-                    says(MT_FTL, "the performance drops sharply as the number of the user threads increases"),
-                    f"It grows to {theirs[best] / 1000:.0f} thousand a second at {best} users, and is at "
-                    f"{theirs[MOST] / 1000:.0f} thousand at {MOST}.", KNOWN),
-            *(at_least(f"fresh, {profile}, write unit 1: ours over pblk at {n} users, as in the paper",
-                       mine[n] / theirs[n], 2, says(MT_FTL, "in twice or more compared to the existing host-level FTL"),
-                       _by_kernel(found, n, mine[n] / theirs[n]), KNOWN) for n in (8, 16, MOST)),
-        ]
-    return result
+    mine, theirs = (_iops(found, "fresh", "tlc", 1, line) for line in ("multi", "pblk"))
+    best = max((n for n in theirs if n <= MOST), key=lambda n: theirs[n])
+    return [
+        *result,
+        at_most(f"pblk, tlc, write unit 1: {MOST} users over its best", theirs[MOST] / theirs[best], 0.75,
+                says(MT_FTL, "the performance drops sharply as the number of the user threads increases"),
+                f"It grows to {theirs[best] / 1000:.0f} thousand a second at {best} users, and is at "
+                f"{theirs[MOST] / 1000:.0f} thousand at {MOST}.", KNOWN),
+        *(at_least(f"fresh, tlc, write unit 1: ours over pblk at {n} users, as in the paper",
+                   mine[n] / theirs[n], 2, says(MT_FTL, "in twice or more compared to the existing host-level FTL"),
+                   _by_kernel(found, n, mine[n] / theirs[n]), KNOWN) for n in (8, 16, MOST)),
+    ]
 
 
 def table(found: list[Sample]) -> list[list[str]]:
@@ -275,7 +282,7 @@ def table(found: list[Sample]) -> list[list[str]]:
                          "-"])
     for s in found:
         if s["state"] == FILLED or (s["state"] == "units" and s["users"] in (1, 8, 64)):
-            rows.append([s["state"], s["profile"], str(s["unit"]), str(s["users"]), "-", "-",
+            rows.append([s["state"], s["profile"], str(s["unit"]), str(s["users"]), "-",
                          shown(s, "iops", scale=1000), "-", "-", f"- / {s['p99.9_us']:.0f}", "-",
                          f"{s['used']:.0f}, {s['full']:.0%}, {s['writer']:.0%}" if s["state"] == FILLED else "-"])
     return rows
@@ -302,7 +309,7 @@ def draw(found: list[Sample], path: Path) -> None:
                              [(x / scale, y / scale) for x, y in (spread(steady[line, n], key) for n in STEADY_USERS)])
                 for line in ("multi", "pblk")], y=label, title=title)
     if surface:
-        figures.heat(next(rest), USERS, UNITS, [[surface[unit][n] / 1000 for n in USERS] for unit in UNITS],
+        figures.heat(next(rest), UNITS_USERS, UNITS, [[surface[unit][n] / 1000 for n in UNITS_USERS] for unit in UNITS],
                      x="users", y="write unit (blocks)", value="kIOPS", title="pblk alone, dram")
         figures.lines(next(rest), [
             figures.Line(f"write unit {unit}", FILLED_USERS,

@@ -90,7 +90,7 @@ def _exact(quick: bool) -> list[Run]:
             Options(clock="virtual", cpus=2, profile="femu-zns", timeout=3600, module=False,
                     kernel="6.1" if line == "script" else kernels.DEFAULT,
                     device={"flash.delay_erase": switch, **more}),
-            ("*.json",), seconds=240)
+            ("*.json",), seconds=150)
         for line, more in DEVICES.items() for delay, switch in DELAYS.items()]
 
 

@@ -19,8 +19,7 @@ from ..util.base import LabError
 Checks = Sequence[Mapping[str, Any]]
 # A chapter is a question; what answers it are experiments, and pages without one: their title and what they have.
 CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Does it scale?", ("scaling", "width", "mt-ftl-users", "mt-ftl-units", "mt-ftl-buffers", "write-unit", "occupancy",
-                        "engines")),
+    ("Does it scale?", ("scaling", "width", "mt-ftl-users", "mt-ftl-units", "mt-ftl-buffers", "engines")),
     ("Is it fast where drives live?", ("steady", "gc", "policies", "write-cliff", "headers", "aging")),
     ("Is the tail short?", ("zone-reset", "mount")),
     ("Does it lose nothing?", ("torture", "boots", "suites")),
@@ -64,13 +63,6 @@ ANSWERS = {
         "{bytes_per_s .1f | write unit=32; users=8 over write unit=1; users=8} times the bandwidth of one. With units "
         "of 32 blocks, 64 users get {bytes_per_s .0% | write unit=32; users=64 over write unit=32; users=8} of what 8 "
         "do.",
-    "write-unit":
-        "Larger units cost less a block: with 8 users, 32 blocks a unit give "
-        "{bytes_per_s .1f | write unit=32; users=8 over write unit=1; users=8} times the bandwidth of one. "
-        "With many more users than CPUs it is less, because users and writer take turns on the CPUs.",
-    "occupancy":
-        "One lane under 8 users is nearly full, and one CPU empties it. With eight lanes each CPU fills and empties "
-        "its own.",
     "engines":
         "Yes: a program that uses io_uring writes "
         "{iops .2f | device=mtftl; direction=write; jobs=4; depth=8; engine=io_uring over "
