@@ -32,6 +32,7 @@ PACKAGES = {
     "suites": "gawk gcc g++ make git udev bc pciutils",
     "xfstests": "acl attr automake libtool libtool-bin autoconf libacl1-dev libattr1-dev libaio-dev libcap-dev"
                 " libgdbm-dev uuid-dev xfslibs-dev xfsprogs xfsdump e2fsprogs quota psmisc perl python3 dump",
+    "recipes": "lvm2 cryptsetup-bin thin-provisioning-tools rsync util-linux e2fsprogs xfsprogs btrfs-progs systemd",
     "roots": "debootstrap",
     "fuzz": "clang llvm libclang-rt-dev",
     "lint": "shellcheck sparse clang-format mypy python3-venv git",
