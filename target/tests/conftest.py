@@ -49,15 +49,20 @@ def meanwhile() -> Path:
     return guest.program("meanwhile", HERE, ("-D_GNU_SOURCE", "-shared", "-fPIC"))
 
 
-@pytest.fixture(scope="session")
-def promtool() -> Path:
-    """Prometheus's own checker of metrics and alerts, from its Debian package, which is not installed."""
-    folder = BUILD / "promtool"
-    with lock("promtool"):
+def _unpacked(package: str) -> Path:
+    """A folder with what a package of Debian 12 has; it is not installed."""
+    folder = BUILD / "unpacked" / package
+    with lock(f"unpacked-{package}"):
         if not folder.exists():
             with fresh_folder(folder) as part:
-                debian.unpack("prometheus/bookworm", part)
-    return folder / "usr/bin/promtool"
+                debian.unpack(f"{package}/bookworm", part)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def promtool() -> Path:
+    """Prometheus's own checker of metrics and alerts."""
+    return _unpacked("prometheus") / "usr/bin/promtool"
 
 
 # What a script's header may need.
@@ -75,6 +80,14 @@ def hold(pytestconfig) -> list[Path]:
 def pretend() -> list[Path]:
     """The library that lets a drive or the module say something else to the tool."""
     return [guest.program("pretend", HERE, ("-D_GNU_SOURCE", "-shared", "-fPIC"))]
+
+
+@pytest.fixture(scope="session")
+def prometheus() -> list[Path]:
+    """Prometheus and the node exporter, and the alerts."""
+    return [_unpacked("prometheus") / "usr/bin/prometheus",
+            _unpacked("prometheus-node-exporter") / "usr/bin/prometheus-node-exporter",
+            target.SOURCE / "metrics/mtftl-alerts.yml"]
 
 
 @pytest.fixture(scope="session")

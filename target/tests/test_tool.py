@@ -530,6 +530,11 @@ def test_metrics_are_the_counters(results: dict[str, tuple[int, str]], promtool:
     values = {m[1] + m[2]: int(m[3]) for m in
               re.finditer(r'^(mtftl_\w+)\{name="ftl",?(.*)\} (\d+)$', text, re.M)}
     assert counters["written"] == 40
+    buckets = [(float(m[1]), int(m[2])) for m in
+               re.finditer(r'^mtftl_buffer_wait_seconds_bucket\{name="ftl",le="(.*)"\} (\d+)$', text, re.M)]
+    assert buckets == sorted(buckets) and len(buckets) == 24
+    assert [limit for limit, _ in buckets[:4]] == [0, 1e-06, 3e-06, 7e-06] and buckets[-1][0] == float("inf")
+    assert buckets[-1][1] == values["mtftl_buffer_wait_seconds_count"]
     for metric, counter in [("written_bytes_total", "written"),
                             ("flash_written_bytes_totalkind=\"data\"", "flash_data"),
                             ("flash_written_bytes_totalkind=\"metadata\"", "flash_meta")]:

@@ -16,10 +16,12 @@
 #include "mtftl.h"
 #include "status.h"
 #include "vector.h"
+#include "waits.h"
 
 struct asked {
 	const char *name;
 	struct open_device device;
+	struct waits waits;
 };
 
 #define GAUGE	"gauge"
@@ -170,6 +172,38 @@ static void print_counters(FILE *out, const struct asked *all, size_t nr)
 	}
 }
 
+#define WAIT_METRIC	"mtftl_buffer_wait_seconds"
+
+/*
+ * A histogram has the writes up to a limit, with all below it. The target does not add up how long
+ * they waited, so there is no sum.
+ */
+static void print_waits(FILE *out, const struct asked *asked)
+{
+	const struct waits *waits = &asked->waits;
+	u64 writes = 0;
+	char label[48];
+	u32 i;
+
+	for (i = 0; i + 1 < waits->nr_buckets; i++) {
+		writes += waits->writes[i];
+		snprintf(label, sizeof(label), "le=\"%.9g\"", waits_limit(i) * 1e-6);
+		print_sample(out, WAIT_METRIC "_bucket", asked, label, writes);
+	}
+	print_sample(out, WAIT_METRIC "_bucket", asked, "le=\"+Inf\"", waits->nr);
+	print_sample(out, WAIT_METRIC "_count", asked, NULL, waits->nr);
+}
+
+static void print_histograms(FILE *out, const struct asked *all, size_t nr)
+{
+	size_t i;
+
+	print_head(out, WAIT_METRIC, "histogram",
+		   "How long writes that found the buffer full waited for room, since the mount.");
+	for (i = 0; i < nr; i++)
+		print_waits(out, &all[i]);
+}
+
 /* The collector reads the file at any time, so it is replaced as a whole. */
 static void write_file(const char *path, const struct asked *all, size_t nr)
 {
@@ -185,6 +219,7 @@ static void write_file(const char *path, const struct asked *all, size_t nr)
 	}
 	print_states(out, all, nr);
 	print_counters(out, all, nr);
+	print_histograms(out, all, nr);
 	if (path && (fclose(out) || rename(part, path))) {
 		int err = errno;
 
@@ -199,8 +234,10 @@ static void ask(struct vector *all, const char *name, bool must_be)
 	struct asked asked = { .name = name };
 
 	/* The line stays in memory until the program ends. */
-	if (open_device_ask(name, must_be, &asked.device) && asked.device.status.nr > 1)
-		*(struct asked *)vector_add(all, sizeof(asked)) = asked;
+	if (!open_device_ask(name, must_be, &asked.device) || asked.device.status.nr < 2)
+		return;
+	waits_ask(name, &asked.waits);
+	*(struct asked *)vector_add(all, sizeof(asked)) = asked;
 }
 
 int cmd_metrics(int argc, char **argv)

@@ -13,10 +13,10 @@
 #include "json.h"
 #include "mtftl.h"
 #include "status.h"
+#include "waits.h"
 
 #define ANSWER_S	2	/* for a drive to say what it is */
 #define LOOK_MS		200	/* how long commands in flight are watched */
-#define LATENCIES	64	/* at most, of the target's histogram */
 
 void status_parse(struct status *status, char *line)
 {
@@ -92,12 +92,6 @@ bool open_device_ask(const char *name, bool must_be, struct open_device *device)
 
 /* Everything that is known of a device */
 
-/* How long writes waited for room, in microseconds: at most so long this share of them. */
-struct waits {
-	u64 nr;
-	u64 half, percent99, permille999;
-};
-
 struct known {
 	const char *name;
 	struct open_device open;
@@ -106,40 +100,6 @@ struct known {
 	struct waits waits;
 	struct health health;
 };
-
-/* The upper end of the bucket that has the @permille-th wait. */
-static u64 percentile(const u64 *buckets, u64 nr, u32 permille)
-{
-	u64 below = 0;
-	u32 i;
-
-	for (i = 0; i < LATENCIES - 1; i++) {
-		below += buckets[i];
-		if (below * 1000 >= nr * permille)
-			break;
-	}
-	return (1ull << i) - 1;
-}
-
-/* A line a lane: its number, then how many writes waited for 0, 1, 2-3, 4-7, ... microseconds. */
-static void ask_waits(const char *name, struct waits *waits)
-{
-	u64 buckets[LATENCIES] = { 0 };
-	char *said = dm_message(name, "latency"), *rest = said, *line, *word;
-	u32 i;
-
-	while (rest && (line = strsep(&rest, "\n"))) {
-		strsep(&line, " ");
-		for (i = 0; i < LATENCIES && (word = strsep(&line, " ")); i++) {
-			buckets[i] += strtoull(word, NULL, 10);
-			waits->nr += strtoull(word, NULL, 10);
-		}
-	}
-	free(said);
-	waits->half = percentile(buckets, waits->nr, 500);
-	waits->percent99 = percentile(buckets, waits->nr, 990);
-	waits->permille999 = percentile(buckets, waits->nr, 999);
-}
 
 /*
  * The time of the drive's commands. If there are some in flight, what matters is how long they take
@@ -181,7 +141,7 @@ static void know(struct known *known, const char *name)
 		facts.answered = drive_ask(known->open.lower, ANSWER_S, &known->drive);
 	}
 	if (known->open.status.nr > 1)
-		ask_waits(name, &known->waits);
+		waits_ask(name, &known->waits);
 	drive_stat(known->open.target.number, &known->users);
 	health_judge(&facts, &known->health);
 }
@@ -323,9 +283,9 @@ static void print_latency(const struct known *known)
 	if (known->waits.nr)
 		printf("  waits    %" PRIu64 " writes waited for room: half of them up to %s,"
 		       " 99%% up to %s, 99.9%% up to %s\n", known->waits.nr,
-		       duration(known->waits.half * 1e-6, text[0]),
-		       duration(known->waits.percent99 * 1e-6, text[1]),
-		       duration(known->waits.permille999 * 1e-6, text[2]));
+		       duration(waits_within(&known->waits, 500) * 1e-6, text[0]),
+		       duration(waits_within(&known->waits, 990) * 1e-6, text[1]),
+		       duration(waits_within(&known->waits, 999) * 1e-6, text[2]));
 	for (kind = 0; kind < 2; kind++) {
 		mean(&known->users, kind, text[kind]);
 		mean(&known->drive_stat, kind, text[2 + kind]);
@@ -493,9 +453,9 @@ static void print_json(struct known *known)
 	if (known->open.status.nr > 1) {
 		json_object(json, "waits_us");
 		json_u64(json, "writes", known->waits.nr);
-		json_u64(json, "p50", known->waits.half);
-		json_u64(json, "p99", known->waits.percent99);
-		json_u64(json, "p99_9", known->waits.permille999);
+		json_u64(json, "p50", waits_within(&known->waits, 500));
+		json_u64(json, "p99", waits_within(&known->waits, 990));
+		json_u64(json, "p99_9", waits_within(&known->waits, 999));
 		json_end(json);
 		json_drive(json, known);
 		for (i = 0; i < known->open.status.nr; i++)
