@@ -83,6 +83,12 @@ def pretend() -> list[Path]:
 
 
 @pytest.fixture(scope="session")
+def journal() -> list[Path]:
+    """A program that gets what is sent to systemd's journal."""
+    return [guest.program("journal", HERE)]
+
+
+@pytest.fixture(scope="session")
 def prometheus() -> list[Path]:
     """Prometheus and the node exporter, and the alerts."""
     return [_unpacked("prometheus") / "usr/bin/prometheus",

@@ -2,12 +2,14 @@
 """The systemd generator of /etc/mtftltab, its units and the udev rule, as far as a host without drives can tell."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from mtlab.build import target
+from mtlab.util.base import ROOT
 
 BOOT = target.SOURCE / "boot"
 TAB = """
@@ -31,7 +33,7 @@ class Units:
         self.made, self.system = folder / "made", folder / "system"
         self.made.mkdir()
         self.system.mkdir()
-        for unit in ("mtftl@.service", "mtftl-shutdown.service", "mtftl.target"):
+        for unit in ("mtftl@.service", "mtftl-watch@.service", "mtftl-shutdown.service", "mtftl.target"):
             text = (BOOT / unit).read_text().replace("/usr/sbin/mtftl", str(target.tool()))
             text = text.replace("/usr/libexec/mtftl", str(BOOT))
             (self.system / unit).write_text(text)
@@ -99,10 +101,11 @@ def test_no_line_is_no_unit(tmp_path: Path, tab: str | None) -> None:
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd")
 def test_systemd_takes_the_units(units: Units) -> None:
-    for name in (r"mtftl@slow\x2done.service", "mtftl@fast.service", "mtftl-shutdown.service", "mtftl.target"):
+    for name in (r"mtftl@slow\x2done.service", "mtftl@fast.service", r"mtftl-watch@slow\x2done.service",
+                 "mtftl-shutdown.service", "mtftl.target"):
         unit = units.system / name
         if not unit.exists():
-            unit.symlink_to(units.system / "mtftl@.service")
+            unit.symlink_to(units.system / (name.partition("@")[0] + "@.service"))
         done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True,
                               env=dict(os.environ, SYSTEMD_UNIT_PATH=f"{units.system}:{units.made}:"))
         assert done.returncode == 0 and "mtftl" not in done.stderr, done.stderr
@@ -113,3 +116,21 @@ def test_udev_takes_the_rules() -> None:
         pytest.skip("this udevadm cannot verify rules; Debian 13's can")
     done = subprocess.run(["udevadm", "verify", BOOT / "62-mtftl.rules"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_catalog_explains_each_event(tmp_path: Path) -> None:
+    """systemd takes it; the ids are those of the tool and of the page."""
+    catalog = tmp_path / "usr/lib/systemd/catalog/mtftl.catalog"
+    catalog.parent.mkdir(parents=True)
+    shutil.copy(BOOT / "mtftl.catalog", catalog)
+    told = re.findall(r'"([0-9a-f]{32})"', (target.SOURCE / "tool/watch.c").read_text())
+    assert re.findall(r"^-- (\S+)$", catalog.read_text(), re.M) == told
+    assert re.findall(r"`([0-9a-f]{32})`", (ROOT / "docs/use/status.md").read_text()) == told
+    assert len(set(told)) == 4
+    if not shutil.which("journalctl"):
+        pytest.skip("there is no journalctl")
+    (tmp_path / "var/lib/systemd/catalog").mkdir(parents=True)
+    for words in (["--update-catalog"], ["--list-catalog"]):
+        done = subprocess.run(["journalctl", f"--root={tmp_path}", *words], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines()] == sorted(told)

@@ -5,6 +5,7 @@ The first command is typed in the clean Debian itself (packages/make-root), beca
 compile the module. The others are typed in a guest that boots this system. Its drive is an NVMe drive of QEMU, without
 our model of flash. It has two zoned namespaces, since the kernel numbers namespaces as it finds them. The guest reboots
 and looks for what was written. It also runs the packages' autopkgtest, on the namespace that the commands leave alone.
+At last this namespace fails writes, and udev and the journal hear of it.
 """
 
 import os
@@ -92,5 +93,8 @@ def test_packages_to_a_mounted_file_system(installed: Path, emulator_binary: Pat
               "refused 16: mtftl-setup: folder 'srv', expected .*",
               "refused 16: mtftl-setup: name '.other', expected .*",
               "autopkgtest: 0", "ready for reboot",
-              f"again: {mount}", "content: /srv/content: OK", "autopkgtest: 0", "ready for poweroff"]
+              f"again: {mount}", "content: /srv/content: OK", "autopkgtest: 0",
+              "watch of fast: active", "udev: SYNTH_ARG_MTFTL=failedzones",
+              r"journal: layered: \d+ zones have failed", "catalog: Zones of the mtftl device layered have failed",
+              "its watch ended", "ready for poweroff"]
     assert len(said) == len(wanted) and all(map(re.fullmatch, wanted, said)) and heard.status == 0, what

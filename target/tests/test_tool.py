@@ -365,6 +365,8 @@ CASES = {
                     " cmp - <(grep -v _seconds file) && cat file && mtftl status --counters ftl; mtftl close ftl",
                     0, "", media(clean=0)),
     "metrics-nowhere": Case("mtftl metrics --output /nowhere/file", 8, "/nowhere/file.*: cannot write: No such file"),
+    "watch-unknown": Case("mtftl watch nobody", 8, "nobody: no such device-mapper device"),
+    "watch-nothing": Case("mtftl watch", 16, "watch: 0 names given, expected one"),
     "metrics-unknown": Case("mtftl metrics nobody", 8, "nobody: no such device-mapper device"),
     "status-json": Case("mtftl open /dev/%s ftl lanes=1; mtftl status --json ftl; mtftl close ftl", 0, "",
                         media(clean=0)),

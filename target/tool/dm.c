@@ -304,6 +304,7 @@ static void take_info(struct dm_task *task, const struct dm_info *info,
 	target->read_only = info->read_only;
 	target->open_count = info->open_count;
 	target->number = makedev(info->major, info->minor);
+	target->events = info->event_nr;
 	target->empty = !info->live_table && uuid &&
 			!strncmp(uuid, UUID_PREFIX, strlen(UUID_PREFIX));
 	snprintf(target->node, sizeof(target->node), "%s/%s", dm_dir(), mangled ? mangled : "");
@@ -408,6 +409,21 @@ dev_t dm_lower_device(const char *table, char *path, size_t size)
 	}
 	device_name(makedev(major, minor), path, size);
 	return makedev(major, minor);
+}
+
+bool dm_wait(const char *name, u32 events)
+{
+	struct dm_task *task;
+	int err;
+
+	do {
+		task = task_new(DM_DEVICE_WAITEVENT, name);
+		err = dm_task_set_event_nr(task, events) ? task_run(task) : ENOMEM;
+		dm_task_destroy(task);
+	} while (err == EINTR);
+	if (err && err != ENXIO)
+		fail(EXIT_FAILED, "%s: cannot wait for events: %s", name, in_words(err));
+	return !err;
 }
 
 char *dm_message(const char *name, const char *message)

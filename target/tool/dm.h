@@ -16,6 +16,7 @@ struct dm_target_info {
 	bool read_only;		/* opened with --readonly */
 	int open_count;
 	dev_t number;
+	u32 events;		/* so many have happened */
 	char node[PATH_MAX];	/* where libdevmapper has it: names are mangled there */
 };
 
@@ -30,6 +31,9 @@ char **dm_names(size_t *nr);
 
 /* The path and number of the drive that a table line begins with; 0: it has none. */
 dev_t dm_lower_device(const char *table, char *path, size_t size);
+
+/* Wait until more than so many events have happened. False: the device is gone. */
+bool dm_wait(const char *name, u32 events);
 
 /* What the device answers to a message; NULL: nothing. */
 char *dm_message(const char *name, const char *message);

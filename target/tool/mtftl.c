@@ -34,6 +34,8 @@ static const struct command {
 	  "draw the zones of NAME: state, valid share, age and wear" },
 	{ "metrics", cmd_metrics, "[--output FILE] [NAME...]",
 	  "print counters for Prometheus, of NAME or of all open devices" },
+	{ "watch", cmd_watch, "[--journal] [--udev] NAME",
+	  "print what happens to NAME, until it is closed; --journal, --udev: tell these" },
 	{ "discard", cmd_discard, "[--force] NAME",
 	  "discard all data of an open device, and free its zones; --force: without asking" },
 	{ "resize", cmd_resize, "DEVICE",

@@ -49,6 +49,7 @@ int cmd_tab(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_rename(int argc, char **argv);
 int cmd_metrics(int argc, char **argv);
+int cmd_watch(int argc, char **argv);
 int cmd_header_backup(int argc, char **argv);
 int cmd_header_restore(int argc, char **argv);
 int cmd_resize(int argc, char **argv);

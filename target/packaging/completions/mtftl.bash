@@ -28,7 +28,7 @@ _mtftl()
 	local cur=${COMP_WORDS[COMP_CWORD]} words
 
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "check close discard dump format header-backup header-restore help list metrics open probe rename resize status tab top zones" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "check close discard dump format header-backup header-restore help list metrics open probe rename resize status tab top watch zones" -- "$cur")
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -48,6 +48,7 @@ _mtftl()
 	status)	words="--counters --json $(_mtftl_open)" ;;
 	tab)	words="--with" ;;
 	top)	words="--interval --count $(_mtftl_open)" ;;
+	watch)	words="--journal --udev $(_mtftl_open)" ;;
 	zones)	words="--json --svg $(_mtftl_open)" ;;
 	esac
 	[[ ${COMP_WORDS[COMP_CWORD - 1]} != --headers ]] || words="auto blocks metadata"
