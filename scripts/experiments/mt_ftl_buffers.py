@@ -108,8 +108,9 @@ def _full(found: list[Sample], case: Case, lane: int = 0) -> float:
 
 def _filled_at(found: list[Sample], case: Case, share: float) -> float:
     """Microseconds until so much of the first buffer is in use; at the end if that never is."""
-    return float(next((s["at_us"] + STEP_US for s in _of(found, case, "used")
-                       if s["lane"] == 0 and s["used"] >= share * case[1] / case[0]), END_US))
+    of = [s for s in _of(found, case, "used") if s["lane"] == 0]
+    ends = [*(s["at_us"] for s in of[1:]), END_US]
+    return float(next((end for s, end in zip(of, ends, strict=True) if s["used"] >= share * case[1] / case[0]), END_US))
 
 
 def _columns(found: list[Sample], case: Case) -> dict[int, list[tuple[int, int]]]:
@@ -132,7 +133,8 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
     result = [
         at_least("figure 5a, one buffer: share of the time in which it is full", _full(found, ONE), 0.5,
                  says(MT_FTL, "the buffer fills up faster in the pblk and this phenomenon lasts until the 8 user "
-                      "threads no longer request the write operations")),
+                      "threads no longer request the write operations"),
+                 f"On average {_mean(found, ONE):.0%} of the entries are in use."),
         at_most("figure 5a, one buffer: full after (us)", _filled_at(found, ONE, FULL), 4000,
                 says(MT_FTL, "pblk is full when the experiment is over 0.004 seconds from the start")),
         at_most("figure 5b, eight buffers: share of the time in which one is full, mean of all",
@@ -164,7 +166,9 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
     return [
         *result,
         at_most("figure 2b, units of 8: share in use with 1 user", _mean(found, small[8, 1]), 0.5,
-                says(MT_FTL, "the entries do accumulate not too much in the buffer")),
+                says(MT_FTL, "the entries do accumulate not too much in the buffer"),
+                f"With units of 1 it is {_mean(found, small[1, 1]):.0%}, with 8 users it is "
+                f"{_mean(found, small[8, 8]):.0%}."),
         at_least("figure 2b, units of 8: in use with 8 users over 1", _mean(found, small[8, 8]) /
                  _mean(found, small[8, 1]), 1.25,
                  says(MT_FTL, "the I/O requests are still accumulated in the buffer as the number of the user threads "

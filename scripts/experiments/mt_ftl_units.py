@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mtlab.exp import figures, fio
-from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, says, shown
-from mtlab.exp.sources import MT_FTL
+from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, ours, says, shown
+from mtlab.exp.sources import KNOWN, MT_FTL
 from mtlab.run.options import Options
 
 CPUS, ENTRIES = 16, 128
@@ -62,6 +62,10 @@ def checks(found: list[Sample], _quick: bool) -> list[Check]:
                  GROWS, says(MT_FTL, "regardless of the number of the use threads"),
                  "By users: " + ", ".join(f"{n}: {times:.2f}" for n, times in growth.items()) + "."),
     ]
+    if 2 in users:
+        result.append(at_least(
+            f"units of {units[-1]}: two users over one", at[units[-1], 2] / at[units[-1], 1], 1.8,
+            ours("a lone user is the limit itself, not its writer: so larger units cannot make it faster"), late=KNOWN))
     for unit in units:
         of = {n: at[unit, n] for n in users}
         best = max(of, key=of.__getitem__)

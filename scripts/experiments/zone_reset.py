@@ -90,7 +90,7 @@ def _exact(quick: bool) -> list[Run]:
             Options(clock="virtual", cpus=2, profile="femu-zns", timeout=3600, module=False,
                     kernel="6.1" if line == "script" else kernels.DEFAULT,
                     device={"flash.delay_erase": switch, **more}),
-            ("*.json",), seconds=150)
+            ("*.json",), seconds=60)
         for line, more in DEVICES.items() for delay, switch in DELAYS.items()]
 
 
@@ -182,7 +182,9 @@ def _as_the_source_says(found: list[Sample], line: str) -> list[Check]:
             f"The source's {SOURCE['without'][0]:.0f} requests a second of {SOURCE['without'][2]:.1f} ms are "
             f"{SOURCE['without'][0] * SOURCE['without'][2] / 1000:.0f} in flight, with the delay "
             f"{SOURCE['with'][0] * SOURCE['with'][2] / 1000:.0f}. Here the same job has "
-            f"{_in_flight(runs_['without']):.0f} and {_in_flight(runs_['with']):.0f}." if latency else ""))
+            f"{_in_flight(runs_['without']):.0f} and {_in_flight(runs_['with']):.0f}." if latency else
+            f"{runs_['without'][key] / scale:.1f} without, {runs_['with'][key] / scale:.1f} with it; the source has "
+            f"{before:g} and {after:g}."))
     return result
 
 
