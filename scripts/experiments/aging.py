@@ -81,7 +81,7 @@ def runs(quick: bool) -> list[Run]:
               "zoned.max_active": "14", "flash.block_pages": "16", "flash.cache": "on", "nvme0.mdts": "6"}
     return [Run(line, _script(line, quick),
                 Options(clock="virtual", cpus=4, speed=2, profile="fast24", timeout=3600, module=line in OVER,
-                        device=device), ("*.json", *(("status",) if line in OVER else ())), seeds=3, seconds=60)
+                        device=device), ("*.json", *(("status",) if line in OVER else ())), seeds=3, seconds=15)
             for line in (LABELS if not quick else OVER[:1])]
 
 

@@ -38,7 +38,7 @@ def runs(quick: bool) -> list[Run]:
     return [Run(f"{load}-{mode}", size(load).script(load),
                 Options(clock="virtual", cpus=4, profile="femu", module=False, timeout=3600,
                         device=SIZE.device(DEVICE[mode])),
-                ("looks", "mark", *(() if load in femu.SYSBENCH else ("*.json",))), seconds=20,
+                ("looks", "mark", *(() if load in femu.SYSBENCH else ("*.json",))), seconds=15,
                 seeds=1 if quick else SEEDS)
             for mode, loads in LOADS.items() for load in loads
             if not quick or load == "randwrite"]

@@ -26,7 +26,7 @@ def runs(quick: bool) -> list[Run]:
     return [Run(f"{load}-{mode}", SIZE.script(load),
                 Options(clock="virtual", cpus=4, profile="femu", module=False, timeout=3600,
                         device=SIZE.device(DEVICE[mode])),
-                ("looks", "mark", *(() if load in femu.SYSBENCH else ("*.json",))), seconds=20,
+                ("looks", "mark", *(() if load in femu.SYSBENCH else ("*.json",))), seconds=15,
                 seeds=1 if quick else SEEDS)
             for load in (LOADS[-1:] if quick else LOADS) for mode in MODES]
 

@@ -321,7 +321,7 @@ def runs(quick: bool) -> list[Run]:
         options = Options(clock="virtual", cpus=4 if host else 2, speed=SPEED, profile="fast24", timeout=1800,
                           module=host, device=device, push=tool)
         # what pieces meet under dm-mtftl differs by some per cent from start to start
-        result.append(Run(name, script, options, ("found",), seeds=5 if host else 1, seconds=40))
+        result.append(Run(name, script, options, ("found",), seeds=5 if host else 1, seconds=15 if host else 8))
     return result
 
 

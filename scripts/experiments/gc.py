@@ -21,7 +21,7 @@ SHAPES = {32: {"flash.size": "2G"},
           256: {"flash.size": "2G", "zoned.zone_size": "8M", "zoned.zone_capacity": "6M", "flash.block_pages": "96"}}
 SEEDS = 3                                       # of what the headline is about
 DEPTH, PART = 8, 0.7                            # of a job; of the peak, for the tail
-SETTLE_MS, FULL_MS, PART_MS = 300, 900, 400
+SETTLE_MS, FULL_MS, PART_MS = 300, 600, 300
 LEAD_MS = 150                                   # from the first write until the look: all jobs write, none starts up
 BUS = 8 * 1_200_000_000                         # bytes a second of all channels (profile tlc)
 LIMITS = ("dies", "buses", "CPUs")
@@ -80,7 +80,7 @@ def runs(quick: bool) -> list[Run]:
     return [Run(f"{zones}-{name}", _script(line.cpus, line.lanes),
                 Options(clock="virtual", cpus=line.cpus, profile="tlc", timeout=3600, device=dict(device)),
                 ("full.json", "part.json", "status", "*.log"), seeds=1 if quick else line.seeds,
-                seconds=150 if zones == 32 else 80)
+                seconds=120 if zones == 32 else 65)
             for zones, device in SHAPES.items() for name in TAKEN[zones] for line in (LINES[name],)
             if not quick or (zones, name) == (256, "8")]
 

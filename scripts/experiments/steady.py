@@ -16,7 +16,7 @@ from mtlab.run.options import Options
 MIB = 1 << 20
 DEVICE, DIES, BLOCK_PAGES = 128 * MIB, 16, 32
 ZONE = DIES * BLOCK_PAGES * 4096
-AGE, SECONDS = 3, 3                             # that make the device old, and that are looked at
+AGE, SECONDS = 2, 3                             # that make the device old, and that are looked at
 SEEDS = 3
 LOADS = {"uniform": "", "zipf": "zipf:1.2"}
 STREAMS = {"on": "apart", "off": "together", "life": "by life"}
@@ -75,7 +75,7 @@ def runs(quick: bool) -> list[Run]:
               "zoned.zone_capacity": f"{ZONE}"}
     found = [Run(f"{load}-{placement}", _writes(load, placement),
                  Options(clock="virtual", cpus=4, profile="femu", device=dict(device), timeout=3600), ("status",),
-                 seeds=SEEDS, seconds=25)
+                 seeds=SEEDS, seconds=35)
              for load in LOADS for placement in STREAMS]
     reads = Run("reads", _reads(), Options(clock="virtual", cpus=4, profile="tlc", device=dict(READS_DEVICE),
                                            timeout=3600),
