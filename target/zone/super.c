@@ -19,6 +19,7 @@
 struct log_zone {
 	u32 wp;			/* in blocks: what a cut left of one does not count */
 	bool usable;
+	bool writable;
 	u32 capacity;
 };
 
@@ -27,6 +28,7 @@ static int report_log_zone(struct blk_zone *bz, unsigned int index, void *data)
 	struct log_zone *zone = (struct log_zone *)data + index;
 
 	zone->usable = bz->cond != BLK_ZONE_COND_OFFLINE;
+	zone->writable = zone->usable && bz->cond != BLK_ZONE_COND_READONLY;
 	zone->capacity = bz->capacity / MTFTL_BLOCK_SECTORS;
 	zone->wp = zone->capacity;
 	if (bz->cond != BLK_ZONE_COND_FULL && bz->cond != BLK_ZONE_COND_READONLY)
@@ -195,6 +197,11 @@ static int log_write_again(struct mtftl *ftl, void *buf)
 	r = mtftl_report_zones(ftl, super->zone, 1, report_log_zone, &zone);
 	if (r < 0)
 		return r;
+	if (!zone.writable) {
+		mtftl_err(ftl, "superblock log: zone %u is read-only or offline, trying the other zone",
+			  super->zone);
+		return -EIO;
+	}
 	if (zone.wp != super->wp - 1) {
 		mtftl_err(ftl, "superblock log: zone %u is written up to block %u, expected %u: by a write of ours that was not confirmed, or by another program",
 			  super->zone, zone.wp, super->wp - 1);
