@@ -84,7 +84,7 @@ def _options(case: Case) -> Options:
 
 
 def runs(quick: bool) -> list[Run]:
-    return [Run(case.name, _script(case), _options(case), seconds=10 * len(case.users) * case.cpus / CPUS,
+    return [Run(case.name, _script(case), _options(case), seconds=4 * len(case.users) * case.cpus / CPUS,
                 pull=PULLED.get(case.line, ("*.json",)), seeds=1 if quick else SEEDS) for case in _cases(quick)]
 
 

@@ -154,10 +154,10 @@ def runs(quick: bool) -> list[Run]:
     model = Options(clock=MODEL)
     seeds = 1 if quick else SEEDS
     return [Run("drives", _drives(quick), model, seconds=2), Run("pages", _pages(quick), model, seconds=5),
-            *(Run(f"shapes-{m}", _shapes(m, quick), model, seeds=seeds, seconds=15) for m in ("page", *HYBRIDS)),
-            *(Run(f"shares-{m}", _shares(m, quick), model, seeds=seeds, seconds=15) for m in HYBRIDS),
-            *(Run(f"factors-{m}", _factors(m, quick), model, seeds=seeds, seconds=20) for m in HYBRIDS),
-            Run("spare", _spare(quick), model, seeds=seeds, seconds=40),
+            *(Run(f"shapes-{m}", _shapes(m, quick), model, seeds=seeds, seconds=5) for m in ("page", *HYBRIDS)),
+            *(Run(f"shares-{m}", _shares(m, quick), model, seeds=seeds, seconds=5) for m in HYBRIDS),
+            *(Run(f"factors-{m}", _factors(m, quick), model, seeds=seeds, seconds=5) for m in HYBRIDS),
+            Run("spare", _spare(quick), model, seeds=seeds, seconds=16),
             Run("stripes", _stripes(quick, 0), model, seconds=1), Run("turns", _stripes(quick, TURN), model, seconds=1),
             *(Run(name, _x25m(drive, quick), model, seconds=5) for name, drive in X25MS.items())]
 
