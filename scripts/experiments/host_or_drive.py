@@ -17,7 +17,7 @@ from mtlab.run.options import Options
 MIB = 1 << 20
 DIES, BLOCK_PAGES, UNIT = 8, 6, 4 * 16384 * 3   # 4 planes, pages of 16 KiB, 3 of them a program
 ZONE, ZONES = DIES * BLOCK_PAGES * 4 * 16384, 128
-SERVICE = (1, 2, 4, 8)                          # microseconds of the controller for a command
+SERVICE = (1, 4, 8)                             # microseconds of the controller for a command
 USERS = (1, 4, 16, 64)
 FRESH_MS, STEADY_MS = 25, 100
 PROGRAMS = DIES * UNIT / 700e-6 / 4096          # blocks a second that the dies take

@@ -33,7 +33,7 @@ LABELS = {"multi": f"dm-mtftl, {CPUS} lanes", "pblk": "pblk (Linux 5.10)"}
 KERNELS = {"pblk": pblk.KERNEL, "multi": "6.12"}
 # Both have eight dies and 3840 MiB, and hold as much of the user's. pblk takes up four lines a second at most,
 # so its have to be large, as they are on real drives; erases take their time in proportion.
-STEADY_UNIT, STEADY_USERS, STEADY_MIB, STEADY_MS, AGE_MIB = 8, (1, 8), 2400, 300, 3072
+STEADY_UNIT, STEADY_USERS, STEADY_MIB, STEADY_MS, AGE_MIB = 8, (1, 8), 2400, 300, 2400
 STEADY = {"flash.channels": "4", "flash.dies": "2"}
 STEADY_SIZE = {"pblk": {"flash.size": "3840M", "flash.block_pages": "384", "flash.erase_ns": "1749984"},
                "multi": {"flash.size": "5120M", "flash.block_pages": "12", "flash.erase_ns": "54687",
