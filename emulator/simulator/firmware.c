@@ -7,28 +7,22 @@
  * The FTL and the model of flash are those of the black box
  * (emulator/hw/nvme); here a load takes the host's place: so many requests
  * are in flight, and each that ends is followed by another.  Words are in
- * the table below.  What was found is printed as JSON; it follows from the words
- * alone.
+ * the table below, those of the drive in drive.c.  What was found is printed as
+ * JSON; it follows from the words alone.
  *
  * The drive is filled in order, then aged by the load without delays, then
  * warmed up by it with them; what follows counts.
  */
 
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "flash/ftl/ftl.h"
+#include "drive.h"
 
 #define STREAMS 64u
 
 typedef struct Words {
-    uint64_t blocks;            /* erase blocks of a die */
-    uint64_t spare_permille;
-    /* the load; sizes are bytes */
+    /* sizes are bytes */
     uint64_t random;            /* percent of requests that are, of `small` */
     uint64_t small, large;      /* ... and in order, of `large` */
     uint64_t streams, run;      /* in order: so many at a time, each so far */
@@ -42,67 +36,11 @@ typedef struct Words {
 } Words;
 
 static Words w = {
-    .blocks = 64, .spare_permille = 70, .random = 100, .small = 4096,
-    .large = 65536, .streams = 1, .run = 1 << 20, .hot = 50, .hot_area = 50,
-    .area = 100, .fill = 100, .depth = 1, .requests = 10000, .seed = 1,
+    .random = 100, .small = 4096, .large = 65536, .streams = 1,
+    .run = 1 << 20, .hot = 50, .hot_area = 50, .area = 100, .fill = 100,
+    .depth = 1, .requests = 10000, .seed = 1,
 };
-static FlashShape shape = {
-    .block_size = 4096, .meta_size = FTL_OOB, .channels = 1,
-    .dies_per_channel = 1, .planes = 1, .page_size = 4096,
-    .program_pages = 1, .pages_per_block = 64,
-};
-static FlashTuning tuning = { .buffer = 1 << 20 };
-static FtlConfig config = {
-    .gc_begin = 75, .gc_urgent = 95, .gc_gain = 8, .log_blocks = 64,
-    .log_ways = 1, .map_pages = 64,
-};
-static char mapping[16] = "page";
-
-typedef enum WordKind { WORD_BOOL, WORD_U32, WORD_U64 } WordKind;
-
-static const struct {
-    const char *name;
-    WordKind kind;
-    void *to;
-} words[] = {
-    /* the drive, as the properties flash.* */
-    { "sector", WORD_U32, &shape.block_size },
-    { "channels", WORD_U32, &shape.channels },
-    { "dies", WORD_U32, &shape.dies_per_channel },
-    { "planes", WORD_U32, &shape.planes },
-    { "page", WORD_U32, &shape.page_size },
-    { "program_pages", WORD_U32, &shape.program_pages },
-    { "block_pages", WORD_U32, &shape.pages_per_block },
-    { "zone_dies", WORD_U32, &shape.zone_dies },
-    { "blocks", WORD_U64, &w.blocks },
-    { "read_ns", WORD_U64, &tuning.read_ns },
-    { "program_ns", WORD_U64, &tuning.program_ns },
-    { "erase_ns", WORD_U64, &tuning.erase_ns },
-    { "channel_rate", WORD_U64, &tuning.bus.bytes_per_s },
-    { "channel_setup_ns", WORD_U64, &tuning.bus.setup_ns },
-    { "channel_switch_ns", WORD_U64, &tuning.bus.switch_ns },
-    { "turn_read_ns", WORD_U64, &tuning.bus.turn_read_ns },
-    { "turn_write_ns", WORD_U64, &tuning.bus.turn_write_ns },
-    { "service_ns", WORD_U64, &tuning.service_ns },
-    { "buffer", WORD_U64, &tuning.buffer },
-    { "cache", WORD_BOOL, &tuning.cache },
-    { "read_first", WORD_BOOL, &tuning.read_first },
-    { "read_limit", WORD_U32, &tuning.read_limit },
-    /* its FTL */
-    { "spare_permille", WORD_U64, &w.spare_permille },
-    { "gc_begin", WORD_U32, &config.gc_begin },
-    { "gc_urgent", WORD_U32, &config.gc_urgent },
-    { "gc_gain", WORD_U32, &config.gc_gain },
-    { "gc_age", WORD_BOOL, &config.cost_benefit },
-    { "gc_at_once", WORD_BOOL, &config.at_once },
-    { "hot_cold", WORD_BOOL, &config.hot_cold },
-    { "hot_writes", WORD_BOOL, &config.hot_writes },
-    { "wear_spread", WORD_U32, &config.wear_spread },
-    { "log_blocks", WORD_U32, &config.log_blocks },
-    { "log_ways", WORD_U32, &config.log_ways },
-    { "seq_logs", WORD_U32, &config.seq_logs },
-    { "map_pages", WORD_U32, &config.map_pages },
-    /* the load */
+static const Word words[] = {
     { "random", WORD_U64, &w.random },
     { "small", WORD_U64, &w.small },
     { "large", WORD_U64, &w.large },
@@ -118,68 +56,12 @@ static const struct {
     { "warm", WORD_U64, &w.warm },
     { "requests", WORD_U64, &w.requests },
     { "seed", WORD_U64, &w.seed },
+    { .name = NULL },
 };
-
-static void fail(const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputc('\n', stderr);
-    exit(2);
-}
-
-static void parse_word(const char *text)
-{
-    const char *value = strchr(text, '=');
-    unsigned long long number;
-    char *end;
-
-    if (!value) {
-        fail("'%s' is no word, expected NAME=VALUE", text);
-    }
-    if (!strncmp(text, "mapping=", 8)) {
-        snprintf(mapping, sizeof(mapping), "%s", value + 1);
-        return;
-    }
-    number = strtoull(value + 1, &end, 0);
-    if (end == value + 1 || *end) {
-        fail("'%s' has no number", text);
-    }
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strlen(words[i].name) != (size_t)(value - text) ||
-            strncmp(words[i].name, text, value - text)) {
-            continue;
-        }
-        switch (words[i].kind) {
-        case WORD_BOOL:
-            *(bool *)words[i].to = number;
-            return;
-        case WORD_U32:
-            *(uint32_t *)words[i].to = number;
-            return;
-        case WORD_U64:
-            *(uint64_t *)words[i].to = number;
-            return;
-        }
-    }
-    fail("'%s' names nothing that there is", text);
-}
 
 /* The load. */
 
-static uint64_t random_state;
 static struct { uint64_t at, end; } streams[STREAMS];
-
-static uint64_t draw(uint64_t below)
-{
-    random_state ^= random_state >> 12;
-    random_state ^= random_state << 25;
-    random_state ^= random_state >> 27;
-    return (random_state * 0x2545f4914f6cdd1dull >> 16) % below;
-}
 
 static uint64_t area_bytes(void)
 {
@@ -214,18 +96,12 @@ static uint64_t stream_place(uint64_t size)
 
 /* The drive. */
 
-static FlashDev dev;
-static Ftl *ftl;
 static uint64_t under_way, ended;
 
 typedef struct Request {
     FlashCmd cmd;               /* first: it is freed by its address */
     uint64_t since;
 } Request;
-
-typedef struct Latencies {
-    uint64_t *ns, nr;
-} Latencies;
 
 static Latencies latencies[2];              /* reads, writes */
 static bool counting;
@@ -238,18 +114,13 @@ static void on_done(FlashDev *d, FlashCmd *cmd)
     Latencies *l = &latencies[cmd->kind == FLASH_CMD_WRITE];
 
     if (counting) {
-        l->ns[l->nr++] = d->time.now - r->since;
+        add_latency(l, d->time.now - r->since);
         in_use += shape.nr_zones - ftl_stats(ftl)->free_blocks;
         bytes += (uint64_t)cmd->nlb * shape.block_size;
     }
     under_way--;
     ended++;
     free(cmd);
-}
-
-static void on_lost_power(FlashDev *d)
-{
-    (void)d;
 }
 
 static void submit(FlashCmdKind kind, uint64_t at, uint64_t size)
@@ -269,23 +140,9 @@ static void submit(FlashCmdKind kind, uint64_t at, uint64_t size)
 
 static void wait_for(uint64_t most)
 {
-    uint64_t when;
-
     while (under_way > most) {
-        if (!flash_time_next(&dev.time, &when)) {
-            fail("%llu requests wait for nothing",
-                 (unsigned long long)under_way);
-        }
-        flash_time_run(&dev.time, when);
+        drive_step(under_way);
     }
-}
-
-static void set_delays(bool on)
-{
-    dev.tuning.delay_read = dev.tuning.delay_program = on;
-    dev.tuning.delay_erase = dev.tuning.delay_transfer = on;
-    dev.tuning.service_ns = on ? tuning.service_ns : 0;
-    flash_dev_retune(&dev);
 }
 
 static void run_load(uint64_t requests, uint64_t most, bool reads)
@@ -322,66 +179,7 @@ static void check_words(void)
     }
 }
 
-static void open_drive(void)
-{
-    static char path[] = "/dev/shm/firmware-XXXXXX";
-    uint64_t row = (uint64_t)shape.planes * shape.page_size;
-    uint32_t dies = shape.channels * shape.dies_per_channel;
-    uint64_t blocks;
-    char *why;
-
-    shape.zone_dies = shape.zone_dies ? shape.zone_dies : dies;
-    if (!dies || !shape.block_size || !row || row % shape.block_size ||
-        dies % shape.zone_dies || !shape.program_pages ||
-        shape.pages_per_block % shape.program_pages) {
-        fail("no drive is of such a shape");
-    }
-    blocks = row / shape.block_size * shape.pages_per_block * shape.zone_dies;
-    shape.zone_blocks = shape.zone_cap = blocks;
-    shape.nr_zones = w.blocks * dies / shape.zone_dies;
-    config.logical = blocks * shape.nr_zones * 1000 /
-                     (1000 + w.spare_permille);
-    config.mapping = mapping;
-    shape.ext_size = (config.logical * FTL_TRIM / shape.nr_zones + 8) / 8 * 8;
-    dev.done = on_done;
-    dev.lost_power = on_lost_power;
-    dev.tuning = tuning;
-    close(mkstemp(path));
-    why = flash_dev_open(&dev, path, &shape);
-    unlink(path);
-    why = why ? why : ftl_open(&ftl, &dev, &config);
-    if (why) {
-        fail("%s", why);
-    }
-}
-
 /* What was found. */
-
-static int by_size(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-static void print_latencies(const char *name, const Latencies *l)
-{
-    static const double at[] = { 1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9, 100 };
-    double sum = 0;
-
-    qsort(l->ns, l->nr, sizeof(*l->ns), by_size);
-    for (uint64_t i = 0; i < l->nr; i++) {
-        sum += l->ns[i];
-    }
-    printf(",\n \"%ss\": {\"count\": %llu", name, (unsigned long long)l->nr);
-    for (size_t i = 0; l->nr && i < sizeof(at) / sizeof(at[0]); i++) {
-        uint64_t n = at[i] / 100 * l->nr;
-
-        printf(", \"p%g_us\": %.3f", at[i],
-               l->ns[n < l->nr ? n : l->nr - 1] / 1e3);
-    }
-    printf(", \"mean_us\": %.3f}", l->nr ? sum / l->nr / 1e3 : 0);
-}
 
 static void print_rates(const FtlStats *before, const FlashStats *flash,
                         uint64_t since)
@@ -428,10 +226,13 @@ int main(int argc, char **argv)
     uint64_t since;
 
     for (int i = 1; i < argc; i++) {
-        parse_word(argv[i]);
+        parse_word(argv[i], words);
     }
-    random_state = 0x9e3779b97f4a7c15ull * (w.seed + 1);
-    open_drive();
+    if (personality != DRIVE_BLACKBOX) {
+        fail("such a load is of a black box; the others take traces");
+    }
+    seed_draws(w.seed);
+    open_drive(on_done);
     check_words();
     set_delays(false);
     for (uint64_t at = 0; at + w.large <= area_bytes() / 100 * w.fill;
@@ -443,8 +244,6 @@ int main(int argc, char **argv)
     wait_for(0);
     set_delays(true);
     run_load(w.warm, 0, true);
-    latencies[0].ns = calloc(w.requests + w.depth, sizeof(uint64_t));
-    latencies[1].ns = calloc(w.requests + w.depth, sizeof(uint64_t));
     before = *ftl_stats(ftl);
     flash = dev.stats;
     since = dev.time.now;
@@ -452,9 +251,6 @@ int main(int argc, char **argv)
     run_load(w.requests, 0, true);
     wait_for(0);
     print_rates(&before, &flash, since);
-    flash_dev_close(&dev);
-    ftl_free(ftl);
-    free(latencies[0].ns);
-    free(latencies[1].ns);
+    close_drive();
     return 0;
 }

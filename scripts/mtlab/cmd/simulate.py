@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from ..run import firmware
+from ..run import firmware, machine, replay
 from ..util.base import BUILD, ROOT, LabError, digest, fresh_folder, lock, logged, output
 
 Found = dict[str, Any]
@@ -127,6 +127,10 @@ def _simulate(args: argparse.Namespace) -> int:
 
 
 def _firmware(args: argparse.Namespace) -> int:
+    if any(word.startswith("trace=") for word in args.words):
+        with machine.folder() as folder:
+            print(json.dumps(replay.run(args.words, folder), indent=1))
+        return 0
     print(output([firmware.build(), *args.words]), end="")
     return 0
 
@@ -137,6 +141,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("words", nargs="*", metavar="NAME=VALUE", help="see target/simulator/simulate.c")
     parser.add_argument("--compare", action="store_true", help="run all loads with all policies, into results/policies")
     parser.set_defaults(function=_simulate)
-    inside = commands.add_parser("firmware", help="try a drive with its FTL inside under a load, in seconds")
-    inside.add_argument("words", nargs="*", metavar="NAME=VALUE", help="see emulator/simulator/firmware.c")
+    inside = commands.add_parser("firmware", help="try a drive with its FTL inside under a load or a trace, in seconds")
+    inside.add_argument("words", nargs="*", metavar="NAME=VALUE",
+                        help="see emulator/simulator/firmware.c; with trace=FILE docs/lab/traces.md")
     inside.set_defaults(function=_firmware)

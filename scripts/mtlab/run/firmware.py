@@ -20,7 +20,10 @@ from .options import MODEL
 from .outcome import Result
 from .process import worked
 
-SOURCE = ROOT / "emulator/simulator/firmware.c"
+FOLDER = ROOT / "emulator/simulator"
+PROGRAMS = {"firmware": ("firmware", "drive"), "replay": ("replay", "parts", "drive")}     # their sources
+# Of the model's functions, those in front of which parts.c puts its own.
+WRAPPED = ("flash_op_submit", "flash_op_cancel", "flash_cmd_step", "flash_read", "flash_link_take")
 NVME = ROOT / "emulator/hw/nvme"
 FOLDERS = [NVME / "flash/model", NVME / "flash/ftl"]       # what of the flash device knows nothing of QEMU
 
@@ -30,17 +33,17 @@ def plain(pattern: str) -> list[Path]:
     return [path for folder in FOLDERS for path in sorted(folder.glob(pattern))]
 
 
-def build() -> Path:
-    """The program, built where it is not."""
-    sources = [SOURCE, *plain("*.c")]
-    folder = BUILD / "firmware" / digest(*sources, *plain("*.h"))
+def build(name: str = "firmware") -> Path:
+    """One of the programs, built where it is not."""
+    sources = [*(FOLDER / f"{one}.c" for one in PROGRAMS[name]), *plain("*.c")]
+    wraps = [f"-Wl,--wrap={one}" for one in WRAPPED] if "parts" in PROGRAMS[name] else []
+    folder = BUILD / "firmware" / digest(*sources, *sorted(FOLDER.glob("*.h")), *plain("*.h"), *wraps)
     with lock("firmware"):
-        if folder.exists():
-            return folder / "firmware"
-        with fresh_folder(folder) as part:
-            logged(["cc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", f"-I{NVME}", "-o",
-                    part / "firmware", *sources], BUILD / "log/firmware.log")
-    return folder / "firmware"
+        if not folder.exists():
+            with fresh_folder(folder) as part:
+                logged(["cc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", f"-I{NVME}", *wraps, "-o",
+                        part / name, *sources], BUILD / f"log/{name}.log")
+    return folder / name
 
 
 def simulate(*words: str) -> dict[str, Any]:
