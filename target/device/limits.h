@@ -39,4 +39,17 @@ static inline void mtftl_limits_write_zeroes(struct queue_limits *limits, unsign
 #endif
 }
 
+/* Where the drive's blocks lie, or ours in them, is no matter of users. */
+static inline void mtftl_limits_aligned(struct queue_limits *limits)
+{
+	limits->alignment_offset = 0;
+	limits->discard_alignment = 0;
+#ifdef MTFTL_HAS_LIMITS_MISALIGNED
+	limits->misaligned = 0;
+	limits->discard_misaligned = 0;
+#else
+	limits->flags &= ~BLK_FLAG_MISALIGNED;
+#endif
+}
+
 #endif

@@ -24,6 +24,8 @@ PROBE(DISK_OPEN_ZONES, A(gendisk)->max_open_zones);
 PROBE(HRTIMER_INIT, hrtimer_init(A(hrtimer), CLOCK_MONOTONIC, HRTIMER_MODE_REL));
 /* Until 6.10. There a bio's end frees its payload, whatever allocated it. */
 PROBE(INTEGRITY_PROFILE, A(blk_integrity)->profile);
+/* Until 6.10; a flag since. */
+PROBE(LIMITS_MISALIGNED, A(queue_limits)->misaligned);
 /* Until 6.10, an enum until 6.7; a feature bit since. */
 PROBE(LIMITS_ZONED, A(queue_limits)->zoned);
 PROBE(TUPLE_SIZE, A(blk_integrity)->tuple_size);

@@ -332,6 +332,7 @@ static void mtftl_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	mtftl_limits_write_zeroes(limits, MAX_DISCARD_BLOCKS * MTFTL_BLOCK_SECTORS);
 	mtftl_limits_discard(limits, MAX_DISCARD_BLOCKS * MTFTL_BLOCK_SECTORS);
 	mtftl_limits_not_zoned(limits);
+	mtftl_limits_aligned(limits);
 }
 
 static int mtftl_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn, void *data)

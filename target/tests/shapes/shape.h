@@ -46,7 +46,7 @@
 #ifndef SHAPE_DISK_LIMITS		/* zones that may be open are the disk's, not the queue's */
 #define SHAPE_DISK_LIMITS	(SHAPE < 609)
 #endif
-#ifndef SHAPE_FEATURES			/* "zoned" is one of these */
+#ifndef SHAPE_FEATURES			/* "zoned" is one of these, "misaligned" is a flag */
 #define SHAPE_FEATURES		(SHAPE >= 611)
 #endif
 #ifndef SHAPE_PROFILE			/* integrity has one */
@@ -179,6 +179,13 @@ struct gendisk {
 struct queue_limits {
 	unsigned int max_hw_discard_sectors, max_discard_sectors;
 	unsigned int max_write_zeroes_sectors, max_zone_append_sectors;
+	unsigned int alignment_offset, discard_alignment;
+#if SHAPE_FEATURES
+#define BLK_FLAG_MISALIGNED	(1u << 1)
+	unsigned int flags;
+#else
+	unsigned char misaligned, discard_misaligned;
+#endif
 #if SHAPE_FEATURES
 #define BLK_FEAT_ZONED		(1u << 10)
 	unsigned int features;

@@ -34,6 +34,7 @@ void use_timers(struct timer_list *timer, struct hrtimer *hrtimer)
 int use_limits(struct block_device *bdev, struct queue_limits *limits, struct dm_table *table)
 {
 	mtftl_limits_not_zoned(limits);
+	mtftl_limits_aligned(limits);
 	mtftl_limits_discard(limits, 8);
 	mtftl_limits_write_zeroes(limits, 8);
 #ifdef MTFTL_HAS_ZONED_MODEL
