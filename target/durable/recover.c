@@ -20,6 +20,7 @@
 #include "zone/life.h"
 #include "zone/scan.h"
 #include "zone/super.h"
+#include "zone/walk.h"
 #include "zone/zones.h"
 
 #define FILL_BLOCKS	2u	/* that fit into the buffer */
@@ -32,11 +33,20 @@
  */
 #define MOST_FINDS	128u
 
+/* What the footer of a zone lists: it is read if one of the zone's headers cannot be. */
+struct listed {
+	struct mtftl_zone *zone;	/* whose it is; NULL: it was not looked for */
+	u32 size;			/* of the stream; 0: there is none */
+	void *stream;
+	u32 *at;			/* 1 + where the unit that begins at a block is listed */
+};
+
 struct recovery {
 	struct mtftl *ftl;
 	struct mtftl_scanner *scanner;
 	struct mtftl_finds *finds;
 	struct mtftl_numbers *numbers;	/* of the zone that is scanned */
+	struct listed listed;		/* likewise */
 	u64 nr_units;		/* newer than the checkpoint */
 	u64 durable_seq;
 	u64 newest_seq;
@@ -279,6 +289,95 @@ static int find_life(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 	return 0;
 }
 
+static int alloc_listed(struct recovery *rec)
+{
+	const struct mtftl_config *config = &rec->ftl->config;
+	u32 size = mtftl_footer_list_blocks(config) * MTFTL_BLOCK_SIZE;
+
+	if (!rec->listed.stream)
+		rec->listed.stream = kvmalloc(size, GFP_NOIO);
+	if (!rec->listed.at)
+		rec->listed.at = kvcalloc(config->capacity, sizeof(*rec->listed.at), GFP_NOIO);
+	return rec->listed.stream && rec->listed.at ? 0 : -ENOMEM;
+}
+
+/* Where the units of a zone are listed. Of ranges a footer says nothing. */
+static void index_listed(struct recovery *rec, u32 size)
+{
+	u32 pos = 0, next = 0, at, *index = rec->listed.at;
+	const void *stream = rec->listed.stream;
+	enum mtftl_unit_type type;
+	const __le64 *lbas;
+	u64 seq;
+	u16 nr;
+
+	memset(index, 0, rec->ftl->config.capacity * sizeof(*index));
+	while (mtftl_footer_next(stream, size, &next, &seq, &at, &type, &nr, &lbas) > 0) {
+		mtftl_assert(at < rec->ftl->config.capacity, "block %u", at);
+		if (type != MTFTL_UNIT_RANGES)
+			index[at] = 1 + pos;
+		pos = next;
+	}
+	rec->listed.size = size;
+}
+
+/* Nothing in front of block @at is a header. @known: see scan_zone(). */
+static int read_listed(struct recovery *rec, struct mtftl_zone *zone, u32 at, bool *known)
+{
+	void *buf = mtftl_checkpoint_buf(rec->ftl);	/* no checkpoint is read or written now */
+	struct mtftl_tail_info tail;
+	int r;
+
+	if (rec->listed.zone == zone)
+		return 0;
+	r = mtftl_walk_tail(zone, buf, &tail);
+	if (r > 0)
+		r = alloc_listed(rec) ?: 1;
+	if (r > 0 && !*known) {
+		r = find_life(rec, zone, at) ?: 1;
+		*known = r > 0;
+	}
+	if (r > 0)
+		r = mtftl_walk_footer(zone, buf, rec->listed.stream, &tail);
+	if (r < 0)
+		return r;
+	rec->listed.zone = zone;
+	rec->listed.size = 0;
+	if (r)
+		index_listed(rec, tail.footer_blocks * MTFTL_BLOCK_SIZE);
+	return 0;
+}
+
+/*
+ * Block @at is no header that can be read. 1: the zone's footer lists a unit that begins there. Its
+ * checksums are in its header alone: so it counts if it is known to be durable.
+ */
+static int find_listed(struct recovery *rec, struct mtftl_zone *zone, u32 at, bool *known,
+		       struct mtftl_unit_info *info)
+{
+	const struct listed *listed = &rec->listed;
+	const __le64 *lbas;
+	u32 pos, offset;
+	u16 nr, i;
+	int r;
+
+	r = read_listed(rec, zone, at, known);
+	if (r || !listed->size || !listed->at[at])
+		return r;
+	*info = (struct mtftl_unit_info){ .zone = zone->index, .erase_count = zone->erase_count };
+	pos = listed->at[at] - 1;
+	r = mtftl_footer_next(listed->stream, listed->size, &pos, &info->seq, &offset,
+			      &info->type, &nr, &lbas);
+	mtftl_assert(r > 0 && offset == at, "zone %u: block %u, not %u", zone->index, offset, at);
+	info->offset = at;
+	info->nr_blocks = nr;
+	info->nr_entries = nr;
+	mtftl_unit_init(rec->buf, info);
+	for (i = 0; i < nr; i++)
+		mtftl_unit_add_entry(rec->buf, le64_to_cpu(lbas[i]), 0);
+	return 1;
+}
+
 /*
  * Units of one zone from block @at on. A torn one in the middle hides nothing behind it. What is
  * found behind it may be a copy in users' data of a header of this zone: of another life,
@@ -296,11 +395,14 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at, bool
 	mtftl_assert(at <= zone->wp && end <= rec->ftl->config.capacity, "zone %u: from %u to %u",
 		     zone->index, at, end);
 	mtftl_numbers_clear(rec->numbers);
+	rec->listed.zone = NULL;
 	while (at < end) {
 		if (mtftl_interrupted())
 			return -EINTR;
 		r = at < zone->wp ? mtftl_scan_unit(rec->scanner, zone, at, rec->buf, &info) :
 				    read_torn_unit(rec, zone, &info);
+		if (!r && copies)
+			r = find_listed(rec, zone, at, &known, &info);
 		if (r < 0)
 			return r;
 		if (r && copies && !known && (in_step || info.seq > ckpt_seq)) {
@@ -447,6 +549,12 @@ static bool is_unit(const struct mtftl_found *found)
 	return found->type != MTFTL_UNIT_RANGES;
 }
 
+static bool parses(struct mtftl *ftl, u32 page, const void *header)
+{
+	return mtftl_unit_parses(header, ftl->config.seed, mtftl_page_zone(ftl, page),
+				 mtftl_page_offset(ftl, page), ftl->config.capacity);
+}
+
 /*
  * Entries whose payload did not make it are dropped: the version before is still there. What
  * cannot be read together is read block by block: only a torn block is dropped.
@@ -468,6 +576,9 @@ static int verify_unit(struct recovery *rec, struct mtftl_found *unit)
 		r = mtftl_rw_sync(ftl, REQ_OP_READ, unit->page - 1, rec->buf, 1);
 	if (r && !mtftl_medium_says(r))
 		return r;
+	/* Nor does it say anything if a footer alone lists the unit. */
+	if (!r && !parses(ftl, unit->page - 1, rec->buf))
+		r = -ENODATA;
 	for (i = 0; r && i < unit->nr; i++)
 		unit->lbas[i] = MTFTL_NO_LBA;
 	for (; i < unit->nr; i += n) {
@@ -872,6 +983,8 @@ int mtftl_recover(struct mtftl *ftl)
 out:
 	mtftl_finds_free(rec.finds);
 	mtftl_numbers_free(rec.numbers);
+	kvfree(rec.listed.stream);
+	kvfree(rec.listed.at);
 	free_pages((unsigned long)rec.buf, 1);
 	return r;
 }

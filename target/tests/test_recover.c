@@ -158,6 +158,12 @@ int mtftl_zone_mgmt(struct mtftl *of, u32 zone, enum req_op op)
 	return 0;
 }
 
+/* Of a walk after a pause; a mount has none. */
+void mtftl_space_send_begin(struct mtftl *of)
+{
+	fail();
+}
+
 bool mtftl_device_answers(struct mtftl *of, void *block)
 {
 	return !mtftl_rw_sync(of, REQ_OP_READ, 0, block, 1);
@@ -489,6 +495,109 @@ static void an_entry_behind_the_write_pointer_is_lost(void **state)
 	}
 }
 
+/* Headers that cannot be read, and footers */
+
+/* Units of one block in the first data zone, and a footer; block i has number @number + i. */
+static void fill_with_footer(u32 units, u64 number)
+{
+	u32 i;
+
+	for (i = 0; i < units; i++)
+		put(FIRST_DATA, number + i, i, 9);
+	image->seq = number + units;
+	image_write_footer(image, FIRST_DATA, 0);
+}
+
+static void lose_header(u32 unit)
+{
+	image_block(image, FIRST_DATA, 2 * unit)[60] ^= 1;
+}
+
+static void a_durable_unit_whose_header_is_lost_is_in_the_footer(void **state)
+{
+	const u32 lost[] = { 0, 3, 4, 7 };
+	u32 old, i;
+
+	for (i = 0; i < ARRAY_SIZE(lost); i++) {
+		unmount();
+		image_free(image);
+		setup(state);
+		old = put(FIRST_DATA + 1, 1, lost[i], 1);
+		fill_with_footer(8, 2);
+		image->durable_seq = 20;
+		put(FIRST_DATA + 1, 21, 100, 1);
+		mount_like_the_tool();
+		assert_int_not_equal(map.entries[lost[i]], old);
+		lose_header(lost[i]);
+		mount_like_the_tool();
+		assert_int_equal(map.entries[lost[i]],
+				 flash_page(&image->flash, FIRST_DATA, 2 * lost[i] + 1));
+		assert_int_equal(map.entries[100], flash_page(&image->flash, FIRST_DATA + 1, 3));
+	}
+}
+
+/* Its checksums are gone with its header: a cut may have torn it. */
+static void a_unit_whose_header_is_lost_counts_only_if_durable(void **state)
+{
+	u32 old = put(FIRST_DATA + 1, 1, 3, 1);
+
+	image->durable_seq = 1;
+	fill_with_footer(8, 2);
+	lose_header(3);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[3], old);
+	assert_int_equal(map.entries[4], flash_page(&image->flash, FIRST_DATA, 9));
+}
+
+/* The tail is a user's copy from the zone's life before. */
+static void a_tail_of_an_earlier_life_says_nothing(void **state)
+{
+	u32 last = image->flash.zone_capacity - 1;
+	u8 copy[MTFTL_BLOCK_SIZE];
+
+	fill_with_footer(8, 1);
+	memcpy(copy, image_block(image, FIRST_DATA, last), sizeof(copy));
+	image_reset_zone(image, FIRST_DATA);
+	fill_with_footer(8, 100);
+	memcpy(image_block(image, FIRST_DATA, last), copy, sizeof(copy));
+	lose_header(0);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[0], MTFTL_MAP_UNMAPPED);
+	assert_int_equal(map.entries[1], flash_page(&image->flash, FIRST_DATA, 3));
+}
+
+/* An entry that the checkpoint has in a life before, where the life is the tail's to say. */
+static void an_entry_of_an_earlier_life_in_a_zone_with_a_footer(void **state)
+{
+	u32 entries[IMAGE_LOGICAL];
+
+	memset(entries, 0xff, sizeof(entries));
+	entries[50] = put(FIRST_DATA, 1, 50, 9);
+	image_write_checkpoint(image, 2, 10, entries, 0);
+	image_reset_zone(image, FIRST_DATA);
+	fill_with_footer(8, 11);
+	image->durable_seq = 30;
+	put(FIRST_DATA + 1, 31, 100, 1);
+	lose_header(0);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[50], MTFTL_MAP_LOST);
+	assert_int_equal(map.entries[0], flash_page(&image->flash, FIRST_DATA, 1));
+}
+
+/* One look for it: nothing is in the zone that a footer could list. */
+static void a_zone_without_a_footer_costs_one_read(void **state)
+{
+	u64 before;
+
+	put(FIRST_DATA, 1, 5, 9);
+	mount();
+	image->flash.zones[FIRST_DATA].cond = FLASH_FULL;
+	image->flash.zones[FIRST_DATA].wp = image->flash.zone_capacity;
+	mount();
+	before = drive.blocks_read;
+	assert_in_range(before, image->flash.zone_capacity, 2 * image->flash.zone_capacity);
+}
+
 /* What a mount costs */
 
 /* So many blocks of the data zones, each full of range records. */
@@ -786,6 +895,11 @@ int main(void)
 		TEST(an_entry_of_an_empty_zone_is_lost),
 		OOB_TEST(an_entry_of_an_empty_zone_is_lost),
 		TEST(an_entry_behind_the_write_pointer_is_lost),
+		TEST(a_durable_unit_whose_header_is_lost_is_in_the_footer),
+		TEST(a_unit_whose_header_is_lost_counts_only_if_durable),
+		TEST(a_tail_of_an_earlier_life_says_nothing),
+		TEST(an_entry_of_an_earlier_life_in_a_zone_with_a_footer),
+		TEST(a_zone_without_a_footer_costs_one_read),
 		TEST(a_device_full_of_ranges_is_refused),
 		TEST(reads_of_units_that_no_flush_followed),
 		TEST(a_checkpoint_that_fails_is_silent_in_a_pause),

@@ -251,7 +251,10 @@ static void take_unit(void *context, const struct mtftl_unit_info *info, const u
 	}
 }
 
-/* False if a header that the footer only points to is not there: then scan. */
+/*
+ * False if a header that the footer only points to is of a newer version: then scan. If it cannot
+ * be read, its ranges are not known.
+ */
 static bool take_footer(struct log *log, u32 zone, const u8 *stream, u32 size)
 {
 	struct replay *replay = log->replay;
@@ -262,6 +265,7 @@ static bool take_footer(struct log *log, u32 zone, const u8 *stream, u32 size)
 	const u8 *header;
 	u16 entries;
 	u64 seq;
+	int err;
 
 	while (mtftl_footer_next(stream, size, &pos, &seq, &offset, &type, &entries, &lbas) > 0) {
 		if (seq > replay->max_seq)
@@ -272,11 +276,12 @@ static bool take_footer(struct log *log, u32 zone, const u8 *stream, u32 size)
 			continue;
 		if (type == MTFTL_UNIT_RANGES) {
 			header = window_block(&log->window, zone, offset);
-			if (!header || mtftl_unit_parse(header, log->seed, zone, offset,
-							replay->flash->zone_capacity, &info) ||
-			    info.type != MTFTL_UNIT_RANGES || info.seq != seq)
+			err = header ? mtftl_unit_parse(header, log->seed, zone, offset,
+							replay->flash->zone_capacity, &info) : -EIO;
+			if (err == -EPROTO)
 				return false;
-			take_ranges(log, &info, header);
+			if (!err && info.type == MTFTL_UNIT_RANGES && info.seq == seq)
+				take_ranges(log, &info, header);
 			continue;
 		}
 		*(struct log_unit *)vector_add(&log->units, sizeof(struct log_unit)) =
@@ -309,6 +314,7 @@ static bool read_by_footer(struct log *log, u32 zone)
 			     &size);
 	if (!stream)
 		return false;
+	log->replay->zones[zone].life = tail.erase_count;
 	taken = take_footer(log, zone, stream, size);
 	if (!taken) {
 		log->units.nr = units;

@@ -283,8 +283,11 @@ u8 *scan_footer(struct window *window, u32 seed, u32 zone, struct mtftl_tail_inf
 
 	if (window->flash->zones[zone].wp < capacity)
 		return NULL;
-	if (window_unit(window, seed, zone, 0, &first))
-		return NULL;
+	if (window_unit(window, seed, zone, 0, &first)) {
+		if (window->flash->oob)
+			return NULL;
+		first.erase_count = find_life(window, seed, zone, 1, 0);
+	}
 	block = window_block(window, zone, capacity - 1);
 	if (!block || mtftl_tail_parse(block, seed, zone, capacity, window->flash->oob, tail) ||
 	    !mtftl_same_erase_count(window->flash->oob, tail->erase_count, first.erase_count))

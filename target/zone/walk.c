@@ -8,32 +8,36 @@
 #include "device/rw.h"
 #include "device/space.h"
 
-/* One FOOTER unit at *@at: its blocks of the stream, which begin at *@index. */
-static int read_footer_unit(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, u32 *at,
-			    void *stream, u32 *index, u32 blocks)
+/*
+ * One FOOTER unit at *@at: its blocks of the stream, which begin at *@index. -EBADMSG: it does not
+ * verify; or an error that may pass.
+ */
+static int read_footer_unit(struct mtftl_zone *zone, void *buf, u32 *at, void *stream, u32 *index,
+			    const struct mtftl_tail_info *tail)
 {
-	u32 max = min(ftl->config.capacity - *at, MTFTL_BUFFER_BLOCKS), i, crc;
+	const struct mtftl_config *config = &zone->ftl->config;
+	u32 max = min(config->capacity - *at, MTFTL_BUFFER_BLOCKS), i, crc;
 	struct mtftl_unit_info info;
 	u64 lba;
 	int r;
 
 	/* The stream is not complete, and the zone is at its end. */
 	if (!max)
-		return -EINVAL;
-	r = mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_start(zone) + *at, buf, max);
-	r = r ?: mtftl_unit_parse(buf, ftl->config.seed, zone->index, *at, ftl->config.capacity,
-				  &info);
+		return -EBADMSG;
+	r = mtftl_rw_sync(zone->ftl, REQ_OP_READ, mtftl_zone_start(zone) + *at, buf, max);
 	if (r)
-		return r;
-	mtftl_assert(*at + 1 + info.nr_blocks <= ftl->config.capacity);
-	if (info.type != MTFTL_UNIT_FOOTER || info.erase_count != zone->erase_count ||
+		return mtftl_medium_says(r) ? -EBADMSG : r;
+	if (mtftl_unit_parse(buf, config->seed, zone->index, *at, config->capacity, &info))
+		return -EBADMSG;
+	mtftl_assert(*at + 1 + info.nr_blocks <= config->capacity);
+	if (info.type != MTFTL_UNIT_FOOTER || info.erase_count != tail->erase_count ||
 	    !info.nr_entries || info.nr_blocks >= max)
-		return -EINVAL;
-	for (i = 0; i < info.nr_entries && *index < blocks; i++, (*index)++) {
+		return -EBADMSG;
+	for (i = 0; i < info.nr_entries && *index < tail->footer_blocks; i++, (*index)++) {
 		void *block = buf + (1 + i) * MTFTL_BLOCK_SIZE;
 
 		mtftl_unit_entry(buf, i, &lba, &crc);
-		if (lba != *index || crc != mtftl_payload_crc(ftl->config.seed, block))
+		if (lba != *index || crc != mtftl_payload_crc(config->seed, block))
 			return -EBADMSG;
 		memcpy(stream + *index * MTFTL_BLOCK_SIZE, block, MTFTL_BLOCK_SIZE);
 	}
@@ -50,26 +54,51 @@ static void sit_out_pauses(struct mtftl *ftl)
 	mtftl_space_send_begin(ftl);
 }
 
-/* Read the footer into @stream, which the longest one fits; its size, 0: none that verifies. */
-static u32 read_footer(struct mtftl *ftl, struct mtftl_zone *zone, void *buf, void *stream)
+int mtftl_walk_tail(struct mtftl_zone *zone, void *buf, struct mtftl_tail_info *tail)
 {
-	u32 capacity = ftl->config.capacity, at, index = 0, size;
-	u32 last = mtftl_zone_start(zone) + capacity - 1;
-	struct mtftl_tail_info tail;
-	bool oob = !ftl->config.header_blocks;
+	const struct mtftl_config *config = &zone->ftl->config;
+	int r;
 
-	if (zone->wp < capacity || mtftl_rw_sync(ftl, REQ_OP_READ, last, buf, 1) ||
-	    mtftl_tail_parse(buf, ftl->config.seed, zone->index, capacity, oob, &tail) ||
-	    tail.erase_count != zone->erase_count)
+	if (zone->wp < config->capacity)
 		return 0;
-	for (at = tail.footer_offset; index < tail.footer_blocks; ) {
+	r = mtftl_rw_sync(zone->ftl, REQ_OP_READ, mtftl_zone_start(zone) + config->capacity - 1,
+			  buf, 1);
+	if (r)
+		return mtftl_medium_says(r) ? 0 : r;
+	return !mtftl_tail_parse(buf, config->seed, zone->index, config->capacity,
+				 !config->header_blocks, tail);
+}
+
+int mtftl_walk_footer(struct mtftl_zone *zone, void *buf, void *stream,
+		      const struct mtftl_tail_info *tail)
+{
+	u32 size = tail->footer_blocks * MTFTL_BLOCK_SIZE, at = tail->footer_offset, index = 0;
+	struct mtftl *ftl = zone->ftl;
+	int r;
+
+	mtftl_assert(tail->footer_blocks <= mtftl_footer_list_blocks(&ftl->config), "%u blocks",
+		     tail->footer_blocks);
+	/* Another one is a user's copy of an older tail. */
+	if (tail->erase_count != zone->erase_count)
+		return 0;
+	while (index < tail->footer_blocks) {
 		sit_out_pauses(ftl);
-		if (read_footer_unit(ftl, zone, buf, &at, stream, &index, tail.footer_blocks))
-			return 0;
+		r = read_footer_unit(zone, buf, &at, stream, &index, tail);
+		if (r)
+			return r == -EBADMSG ? 0 : r;
 	}
-	size = tail.footer_blocks * MTFTL_BLOCK_SIZE;
-	mtftl_assert(tail.footer_blocks <= mtftl_footer_list_blocks(&ftl->config));
-	return mtftl_footer_valid(stream, size, &tail, oob) ? size : 0;
+	return mtftl_footer_valid(stream, size, tail, !ftl->config.header_blocks);
+}
+
+/* Read the footer into @stream, which the longest one fits; its size, 0: none that verifies. */
+static u32 read_footer(struct mtftl_zone *zone, void *buf, void *stream)
+{
+	struct mtftl_tail_info tail;
+
+	if (mtftl_walk_tail(zone, buf, &tail) <= 0 ||
+	    mtftl_walk_footer(zone, buf, stream, &tail) <= 0)
+		return 0;
+	return tail.footer_blocks * MTFTL_BLOCK_SIZE;
 }
 
 static void walk_footer(struct mtftl_zone *zone, const void *stream, u32 size,
@@ -101,7 +130,7 @@ bool mtftl_zone_walk(struct mtftl_zone *zone, struct mtftl_scanner *scanner, voi
 {
 	struct mtftl *ftl = zone->ftl;
 	u32 start = mtftl_zone_start(zone), at = 0, i, crc;
-	u32 size = read_footer(ftl, zone, buf, stream);
+	u32 size = read_footer(zone, buf, stream);
 	struct mtftl_unit_info info;
 	bool all = true;
 	u64 lba;

@@ -8,6 +8,15 @@
 
 #include "zone/scan.h"
 
+/*
+ * The footer of a zone, in two steps. 1: it is there; 0: none that verifies is; or an error that
+ * may pass. The tail is in the zone's last block. Its list, of footer_blocks, is read into @stream.
+ * @buf and @stream as below.
+ */
+int mtftl_walk_tail(struct mtftl_zone *zone, void *buf, struct mtftl_tail_info *tail);
+int mtftl_walk_footer(struct mtftl_zone *zone, void *buf, void *stream,
+		      const struct mtftl_tail_info *tail);
+
 /* An entry of the unit that begins at page @header, or a unit of ranges. */
 typedef void (*mtftl_walk_fn)(void *private, enum mtftl_unit_type type, u32 header, u32 index,
 			      u64 lba);

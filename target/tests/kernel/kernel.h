@@ -175,6 +175,11 @@ static inline void *kmalloc_array(size_t n, size_t size, gfp_t gfp)
 	return kvcalloc(n, size, gfp);
 }
 
+static inline void *kvmalloc(size_t size, gfp_t gfp)
+{
+	return kvcalloc(1, size, gfp);
+}
+
 #define kzalloc_obj(object, gfp)	kvcalloc(1, sizeof(object), gfp)
 
 static inline unsigned int get_order(unsigned long size)
