@@ -112,6 +112,14 @@ static int step_report_zones(struct recovery *rec)
 	return r < 0 ? r : 0;
 }
 
+/* Nothing else says which blocks these are. */
+static void tell_offline(const struct mtftl_zone *zone)
+{
+	mtftl_err(zone->ftl, "zone %u is offline: blocks that were written to it since the last checkpoint are as they were before",
+		  zone->index);
+	mtftl_tell_news(zone->ftl);
+}
+
 static int step_load_checkpoint(struct recovery *rec)
 {
 	u64 blocks = mtftl_super_info(rec->ftl)->ckpt_blocks;
@@ -137,6 +145,8 @@ static int step_load_checkpoint(struct recovery *rec)
 		zone->first_seq = le64_to_cpu(record->first_seq);
 		if (le16_to_cpu(record->flags) & MTFTL_ZONE_RETIRED)
 			mtftl_zone_move(zone, MTFTL_ZONE_BAD);
+		else if (zone->state == MTFTL_ZONE_BAD && !rec->clean)
+			tell_offline(zone);
 	}
 	return 0;
 }

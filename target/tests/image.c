@@ -282,6 +282,8 @@ void image_write_checkpoint(struct image *image, u32 zone, u64 ckpt_seq, const u
 		record[i].wp = cpu_to_le32(image->flash.zones[i].wp);
 		record[i].first_seq = cpu_to_le64(image->first_seq[i]);
 	}
+	if (image->retired)
+		record[image->retired].flags = cpu_to_le16(MTFTL_ZONE_RETIRED);
 	for (i = 0; i < logical; i++)
 		entry[i] = cpu_to_le32(map[i]);
 	for (i = 0; i < blocks; i += n) {

@@ -598,6 +598,34 @@ static void a_zone_without_a_footer_costs_one_read(void **state)
 	assert_in_range(before, image->flash.zone_capacity, 2 * image->flash.zone_capacity);
 }
 
+/* A zone that is offline after a cut, by its checkpoint and whether that is clean. */
+static bool tells_of_offline(void **state, u16 super_flags, bool retired)
+{
+	u32 entries[IMAGE_LOGICAL];
+
+	unmount();
+	image_free(image);
+	setup(state);
+	memset(entries, 0xff, sizeof(entries));
+	entries[5] = put(FIRST_DATA, 1, 5, 9);
+	image->flash.zones[FIRST_DATA + 1] = (struct flash_zone) { .cond = FLASH_OFFLINE };
+	image->retired = retired ? FIRST_DATA + 1 : 0;
+	image_write_checkpoint(image, 2, 10, entries, super_flags);
+	kernel_listens = "zone %u is offline";
+	kernel_told = NULL;
+	mount();
+	kernel_listens = NULL;
+	return kernel_told;
+}
+
+/* What was written to it since the checkpoint is hidden. */
+static void an_offline_zone_is_told_after_a_cut(void **state)
+{
+	assert_true(tells_of_offline(state, 0, false));
+	assert_false(tells_of_offline(state, MTFTL_SB_CLEAN, false));
+	assert_false(tells_of_offline(state, 0, true));
+}
+
 /* What a mount costs */
 
 /* So many blocks of the data zones, each full of range records. */
@@ -900,6 +928,7 @@ int main(void)
 		TEST(a_tail_of_an_earlier_life_says_nothing),
 		TEST(an_entry_of_an_earlier_life_in_a_zone_with_a_footer),
 		TEST(a_zone_without_a_footer_costs_one_read),
+		TEST(an_offline_zone_is_told_after_a_cut),
 		TEST(a_device_full_of_ranges_is_refused),
 		TEST(reads_of_units_that_no_flush_followed),
 		TEST(a_checkpoint_that_fails_is_silent_in_a_pause),
