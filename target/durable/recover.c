@@ -24,6 +24,7 @@
 #include "zone/zones.h"
 
 #define FILL_BLOCKS	2u	/* that fit into the buffer */
+#define SIGNAL_BLOCKS	0x10000ull	/* of the map, between two looks for a fatal signal */
 #define MIN_FINDS	(16u << 20)	/* bytes for what is found, at least */
 /*
  * Bytes that all finds may take for each block of the device. A discard is logged only if a block
@@ -481,26 +482,40 @@ static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
  * read, the block is lost, and must not read as whatever is there now. A record of write pointer 0
  * is no exception: the map has units that were in flight when the record was captured.
  */
-static int step_forget_reset(struct recovery *rec)
+static void forget_reset(struct mtftl *ftl, u64 lba, u64 end)
 {
-	struct mtftl *ftl = rec->ftl;
-	u64 lba;
+	u32 start = 0, blocks = 0;
+	bool reset = false;
 
-	for (lba = 0; lba < ftl->config.logical_blocks; lba++) {
-		u32 page = mtftl_map_look(ftl, lba);
+	for (; lba < end; lba++) {
 		const struct mtftl_zone_record *record;
+		u32 page = mtftl_map_look(ftl, lba);
 		struct mtftl_zone *zone;
 
-		if (!(lba & 0xffff) && mtftl_interrupted())
-			return -EINTR;
 		mtftl_assert(!mtftl_is_slot(page), "block %llu: %#x", lba, page);
-		if (!mtftl_is_page(page))
-			continue;
-		zone = mtftl_zone(ftl, mtftl_page_zone(ftl, page));
-		record = mtftl_checkpoint_record(ftl, zone->index);
-		if (zone->state == MTFTL_ZONE_EMPTY ||
-		    zone->erase_count != le32_to_cpu(record->erase_count))
+		if (page - start >= blocks) {
+			if (!mtftl_is_page(page))
+				continue;
+			zone = mtftl_zone(ftl, mtftl_page_zone(ftl, page));
+			record = mtftl_checkpoint_record(ftl, zone->index);
+			start = mtftl_zone_start(zone);
+			blocks = ftl->config.capacity;
+			reset = zone->state == MTFTL_ZONE_EMPTY ||
+				zone->erase_count != le32_to_cpu(record->erase_count);
+		}
+		if (reset)
 			mtftl_map_set(ftl, lba, MTFTL_MAP_LOST);
+	}
+}
+
+static int step_forget_reset(struct recovery *rec)
+{
+	u64 lba, blocks = rec->ftl->config.logical_blocks;
+
+	for (lba = 0; lba < blocks; lba += SIGNAL_BLOCKS) {
+		if (mtftl_interrupted())
+			return -EINTR;
+		forget_reset(rec->ftl, lba, min(lba + SIGNAL_BLOCKS, blocks));
 	}
 	return 0;
 }
@@ -827,19 +842,54 @@ static int step_finish_surplus(struct recovery *rec)
 	return 0;
 }
 
-/* Map entries know of nothing there: the drive lost it, or another program reset the zone. */
-static bool is_gone(struct mtftl *ftl, u32 page)
+/*
+ * So many of a zone's first blocks may have entries that point to them. To others they know of
+ * nothing: the drive lost it, or another program reset the zone.
+ */
+static u32 blocks_there(struct mtftl_zone *zone)
 {
-	mtftl_assert(mtftl_page_offset(ftl, page) < ftl->config.capacity, "page %#x", page);
-	switch (mtftl_zone(ftl, mtftl_page_zone(ftl, page))->state) {
+	mtftl_assert(zone->wp <= zone->ftl->config.capacity, "zone %u: wp %u", zone->index, zone->wp);
+	switch (zone->state) {
 	case MTFTL_ZONE_BAD:
-		return false;	/* offline: reads say so */
+		return zone->ftl->config.capacity;	/* offline: reads say so */
 	case MTFTL_ZONE_SUPER:
 	case MTFTL_ZONE_CKPT:
-		return true;
+		return 0;
 	default:
-		return !is_written(ftl, page);
+		return zone->wp;
 	}
+}
+
+/* Entries from @lba up to @end: blocks that follow each other are often in one zone. */
+static u64 count_blocks(struct mtftl *ftl, u64 lba, u64 end)
+{
+	u32 zone = 0, start = 0, there = 0, nr = 0;
+	u64 lost = 0;
+
+	for (; lba < end; lba++) {
+		u32 page = mtftl_map_look(ftl, lba);
+
+		mtftl_assert(!mtftl_is_slot(page), "block %llu", lba);
+		if (page - start >= there) {
+			if (!mtftl_is_page(page))
+				continue;
+			mtftl_map_count(ftl, zone, nr);
+			zone = mtftl_page_zone(ftl, page);
+			start = mtftl_zone_page(ftl, zone);
+			there = blocks_there(mtftl_zone(ftl, zone));
+			nr = 0;
+		}
+		if (page - start < there) {
+			nr++;
+			continue;
+		}
+		if (mtftl_zone(ftl, zone)->state == MTFTL_ZONE_PARTIAL)
+			mtftl_zone(ftl, zone)->broken = true;
+		mtftl_map_set(ftl, lba, MTFTL_MAP_LOST);
+		lost++;
+	}
+	mtftl_map_count(ftl, zone, nr);
+	return lost;
 }
 
 /*
@@ -849,27 +899,13 @@ static bool is_gone(struct mtftl *ftl, u32 page)
  */
 static int step_count_blocks(struct recovery *rec)
 {
+	u64 lba, blocks = rec->ftl->config.logical_blocks, lost = 0;
 	struct mtftl *ftl = rec->ftl;
-	struct mtftl_zone *zone;
-	u64 lba, lost = 0;
 
-	for (lba = 0; lba < ftl->config.logical_blocks; lba++) {
-		if (!(lba & 0xffff) && mtftl_interrupted())
+	for (lba = 0; lba < blocks; lba += SIGNAL_BLOCKS) {
+		if (mtftl_interrupted())
 			return -EINTR;
-		mtftl_assert(!mtftl_is_slot(mtftl_map_look(ftl, lba)), "block %llu", lba);
-		if (!mtftl_is_page(mtftl_map_look(ftl, lba)))
-			continue;
-		zone = mtftl_zone(ftl, mtftl_page_zone(ftl, mtftl_map_look(ftl, lba)));
-		if (is_gone(ftl, mtftl_map_look(ftl, lba))) {
-			if (zone->state == MTFTL_ZONE_PARTIAL)
-				zone->broken = true;
-			mtftl_map_set(ftl, lba, MTFTL_MAP_LOST);
-			lost++;
-		} else {
-			mtftl_assert(zone->state != MTFTL_ZONE_EMPTY, "zone %u, block %llu",
-				     zone->index, lba);
-			mtftl_map_count(ftl, zone->index);
-		}
+		lost += count_blocks(ftl, lba, min(lba + SIGNAL_BLOCKS, blocks));
 	}
 	if (lost) {
 		mtftl_err(ftl, "%llu blocks are lost: their zones are shorter than they were",
