@@ -66,7 +66,7 @@ class Flash:
 
 
 DRIVES = {
-    "paper": Flash(4, 2, 32, 30.013, 800, 3360),
+    "paper": Flash(4, 2, 32, 36.013, 800, 3360),
     "2x2, 16 KiB": Flash(2, 2, 16, 50, 400),
     "8x1, 32 KiB": Flash(8, 1, 32, 60, 1200),
     "4x4, 16 KiB, cache": Flash(4, 4, 16, 40, 800, 0, 30.49, {"flash.cache": "on"}),
