@@ -4,6 +4,8 @@
  * the FAST '24 artifact on fragmentation do, and reads them. Sizes are in KiB. Each measurement is
  * a line: NAME BYTES NANOSECONDS.
  *
+ *	align FOLDER PAGE
+ *		writes blocks until the drive has filled a page of so many KiB: the next piece begins one
  *	whole FOLDER SIZE
  *		writes a file in one go
  *	append FOLDER SIZE PIECE <GAPS
@@ -37,6 +39,8 @@
 
 #define KIB 1024ul
 #define STEP (1024 * KIB)
+#define BLOCK 4096ul
+#define PROGRAMMED_US 1000		/* longer than a program takes */
 #define USERS 10
 #define A_FOLDER 20			/* files in one */
 #define PATH_MAX_OURS 256
@@ -148,6 +152,64 @@ static void make_pieces(unsigned long bytes, unsigned long piece, int flags)
 	}
 	if (fsync(file))
 		die("fsync");
+	close(file);
+}
+
+static void pad(int file, unsigned long *at, unsigned long bytes)
+{
+	if (pwrite(file, data, bytes, *at) != (ssize_t)bytes)
+		die("pad");
+	*at += bytes;
+}
+
+/* The time of the fastest of some reads: what disturbs one only makes it slower. */
+static uint64_t shortest(int file, unsigned long at, uint8_t *into, unsigned long bytes)
+{
+	uint64_t least = UINT64_MAX;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		uint64_t start = now(), took;
+
+		if (pread(file, into, bytes, at) != (ssize_t)bytes)
+			die("read");
+		took = now() - start;
+		if (took < least)
+			least = took;
+	}
+	return least;
+}
+
+/*
+ * The drive packs blocks into pages as they come. A piece as long as a page is read in the longest
+ * time if it is one page: of two halves, two dies read one each, or one half is in the buffer still.
+ */
+static void fill_page(unsigned long page)
+{
+	uint8_t *into = aligned(page);
+	uint64_t longest = 0;
+	unsigned long i, best = 0, at = 0;
+	char path[PATH_MAX_OURS];
+	int file;
+
+	snprintf(path, sizeof(path), "%s/pad", top);
+	file = open(path, O_CREAT | O_RDWR | O_DIRECT, 0666);
+	if (file < 0)
+		die(path);
+	for (i = 0; i < page / BLOCK; i++) {
+		uint64_t took;
+
+		pad(file, &at, page);
+		usleep(PROGRAMMED_US);
+		took = shortest(file, at - page, into, page);
+		if (took > longest) {
+			longest = took;
+			best = i;
+		}
+		pad(file, &at, BLOCK);
+	}
+	for (i = 0; i < best; i++)
+		pad(file, &at, BLOCK);
 	close(file);
 }
 
@@ -317,7 +379,9 @@ int main(int argc, char **argv)
 	top = argv[2];
 	data = aligned(STEP);
 	files = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
-	if (!strcmp(verb, "whole") && argc == 4) {
+	if (!strcmp(verb, "align") && argc == 4) {
+		fill_page(files * KIB);
+	} else if (!strcmp(verb, "whole") && argc == 4) {
 		make_whole(files * KIB);
 	} else if ((!strcmp(verb, "append") || !strcmp(verb, "overwrite")) && argc == 5) {
 		make_pieces(files * KIB, atol(argv[4]) * KIB, *verb == 'a' ? O_CREAT | O_TRUNC : 0);
