@@ -413,6 +413,35 @@ bool device_takes_headers(const struct device *device)
 	return device->flash.read_oob && kernel_is_new_enough();
 }
 
+/* An attribute of its queue; @otherwise: the kernel does not have it, or it is 0. */
+static u64 queue_limit(const struct device *device, const char *name, u64 otherwise)
+{
+	unsigned long long value = 0;
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/queue/%s", major(device->number),
+		 minor(device->number), name);
+	file = fopen(path, "re");
+	if (!file)
+		return otherwise;
+	if (fscanf(file, "%llu", &value) != 1)
+		value = 0;
+	fclose(file);
+	return value ?: otherwise;
+}
+
+/* As the module has it: see table.c. */
+static u32 find_write_blocks(const struct device *device)
+{
+	u64 blocks = queue_limit(device, "max_sectors_kb", UINT32_MAX) >> (MTFTL_BLOCK_SHIFT - 10);
+	u64 append = queue_limit(device, "zone_append_max_bytes", UINT32_MAX) >> MTFTL_BLOCK_SHIFT;
+	u64 segments = queue_limit(device, "max_segments", UINT32_MAX);
+
+	blocks = append < blocks ? append : blocks;
+	return segments < blocks ? segments : blocks;
+}
+
 struct device *device_open(const char *path, enum device_access access)
 {
 	struct device *device = xalloc(1, sizeof(*device));
@@ -422,6 +451,7 @@ struct device *device_open(const char *path, enum device_access access)
 	open_zoned(device, access, &info);
 	check_info(device, &info);
 	device->sector_size = info.lblock_size;
+	device->write_blocks = find_write_blocks(device);
 	device->flash.zone_blocks = info.zone_size >> MTFTL_BLOCK_SHIFT;
 	report_zones(device);
 	device->flash.read = device_read;

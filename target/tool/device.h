@@ -16,6 +16,7 @@ struct device {
 	u32 left_alone;		/* zones of the drive in which the format is not */
 	u32 nr_written;		/* zones that hold something, a part of a block at least */
 	u32 sector_size;
+	u32 write_blocks;	/* that one write may have, as the kernel says it */
 	u32 meta_size;		/* bytes of metadata of each block that we may use, or 0 */
 };
 

@@ -18,6 +18,8 @@
 #define DEFAULT_OP_PERMILLE	250
 #define MIN_OP_PERMILLE		10
 #define MAX_OP_PERMILLE		900
+#define UNIT_BLOCKS		32u	/* for which mtftl_logical_blocks() counts a header */
+#define ALIGN_BLOCKS		256u	/* 1 MiB */
 
 static u32 parse_op(const char *text)
 {
@@ -115,13 +117,27 @@ static u32 usable_zones(struct device *device)
 	return nr;
 }
 
+/* If the drive takes short writes only, there are more headers. A few more are what spare is for. */
+static u64 without_headers(const struct device *device, u64 blocks, bool oob)
+{
+	u64 payload = device->write_blocks - 1, fewer;
+
+	if (device->write_blocks < 2)
+		fail(EXIT_FAILED, "%s: takes %u bytes in one write, expected %u or more", device->path,
+		     device->write_blocks * MTFTL_BLOCK_SIZE, 2 * MTFTL_BLOCK_SIZE);
+	if (oob || payload >= UNIT_BLOCKS / 2)
+		return blocks;
+	fewer = blocks * (UNIT_BLOCKS + 1) / UNIT_BLOCKS * payload / (payload + 1);
+	return fewer < ALIGN_BLOCKS ? fewer : fewer & ~(u64)(ALIGN_BLOCKS - 1);
+}
+
 static u64 exported_blocks(struct device *device, u32 op_permille, bool oob)
 {
 	u32 capacity = device->flash.zone_capacity, nr = usable_zones(device), enough;
 	u64 blocks = mtftl_logical_blocks(nr, capacity, op_permille, oob);
 
 	if (blocks)
-		return blocks;
+		return without_headers(device, blocks, oob);
 	for (enough = nr; enough < nr + 64; enough++)
 		if (mtftl_logical_blocks(enough, capacity, op_permille, oob))
 			fail(EXIT_FAILED, "%s: %u usable zones, expected %u or more", device->path,
