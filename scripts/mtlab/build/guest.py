@@ -16,7 +16,7 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ..util.base import BUILD, ROOT, LabError, digest, lock, output, say, write_file
+from ..util.base import BUILD, ROOT, LabError, digest, fresh_folder, lock, output, say, write_file
 from ..util.cpio import Archive, contents
 from . import debian
 from .kernels import Kernel
@@ -166,6 +166,23 @@ def modules(kernel: Kernel) -> Path | None:
         write_file(target, archive.bytes())
         shutil.rmtree(staging)
     return target
+
+
+def loose_modules(kernel: Kernel, names: Sequence[str]) -> list[Path]:
+    """Files of modules that are not among MODULES, and of what they need: for a run that pushes and loads them."""
+    folder = BUILD / "guest" / f"loose-{kernel.key}-{digest(' '.join(names))}"
+    with lock(f"modules-{kernel.key}"):
+        if kernel.modules and not folder.exists():
+            with fresh_folder(folder) as part:
+                for name in names:
+                    shown = subprocess.run(["modprobe", "-C", "/dev/null", "-d", kernel.modules, "-S", kernel.release,
+                                            "--show-depends", name], capture_output=True, text=True).stdout
+                    for file in map(Path, re.findall(r"^insmod (\S+)", shown, re.M)):
+                        data = file.read_bytes()
+                        if file.suffix == ".xz":
+                            file, data = file.with_suffix(""), lzma.decompress(data)
+                        write_file(part / file.name, data)
+    return sorted(folder.glob("*.ko"))
 
 
 def in_host_root(command: str, kernel: Kernel) -> str:

@@ -18,6 +18,7 @@ from . import (
     boots,
     c2c,
     completion,
+    drives,
     experiments,
     fuzz,
     layers,
@@ -39,7 +40,7 @@ from . import (
 GROUPS = {
     "Run something:": ("run", "shell", "top", "c2c", "timeline"),
     "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware"),
-    "Break it:": ("torture", "boots", "fuzz", "mutants", "suite", "night"),
+    "Break it:": ("torture", "boots", "drives", "fuzz", "mutants", "suite", "night"),
     "Change it:": ("check", "test", "lint", "layers", "prose"),
     "Build and install:": ("build", "install", "completion"),
 }
@@ -162,6 +163,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add_command(commands, update_commands)
     torture.add_command(commands)
     boots.add_command(commands)
+    drives.add_command(commands)
     mutants.add_command(commands)
     suites.add_command(commands)
     top.add_command(commands)

@@ -4,19 +4,31 @@
 Read from what they declare: the headers of target/tests/guest/*.sh with the profiles of the emulator, the lines
 that make drives of null_blk, and the machines that torture draws. A drive that is refused is known by what is
 said about it: a row names the tests that expect those words.
+
+The page's other table, of kinds of drives and kernels, is what `scripts/lab drives` measured last: one script of
+guest/ makes each kind of drive that a kernel has and uses it. A test of some of them expects the same.
 """
 
+import argparse
 import configparser
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from ..run import options, scripts
-from ..util.base import ROOT
+from ..build import guest, kernels
+from ..run import accel, machine, options, qemu, scripts
+from ..run.outcome import Result
+from ..util.base import ROOT, LabError, say, write_file
 from . import tested, torture
 
 TESTS = ROOT / "target/tests"
 _TABLE, _END = "<!-- drives: scripts/lab report --readme -->", "<!-- end of drives -->"
+_CELLS, _CELLS_END = "<!-- kinds: scripts/lab drives -->", "<!-- end of kinds -->"
+MEASURED = TESTS / "drives.json"        # by kernel: its release, and what became of each kind of drive
+KINDS_SCRIPT = "any_zoned_drive"
+LOOSE = "dm-crypt", "xts", "zloop"      # modules that it loads
 _NULL = "zone_capacity", "zone_size", "zone_max_open", "zone_nr_conv", "blocksize", "size", "zoned"
 _SEEDS = 500        # of torture's boots: each is a drive
 _MIB = 1 << 20
@@ -75,9 +87,12 @@ def _bytes(text: str) -> int:
 
 
 def _emulated(profile: str, device: dict[str, str]) -> Drive:
-    parser = configparser.ConfigParser(interpolation=None)
-    parser.read(options.PROFILES / f"{profile}.cfg")
-    words = {key: text.strip('"') for key, text in parser['device "ns0"'].items()} | device
+    if profile == options.STOCK:
+        words = {"flash.size": str(qemu.STOCK_SIZE)} | qemu.STOCK_DEVICE | device
+    else:
+        parser = configparser.ConfigParser(interpolation=None)
+        parser.read(options.PROFILES / f"{profile}.cfg")
+        words = {key: text.strip('"') for key, text in parser['device "ns0"'].items()} | device
     zone = _bytes(words["zoned.zone_size"])
     return Drive(_bytes(words["flash.size"]), zone, _bytes(words.get("zoned.zone_capacity", str(zone))),
                  int(words["logical_block_size"]), int(words.get("zoned.max_open", "0")), int(words.get("ms", "0")))
@@ -106,8 +121,9 @@ def of_tests() -> dict[str, set[Drive]]:
     for path in sorted(tested.FOLDER.glob("*.sh")):
         script = scripts.parse(path)
         profile = script.options["profile"]
-        found[path.stem] = {*_null_blk(script.body)} if profile == options.NONE else {
-            _emulated(profile, script.options.get("device", {}))}
+        found[path.stem] = {*_null_blk(script.body)} if profile in (options.NONE, options.STOCK) else set()
+        if profile != options.NONE:
+            found[path.stem].add(_emulated(profile, script.options.get("device", {})))
     return found
 
 
@@ -143,6 +159,72 @@ def _lines() -> Iterator[str]:
 
 
 def update_page(text: str) -> str:
-    """The page as the tests declare their drives."""
+    """The page as the tests declare their drives, and as kinds of drives were measured."""
     before, rest = text.split(_TABLE)
-    return f"{before}{_TABLE}\n\n" + "\n".join(_lines()) + f"\n\n{rest[rest.index(_END):]}"
+    text = f"{before}{_TABLE}\n\n" + "\n".join(_lines()) + f"\n\n{rest[rest.index(_END):]}"
+    before, rest = text.split(_CELLS)
+    measured = json.loads(MEASURED.read_text())
+    return f"{before}{_CELLS}\n\n" + "\n".join(_cells(measured)) + f"\n\n{rest[rest.index(_CELLS_END):]}"
+
+
+# Kinds of drives, each under each kernel
+
+def pushed(kernel: str) -> list[Path]:
+    """What the script needs of a kernel."""
+    return guest.loose_modules(kernels.get(kernel), LOOSE)
+
+
+def became(result: Result) -> dict[str, str]:
+    """What became of each kind of drive, as the script says."""
+    return dict(re.findall(r"^kind (.+) \| (.+)$", result.output, re.M))
+
+
+def _note(said: str, notes: list[str]) -> str:
+    """A cell; its reason is in the list of notes."""
+    word, _, reason = said.partition(": ")
+    if not reason:
+        return word
+    if reason not in notes:
+        notes.append(reason)
+    return f"{word} ({notes.index(reason) + 1})"
+
+
+def _cells(measured: Mapping[str, Mapping[str, Mapping[str, str]]]) -> Iterator[str]:
+    names = dict.fromkeys(name for of in measured.values() for name in of["kinds"])
+    notes: list[str] = []
+    cells = {name: [_note(of["kinds"].get(name, "not tried"), notes) for of in measured.values()] for name in names}
+    rows = [f"| {name} | {' | '.join(row)} |" for name, row in cells.items()]
+    every = [said for of in measured.values() for said in of["kinds"].values()]
+    works, refused = (sum(said.startswith(word) for said in every) for word in ("works", "refused"))
+    yield from (f"Of {len(every)} that were tried, {works} work and {refused} are refused, with the reason. For "
+                f"{len(every) - works - refused}\nthe kernel has no such drive.", "",
+                "| the drive | " + " | ".join(str(of["release"]) for of in measured.values()) + " |",
+                "|---|" + "---|" * len(measured), *rows, "",
+                *(f"{number}. {reason}" for number, reason in enumerate(notes, 1)))
+
+
+def _measure(args: argparse.Namespace) -> int:
+    script = scripts.parse(tested.FOLDER / f"{KINDS_SCRIPT}.sh")
+    measured = json.loads(args.out.read_text()) if args.out.exists() else {}
+    for kernel in args.kernels:
+        chosen = options.Options(**script.options | {
+            "kernel": kernel, "push": [TESTS / "guest.sh", guest.program("blocks", TESTS), *pushed(kernel)]})
+        result = machine.run(scripts.command(script), chosen, accel=accel.choose(), on_output=print)
+        if not result.ok:
+            raise LabError(f"kernel {kernel}: {result.failure or f'exit status {result.status}'}")
+        measured[kernel] = {"release": kernels.get(kernel).release, "kinds": became(result)}
+        write_file(args.out, json.dumps({name: measured[name] for name in kernels.SERIES if name in measured},
+                                        indent=1) + "\n")
+    say("scripts/lab report --readme writes the table")
+    return 0
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`drives` on the command line of scripts/lab."""
+    parser = commands.add_parser(
+        "drives", help="try each kind of zoned drive that a kernel has, under each kernel",
+        description="Makes each kind of drive in a guest and uses it: format, GC, discards, a stop, a cut.")
+    parser.add_argument("kernels", nargs="*", default=kernels.SERIES, metavar="KERNEL",
+                        help=f"of {', '.join(kernels.SERIES)}; default: all of them")
+    parser.add_argument("--out", type=Path, default=MEASURED, metavar="FILE", help="where the results are kept")
+    parser.set_defaults(function=_measure)
