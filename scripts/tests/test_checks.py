@@ -153,6 +153,7 @@ def test_where_a_bound_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
     def version(measured: str, **bounds: str) -> dict[str, object]:
         return {"provenance": {"commit": measured}, "checks": [{"name": n, "bound": b} for n, b in bounds.items()]}
 
+    monkeypatch.setattr(origins, "landed", lambda _commit: True)
     monkeypatch.setattr(origins, "_versions", lambda _name: iter((
         ("c1", version("m1", a=">= 2")), ("c2", version("m1", a=">= 2.001", b="1 to 2")),
         ("c3", version("m2+changes", a=">= 3", b="1 to 2", c="<= 1")))))
@@ -167,14 +168,26 @@ def test_where_a_bound_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
     assert origins.commits(results, checks[3]) == ""
     assert origins.origin("toy", {"name": "a", "bound": ">= 2"}) == ("of m1", False)
     origins._bounds.cache_clear()
+    monkeypatch.setattr(origins, "landed", lambda commit: commit != "m1")
+    assert origins.origin("toy", {"name": "a", "bound": ">= 2"}) == ("of c1", False)
+    origins._bounds.cache_clear()
 
 
 def test_pages_say_how_many_commits_are_newer() -> None:
-    """Those that change the target or the emulator, up to one that the page names; counted anew by --readme alone."""
+    """Those that change the target or the emulator, up to one that the page names; counted anew by --readme alone.
+
+    Results are measured at a commit of this history, or a reader cannot repeat them.
+    """
     if not (ROOT / ".git").exists():
         pytest.skip("no history here")
     assert report.newer({"commit": "none"}) is None and report.newer({}) is None
+    tree = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD^{tree}"], capture_output=True, text=True, check=True)
+    beside = subprocess.run(["git", "-C", ROOT, "-c", "user.name=x", "-c", "user.email=x", "commit-tree", "-m", "x",
+                             tree.stdout.strip()], capture_output=True, text=True, check=True)
+    assert report.newer({"commit": beside.stdout.strip()}) is None
     for name in MEASURED:
+        provenance = _committed(name)["provenance"]
+        assert isinstance(provenance, dict) and report.newer(provenance), f"{name}: its commit is not in the history"
         text = (RESULTS / name / "README.md").read_text()
         found = re.findall(r"(\d+) commits? of the target and the emulator (?:are|is) newer, up to (\w+)\.", text)
         assert len(found) == 1, name

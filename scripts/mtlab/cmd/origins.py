@@ -35,12 +35,19 @@ def defined(experiment: str, at: str) -> str:
     return _git("log", "-1", "--format=%h", "--abbrev=12", at, "--", file).strip()
 
 
+@functools.cache
+def landed(commit: str) -> bool:
+    """Whether the history of this tree has the commit. One that was rebased away may be here, and nowhere else."""
+    try:
+        _git("merge-base", "--is-ancestor", commit, "HEAD")
+    except LabError:
+        return False
+    return True
+
+
 def _set_by(experiment: str, measured: str, committed: str) -> str:
     """The commit whose bounds a new result met; the commit of the results if that one is not in the history."""
-    try:
-        return defined(experiment, measured)
-    except LabError:
-        return defined(experiment, committed)
+    return defined(experiment, measured if landed(measured) else committed)
 
 
 def measured_at(provenance: Mapping[str, Any]) -> str:

@@ -105,7 +105,7 @@ def _counts(results: Sequence[Mapping[str, Any]]) -> str:
 def newer(provenance: Mapping[str, Any]) -> str | None:
     """How many commits changed the target or the emulator since results were measured; None where git cannot tell."""
     commit = origins.measured_at(provenance)
-    if not commit:
+    if not origins.landed(commit):
         return None
     try:
         last = output(["git", "-C", ROOT, "log", "-1", "--format=%h", "--abbrev=12", "--", *CODE]).strip()
