@@ -26,8 +26,8 @@ from mtlab.run.options import Options
 FILE, PIECE, STRIPE, TIMES = 8192, 32, 256, 3           # KiB; how often a file is read
 LAYOUTS = (1, 2, 3)             # seeds of the random gaps; the first stands for the artifact's own
 FILLED = 200 << 20              # by rand(), before the artifact's programs draw their gaps by it
-# Instructions a nanosecond where memory costs nothing: 2 GHz and one and a half a cycle. Of 1, 1.5 and 2 this brings the
-# two contiguous files that programs read by themselves nearest to the artifact's; the other loads are predicted.
+# Instructions a nanosecond where memory costs nothing: 2 GHz and one and a half a cycle. Of 1, 1.5 and 2 this brings
+# both contiguous files that one program reads nearest to the artifact's; the other loads are predicted.
 SPEED = 3
 MIB = 1 << 20
 DRIVE = {"flash.size": "13G", "nvme0.mdts": "6", "flash.booked": "on"}
@@ -164,8 +164,9 @@ def runs(quick: bool) -> list[Run]:
 
     def add(name: str, script: str, hints: bool = False, cpus: int = 2, push: Sequence[Path] = files,
             pull: str = "found", seconds: float = 30) -> None:
-        options = Options(clock="virtual", cpus=cpus, speed=SPEED, memory_model="server", profile="fast24", kernel=sourcekernel.HINTS,
-                          timeout=1800, module=False, push=push, append=sourcekernel.BOOT.strip(),
+        options = Options(clock="virtual", cpus=cpus, speed=SPEED, memory_model="server", profile="fast24",
+                          kernel=sourcekernel.HINTS, timeout=1800, module=False, push=push,
+                          append=sourcekernel.BOOT.strip(),
                           device=DRIVE | {"flash.hints": "on" if hints else "off"})
         result.append(Run(name, script, options, (pull,), seconds=seconds))
 

@@ -848,10 +848,12 @@ static int step_finish_surplus(struct recovery *rec)
  */
 static u32 blocks_there(struct mtftl_zone *zone)
 {
-	mtftl_assert(zone->wp <= zone->ftl->config.capacity, "zone %u: wp %u", zone->index, zone->wp);
+	u32 capacity = zone->ftl->config.capacity;
+
+	mtftl_assert(zone->wp <= capacity, "zone %u: wp %u", zone->index, zone->wp);
 	switch (zone->state) {
 	case MTFTL_ZONE_BAD:
-		return zone->ftl->config.capacity;	/* offline: reads say so */
+		return capacity;	/* offline: reads say so */
 	case MTFTL_ZONE_SUPER:
 	case MTFTL_ZONE_CKPT:
 		return 0;
