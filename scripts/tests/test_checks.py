@@ -35,12 +35,17 @@ def _samples(name: str) -> list[Sample]:
 
 
 def _others(experiment: experiments.Experiment, chance: random.Random, much: float) -> list[Sample]:
-    """The samples of the results, each number that was measured multiplied by something: alike ones alike."""
+    """The samples of the results, each number that was measured multiplied by something: alike ones alike.
+
+    Every other time the numbers of a run drift, too: a curve rises or falls from its beginning to its end.
+    """
     by = experiment.about.by
     factors: dict[tuple[str, str, object], float] = {}
+    drift = chance.choice((0, 1)) * chance.gauss(0, 2)
+    end = max((float(s["at"]) for s in _samples(experiment.name) if "at" in s), default=0) or 1
 
     def other(value: float, key: str, sample: Sample) -> float:
-        factor = math.exp(chance.gauss(0, much / 2))
+        factor = math.exp(chance.gauss(0, much / 2) + drift * float(sample.get("at", 0)) / end)
         for of in (key_ for key_ in by if key_ in sample):
             factor *= factors.setdefault((key, of, sample[of]), math.exp(chance.gauss(0, much)))
         if isinstance(value, int):
