@@ -34,6 +34,7 @@ from . import (
     timeline,
     top,
     torture,
+    upstream,
 )
 
 # What `lab --help` shows, by what it is for.
@@ -42,7 +43,7 @@ GROUPS = {
     "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware"),
     "Break it:": ("torture", "boots", "drives", "fuzz", "mutants", "suite", "night"),
     "Change it:": ("check", "test", "lint", "layers", "prose"),
-    "Build and install:": ("build", "install", "completion"),
+    "Build and install:": ("build", "install", "upstream", "completion"),
 }
 
 
@@ -174,6 +175,7 @@ def _parser() -> argparse.ArgumentParser:
     simulate.add_commands(commands)
     fuzz.add_command(commands)
     night.add_command(commands)
+    upstream.add_command(commands)
     completion.add_command(commands, parser, _words())
     parser.description = _overview(commands)
     return parser
