@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from mtlab.build import target, upstream
+from mtlab.build import kernels, target, upstream
+from mtlab.util.base import LabError
 
 
 @pytest.fixture(scope="module")
@@ -63,3 +64,28 @@ def test_a_folder_keeps_what_is_no_patch_of_a_series(tmp_path: Path) -> None:
     _, patches = upstream.series(tmp_path)
     kept = {path.name for path in tmp_path.iterdir()} - {path.name for path in patches}
     assert kept == {"0000-cover-letter.patch", "mine.patch", "notes"}
+
+
+def _built_in(tmp_path: Path, sources: str) -> kernels.Kernel:
+    image = tmp_path / "bzImage"
+    image.write_text("")
+    return kernels.Kernel("7.3-mtftl", image, None, tmp_path, sources)
+
+
+def test_a_kernel_with_the_target_built_in_loads_no_module(tmp_path: Path) -> None:
+    kernel = _built_in(tmp_path, target.for_the_kernel())
+    assert target.module(kernel) is None
+    with pytest.raises(LabError, match="expected a kernel that loads it"):
+        target.need_module(kernel)
+
+
+def test_a_kernel_with_other_sources_built_in_is_refused(tmp_path: Path) -> None:
+    """A guest of it would show nothing of these."""
+    with pytest.raises(LabError, match="another version of the target"):
+        target.module(_built_in(tmp_path, "other"))
+
+
+def test_such_a_kernel_has_to_be_built_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "BUILT_IN", tmp_path)
+    with pytest.raises(LabError, match="lab upstream --build"):
+        kernels.get(kernels.UPSTREAM)

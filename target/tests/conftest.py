@@ -77,6 +77,14 @@ def hold(pytestconfig) -> list[Path]:
 
 
 @pytest.fixture(scope="session")
+def loadable(pytestconfig) -> list[Path]:
+    """A kernel that loads the target as a module."""
+    if pytestconfig.getoption("--kernel") == kernels.UPSTREAM:
+        pytest.skip("this kernel has the target built in")
+    return []
+
+
+@pytest.fixture(scope="session")
 def pretend() -> list[Path]:
     """The library that lets a drive or the module say something else to the tool."""
     return [guest.program("pretend", HERE, ("-D_GNU_SOURCE", "-shared", "-fPIC"))]

@@ -35,7 +35,7 @@ PACKAGES = {
     "recipes": "lvm2 cryptsetup-bin thin-provisioning-tools rsync util-linux e2fsprogs xfsprogs btrfs-progs systemd",
     "roots": "debootstrap",
     "fuzz": "clang llvm libclang-rt-dev",
-    "upstream": "git perl unifdef",
+    "upstream": "git perl unifdef sparse",
     "lint": "shellcheck sparse clang-format mypy python3-venv git",
 }
 # Where the kernel is the newest that Debian has for its stable suite.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Kernels for the guest: Debian's 6.12, 6.1 and its newest, unpacked from their packages, or the user's own.
 
-BUILD/kernel/SERIES holds the unpacked image, modules and headers; nothing is installed.
+BUILD/kernel/SERIES holds the unpacked image, modules and headers; nothing is installed. `--kernel upstream` is the
+kernel that upstream.py builds, with the target in it.
 """
 
 import lzma
@@ -18,6 +19,10 @@ from . import debian, sourcekernel
 CURRENT = "current"         # whatever the newest is
 SERIES = ("6.12", "6.1", CURRENT)
 DEFAULT = SERIES[0]
+UPSTREAM = "upstream"
+NAMES = (*SERIES, *sourcekernel.FLAVOURS, UPSTREAM)
+BUILT_IN = BUILD / "upstream/kernel"    # where the last one is built
+BUILT_FROM = "target"                   # a file there, once it is built: see Kernel.target
 # Of kbuild's programs, for a machine whose own are too old; and how they are run with them.
 LIBRARIES = ("libc6", "libelf1t64", "libzstd1", "zlib1g")
 RUN = """#!/bin/sh
@@ -35,6 +40,7 @@ class Kernel:
     image: Path
     modules: Path | None        # the folder that holds lib/modules/RELEASE, if there are any
     headers: Path | None        # what `make -C` builds our module against
+    target: str = ""            # a digest of the target's sources if it is built in; "": it is a module
 
     @property
     def key(self) -> str:
@@ -169,19 +175,26 @@ def _image_file(image: Path) -> Kernel:
 
 def check(name: str) -> None:
     """Refuse a name that get() does not know."""
-    if name not in SERIES + sourcekernel.FLAVOURS and not Path(name).exists():
-        raise LabError(f"no kernel '{name}': there are {', '.join(SERIES + sourcekernel.FLAVOURS)}, "
+    if name not in NAMES and not Path(name).exists():
+        raise LabError(f"no kernel '{name}': there are {', '.join(NAMES)}, "
                        "or give a folder in which a kernel was built, or an image file")
 
 
 def get(name: str) -> Kernel:
-    """A kernel by series (6.12, 6.1, current), by flavour (kasan, pblk, ...), by build folder, or by image file."""
+    """A kernel by series (6.12, 6.1, current), by flavour (kasan, pblk, ...), by build folder, or by image file.
+
+    Or the one with the target built in, once `lab upstream --build` has built it.
+    """
     check(name)
     if name in SERIES:
         return _debian(name)
     if name in sourcekernel.FLAVOURS:
         kernel = _built_tree(sourcekernel.build(name))
         return replace(kernel, headers=None) if name == sourcekernel.PBLK else kernel
+    if name == UPSTREAM:
+        if not (BUILT_IN / BUILT_FROM).exists():
+            raise LabError("no kernel has the target built in: run `scripts/lab upstream --build` first")
+        return replace(_built_tree(BUILT_IN), target=(BUILT_IN / BUILT_FROM).read_text())
     path = Path(name)
     if path.is_dir():
         return _built_tree(path.resolve())

@@ -46,6 +46,18 @@ def module_sources() -> list[Path]:
             and not path.name.endswith((".mod.c", "probed.h"))]
 
 
+def for_the_kernel() -> str:
+    """A digest of all that the target is made of in a kernel that has it built in."""
+    texts = [SOURCE / "Kbuild", *sorted((SOURCE / "packaging/upstream").iterdir())]
+    return digest_files({str(path.relative_to(SOURCE)): path.read_bytes() for path in [*module_sources(), *texts]})
+
+
+def need_module(kernel: Kernel) -> None:
+    """Refuse a kernel that has the target built in: a changed one cannot be loaded there."""
+    if kernel.target:
+        raise LabError(f"{kernel.release} has the target built in, expected a kernel that loads it as a module")
+
+
 def _copy(folder: Path) -> str:
     """Bring the sources' copy up to date, without what is gone; returns a hash of them all."""
     wanted = {str(p.relative_to(SOURCE)): p.read_bytes() for p in sorted(SOURCE.rglob("*"))
@@ -104,8 +116,11 @@ def helper_module(name: str, source: Path, kernel: Kernel) -> Path:
 
 @functools.cache
 def module(kernel: Kernel, asserts: bool = False) -> Path | None:
-    """dm-mtftl.ko for this kernel; None if it has no headers."""
-    if not kernel.headers:
+    """dm-mtftl.ko for this kernel; None if it has no headers, or has the target built in."""
+    if kernel.target and kernel.target != for_the_kernel():
+        raise LabError(f"{kernel.release} has another version of the target built in than these sources: "
+                       "run `scripts/lab upstream --build`")
+    if kernel.target or not kernel.headers:
         return None
     folder = _folder(kernel.key + ("-asserts" if asserts else ""))
     built, stamp = folder / "dm-mtftl.ko", folder / "built"

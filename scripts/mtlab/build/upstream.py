@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The target as patches for the newest kernel that Debian packages.
+"""The target as patches for the newest kernel that Debian packages, and that kernel with it built in.
 
 The series is made of the module's own sources by unifdef(1). It takes what the newest kernel answers to the module's
 probes, so all that is for older kernels or for the host goes. If anything of compat.h is left, the series is refused.
@@ -9,16 +9,18 @@ Nothing here sends anything: see docs/lab/upstream.md.
 
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..util.base import BUILD, ROOT, LabError, fresh_folder, lock, output, say, write_file
-from . import debian, kernels, target
+from ..util.base import BUILD, ROOT, LabError, fresh_folder, lock, logged, need_space, output, say, write_file
+from . import debian, kernels, sourcekernel, target
 
 TEXTS = target.SOURCE / "packaging/upstream"
 HOME = BUILD / "upstream"
+KERNEL = kernels.BUILT_IN           # where it is built, incrementally: a series changes few files of it
 PLACE = "drivers/md/dm-mtftl"
 GUIDE = "Documentation/admin-guide/device-mapper/dm-mtftl.rst"
 # Files of the kernel that the series changes: what it adds, before which line.
@@ -40,6 +42,9 @@ CHECKPATCH = ("scripts/checkpatch.pl", "scripts/spelling.txt", "scripts/const_st
 KNOWN = ("__KERNEL__", "timer_container_of", "kzalloc_obj", "BLK_OPEN_WRITE")
 # For kernels and hosts only.
 DROPPED = ("device/compat.h", "device/probe.c")
+FRAGMENTS = ("base", "debug", "upstream")
+# Options of the lab's guests that this kernel does not have any more.
+GONE = ("CONFIG_LIBCRC32C", "CONFIG_CRYPTO_CRC32C")
 # What each folder is, for the patch that adds it; from the bottom up.
 FOLDERS = {
     "format": ("add the on-media format", """\
@@ -234,4 +239,71 @@ def checkpatch(version: str, patches: list[Path]) -> str:
         done = subprocess.run(["perl", script, "--no-tree", "--strict", "--terse", "--show-types", "--no-summary",
                                *ignored, patch], cwd=HOME, capture_output=True, text=True)
         said += done.stdout + done.stderr
+    return said
+
+
+def tree() -> Path:
+    """The newest kernel's source, unpacked once."""
+    package, version = newest()
+    folder = HOME / package
+    with lock("upstream-tree"):
+        if not folder.exists():
+            need_space(BUILD, 8, "a kernel")
+            say(f"fetching {package}")
+            with fresh_folder(folder) as part:
+                debian.unpack(f"{package}={version}", part / "package")
+                output(["tar", "-xf", part / f"package/usr/src/{package}.tar.xz", "-C", part, "--strip-components=1"])
+                shutil.rmtree(part / "package")
+    return folder
+
+
+def apply(place: Path, version: str, patches: list[Path]) -> None:
+    """Bring a source tree to the state that the patches make, whatever series it had before."""
+    for name in HOOKS:
+        shutil.copy(HOME / f"files-{version}" / name, place / name)
+    shutil.rmtree(place / PLACE, ignore_errors=True)
+    (place / GUIDE).unlink(missing_ok=True)
+    for patch in patches:
+        output(["git", "apply", patch.resolve()], cwd=place, env=dict(os.environ, GIT_DIR="/nonexistent"))
+
+
+def _configuration() -> str:
+    lines = "".join((sourcekernel.GUEST / f"kernel-{name}.config").read_text() for name in FRAGMENTS)
+    return "".join(line for line in lines.splitlines(keepends=True) if line.partition("=")[0] not in GONE)
+
+
+def _judged(log: Path) -> str:
+    """What a compiler or checker said of our files."""
+    return "\n".join(line for line in log.read_text().splitlines() if "dm-mtftl" in line)
+
+
+def build(version: str, patches: list[Path]) -> dict[str, str]:
+    """Build the kernel with the target as a module, then with it built in; returns what was said, by who said it."""
+    place, said = tree(), {}
+    with lock("upstream-kernel"):
+        done, sources = KERNEL / kernels.BUILT_FROM, target.for_the_kernel()
+        apply(place, version, patches)
+        env = dict(os.environ, KCONFIG_ALLCONFIG=str(KERNEL / "fragment"), KBUILD_BUILD_TIMESTAMP="2026-01-01",
+                   KBUILD_BUILD_USER="mtftl", KBUILD_BUILD_HOST="lab")
+        make: list[str | Path] = ["make", "-s", "-C", place, f"O={KERNEL}", f"-j{os.cpu_count()}"]
+        KERNEL.mkdir(parents=True, exist_ok=True)
+        done.unlink(missing_ok=True)
+        for how in ("m", "y"):
+            wanted = f"{_configuration()}CONFIG_DM_MTFTL={how}\nCONFIG_DM_MTFTL_DEBUG=y\n"
+            write_file(KERNEL / "fragment", wanted)
+            logged([*make, "allnoconfig"], HOME / "config.log", env=env)
+            if missing := sourcekernel.refused(wanted, (KERNEL / ".config").read_text()):
+                raise LabError(f"{place.name} refuses {', '.join(missing)}")
+            say(f"building {place.name} with DM_MTFTL={how}")
+            logged([*make, "bzImage", "modules"], HOME / f"build-{how}.log", env=env)
+            said[f"build, {how}"] = _judged(HOME / f"build-{how}.log")
+        # All of ours again, by the stricter ones; the image stays as it is.
+        shutil.rmtree(KERNEL / PLACE)
+        logged([*make, "W=1", "C=1", f"{PLACE}/"], HOME / "strict.log", env=env)
+        said["sparse and W=1"] = _judged(HOME / "strict.log")
+        names = sorted((place / PLACE).rglob("*.[ch]"))
+        kernel_doc = subprocess.run([place / "scripts/kernel-doc", "-none", "-Wall", *names], capture_output=True,
+                                    text=True)
+        said["kernel-doc"] = kernel_doc.stdout + kernel_doc.stderr
+        write_file(done, sources)
     return said

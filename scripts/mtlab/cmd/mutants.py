@@ -203,6 +203,7 @@ def _mutants(args: argparse.Namespace) -> int:
             print(f"target/{condition.file}:{condition.line} {condition.function}(): {condition.text}")
         return 0
     args.device, args.clock, args.cpus, args.verbose, args.check_every = "", "virtual", 0, False, 5
+    target.need_module(kernels.get(args.kernel))
     folders: queue.Queue[Path] = queue.Queue()
     for number in range(args.jobs):
         folder = BUILD / f"mutants/{kernels.get(args.kernel).key}/{number}"

@@ -216,7 +216,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """`test`, `check`, `lint` and `install` on the command line of scripts/lab."""
     test = commands.add_parser("test", help="run the tests of the project")
     test.add_argument("-k", default="", metavar="NAME", help="only tests whose name contains it")
-    test.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH",
+    test.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|upstream|PATH",
                       help="kernel of all guests that would run the default one; default %(default)s")
     test.add_argument("--jobs", type=int, default=guests_at_once(), metavar="N",
                       help="tests side by side; default: the host's cores, as far as its memory goes")

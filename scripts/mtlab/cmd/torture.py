@@ -30,7 +30,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..build import kernels, target
+from ..build import kernels, sourcekernel, target
 from ..run import accel, machine
 from ..run.options import NAMESPACE, Options
 from ..util import pool
@@ -184,7 +184,7 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
     kernel = kernels.get(args.kernel)
     module = module or target.module(kernel, asserts=True)
     tool = target.tool()
-    if not module:
+    if not module and not kernel.target:
         raise LabError(f"{kernel.release}: no headers, so no module to torture")
     chosen = shape(seed)
     device = chosen.device | dict(item.split("=", 1) for item in args.device.split(",") if item)
@@ -193,9 +193,11 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
         kernel=args.kernel, clock=args.clock, cpus=args.cpus or chosen.cpus, quantum=chosen.quantum, seed=seed,
         stall=chosen.stall if args.clock == "virtual" else 0, stall_every=chosen.stall_every, memory="1G",
         profile="tlc", device=device,
-        timeout=args.timeout, module=False, push=[binary, module, tool, _fua_module(kernel)], append=append)
+        timeout=args.timeout, module=False, push=[binary, *filter(None, [module]), tool, _fua_module(kernel)],
+        append=append + (sourcekernel.BOOT if kernel.target else ""))
+    load = "insmod ./dm-mtftl.ko; " if module else ""
     command = (
-        "set -e; export PATH=$PATH:/root; insmod ./dm-mtftl.ko; insmod ./fuawrite.ko;"
+        f"set -e; export PATH=$PATH:/root; {load}insmod ./fuawrite.ko;"
         f" exec ./{binary.name} -s {seed} -n {cuts} -c {args.check_every} -v {mode}"
         f" dm:{NAMESPACE}")
 
@@ -372,6 +374,7 @@ def bugs(args: argparse.Namespace) -> int:
     if unknown:
         raise LabError(f"no planted bug {', '.join(unknown)}: there are {', '.join(bug_names())}")
     kernel = kernels.get(args.kernel)
+    target.need_module(kernel)
     program(), target.tool(), target.module(kernel, asserts=True), _fua_module(kernel)
     shares = _shares(BUG_CUTS, min(args.per_boot, BUG_PER_BOOT))
     honest = _Honest(args, shares)
@@ -411,7 +414,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
                         help="guests side by side; default: the host's cores, as far as its memory goes")
     parser.add_argument("--check-every", type=int, default=10, metavar="N",
                         help="rounds between offline checks with mtftl(8), 0: none; default %(default)s")
-    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH",
+    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|upstream|PATH",
                         help="kernel of the guests; default %(default)s")
     parser.add_argument("--clock", choices=("wall", "virtual"), default="virtual",
                         help="clock of the guests; default %(default)s")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`lab upstream`: the target as a series of patches for the kernel, checked."""
+"""`lab upstream`: the target as a series of patches for the kernel, checked, and built if that is asked for."""
 
 import argparse
 from pathlib import Path
@@ -10,9 +10,14 @@ from ..build import upstream
 def _upstream(args: argparse.Namespace) -> int:
     version, patches = upstream.series(args.out)
     print(f"series: {len(patches)} patches for {version} in {args.out}", flush=True)
-    said = upstream.checkpatch(version, patches).strip()
-    print(f"checkpatch --strict: {said or 'clean'}")
-    return int(bool(said))
+    said = {"checkpatch --strict": upstream.checkpatch(version, patches)}
+    if args.build:
+        said |= upstream.build(version, patches)
+    for name, text in said.items():
+        print(f"{name}: {text.strip() or 'clean'}", flush=True)
+    if args.build:
+        print(f"kernel: {upstream.KERNEL}")
+    return int(any(text.strip() for text in said.values()))
 
 
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -24,4 +29,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "nothing.")
     parser.add_argument("--out", type=Path, default=upstream.HOME / "series", metavar="DIR",
                         help="folder for the patches, in place of those that it has; default: build/upstream/series")
+    parser.add_argument("--build", action="store_true",
+                        help="build the kernel with them, as a module and built in, and check with sparse, W=1 and "
+                        "kernel-doc; for `lab test --kernel upstream`")
     parser.set_defaults(function=_upstream)

@@ -99,8 +99,8 @@ class Options:
     """What a run needs to know besides its command; the defaults are those of scripts/lab run."""
 
     kernel: str = _option(kernels.DEFAULT, "Debian's kernel of that series, one that the lab builds, a folder in which "
-                          "a kernel was built, or an image", "6.12|6.1|current|kasan|kcsan|pblk|small|hints|PATH",
-                          wrong=_wrong_kernel)
+                          "a kernel was built, or an image",
+                          "6.12|6.1|current|kasan|kcsan|pblk|small|hints|upstream|PATH", wrong=_wrong_kernel)
     clock: str = _option("wall", "wall: as fast as the host can; virtual: lockstep, the same to the bit on every run",
                          choices=CLOCKS, wrong=_wrong_clock)
     cpus: int = _option(2, "processors of the guest", "N", wrong=_wrong_cpus)

@@ -61,6 +61,8 @@ def run(command: str, *, kernel_instead: str = kernels.DEFAULT, expect: str | No
     if chosen.kernel in sourcekernel.DEBUG:
         chosen.timeout *= SLOWNESS
         chosen.append += sourcekernel.DEBUG_BOOT
+    elif chosen.kernel == kernels.UPSTREAM:
+        chosen.append += sourcekernel.BOOT
     kind = "tcg" if chosen.clock == "virtual" else accel.choose()
     result = machine.run(command, chosen, accel=kind)
     got = result.failure.kind if result.failure else None

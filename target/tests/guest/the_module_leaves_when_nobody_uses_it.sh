@@ -6,6 +6,7 @@
 # clock: virtual
 # cpus: 2
 # profile: none
+# needs: loadable
 
 set -e
 . ./guest.sh
