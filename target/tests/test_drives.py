@@ -14,7 +14,7 @@ OFTEN = "null_blk, conventional zones, 4 open zones, blocks of 512"
 @pytest.mark.parametrize("kernel", kernels.SERIES)
 def test_any_zoned_drive(run_script, kernel):
     """None fails, and what becomes of a kind is what `scripts/lab drives` measured, if it was tried."""
-    result = run_script(drives.KINDS_SCRIPT, OFTEN, kernel=kernel, push=drives.pushed(kernel))
+    result = run_script("any_zoned_drive", OFTEN, kernel=kernel, push=drives.pushed(kernel))
     found = drives.became(result)
     measured = json.loads(drives.MEASURED.read_text()).get(kernel, {"kinds": {}})["kinds"]
     assert found

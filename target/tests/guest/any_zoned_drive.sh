@@ -15,6 +15,7 @@
 # kernels: 6.1 6.12 current
 # judge: test_drives.py
 
+set -e
 . ./guest.sh
 
 only=$1
@@ -114,12 +115,14 @@ kind() {
 	dmesg -c > /dev/null
 	step make
 	seed=$((seed + 1))
+	set +e
 	(
 		set -e
 		"$@"
 		use
 	) > log 2>&1
 	status=$?
+	set -e
 	[ $status != 0 ] || echo "works" > verdict
 	[ -e verdict ] || [ "$(cat step)" != make ] || why_not_made
 	[ -e verdict ] || {
@@ -129,9 +132,11 @@ kind() {
 	}
 	echo "kind $name | $(cat verdict)"
 	dmsetup remove_all --force
-	echo 0 > /sys/kernel/config/nullb/n$seed/power 2> /dev/null
-	rmdir /sys/kernel/config/nullb/n$seed 2> /dev/null
-	rmmod scsi_debug 2> /dev/null
+	if [ -d /sys/kernel/config/nullb/n$seed ]; then
+		echo 0 > /sys/kernel/config/nullb/n$seed/power
+		rmdir /sys/kernel/config/nullb/n$seed
+	fi
+	rmmod scsi_debug 2> /dev/null || true
 }
 
 # of_null KEY=VALUE...: 16 sequential zones of 2 MiB, and what is given
