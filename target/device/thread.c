@@ -33,7 +33,8 @@ void mtftl_thread_hurries(void)
 	const struct sched_attr attr = {
 		.size = sizeof(attr),
 		.sched_policy = SCHED_NORMAL,
-		.sched_nice = MIN_NICE,
+		/* Other threads of normal priority keep a tenth of its CPU. */
+		.sched_nice = -10,
 		/* The task that runs keeps its slice, except from those whose slice is shorter. */
 		.sched_runtime = 100 * NSEC_PER_USEC,
 	};

@@ -57,7 +57,6 @@ struct lane {
 	unsigned int cpu;
 	struct task_struct *writer;
 	u32 batch;			/* filled slots that are worth waking the writer for */
-	u32 turn;			/* those at which a user leaves it the CPU */
 	u32 span;			/* slots that may wait for others of their class */
 	u32 ahead;			/* so many may be composed ahead of the oldest slot */
 	u32 held;			/* slots that are kept while users are slowed */
@@ -958,17 +957,6 @@ static struct lane *pick_lane(struct mtftl *ftl)
 	return choose_lane(ftl, here, home);
 }
 
-/*
- * A user on the writer's CPU stops when the writer begins. So it fills more of the buffer before,
- * and the two change places less often.
- */
-static bool may_go_on(const struct lane *lane)
-{
-	return lane->cpu == raw_smp_processor_id() && !is_urgent(lane) && !is_wanted(lane) &&
-	       !is_waited_for(lane) && !may_hold_slots(lane) &&
-	       mtftl_ring_unsent(lane->ring) < lane->turn;
-}
-
 /* A user's write: never sleeps. Completes the bio, now or later. */
 void mtftl_lane_write(struct mtftl *ftl, struct bio *bio)
 {
@@ -984,8 +972,7 @@ void mtftl_lane_write(struct mtftl *ftl, struct bio *bio)
 		write_done(ftl, bio);
 	else
 		mtftl_count(ftl, waits, 1);
-	if (!may_go_on(lane))
-		lane_kick(lane);
+	lane_kick(lane);
 	limit_wait(lane);
 }
 
@@ -1242,7 +1229,6 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		lane->cpu = lane->ring->cpu;
 		lane->batch = max(ftl->config.write_unit, min(BATCH_MIN, lane->ring->entries / 2));
 		lane->enough = lane->batch;
-		lane->turn = max(lane->batch, lane->ring->entries / 4 * 3);
 		mtftl_follow_init(&lane->follow);
 		lane->span = min(lane->ring->entries / 2,
 				 2 * ftl->config.budget.user_classes * ftl->config.write_unit);
