@@ -8,6 +8,7 @@
 #include "io/lane.h"
 
 #include <linux/cpuhotplug.h>
+#include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/task.h>
@@ -37,6 +38,8 @@
 #define HELD		(HZ / 10)	/* no longer is kept what could be overwritten */
 #define LOOK		DIV_ROUND_UP(HZ, 100)	/* jiffies between looks at an awake writer */
 #define LOOKS		4	/* looks without progress until it counts as starved */
+#define VAIN		100	/* turns without work until a writer sleeps for a moment */
+#define MOMENT		50	/* microseconds */
 #define AWAY		(2 * HZ)	/* a starved writer keeps off its CPU so long */
 #define BEHIND		(HZ / 10)	/* users do more so long after several waited */
 #define SPARE_AFTER	2	/* jiffies without a user of its own */
@@ -362,13 +365,17 @@ void mtftl_lanes_allow(struct mtftl *ftl, u32 blocks)
 	WRITE_ONCE(lanes->first, (first + i) % lanes->nr);
 }
 
-static void writer_sleep(struct lane *lane)
+/* False: there is something to do already. */
+static bool writer_sleep(struct lane *lane)
 {
+	bool sleeps;
+
 	set_current_state(TASK_IDLE);
 	WRITE_ONCE(lane->asleep, true);
 	/* Pairs with the barrier in lane_kick(). */
 	smp_mb();
-	if (!has_work(lane) && !kthread_should_stop()) {
+	sleeps = !has_work(lane) && !kthread_should_stop();
+	if (sleeps) {
 		limit_wait(lane);
 		schedule();
 	}
@@ -376,6 +383,7 @@ static void writer_sleep(struct lane *lane)
 	/* Nothing woke it, so nothing has started the timer, which may have seen it asleep. */
 	if (READ_ONCE(lane->asleep) && xchg(&lane->asleep, 0) && !timer_pending(&lane->watch))
 		watch(lane);
+	return sleeps;
 }
 
 /* Composing */
@@ -978,24 +986,42 @@ void mtftl_lane_write(struct mtftl *ftl, struct bio *bio)
 
 /* The writer thread */
 
+/* False: nothing could be done. */
+static bool lane_work(struct lane *lane)
+{
+	bool busy, worked = false;
+	struct blk_plug plug;
+
+	blk_start_plug(&plug);
+	do {
+		WRITE_ONCE(lane->turns, lane->turns + 1);
+		busy = lane_admit(lane);
+		busy |= lane_send(lane);
+		worked |= busy;
+		cond_resched();
+	} while (busy);
+	blk_finish_plug(&plug);
+	return worked;
+}
+
 static int lane_writer(void *data)
 {
-	unsigned int flags = memalloc_noio_save();
+	unsigned int flags = memalloc_noio_save(), vain = 0;
 	struct lane *lane = data;
-	struct blk_plug plug;
-	bool busy;
 
 	mtftl_thread_hurries();
 	while (!kthread_should_stop()) {
-		blk_start_plug(&plug);
-		do {
-			WRITE_ONCE(lane->turns, lane->turns + 1);
-			busy = lane_admit(lane);
-			busy |= lane_send(lane);
-			cond_resched();
-		} while (busy);
-		blk_finish_plug(&plug);
-		writer_sleep(lane);
+		vain = lane_work(lane) ? 0 : vain + 1;
+		if (writer_sleep(lane)) {
+			vain = 0;
+		} else if (vain >= VAIN) {
+			/*
+			 * What it needs next is reserved, and its user has not filled it yet. With
+			 * PREEMPT_RT that user may wait for this CPU, at a lower priority.
+			 */
+			usleep_range_state(MOMENT, 2 * MOMENT, TASK_IDLE);
+			vain = 0;
+		}
 	}
 	memalloc_noio_restore(flags);
 	return 0;
