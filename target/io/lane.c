@@ -7,6 +7,7 @@
  */
 #include "io/lane.h"
 
+#include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
@@ -1101,6 +1102,11 @@ static void place_writers(struct work_struct *work)
 	bool away = false;
 	struct lane *lane;
 
+	/* A CPU that goes is still online for a while. What moves there then is left behind. */
+	if (!cpus_read_trylock()) {
+		queue_delayed_work(lanes->wq, &lanes->place, LOOK);
+		return;
+	}
 	mtftl_thread_cpus(lanes->allowed);
 	for (lane = lanes->all; lane < lanes->all + lanes->nr; lane++) {
 		if (READ_ONCE(lane->starved)) {
@@ -1113,6 +1119,7 @@ static void place_writers(struct work_struct *work)
 		}
 		away |= lane->away;
 	}
+	cpus_read_unlock();
 	if (away)
 		queue_delayed_work(lanes->wq, &lanes->place, AWAY);
 }
