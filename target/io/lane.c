@@ -1030,18 +1030,20 @@ static int lane_writer(void *data)
 
 /*
  * When a CPU goes the scheduler moves its writer to another one, where it goes on; when
- * the CPU comes back, so does the writer.
+ * the CPU comes back, so does the writer. A CPU that comes back unbinds all threads that were made
+ * for a node.
  */
 static enum cpuhp_state cpu_online_state;
 
 static int cpu_online_again(unsigned int cpu, struct hlist_node *node)
 {
 	struct mtftl_lanes *lanes = hlist_entry(node, struct mtftl_lanes, cpu_node);
-	unsigned int i;
+	struct lane *lane;
 
-	for (i = 0; i < lanes->nr; i++)
-		if (lanes->all[i].cpu == cpu)
-			set_cpus_allowed_ptr(lanes->all[i].writer, cpumask_of(cpu));
+	for (lane = lanes->all; lane < lanes->all + lanes->nr; lane++)
+		if ((lane->cpu == cpu || !lane->away) && cpu_online(lane->cpu) &&
+		    !cpumask_equal(&lane->writer->cpus_mask, cpumask_of(lane->cpu)))
+			set_cpus_allowed_ptr(lane->writer, cpumask_of(lane->cpu));
 	return 0;
 }
 
