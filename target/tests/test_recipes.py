@@ -25,10 +25,10 @@ fill() {
 	mkdir "$1/small"
 	for i in $(seq 50); do echo "$i" >"$1/small/$i"; done
 	head -c 4M /dev/urandom >"$1/large"
-	find "$1" -type f -print0 | xargs -0 sha256sum >/root/sums
+	find "$1" -type f -print0 | xargs -0 sha256sum >/run/sums
 	sync
 }
-verify() { sha256sum -c --quiet /root/sums; }
+verify() { sha256sum -c --quiet /run/sums; }
 trimmed() { mtftl status --json fast | grep -o '"trimmed": *[0-9]*' | grep -o '[0-9]*$'; }
 # Free 16 MiB in the file system of a folder, and let a command discard them.
 trims() {
@@ -71,6 +71,16 @@ trims 'fstrim /srv'
 page File systems: 4
 closed
 """
+
+# How each recipe with a volume group ends: stopped, opened again, and stopped.
+LVM_STOPS = """page LVM, with a snapshot: 4
+closed
+page LVM, with a snapshot: 5
+verify
+page LVM, with a snapshot: 4
+closed
+"""
+
 SCENES = {
     "ext4": FILE_SYSTEM.format(system="ext4", number=1),
     "XFS": FILE_SYSTEM.format(system="xfs", number=2),
@@ -117,19 +127,13 @@ page LVM, with a snapshot: 2
 fails fstrim /srv
 echo changed >/srv/small/1
 sync
-sed 's,/srv/,/mnt/before/,' /root/sums | sha256sum -c --quiet
+sed 's,/srv/,/mnt/before/,' /run/sums | sha256sum -c --quiet
 echo 1 >/srv/small/1
 before=$(trimmed)
 page LVM, with a snapshot: 3
 test "$(trimmed)" -gt "$before"
 trims 'fstrim /srv'
-page LVM, with a snapshot: 4
-closed
-page LVM, with a snapshot: 5
-verify
-page LVM, with a snapshot: 4
-closed
-""",
+""" + LVM_STOPS,
     "thin pool": """
 page Begin: 1
 page A thin pool: 1
@@ -139,7 +143,7 @@ sync
 page A thin pool: 2
 echo changed >/srv/small/1
 sync
-sed 's,/srv/,/mnt/before/,' /root/sums | sha256sum -c --quiet
+sed 's,/srv/,/mnt/before/,' /run/sums | sha256sum -c --quiet
 echo 1 >/srv/small/1
 trims 'fstrim /srv'
 before=$(trimmed)
@@ -177,7 +181,7 @@ ln /old/large /old/linked
 page Moving files onto the device: 1
 test /srv/large -ef /srv/linked
 fails test -e /srv/other/file
-sed -i '/other/d; s,/old/,/srv/,' /root/sums
+sed -i '/other/d; s,/old/,/srv/,' /run/sums
 umount /old/other /old
 page File systems: 4
 closed
@@ -198,13 +202,7 @@ fill /srv
 page Moving a volume group onto the device: 1
 verify
 trims 'fstrim /srv'
-page LVM, with a snapshot: 4
-closed
-page LVM, with a snapshot: 5
-verify
-page LVM, with a snapshot: 4
-closed
-""",
+""" + LVM_STOPS,
 }
 
 
