@@ -28,6 +28,7 @@
 #include "zone/zones.h"
 
 #define CKPT_PAYLOAD	(MTFTL_BUFFER_BLOCKS - 1)	/* blocks of a unit */
+#define PART_UNITS	4u		/* that one CPU loads at a time */
 
 struct mtftl_checkpoints {
 	struct mtftl *ftl;
@@ -38,6 +39,7 @@ struct mtftl_checkpoints {
 	unsigned int durable_set;
 	void *buf;			/* of MTFTL_BUFFER_ORDER */
 	struct mtftl_scanner *scanner;	/* of a mount */
+	struct mtftl_spread *spread;	/* likewise */
 	struct mtftl_zone_record *records;	/* of the checkpoint being loaded or written */
 	struct workqueue_struct *wq;
 	struct work_struct work;
@@ -557,43 +559,66 @@ static void tell_header(struct mtftl *ftl, u32 zone, u32 offset, const void *buf
 		  le32_to_cpu(unit->offset));
 }
 
+/* What may be a unit, at block @offset of a zone, with its payload; how many blocks are in @buf. */
+static int read_unit(struct mtftl *ftl, u32 zone, u32 offset, void *buf, u32 *nr)
+{
+	u32 wp = mtftl_zone(ftl, zone)->wp;
+
+	mtftl_assert(offset < ftl->config.capacity && wp <= ftl->config.capacity,
+		     "zone %u: block %u, wp %u", zone, offset, wp);
+	/* Some drives refuse reads of what is not written. An offline zone says so itself. */
+	*nr = min((wp > offset ? wp : ftl->config.capacity) - offset, 1 + CKPT_PAYLOAD);
+	return mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_page(ftl, zone) + offset, buf, *nr);
+}
+
+static int parse_unit(struct mtftl *ftl, u32 zone, u32 offset, const void *buf, u32 nr,
+		      struct mtftl_unit_info *info)
+{
+	int r = mtftl_unit_parse(buf, ftl->config.seed, zone, offset, ftl->config.capacity, info);
+
+	if (!r && (info->type != MTFTL_UNIT_CKPT || !info->nr_blocks ||
+		   info->nr_entries != info->nr_blocks || info->nr_blocks >= nr))
+		r = -EINVAL;
+	return r;
+}
+
+/* A block of the unit in @buf: entry @i shall be block @index of the stream. */
+static int take_block(struct mtftl *ftl, const void *buf, u32 i, u32 index, u64 *lba)
+{
+	const void *block = buf + (1 + i) * MTFTL_BLOCK_SIZE;
+	u32 crc;
+
+	mtftl_assert(i < CKPT_PAYLOAD, "entry %u", i);
+	mtftl_unit_entry(buf, i, lba, &crc);
+	if (*lba != index || index >= mtftl_super_info(ftl)->ckpt_blocks ||
+	    crc != mtftl_payload_crc(ftl->config.seed, block))
+		return -EBADMSG;
+	return load_block(ftl, index, block);
+}
+
 static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void *buf)
 {
-	u64 blocks = mtftl_super_info(ftl)->ckpt_blocks;
-	u32 page = (zone << ftl->config.zone_shift) + *offset, max, crc, i;
-	u32 wp = mtftl_zone(ftl, zone)->wp;
 	struct mtftl_unit_info info;
+	u32 i, nr;
 	u64 lba;
 	int r;
 
-	mtftl_assert(*offset < ftl->config.capacity && wp <= ftl->config.capacity,
-		     "zone %u: block %u, wp %u", zone, *offset, wp);
-	/* Some drives refuse reads of what is not written. An offline zone says so itself. */
-	max = min((wp > *offset ? wp : ftl->config.capacity) - *offset, 1 + CKPT_PAYLOAD);
-	r = mtftl_rw_sync(ftl, REQ_OP_READ, page, buf, max);
+	r = read_unit(ftl, zone, *offset, buf, &nr);
 	if (r)
 		return r;
-	r = mtftl_unit_parse(buf, ftl->config.seed, zone, *offset, ftl->config.capacity, &info);
-	if (!r && (info.type != MTFTL_UNIT_CKPT || !info.nr_blocks ||
-		   info.nr_entries != info.nr_blocks || info.nr_blocks >= max))
-		r = -EINVAL;
+	r = parse_unit(ftl, zone, *offset, buf, nr, &info);
 	if (r) {
 		tell_header(ftl, zone, *offset, buf, r);
 		return r;
 	}
 	for (i = 0; i < info.nr_entries; i++) {
-		void *block = buf + (1 + i) * MTFTL_BLOCK_SIZE;
-
-		mtftl_unit_entry(buf, i, &lba, &crc);
-		if (lba != *index || *index >= blocks ||
-		    crc != mtftl_payload_crc(ftl->config.seed, block)) {
+		r = take_block(ftl, buf, i, *index, &lba);
+		if (r == -EBADMSG)
 			mtftl_err(ftl, "checkpoint: zone %u block %u: entry %u: lba %llu, expected %u and a block that verifies",
 				  zone, *offset, i, lba, *index);
-			return -EBADMSG;
-		}
-		r = load_block(ftl, (*index)++, block);
 		if (r)
 			return r;
+		(*index)++;
 	}
 	*offset += 1 + info.nr_blocks;
 	mtftl_assert(*offset <= ftl->config.capacity, "zone %u: block %u", zone, *offset);
@@ -603,15 +628,14 @@ static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void 
 	return 0;
 }
 
-int mtftl_checkpoint_load(struct mtftl *ftl)
+/* One unit after the other, wherever each ends. What is wrong with one is told. */
+static int load_in_order(struct mtftl *ftl)
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
 	const struct mtftl_sb_info *sb = mtftl_super_info(ftl);
 	u32 index = 0, zone = 0, offset = 0;
 	int r = 0;
 
-	mtftl_assert(sb->ckpt_blocks == mtftl_checkpoint_blocks(&ftl->config));
-	mtftl_seq_set_last(ftl, sb->ckpt_seq, 0);
 	while (!r && index < sb->ckpt_blocks) {
 		if (zone >= sb->ckpt_nr_zones)
 			return -EBADMSG;
@@ -625,6 +649,109 @@ int mtftl_checkpoint_load(struct mtftl *ftl)
 	}
 	mtftl_assert(r || index == mtftl_super_info(ftl)->ckpt_blocks, "%u blocks", index);
 	return r;
+}
+
+/*
+ * Where units lie if all are as long as the first one, except the last of a zone and of the stream:
+ * as ckpt_next_block() has them.
+ */
+struct ckpt_layout {
+	struct mtftl *ftl;
+	u32 payload;		/* blocks of a unit */
+	u32 zone_units;		/* of a full zone */
+	u32 zone_blocks;	/* of the stream */
+	u32 nr_units;
+	spinlock_t lock;	/* what follows */
+	u64 last_seq;
+};
+
+/* False: they do not fit into the zones. */
+static bool lay_out(struct ckpt_layout *layout, u32 payload)
+{
+	const struct mtftl_sb_info *sb = mtftl_super_info(layout->ftl);
+	u32 capacity = layout->ftl->config.capacity, full = capacity / (1 + payload);
+	u32 rest = capacity % (1 + payload), left;
+
+	mtftl_assert(payload && payload <= CKPT_PAYLOAD, "%u blocks", payload);
+	layout->payload = payload;
+	layout->zone_units = full;
+	layout->zone_blocks = full * payload;
+	if (rest >= 1 + MTFTL_STREAM_UNIT_BLOCKS) {
+		layout->zone_units++;
+		layout->zone_blocks += rest - 1;
+	}
+	if (!full)
+		return false;
+	left = (u32)sb->ckpt_blocks % layout->zone_blocks;
+	layout->nr_units = (u32)sb->ckpt_blocks / layout->zone_blocks * layout->zone_units +
+			   DIV_ROUND_UP(left, payload);
+	return DIV_ROUND_UP(layout->nr_units, layout->zone_units) <= sb->ckpt_nr_zones;
+}
+
+static int load_at(struct ckpt_layout *layout, u32 number, void *buf)
+{
+	const struct mtftl_sb_info *sb = mtftl_super_info(layout->ftl);
+	u32 unit = number % layout->zone_units, set = number / layout->zone_units;
+	u32 index = set * layout->zone_blocks + unit * layout->payload;
+	u32 end = min((set + 1) * layout->zone_blocks, (u32)sb->ckpt_blocks);
+	u32 zone = sb->ckpt_zones[set], offset = unit * (1 + layout->payload), i, nr;
+	struct mtftl_unit_info info;
+	u64 lba;
+	int r;
+
+	mtftl_assert(number < layout->nr_units && set < sb->ckpt_nr_zones, "unit %u of %u",
+		     number, layout->nr_units);
+	r = read_unit(layout->ftl, zone, offset, buf, &nr);
+	r = r ?: parse_unit(layout->ftl, zone, offset, buf, nr, &info);
+	if (!r && (index >= end || info.nr_entries != min(layout->payload, end - index)))
+		r = -EBADMSG;
+	for (i = 0; !r && i < info.nr_entries; i++)
+		r = take_block(layout->ftl, buf, i, index + i, &lba);
+	if (r)
+		return r;
+	spin_lock(&layout->lock);
+	layout->last_seq = max(layout->last_seq, info.seq);
+	spin_unlock(&layout->lock);
+	return 0;
+}
+
+/* A few units: so few that each CPU gets some. */
+static int load_part(void *private, u32 number, void *buf)
+{
+	struct ckpt_layout *layout = private;
+	u32 unit = number * PART_UNITS, end = min(unit + PART_UNITS, layout->nr_units);
+	int r = 0;
+
+	mtftl_assert(unit < end, "unit %u of %u", unit, layout->nr_units);
+	for (; !r && unit < end; unit++)
+		r = load_at(layout, unit, buf);
+	return r;
+}
+
+int mtftl_checkpoint_load(struct mtftl *ftl)
+{
+	const struct mtftl_sb_info *sb = mtftl_super_info(ftl);
+	struct ckpt_layout layout = { .ftl = ftl };
+	void *buf = ftl->checkpoints->buf;
+	struct mtftl_unit_info info;
+	int r = -EBADMSG;
+	u32 nr;
+
+	mtftl_assert(sb->ckpt_blocks == mtftl_checkpoint_blocks(&ftl->config));
+	spin_lock_init(&layout.lock);
+	mtftl_seq_set_last(ftl, sb->ckpt_seq, 0);
+	if (!read_unit(ftl, sb->ckpt_zones[0], 0, buf, &nr) &&
+	    !parse_unit(ftl, sb->ckpt_zones[0], 0, buf, nr, &info) &&
+	    lay_out(&layout, info.nr_blocks))
+		r = mtftl_spread(ftl->checkpoints->spread,
+				 DIV_ROUND_UP(layout.nr_units, PART_UNITS), load_part, &layout);
+	if (r == -EINTR)
+		return r;
+	/* It is laid out in another way, or it is damaged. */
+	if (r)
+		return load_in_order(ftl);
+	mtftl_seq_set_last(ftl, max(sb->ckpt_seq, layout.last_seq), 0);
+	return 0;
 }
 
 const struct mtftl_zone_record *mtftl_checkpoint_record(const struct mtftl *ftl, u32 zone)
@@ -646,6 +773,11 @@ void *mtftl_checkpoint_buf(const struct mtftl *ftl)
 struct mtftl_scanner *mtftl_checkpoint_scanner(const struct mtftl *ftl)
 {
 	return ftl->checkpoints->scanner;
+}
+
+struct mtftl_spread *mtftl_checkpoint_spread(const struct mtftl *ftl)
+{
+	return ftl->checkpoints->spread;
 }
 
 /* Both sets get what they lack from zones of the lowest numbers that serve. */
@@ -742,7 +874,9 @@ int mtftl_checkpoints_alloc(struct mtftl *ftl)
 	ckpts->buf = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, MTFTL_BUFFER_ORDER);
 	ckpts->records = kvcalloc(ftl->config.nr_zones, sizeof(*ckpts->records), GFP_KERNEL);
 	ckpts->scanner = mtftl_scanner_alloc(ftl, GFP_KERNEL);
-	return ckpts->wq && ckpts->buf && ckpts->records && ckpts->scanner ? 0 : -ENOMEM;
+	ckpts->spread = mtftl_spread_alloc(ftl);
+	return ckpts->wq && ckpts->buf && ckpts->records && ckpts->scanner && ckpts->spread ?
+		       0 : -ENOMEM;
 }
 
 void mtftl_checkpoints_settle(struct mtftl *ftl)
@@ -769,6 +903,7 @@ void mtftl_checkpoints_free(struct mtftl *ftl)
 	kvfree(ckpts->records);
 	free_pages((unsigned long)ckpts->buf, MTFTL_BUFFER_ORDER);
 	mtftl_scanner_free(ckpts->scanner);
+	mtftl_spread_free(ckpts->spread);
 	kfree(ckpts);
 	ftl->checkpoints = NULL;
 }

@@ -9,7 +9,7 @@
 #ifndef MTFTL_CHECKPOINT_H
 #define MTFTL_CHECKPOINT_H
 
-#include "device/ftl.h"
+#include "device/spread.h"
 
 int mtftl_checkpoints_alloc(struct mtftl *ftl);
 /* None is taken by itself any more. */
@@ -33,6 +33,8 @@ int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data);
 void mtftl_checkpoint_replace_bad(struct mtftl *ftl);
 /* What a mount reads units by: its buffer is large, so it is made when the table is loaded. */
 struct mtftl_scanner *mtftl_checkpoint_scanner(const struct mtftl *ftl);
+/* By what it spreads its work over CPUs, likewise. */
+struct mtftl_spread *mtftl_checkpoint_spread(const struct mtftl *ftl);
 /* Of MTFTL_BUFFER_ORDER: checkpoints do not use it before the mount is done. */
 void *mtftl_checkpoint_buf(const struct mtftl *ftl);
 

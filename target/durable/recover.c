@@ -12,6 +12,7 @@
 #include "device/device.h"
 #include "device/rw.h"
 #include "device/seq.h"
+#include "device/spread.h"
 #include "device/thread.h"
 #include "durable/checkpoint.h"
 #include "durable/found.h"
@@ -24,7 +25,7 @@
 #include "zone/zones.h"
 
 #define FILL_BLOCKS	2u	/* that fit into the buffer */
-#define SIGNAL_BLOCKS	0x10000ull	/* of the map, between two looks for a fatal signal */
+#define PART_BLOCKS	0x4000ull	/* of the map, that one CPU looks at, at a time */
 #define MIN_FINDS	(16u << 20)	/* bytes for what is found, at least */
 /*
  * Bytes that all finds may take for each block of the device. A discard is logged only if a block
@@ -51,9 +52,18 @@ struct recovery {
 	u64 nr_units;		/* newer than the checkpoint */
 	u64 durable_seq;
 	u64 newest_seq;
+	atomic64_t lost;	/* blocks whose entries point to nothing */
 	bool clean;		/* the checkpoint is all that there is */
 	void *buf;
 };
+
+/* @part has entries from its number times PART_BLOCKS on. */
+static int for_all_entries(struct recovery *rec, mtftl_part_fn part)
+{
+	u32 nr = DIV_ROUND_UP_ULL(rec->ftl->config.logical_blocks, PART_BLOCKS);
+
+	return mtftl_spread(mtftl_checkpoint_spread(rec->ftl), nr, part, rec);
+}
 
 static int report_zone(struct blk_zone *bz, unsigned int index, void *data)
 {
@@ -482,11 +492,14 @@ static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
  * read, the block is lost, and must not read as whatever is there now. A record of write pointer 0
  * is no exception: the map has units that were in flight when the record was captured.
  */
-static void forget_reset(struct mtftl *ftl, u64 lba, u64 end)
+static int forget_part(void *private, u32 number, void *buf)
 {
+	struct mtftl *ftl = ((struct recovery *)private)->ftl;
+	u64 lba = (u64)number * PART_BLOCKS, end;
 	u32 start = 0, blocks = 0;
 	bool reset = false;
 
+	end = min(lba + PART_BLOCKS, ftl->config.logical_blocks);
 	for (; lba < end; lba++) {
 		const struct mtftl_zone_record *record;
 		u32 page = mtftl_map_look(ftl, lba);
@@ -506,18 +519,12 @@ static void forget_reset(struct mtftl *ftl, u64 lba, u64 end)
 		if (reset)
 			mtftl_map_set(ftl, lba, MTFTL_MAP_LOST);
 	}
+	return 0;
 }
 
 static int step_forget_reset(struct recovery *rec)
 {
-	u64 lba, blocks = rec->ftl->config.logical_blocks;
-
-	for (lba = 0; lba < blocks; lba += SIGNAL_BLOCKS) {
-		if (mtftl_interrupted())
-			return -EINTR;
-		forget_reset(rec->ftl, lba, min(lba + SIGNAL_BLOCKS, blocks));
-	}
-	return 0;
+	return for_all_entries(rec, forget_part);
 }
 
 static int step_scan(struct recovery *rec)
@@ -862,12 +869,15 @@ static u32 blocks_there(struct mtftl_zone *zone)
 	}
 }
 
-/* Entries from @lba up to @end: blocks that follow each other are often in one zone. */
-static u64 count_blocks(struct mtftl *ftl, u64 lba, u64 end)
+/* Blocks that follow each other are often in one zone. */
+static int count_part(void *private, u32 number, void *buf)
 {
 	u32 zone = 0, start = 0, there = 0, nr = 0;
-	u64 lost = 0;
+	u64 lba = (u64)number * PART_BLOCKS, end, lost = 0;
+	struct recovery *rec = private;
+	struct mtftl *ftl = rec->ftl;
 
+	end = min(lba + PART_BLOCKS, ftl->config.logical_blocks);
 	for (; lba < end; lba++) {
 		u32 page = mtftl_map_look(ftl, lba);
 
@@ -886,12 +896,14 @@ static u64 count_blocks(struct mtftl *ftl, u64 lba, u64 end)
 			continue;
 		}
 		if (mtftl_zone(ftl, zone)->state == MTFTL_ZONE_PARTIAL)
-			mtftl_zone(ftl, zone)->broken = true;
+			WRITE_ONCE(mtftl_zone(ftl, zone)->broken, true);
 		mtftl_map_set(ftl, lba, MTFTL_MAP_LOST);
 		lost++;
 	}
 	mtftl_map_count(ftl, zone, nr);
-	return lost;
+	if (lost)
+		atomic64_add(lost, &rec->lost);
+	return 0;
 }
 
 /*
@@ -901,22 +913,19 @@ static u64 count_blocks(struct mtftl *ftl, u64 lba, u64 end)
  */
 static int step_count_blocks(struct recovery *rec)
 {
-	u64 lba, blocks = rec->ftl->config.logical_blocks, lost = 0;
+	int r = for_all_entries(rec, count_part);
 	struct mtftl *ftl = rec->ftl;
+	u64 lost;
 
-	for (lba = 0; lba < blocks; lba += SIGNAL_BLOCKS) {
-		if (mtftl_interrupted())
-			return -EINTR;
-		lost += count_blocks(ftl, lba, min(lba + SIGNAL_BLOCKS, blocks));
-	}
-	if (lost) {
+	lost = atomic64_read(&rec->lost);
+	if (!r && lost) {
 		mtftl_err(ftl, "%llu blocks are lost: their zones are shorter than they were",
 			  lost);
 		mtftl_count(ftl, lost_blocks, lost);
 		mtftl_tell_news(ftl);
 		mtftl_super_distrust(ftl);
 	}
-	return 0;
+	return r;
 }
 
 /*
@@ -1033,6 +1042,7 @@ out:
 	mtftl_numbers_free(rec.numbers);
 	kvfree(rec.listed.stream);
 	kvfree(rec.listed.at);
+	mtftl_spread_shrink(mtftl_checkpoint_spread(ftl));
 	free_pages((unsigned long)rec.buf, 1);
 	return r;
 }

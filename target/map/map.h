@@ -5,7 +5,7 @@
  *
  * Looking takes no lock, in any context; what an entry's slot holds is copied by the map. All
  * that changes an entry runs under the lock of the entry's shard, with interrupts off, and may be
- * called in any context. mtftl_map_set() and mtftl_map_count() are for mounting, alone.
+ * called in any context. mtftl_map_set() and mtftl_map_count() are for mounting.
  */
 #ifndef MTFTL_MAP_H
 #define MTFTL_MAP_H
@@ -100,14 +100,12 @@ static inline void mtftl_map_set(struct mtftl *ftl, u32 lba, u32 value)
 	ftl->map->entries[lba] = value;
 }
 
-/* @nr entries point to the zone. */
+/* @nr entries point to the zone, more than those that were counted before. */
 static inline void mtftl_map_count(struct mtftl *ftl, u32 zone, u32 nr)
 {
-	atomic_t *blocks = &ftl->map->zones[zone].blocks;
-
 	mtftl_assert(zone < ftl->config.nr_zones, "zone %u", zone);
-	/* No other CPU counts: this spares a locked instruction for each block of the device. */
-	atomic_set(blocks, atomic_read(blocks) + nr);
+	if (nr)
+		atomic_add(nr, &ftl->map->zones[zone].blocks);
 }
 
 #endif

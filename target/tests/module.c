@@ -5,6 +5,7 @@
  */
 #include "device/device.h"
 #include "device/seq.h"
+#include "device/thread.h"
 #include "durable/checkpoint.h"
 #include "map/map.h"
 #include "zone/life.h"
@@ -26,6 +27,11 @@ void mtftl_tell_news(struct mtftl *ftl)
 const char *mtftl_device_name(const struct mtftl *ftl)
 {
 	return ftl->device->dm->name;
+}
+
+unsigned int mtftl_thread_nr_cpus(void)
+{
+	return 2;
 }
 
 const char *mtftl_disk_name(const struct mtftl *ftl)

@@ -626,6 +626,37 @@ static void an_offline_zone_is_told_after_a_cut(void **state)
 	assert_false(tells_of_offline(state, 0, true));
 }
 
+/* A checkpoint in many units, of which some end a zone */
+
+static void a_checkpoint_of_many_units_is_loaded(void **state)
+{
+	const u32 zones = 1024, capacity = IMAGE_CAPACITY, logical = 114900;
+	const u32 data = MTFTL_NR_SB_ZONES + 2 * mtftl_ckpt_zones(zones, capacity, logical);
+	u32 *entries = malloc(logical * sizeof(*entries)), i;
+
+	image_free(image);
+	image = image_new_of(zones, IMAGE_ZONE_BLOCKS, capacity, logical);
+	memset(entries, 0xff, logical * sizeof(*entries));
+	for (i = 0; i < 1000; i++)
+		entries[i * 99] = put(data + i / 50, 1 + i, i * 99, i);
+	image_write_checkpoint(image, 2, 2000, entries, MTFTL_SB_CLEAN);
+	assert_int_equal(image->sb.ckpt_nr_zones, 2);
+	assert_true(image->flash.zones[3].wp > 0);
+	mount_like_the_tool();
+	assert_memory_equal(map.entries, entries, logical * sizeof(*entries));
+	assert_int_equal(map.zones[data].blocks.counter, 50);
+	/* It is read once: a large read for each unit, and one to find out how long units are. */
+	assert_in_range(drive.reads, 4, 12);
+	/* A payload in the second zone, then the last header of the first. */
+	image_block(image, 3, 1)[9] ^= 1;
+	assert_int_equal(try_to_mount(), -EBADMSG);
+	image_block(image, 3, 1)[9] ^= 1;
+	mount();
+	image_block(image, 2, 96)[9] ^= 1;
+	assert_int_not_equal(try_to_mount(), 0);
+	free(entries);
+}
+
 /* What a mount costs */
 
 /* So many blocks of the data zones, each full of range records. */
@@ -929,6 +960,7 @@ int main(void)
 		TEST(an_entry_of_an_earlier_life_in_a_zone_with_a_footer),
 		TEST(a_zone_without_a_footer_costs_one_read),
 		TEST(an_offline_zone_is_told_after_a_cut),
+		TEST(a_checkpoint_of_many_units_is_loaded),
 		TEST(a_device_full_of_ranges_is_refused),
 		TEST(reads_of_units_that_no_flush_followed),
 		TEST(a_checkpoint_that_fails_is_silent_in_a_pause),

@@ -61,6 +61,8 @@ enum req_op { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_ZONE_RESET, REQ_OP_ZONE_FINISH }
 #define GFP_KERNEL		0u
 #define GFP_NOIO		0u
 #define __GFP_ZERO		1u
+#define __GFP_NORETRY		2u
+#define __GFP_NOWARN		4u
 #define HZ			250
 #define PAGE_SHIFT		12
 #define PAGE_SIZE		4096u
@@ -112,6 +114,7 @@ static inline unsigned long roundup_pow_of_two(unsigned long n)
 #define DMINFO			told
 
 #define lockdep_assert_held(lock)	((void)(lock))
+#define spin_lock_init(lock)		((void)(lock))
 #define spin_lock(lock)			((void)(lock))
 #define spin_unlock(lock)		((void)(lock))
 #define spin_lock_irq(lock)		((void)(lock))
@@ -127,6 +130,10 @@ static inline unsigned long roundup_pow_of_two(unsigned long n)
 #define atomic_read_acquire(v)		atomic_read(v)
 #define atomic_set(v, n)		((v)->counter = (n))
 #define atomic_inc(v)			((void)(v)->counter++)
+#define atomic_add(n, v)		((void)((v)->counter += (n)))
+#define atomic_inc_return(v)		(++(v)->counter)
+#define atomic64_add(n, v)		((void)((v)->counter += (n)))
+#define cmpxchg(p, before, after)	((void)(*(p) == (before) && (*(p) = (after))))
 #define atomic_long_read(v)		((v)->counter)
 #define atomic64_read(v)		((v)->counter)
 #define atomic64_set(v, n)		((v)->counter = (s64)(n))
@@ -275,7 +282,15 @@ static inline bool queue_work(struct workqueue_struct *wq, struct work_struct *w
 	return true;
 }
 
+/* Nothing has run that was queued. */
+static inline bool cancel_work_sync(struct work_struct *work)
+{
+	(void)work;
+	return true;
+}
+
 #define WQ_MEM_RECLAIM	0u
+#define WQ_UNBOUND	0u
 
 static inline struct workqueue_struct *alloc_ordered_workqueue(const char *format, u32 flags,
 							       const char *name)
@@ -283,6 +298,13 @@ static inline struct workqueue_struct *alloc_ordered_workqueue(const char *forma
 	(void)format;
 	(void)flags;
 	return (void *)name;
+}
+
+static inline struct workqueue_struct *alloc_workqueue(const char *format, u32 flags, int most,
+						       const char *name)
+{
+	(void)most;
+	return alloc_ordered_workqueue(format, flags, name);
 }
 
 static inline void flush_workqueue(struct workqueue_struct *wq)
