@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "flash/model/erase.h"
 #include "flash/model/model.h"
 
 #define KIB 1024ull
@@ -2283,6 +2284,183 @@ static void test_booked_random_cuts(void **state)
     random_cuts(true, 3);
 }
 
+/* The journal. */
+
+typedef struct Twin {
+    FlashMedia media;
+    FILE *file;                 /* the journal, as far as it was read */
+    uint8_t *held;              /* what the buffer took, at its place */
+    uint8_t *held_oob;
+    unsigned kinds;             /* that came, one bit each */
+} Twin;
+
+static void twin_admit(Twin *twin, FlashJournalRecord r)
+{
+    const FlashShape *s = &twin->media.shape;
+    uint64_t lba = r.zone * s->zone_blocks + r.block;
+
+    assert_int_equal(r.bytes, r.nlb * (s->block_size + s->meta_size));
+    assert_int_equal(fread(twin->held + lba * s->block_size, s->block_size,
+                           r.nlb, twin->file), r.nlb);
+    assert_int_equal(fread(twin->held_oob + lba * s->meta_size, s->meta_size,
+                           r.nlb, twin->file), r.nlb);
+}
+
+/* As journal.h says: the same calls in the same order. */
+static void twin_apply(Twin *twin, FlashJournalRecord r)
+{
+    FlashMedia *m = &twin->media;
+    uint64_t lba = r.zone * m->shape.zone_blocks + r.block;
+    FlashShape shape;
+
+    twin->kinds |= 1u << r.kind;
+    switch (r.kind) {
+    case FLASH_JOURNAL_SHAPE:
+        assert_int_equal(fread(&shape, sizeof(shape), 1, twin->file), 1);
+        assert_memory_equal(&shape, &m->shape, sizeof(shape));
+        break;
+    case FLASH_JOURNAL_ADMIT:
+        twin_admit(twin, r);
+        break;
+    case FLASH_JOURNAL_BEGIN:
+        flash_media_begin(m, r.zone, r.block, r.nlb);
+        break;
+    case FLASH_JOURNAL_COMMIT:
+        flash_media_commit(m, r.zone, r.block, r.nlb,
+                           twin->held + lba * m->shape.block_size,
+                           twin->held_oob + lba * m->shape.meta_size);
+        break;
+    case FLASH_JOURNAL_RESET:
+        flash_erase_begin(m, r.zone, r.block);
+        break;
+    case FLASH_JOURNAL_ERASE:
+        flash_erase_block(m, r.zone, r.nlb, r.block);
+        break;
+    case FLASH_JOURNAL_ERASED:
+        flash_erase_end(m, r.zone);
+        break;
+    case FLASH_JOURNAL_ZONE:
+        assert_int_equal(fread(&m->zones[r.zone], sizeof(*m->zones), 1,
+                               twin->file), 1);
+        break;
+    case FLASH_JOURNAL_CUT:
+        for (uint32_t i = 0; i < m->shape.nr_zones; i++) {
+            flash_erase_cut(m, i);
+        }
+        break;
+    default:
+        fail_msg("a record of kind %u", r.kind);
+    }
+}
+
+/* Read on, up to the end; then the two hold the same. */
+static void twin_compare(Twin *twin, const FlashMedia *m)
+{
+    const FlashShape *s = &m->shape;
+    FlashJournalRecord r;
+
+    while (fread(&r, sizeof(r), 1, twin->file) == 1) {
+        twin_apply(twin, r);
+    }
+    clearerr(twin->file);
+    assert_memory_equal(m->zones, twin->media.zones,
+                        s->nr_zones * sizeof(*m->zones));
+    assert_memory_equal(m->bad, twin->media.bad,
+                        s->nr_zones * s->zone_blocks / 8);
+    assert_memory_equal(m->data, twin->media.data,
+                        s->nr_zones * s->zone_blocks * s->block_size);
+    assert_memory_equal(m->oob, twin->media.oob,
+                        s->nr_zones * s->zone_blocks * s->meta_size);
+}
+
+static void journal_step(Rig *rig, uint64_t *wp, uint64_t salt)
+{
+    uint32_t zone = random() % 8, n = 1 + random() % 16;
+
+    switch (random() % 32) {
+    case 0:
+        submit(rig, FLASH_CMD_RESET, zone, 0, 0);
+        wp[zone] = 0;
+        break;
+    case 1:
+        submit(rig, FLASH_CMD_FLUSH, 0, 0, 0);
+        break;
+    case 2:
+        drain(rig);
+        submit(rig, FLASH_CMD_FINISH, zone, 0, 0);
+        drain(rig);
+        wp[zone] = 512;
+        break;
+    case 3:
+        rig->dev.trouble.fail_program = 1;
+        break;
+    case 4:
+        flash_dev_cut(&rig->dev, rig->dev.time.now + random() % (2 * MS));
+        break;
+    default:
+        if (wp[zone] + n <= 512) {
+            put_write(rig, zone, wp[zone], n, salt, !(random() % 16));
+            wp[zone] += n;
+        }
+    }
+}
+
+/* After each cut the journal leads to the same image, byte by byte. */
+static void test_journal(void **state)
+{
+    char copy[sizeof(path) + 8], file[sizeof(path) + 8];
+    FlashShape s = shape_of(2, 2, 1, 8192, 2);
+    FlashTuning t = tuning_of(20 * US, 300 * US, 1 * MS);
+    uint64_t wp[8] = { 0 };
+    FlashJournal journal;
+    Twin twin = { 0 };
+    Rig *rig;
+
+    (void)state;
+    s.zone_blocks = s.zone_cap = 512;
+    s.pages_per_block = 8;
+    s.meta_size = 16;
+    t.buffer = 24 * BLOCK;
+    rig = rig_new(s, t);
+    snprintf(copy, sizeof(copy), "%s.twin", path);
+    snprintf(file, sizeof(file), "%s.j", path);
+    unlink(copy);
+    assert_null(flash_media_open(&twin.media, copy, &s));
+    twin.held = calloc(s.nr_zones * 512, BLOCK);
+    twin.held_oob = calloc(s.nr_zones * 512, s.meta_size);
+    assert_null(flash_journal_open(&journal, file, &rig->dev.time.now));
+    twin.file = fopen(file, "r");
+    assert_non_null(twin.file);
+    rig->dev.media.journal = &journal;
+    srandom(1);
+    for (uint64_t step = 1; step < 20000; step++) {
+        flash_time_run(&rig->dev.time,
+                       rig->dev.time.now + random() % (100 * US));
+        if (rig->dev.powered) {
+            journal_step(rig, wp, step);
+            continue;
+        }
+        twin_compare(&twin, &rig->dev.media);
+        flash_dev_power_on(&rig->dev);
+        for (uint32_t zone = 0; zone < s.nr_zones; zone++) {
+            wp[zone] = rig->dev.zones[zone].finished ? 512 :
+                       rig->dev.zones[zone].accepted;
+        }
+    }
+    assert_true(rig->dev.stats.cuts > 100);
+    assert_int_equal(twin.kinds, (1u << FLASH_JOURNAL_NOTE) - 1 -
+                                 (1u << FLASH_JOURNAL_SHAPE));
+    rig->dev.media.journal = NULL;
+    flash_journal_close(&journal);
+    fclose(twin.file);
+    flash_media_close(&twin.media);
+    free(twin.held);
+    free(twin.held_oob);
+    unlink(copy);
+    unlink(file);
+    rig_free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -2354,6 +2532,7 @@ int main(void)
         cmocka_unit_test(test_damaged_image),
         cmocka_unit_test(test_image_in_use),
         cmocka_unit_test(test_random_cuts),
+        cmocka_unit_test(test_journal),
     };
     int fd = mkstemp(path), bad;
 

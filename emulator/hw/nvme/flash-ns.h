@@ -64,6 +64,9 @@ struct NvmeFlash {
 
     /* flash-log.c */
     struct NvmeFlashStream *stream;     /* NULL: none is wanted */
+
+    /* flash-journal.c */
+    struct NvmeFlashJournal *journal;   /* NULL: none is wanted */
 };
 
 #endif

@@ -437,12 +437,15 @@ void nvme_flash_zone_state(NvmeNamespace *ns, NvmeZone *zone,
 
     if (state == NVME_ZONE_STATE_READ_ONLY) {
         iz->flags |= FLASH_ZONE_READ_ONLY;
+        flash_media_changed(&ns->flash->dev.media, idx);
     } else if (state == NVME_ZONE_STATE_OFFLINE) {
         iz->flags |= FLASH_ZONE_OFFLINE;
+        flash_media_changed(&ns->flash->dev.media, idx);
     } else if (state == NVME_ZONE_STATE_CLOSED &&
                zone->d.za & NVME_ZA_ZD_EXT_VALID) {
         flash_erase_end(&ns->flash->dev.media, idx);
         iz->flags |= FLASH_ZONE_EXT_VALID;
+        flash_media_changed(&ns->flash->dev.media, idx);
     }
     /* an implicitly opened zone pays with its first write */
     if (!open || state == NVME_ZONE_STATE_EXPLICITLY_OPEN) {
@@ -500,6 +503,7 @@ static void nvme_flash_load_zone(NvmeNamespace *ns, uint32_t idx)
             ns->flash->dev.media.zones[idx].flags |= FLASH_ZONE_FINISHED |
                                                      FLASH_ZONE_BY_DRIVE;
             ns->flash->dev.zones[idx].finished = true;
+            flash_media_changed(&ns->flash->dev.media, idx);
         }
         if (iz->flags & FLASH_ZONE_BY_DRIVE) {
             zone->d.za |= NVME_ZA_FINISHED_BY_CTLR;

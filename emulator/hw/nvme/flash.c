@@ -41,6 +41,7 @@ typedef struct NvmeFlashParams {
     uint32_t blocks;
     uint32_t zone_dies;
     char *stream;
+    char *journal;
     uint32_t stream_ms;
 } NvmeFlashParams;
 
@@ -207,6 +208,8 @@ static const NvmeFlashProp nvme_flash_props[] = {
           "ocssd: blocks of a chunk's end that cannot be read until more come"),
     FIXED("stream", STR, stream, "character device for JSON counters"),
     FIXED("stream_ms", U32, stream_ms, "interval of the stream"),
+    FIXED("journal", STR, journal,
+          "file that gets all that a power cut could show"),
     DRIVE("hints", BOOL, hints,
           "of a blackbox: takes hints where a write would like to lie"),
     DRIVE("mapping", STR, ftl_config.mapping, "of a blackbox: its FTL"),
@@ -452,6 +455,7 @@ void nvme_flash_instance_finalize(NvmeNamespace *ns)
     g_free(conf->params.personality);
     g_free(conf->flash.ftl_config.mapping);
     g_free(conf->params.stream);
+    g_free(conf->params.journal);
     g_free(conf);
 }
 
@@ -543,7 +547,9 @@ static bool nvme_flash_check_features(NvmeNamespace *ns, Error **errp)
     } else if (caches && !ns->flash_conf->dev.tuning.booked) {
         error_setg(errp, "flash.zone_caches needs flash.booked=on");
     } else {
-        return ns->flash_conf->personality->check(ns, errp);
+        return (!conf_of(ns)->params.journal ||
+                nvme_flash_journal_check(ns, errp)) &&
+               ns->flash_conf->personality->check(ns, errp);
     }
     return false;
 }
@@ -625,6 +631,7 @@ void nvme_flash_close(NvmeNamespace *ns)
     nvme_flash_fault_stop(f);
     nvme_flash_io_stop(f);
     flash_dev_close(&f->dev);
+    nvme_flash_journal_stop(f);
     if (f->personality->stop) {
         f->personality->stop(ns);
     }
@@ -677,7 +684,10 @@ int nvme_flash_open(NvmeNamespace *ns, Error **errp)
     nvme_flash_fault_start(f);
     ns->flash = f;
     nvme_flash_run(f);
-    why = f->personality->start ? f->personality->start(ns) : NULL;
+    why = p->journal ? nvme_flash_journal_start(f, p->journal) : NULL;
+    if (!why && f->personality->start) {
+        why = f->personality->start(ns);
+    }
     if (why) {
         error_setg(errp, "%s", why);
         free(why);

@@ -12,6 +12,7 @@
 
 #include "flash-fault.h"
 #include "flash-io.h"
+#include "flash-journal.h"
 #include "flash-log.h"
 #include "flash-ocssd.h"
 #include "flash-zns.h"

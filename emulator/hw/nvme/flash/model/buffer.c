@@ -28,6 +28,22 @@ static void copy_pieces(uint8_t *to, const uint8_t *from, uint32_t at,
     }
 }
 
+/* The n blocks that come behind what the unit has. */
+static void note_admitted(const FlashDev *dev, const FlashUnit *u, uint32_t n)
+{
+    const FlashShape *s = &dev->media.shape;
+    FlashJournalRecord r = {
+        .kind = FLASH_JOURNAL_ADMIT, .zone = u->zone,
+        .block = u->block + u->nlb, .nlb = n,
+    };
+
+    flash_journal_put(dev->media.journal, r,
+                      u->data + (size_t)u->nlb * s->block_size,
+                      (size_t)n * s->block_size,
+                      u->oob + (size_t)u->nlb * s->meta_size,
+                      (size_t)n * s->meta_size);
+}
+
 uint32_t flash_buffer_put(FlashDev *dev, FlashCmd *cmd, uint64_t n)
 {
     const FlashShape *s = &dev->media.shape;
@@ -43,6 +59,9 @@ uint32_t flash_buffer_put(FlashDev *dev, FlashCmd *cmd, uint64_t n)
                 cmd->admitted, n, s->block_size);
     copy_pieces(u->oob + (size_t)u->nlb * s->meta_size, cmd->oob,
                 cmd->admitted, n, s->meta_size);
+    if (dev->media.journal) {
+        note_admitted(dev, u, n);
+    }
     cmd->admitted += n;
     assert(cmd->admitted <= cmd->nlb);
     if (flash_write_through(dev, cmd)) {

@@ -100,6 +100,9 @@ void flash_erase_begin(FlashMedia *m, uint32_t zone, uint64_t now)
 
     /* a reset of an empty zone is answered before another one's erases end */
     flash_erase_end(m, zone);
+    if (m->journal) {
+        flash_journal_add(m->journal, FLASH_JOURNAL_RESET, zone, now, 0);
+    }
     z->was_padded = z->padded;
     z->was_flags = z->flags & FLASH_ZONE_WAS_FLAGS;
     z->seed = now ^ now >> 32;
@@ -113,6 +116,9 @@ void flash_erase_block(FlashMedia *m, uint32_t zone, uint32_t place, uint64_t n)
 {
     EraseBlock b = { .zone = zone, .place = place, .n = n };
 
+    if (m->journal) {
+        flash_journal_add(m->journal, FLASH_JOURNAL_ERASE, zone, n, place);
+    }
     for (uint32_t unit = 0; unit < units_per_block(m); unit++) {
         Span span = unit_span(m, b, unit);
         uint64_t lba = zone_start(m, zone) + span.block;
@@ -151,6 +157,9 @@ void flash_erase_end(FlashMedia *m, uint32_t zone)
 
     if (z->was) {
         assert(z->was <= m->shape.zone_cap);
+        if (m->journal) {
+            flash_journal_add(m->journal, FLASH_JOURNAL_ERASED, zone, 0, 0);
+        }
         flash_media_mark(m, zone_start(m, zone), z->was, true);
         clear_blocks(m, zone, 0, z->was);
         publish(z, 0);

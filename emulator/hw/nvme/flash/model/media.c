@@ -272,6 +272,25 @@ void flash_media_mark(FlashMedia *m, uint64_t lba, uint64_t nlb, bool bad)
     }
 }
 
+static void note(FlashMedia *m, FlashJournalKind kind, uint32_t zone,
+                 uint64_t block, uint32_t nlb)
+{
+    if (m->journal) {
+        flash_journal_add(m->journal, kind, zone, block, nlb);
+    }
+}
+
+void flash_media_changed(FlashMedia *m, uint32_t zone)
+{
+    FlashJournalRecord r = { .kind = FLASH_JOURNAL_ZONE, .zone = zone };
+
+    assert(zone < m->shape.nr_zones);
+    if (m->journal) {
+        flash_journal_put(m->journal, r, &m->zones[zone], sizeof(*m->zones),
+                          NULL, 0);
+    }
+}
+
 void flash_media_begin(FlashMedia *m, uint32_t zone, uint64_t block,
                        uint32_t nlb)
 {
@@ -279,6 +298,7 @@ void flash_media_begin(FlashMedia *m, uint32_t zone, uint64_t block,
     uint64_t start = zone * m->shape.zone_blocks;
 
     assert(zone < m->shape.nr_zones && block + nlb <= m->shape.zone_cap);
+    note(m, FLASH_JOURNAL_BEGIN, zone, block, nlb);
     flash_media_mark(m, start + block, nlb, true);
     if (block + nlb > z->wp) {
         if (block > z->wp) {
@@ -294,6 +314,7 @@ void flash_media_commit(FlashMedia *m, uint32_t zone, uint64_t block,
     uint64_t lba = zone * m->shape.zone_blocks + block;
 
     assert(block + nlb <= m->zones[zone].wp);   /* its program has begun */
+    note(m, FLASH_JOURNAL_COMMIT, zone, block, nlb);
     memcpy(flash_media_data(m, lba), data, (size_t)nlb * m->shape.block_size);
     if (m->shape.meta_size) {
         memcpy(flash_media_oob(m, lba), oob, (size_t)nlb * m->shape.meta_size);

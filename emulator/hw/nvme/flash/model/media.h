@@ -29,6 +29,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "journal.h"
+
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the flash image is little endian: this host would read it the wrong way"
 #endif
@@ -96,6 +98,7 @@ typedef struct FlashMedia {
     uint8_t *bad;
     uint8_t *oob;
     uint8_t *data;
+    FlashJournal *journal;      /* NULL: none is wanted; the owner sets it */
 } FlashMedia;
 
 /*
@@ -125,6 +128,9 @@ void flash_media_begin(FlashMedia *m, uint32_t zone, uint64_t block,
                        uint32_t nlb);
 void flash_media_commit(FlashMedia *m, uint32_t zone, uint64_t block,
                         uint32_t nlb, const void *data, const void *oob);
+
+/* The zone's record has changed by other hands. */
+void flash_media_changed(FlashMedia *m, uint32_t zone);
 
 /* What began did not come: the zone ends at the block again. */
 void flash_media_undo(FlashMedia *m, uint32_t zone, uint64_t block,

@@ -210,7 +210,7 @@ void flash_dev_submit(FlashDev *dev, FlashCmd *cmd)
 
 bool flash_dev_instant(const FlashDev *dev, uint32_t zone)
 {
-    return dev->instant && !dev->fill_head && !dev->issued_head &&
+    return dev->instant && !dev->media.journal && !dev->fill_head && !dev->issued_head &&
            !dev->wait_head && !dev->jobs && !dev->trouble.cut_at_program &&
            !dev->trouble.fail_program && !dev->zones[zone].fill;
 }
@@ -296,6 +296,9 @@ static void cut_now(FlashTime *ft, void *arg)
     dev->powered = false;
     dev->cut_at = UINT64_MAX;
     dev->stats.cuts++;
+    if (dev->media.journal) {
+        flash_journal_add(dev->media.journal, FLASH_JOURNAL_CUT, 0, 0, 0);
+    }
     drop_all(dev);
     while (dev->cmds) {
         dev->cmds->status = FLASH_NO_POWER;

@@ -281,6 +281,7 @@ static void finish_ended(FlashDev *dev, FlashCmd *cmd)
         z->padded = dev->media.shape.zone_cap;
     }
     z->flags |= FLASH_ZONE_FINISHED;
+    flash_media_changed(&dev->media, cmd->zone);
 }
 
 /* What a window holds beyond the units on their way is part of the padding. */
