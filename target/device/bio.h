@@ -8,6 +8,8 @@
 #include <linux/bio.h>
 #include <linux/device-mapper.h>
 
+#include "device/compat.h"
+
 struct mtftl_bio {
 	u64 since;		/* writes that wait: ns */
 	int reader;		/* reads of the device: what to leave by */
@@ -21,6 +23,16 @@ struct mtftl_bio {
 static inline struct mtftl_bio *mtftl_bio(struct bio *bio)
 {
 	return dm_per_bio_data(bio, sizeof(struct mtftl_bio));
+}
+
+/* What the writer says of how long the data will live: see hint.h. None before 6.9. */
+static inline u32 mtftl_bio_hint(const struct bio *bio)
+{
+#ifdef MTFTL_HAS_WRITE_HINT
+	return bio->bi_write_hint;
+#else
+	return 0;
+#endif
 }
 
 /* With noflush device-mapper sends it again after the resume. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Makes what older kernels lack. The module is written for the newest one; limits.h, meta.h and
- * table.c tell kernels apart, too. All ask what a kernel has (probe.c), not for its version.
+ * Makes what older kernels lack. The module is written for the newest one; bio.h, limits.h, meta.h
+ * and table.c tell kernels apart, too. All ask what a kernel has (probe.c), not for its version.
  *
  * Nothing of this is left in a series for the kernel itself: see `scripts/lab upstream`.
  */

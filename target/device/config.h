@@ -41,6 +41,7 @@ struct mtftl_config {
 	u32 write_unit;
 	const struct mtftl_victim_policy *gc_policy;
 	const struct mtftl_placement *placement;
+	bool write_hints;	/* of writers, that say how long their data will live, count */
 	bool append;		/* the device chooses the place in a zone */
 
 	struct mtftl_admit_limits limits;

@@ -23,6 +23,16 @@ static void set_append(struct mtftl_config *config, const char *word)
 	config->append = !strcmp(word, switches[0]);
 }
 
+static const char *get_write_hints(const struct mtftl_config *config)
+{
+	return switches[!config->write_hints];
+}
+
+static void set_write_hints(struct mtftl_config *config, const char *word)
+{
+	config->write_hints = !strcmp(word, switches[0]);
+}
+
 static const char *get_gc_policy(const struct mtftl_config *config)
 {
 	return READ_ONCE(config->gc_policy)->name;
@@ -67,6 +77,8 @@ static const struct option {
 	  .get = get_gc_policy, .set = set_gc_policy },
 	{ .name = "placement", .by_default = "by-life", .word = mtftl_placement_name,
 	  .get = get_placement, .set = set_placement },
+	{ .name = "write_hints", .by_default = "on", .word = switch_name,
+	  .get = get_write_hints, .set = set_write_hints },
 	{ .name = "append", .by_default = "on", .word = switch_name,
 	  .get = get_append, .set = set_append },
 	{ .name = "low_water", .by_default = "0", .least = 0, .most = U16_MAX,

@@ -32,6 +32,7 @@ PROBE(TUPLE_SIZE, A(blk_integrity)->tuple_size);
 /* Until 6.7: host-aware devices have a model of their own. */
 PROBE(ZONED_MODEL, bdev_zoned_model(A(block_device)));
 PROBE(ZONE_MGMT_GFP, blkdev_zone_mgmt(A(block_device), REQ_OP_ZONE_RESET, 0, 0, GFP_NOIO));
-/* These two are new: they replaced no older form. */
+/* These are new: they replaced no older form. */
 PROBE(SRCU_DOWN_READ, srcu_down_read(A(srcu_struct)));
+PROBE(WRITE_HINT, A(bio)->bi_write_hint);
 PROBE(WZEROES_UNMAP, A(queue_limits)->max_hw_wzeroes_unmap_sectors);

@@ -708,6 +708,7 @@ static bool insert_bio(struct lane *lane, struct bio *bio, bool waited)
 {
 	bool through = bio->bi_opf & REQ_FUA && mtftl_bio(bio)->through;
 	struct mtftl *ftl = lane->ftl;
+	u8 hint = ftl->config.write_hints ? mtftl_bio_hint(bio) : 0;
 	u32 n = 0, written = 0;
 	bool behind = false;
 	u64 pos = 0;
@@ -743,6 +744,7 @@ static bool insert_bio(struct lane *lane, struct bio *bio, bool waited)
 		value = mtftl_ring_value(lane->ring, pos);
 		slot = mtftl_slot(ftl, value, &data);
 		mtftl_bio_to_slot(bio, data);
+		slot->hint = hint;
 		/* The data is in this CPU's cache, and the writer has enough to do. */
 		slot->summed = behind;
 		if (behind)

@@ -6,19 +6,22 @@
 
 #include "device/device.h"
 #include "map/ring.h"
+#include "policy/hint.h"
 
 u32 mtftl_age_unwritten(const struct mtftl *ftl)
 {
 	return mtftl_life_new(ftl->config.device_in_zones);
 }
 
-/* What is replaced tells how long the block lived: its new data may live as long. */
+/* Unless its writer knows better: what is replaced tells how long the block lived. */
 void mtftl_age_slot(const struct mtftl *ftl, struct mtftl_slot *slot, u32 old)
 {
 	const struct mtftl_config *config = &ftl->config;
 	u32 life, zone;
 
-	if (mtftl_is_page(old)) {
+	if (mtftl_hint_tells(slot->hint)) {
+		life = mtftl_life_hinted(slot->hint, config->device_in_zones);
+	} else if (mtftl_is_page(old)) {
 		zone = mtftl_page_zone(ftl, old);
 		life = mtftl_life_written(config->placement, mtftl_map_life(ftl, zone),
 					  mtftl_map_age(ftl, zone));

@@ -11,6 +11,7 @@
  */
 #include "map/map.h"
 
+#include <linux/fs.h>
 #include <linux/highmem.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -19,8 +20,12 @@
 #include "device/device.h"
 #include "device/seq.h"
 #include "map/age.h"
+#include "policy/hint.h"
 
 #define NR_SHARDS	512	/* chunks of the map are spread over them */
+
+static_assert((int)MTFTL_HINT_SHORT == WRITE_LIFE_SHORT);
+static_assert((int)MTFTL_HINT_EXTREME == WRITE_LIFE_EXTREME);
 
 struct mtftl_map_shard {
 	spinlock_t lock;	/* entries of its chunks, the slots they point to */

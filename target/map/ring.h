@@ -35,6 +35,7 @@ struct mtftl_slot {
 	u16 life;
 	bool wanted, through;	/* a reset waits for it; a FUA write does; shard->lock to change */
 	bool summed;		/* crc is its data's; shard->lock to change, once it is filled */
+	u8 hint;		/* of how long its data will live, 0: none; see hint.h */
 	u32 crc;
 };
 

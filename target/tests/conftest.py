@@ -112,6 +112,14 @@ def fua(pytestconfig) -> list[Path]:
 
 
 @pytest.fixture(scope="session")
+def hinted(pytestconfig) -> list[Path]:
+    """A program that says how long its data will live, on a kernel that passes it on."""
+    if pytestconfig.getoption("--kernel") == "6.1":
+        pytest.skip("a block device gets writers' hints since Linux 6.9")
+    return [guest.program("hinted", HERE)]
+
+
+@pytest.fixture(scope="session")
 def swap(pytestconfig) -> list[Path]:
     """A kernel that can swap."""
     if pytestconfig.getoption("--kernel") in sourcekernel.DEBUG:

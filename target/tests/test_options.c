@@ -38,8 +38,8 @@ static void options_have_defaults(void **state)
 {
 	static const char *const defaults[][2] = {
 		{ "lanes", "percpu" }, { "buffer_entries", "1024" }, { "write_unit", "32" },
-		{ "gc_policy", "cost-benefit" }, { "placement", "by-life" }, { "append", "on" },
-		{ "low_water", "0" },
+		{ "gc_policy", "cost-benefit" }, { "placement", "by-life" },
+		{ "write_hints", "on" }, { "append", "on" }, { "low_water", "0" },
 	};
 	struct mtftl_config config = fresh();
 	u32 i;
@@ -53,6 +53,7 @@ static void options_have_defaults(void **state)
 	assert_int_equal(config.nr_lanes, 0);
 	assert_ptr_equal(config.placement, mtftl_placement("by-life"));
 	assert_ptr_equal(config.gc_policy, mtftl_victim_policy("cost-benefit"));
+	assert_true(config.write_hints);
 	assert_true(config.append);
 }
 
@@ -67,6 +68,7 @@ static void each_option_sets_its_field(void **state)
 	assert_int_equal(mtftl_option_set(&config, "write_unit", "1", expected), 0);
 	assert_int_equal(mtftl_option_set(&config, "gc_policy", "greedy", expected), 0);
 	assert_int_equal(mtftl_option_set(&config, "placement", "hot-cold", expected), 0);
+	assert_int_equal(mtftl_option_set(&config, "write_hints", "off", expected), 0);
 	assert_int_equal(mtftl_option_set(&config, "append", "off", expected), 0);
 	assert_int_equal(mtftl_option_set(&config, "low_water", "12", expected), 0);
 	assert_int_equal(config.nr_lanes, 8);
@@ -74,6 +76,7 @@ static void each_option_sets_its_field(void **state)
 	assert_int_equal(config.write_unit, 1);
 	assert_ptr_equal(config.gc_policy, mtftl_victim_policy("greedy"));
 	assert_ptr_equal(config.placement, mtftl_placement("hot-cold"));
+	assert_false(config.write_hints);
 	assert_false(config.append);
 	assert_int_equal(config.limits.low_water, 12);
 	assert_int_equal(mtftl_option_set(&config, "lanes", "percpu", expected), 0);
@@ -100,10 +103,13 @@ static void wrong_values_name_the_right_ones(void **state)
 		{ "placement", "best", "none, hot-cold, by-age or by-life", -EINVAL },
 		{ "placement", "", "none, hot-cold, by-age or by-life", -EINVAL },
 		{ "append", "write", "on or off", -EINVAL },
+		{ "write_hints", "short", "on or off", -EINVAL },
 		{ "colour", "blue",
-		  "lanes, buffer_entries, write_unit, gc_policy, placement, append or low_water", -ENOENT },
+		  "lanes, buffer_entries, write_unit, gc_policy, placement, write_hints, append or "
+		  "low_water", -ENOENT },
 		{ "streams", "none",
-		  "lanes, buffer_entries, write_unit, gc_policy, placement, append or low_water", -ENOENT },
+		  "lanes, buffer_entries, write_unit, gc_policy, placement, write_hints, append or "
+		  "low_water", -ENOENT },
 	};
 	struct mtftl_config config = fresh(), before = config;
 	char expected[MTFTL_OPTION_TEXT];
@@ -158,7 +164,8 @@ static void old_forms_become_new_ones(void **state)
 static const char *word(char text[16])
 {
 	static const char *const right[] = {
-		"lanes", "buffer_entries", "write_unit", "gc_policy", "placement", "append", "low_water",
+		"lanes", "buffer_entries", "write_unit", "gc_policy", "placement",
+		"write_hints", "append", "low_water",
 		"streams", "percpu", "greedy", "cost-benefit", "none", "hot-cold", "by-age", "by-life",
 		"on", "off", "write", "1", "8", "252", "1024", "65535", "4294967295",
 	};

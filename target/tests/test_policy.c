@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "policy/hint.h"
 #include "policy/policy.h"
 #include "zone/follow.h"
 
@@ -237,6 +238,37 @@ static void cold_blocks_keep_their_class(void **state)
 		assert_int_equal(mtftl_class_moved(by_life, life, turn, 1), 0);
 		assert_int_equal(mtftl_class_moved(mtftl_placement("none"), life, turn, 1), 0);
 	}
+}
+
+/* What is said to live longer never gets a class before what is said to live less long. */
+static void hints_are_classes(void **state)
+{
+	const struct mtftl_placement *by_life = mtftl_placement("by-life");
+	u32 turns[] = { 1, 40, 400, UINT32_MAX }, hint, i;
+
+	(void)state;
+	for (hint = 0; hint < 300; hint++)
+		assert_int_equal(mtftl_hint_tells(hint), hint >= 2 && hint <= 5);
+	for (i = 0; i < ARRAY_SIZE(turns); i++) {
+		for (hint = MTFTL_HINT_SHORT; hint <= MTFTL_HINT_EXTREME; hint++) {
+			u32 life = mtftl_life_hinted(hint, turns[i]);
+
+			assert_true(life <= UINT16_MAX);
+			assert_true(hint == MTFTL_HINT_SHORT ||
+				    life >= mtftl_life_hinted(hint - 1, turns[i]));
+			assert_int_equal(mtftl_class_written(mtftl_placement("none"), life,
+							     turns[i], 1), 0);
+		}
+	}
+	for (i = 0; i < 4; i++) {
+		static const u32 users[] = { 0, 1, 2, 2 }, gc[] = { 0, 1, 1, 2 };
+		u32 life = mtftl_life_hinted(MTFTL_HINT_SHORT + i, 400);
+
+		assert_int_equal(mtftl_class_written(by_life, life, 400, 3), users[i]);
+		assert_int_equal(mtftl_class_moved(by_life, life, 400, 3), gc[i]);
+		assert_int_equal(mtftl_class_written(mtftl_placement("by-age"), life, 400, 2), i > 0);
+	}
+	assert_int_equal(mtftl_life_hinted(MTFTL_HINT_EXTREME, 400), mtftl_life_new(400));
 }
 
 static void unknown_placement_is_none(void **state)
@@ -489,6 +521,7 @@ int main(void)
 		cmocka_unit_test(lives_are_logarithms),
 		cmocka_unit_test(a_life_remembers),
 		cmocka_unit_test(cold_blocks_keep_their_class),
+		cmocka_unit_test(hints_are_classes),
 		cmocka_unit_test(unknown_placement_is_none),
 		cmocka_unit_test(greedy_looks_at_what_is_valid_alone),
 		cmocka_unit_test(cost_benefit_prefers_the_old),

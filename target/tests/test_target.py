@@ -28,6 +28,24 @@ def test_writers_in_order_part_ways(run_script):
     assert torn <= 12, torn
 
 
+@pytest.mark.parametrize("option", ["on", "off"])
+def test_blocks_share_zones_as_their_writers_say(run_script, option):
+    """Writes with hints take turns: a full zone has blocks of one hint or, if hints are off, of all alike.
+
+    Blocks that would hold up others for long share a unit with those of other hints: a few.
+    """
+    result = run_script("blocks_share_zones_as_their_writers_say", option)
+    zones = [[block // 32 % 3 for unit in zone.get("list", []) if unit["type"] == "data" for block in unit["blocks"]]
+             for zone in json.loads(result.files["dump.json"])["zones"]]
+    shares = [[hints.count(hint) / len(hints) for hint in range(3)] for hints in zones if len(hints) > 900]
+    assert len(shares) > 20, shares
+    if option == "on":
+        assert all(max(of) > 0.9 for of in shares), shares
+        assert {of.index(max(of)) for of in shares} == {0, 1, 2}
+    else:
+        assert all(0.25 < share < 0.45 for of in shares for share in of), shares
+
+
 def test_a_read_in_parts_does_not_wait_for_the_last_one(run_script):
     """A read of 512 parts, for which the caller plugs: each is at the drive before the next ones are made."""
     result = run_script("a_read_in_parts_does_not_wait_for_the_last_one")

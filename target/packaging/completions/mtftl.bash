@@ -41,7 +41,7 @@ _mtftl()
 	dump)	words="--units $(_mtftl_drives)" ;;
 	format)	words="--op --headers --force --uuid $(_mtftl_drives)" ;;
 	metrics) words="--output $(_mtftl_open)" ;;
-	open)	words="--readonly lanes= buffer_entries= write_unit= gc_policy= placement= append= low_water=
+	open)	words="--readonly lanes= buffer_entries= write_unit= gc_policy= placement= write_hints= append= low_water=
 		       $(_mtftl_drives)" ;;
 	probe)	words=$(_mtftl_drives) ;;
 	rename)	words=$(_mtftl_open) ;;

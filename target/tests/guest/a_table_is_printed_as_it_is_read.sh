@@ -20,20 +20,20 @@ warned 'streams hot-cold' 'placement hot-cold'
 warned 'placement write' 'append off'
 test "$(old)" = 2
 line=$(dmsetup table t)
-echo "$line" | grep -E ' 14 lanes 2 .* gc_policy cost-benefit placement hot-cold append off low_water [0-9]+$'
-dmsetup load t --table "${line/placement hot-cold append off/streams none placement append}"
+echo "$line" | grep -E ' 16 lanes 2 .* gc_policy cost-benefit placement hot-cold write_hints on append off low_water [0-9]+$'
+dmsetup load t --table "${line/placement hot-cold write_hints on append off/streams none write_hints off placement append}"
 dmsetup resume t
 warned 'streams none' 'placement none'
 warned 'placement append' 'append on'
 test "$(old)" = 4
-dmsetup table t | grep ' placement none append on '
+dmsetup table t | grep ' placement none write_hints off append on '
 dmsetup load t --table "$line"
 dmsetup resume t
 test "$(dmsetup table t)" = "$line"
 dmsetup remove t
-mtftl open /dev/nullb0 t placement=by-age append=off
+mtftl open /dev/nullb0 t placement=by-age append=off write_hints=off
 test "$(old)" = 4
-dmsetup table t | grep ' placement by-age append off '
+dmsetup table t | grep ' placement by-age write_hints off append off '
 mtftl close t
 mtftl open /dev/nullb0 t streams=by-age
 test "$(old)" = 5

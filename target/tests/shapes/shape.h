@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The parts of the kernel's headers that probe.c, compat.h, limits.h and meta.h look at, in the
- * shape of any version from 6.1 on: SHAPE, 608 for 6.8. A -D of one of the names below makes a
+ * The parts of the kernel's headers that probe.c, bio.h, compat.h, limits.h and meta.h look at, in
+ * the shape of any version from 6.1 on: SHAPE, 608 for 6.8. A -D of one of the names below makes a
  * kernel that has backported that change, or does not have it yet. Nothing here runs.
  */
 #ifndef MTFTL_TESTS_SHAPE_H
@@ -54,6 +54,9 @@
 #endif
 #ifndef SHAPE_BIP_BIO
 #define SHAPE_BIP_BIO		(SHAPE < 615)
+#endif
+#ifndef SHAPE_WRITE_HINT
+#define SHAPE_WRITE_HINT	(SHAPE >= 609)
 #endif
 #ifndef SHAPE_WZEROES
 #define SHAPE_WZEROES		(SHAPE >= 617)
@@ -229,11 +232,22 @@ struct bio_integrity_payload {
 	struct bio_vec *bip_vec;
 };
 
+enum rw_hint { WRITE_LIFE_NOT_SET };
+
 struct bio {
 	blk_opf_t bi_opf;
+#if SHAPE_WRITE_HINT
+	enum rw_hint bi_write_hint;
+#endif
 	struct bvec_iter bi_iter;
+	int bi_status;
 	struct bio_integrity_payload *bi_integrity;
 };
+
+enum { BLK_STS_DM_REQUEUE = 11 };
+
+void bio_endio(struct bio *bio);
+void *dm_per_bio_data(struct bio *bio, size_t size);
 
 struct blk_integrity *bdev_get_integrity(struct block_device *bdev);
 

@@ -4,6 +4,7 @@
  */
 #include <linux/hrtimer.h>
 
+#include "device/bio.h"
 #include "device/compat.h"
 #include "device/limits.h"
 #include "device/meta.h"
@@ -52,6 +53,11 @@ int use_readers(struct srcu_struct *readers)
 
 	srcu_up_read(readers, reader);
 	return reader;
+}
+
+unsigned int use_hint(const struct bio *bio)
+{
+	return mtftl_bio_hint(bio);
 }
 
 unsigned int use_meta(struct block_device *bdev, struct bio *bio, struct mtftl_meta *meta)
