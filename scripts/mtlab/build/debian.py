@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import threading
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 from ..util.base import BUILD, LabError, lock, logged, output, say, write_file
@@ -141,17 +141,22 @@ def _security(mirror: str) -> str:
     return found[0] if found else mirror.rstrip("/") + "-security"
 
 
-def _private(old: bool = False) -> dict[str, str]:
-    """Environment in which apt sees only our suites, or only OLD; fetches their lists when they are not there."""
-    home = APT / "old" if old else APT
+def _usual() -> set[str]:
+    """The suites whose lists lie together."""
+    return {"bookworm", newer_suite(), "trixie", NEWEST}
+
+
+def _private(apart: str = "") -> dict[str, str]:
+    """Environment in which apt sees only our suites, or only that one; fetches their lists when they are not there."""
+    home = APT / ("old" if apart == OLD else apart)
     config = home / "apt.conf"
     env = dict(os.environ, APT_CONFIG=str(config), LC_ALL="C")
     with lock("apt"):
         uri, key = _mirror()
         signed = f"[signed-by={key}] " if key else ""
-        wanted = {"deb": {"bookworm", newer_suite(), "trixie", NEWEST}, "deb-src": {codename(), "trixie"}}
-        if old:
-            uri, wanted = _security(uri), {"deb": {OLD}}
+        wanted = {"deb": _usual(), "deb-src": {codename(), "trixie"}}
+        if apart:
+            uri, wanted = _security(uri) if apart == OLD else uri, {"deb": {apart}}
         lists = "".join(f"{kind} {signed}{uri} {suite} main\n"
                         for kind, suites in wanted.items() for suite in sorted(suites))
         ready = home / "ready"
@@ -205,7 +210,7 @@ def download(package: str, folder: Path) -> Path:
     """Fetch one .deb (package, package=version or package/suite) into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     before = set(folder.glob("*.deb"))
-    env = _private(old=package.endswith(f"/{OLD}"))
+    env = _private(OLD if package.endswith(f"/{OLD}") else "")
     output(["apt-get", "-q", "download", package], env=env, cwd=folder)
     name = re.split("[=/]", package)[0]
     return next(iter(set(folder.glob(f"{name}_*.deb")) - before or set(folder.glob(f"{name}_*.deb"))))
@@ -218,6 +223,28 @@ def unpack(package: str, folder: Path) -> None:
         deb = download(package, temporary)
         folder.mkdir(parents=True, exist_ok=True)
         output(["dpkg-deb", "-x", deb, folder])
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def closure(packages: Sequence[str], suite: str) -> list[str]:
+    """These packages of a suite and all that they depend on, as package=version."""
+    env = _private("" if suite in _usual() else suite)
+    text = output(["apt-get", "-q", "--simulate", "--no-install-recommends", "-o", f"APT::Default-Release={suite}",
+                   "install", *packages], env=env)
+    return [f"{name}={version}" for name, version in re.findall(r"^Inst (\S+) \((\S+)", text, re.M)]
+
+
+def unpack_all(packages: Sequence[str], suite: str, folder: Path) -> None:
+    """Fetch many of a suite, as closure() names them, and unpack their files into a folder; nothing is installed."""
+    temporary = APT / "download" / f"{os.getpid()}-{threading.get_ident()}"
+    temporary.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        env = _private("" if suite in _usual() else suite)
+        logged(["apt-get", "-q", "download", *packages], BUILD / "log/apt-download.log", env=env, cwd=temporary)
+        for deb in sorted(temporary.glob("*.deb")):
+            output(["dpkg-deb", "-x", deb, folder])
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

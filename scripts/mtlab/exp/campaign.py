@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ..build import emulator, guest, kernels, target
+from ..build import emulator, guest, kernels, packages, target
 from ..run import accel, firmware, machine
 from ..run.options import MODEL, SEED
 from ..run.outcome import Result
@@ -39,10 +39,12 @@ def _provenance(runs: Sequence[Run], booted: Mapping[str, Result]) -> dict[str, 
     qemu = output([emulator.build(), "--version"]).splitlines()[0]
     settings = {r.name: {k: v for k, v in asdict(r.options).items() if k in
                          ("clock", "cpus", "memory", "quantum", "speed", "profile", "device") or
-                         (k == "memory_model" and v)} | {"seeds": r.seeds}
+                         (k in ("memory_model", "packages") and v)} | {"seeds": r.seeds}
                 for r in runs}
     scripts = {r.name: digest(r.script) for r in runs}
+    brought = {p for r in runs for found in packages.chosen(tuple(r.options.packages)).values() for p in found}
     return {"commit": _commit(), "emulator": re.sub(r" \(.*", "", qemu), "kernels": release, "fio": fio,
+            **({"packages": sorted(brought)} if brought else {}),
             "seed": SEED, "settings": settings, "scripts": scripts,
             "inputs": {key: result.inputs for key, result in booted.items()},
             "starts": {key: result.start for key, result in booted.items()}}

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..build import emulator, guest, kernels, sourcekernel, target
+from ..build import emulator, guest, kernels, packages, sourcekernel, target
 from ..util import stop
 from ..util.base import BUILD, LabError, digest, free_memory, memory_at_once, need_space, say
 from . import failure, outcome, process, qemu, states
@@ -114,7 +114,8 @@ class _Parts:
 def _build(options: Options) -> _Parts:
     """Build what is missing."""
     kernel = kernels.get(options.kernel)
-    archives = (guest.base(), guest.tools(), *filter(None, [guest.modules(kernel)]))
+    archives = (guest.base(), guest.tools(), *filter(None, [packages.archive(tuple(options.packages)),
+                                                            guest.modules(kernel)]))
     append = f"{qemu.BOOT}{qemu.CLOCK_BOOT[options.clock]} {options.append}".strip()
     return _Parts(emulator.build(), kernel, archives, append)
 

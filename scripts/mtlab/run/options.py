@@ -6,6 +6,7 @@ place on the command line, and what makes a value wrong.
 """
 
 import argparse
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
@@ -86,6 +87,13 @@ def _wrong_profile(profile: str, _options: "Options") -> str:
     return "" if not profile or profile in profiles() else f"no profile '{profile}': there are {', '.join(profiles())}"
 
 
+def _wrong_packages(packages: Sequence[str], options: "Options") -> str:
+    if options.host_root:
+        return "the command sees the host's programs instead, expected no --host-root"
+    return next((f"'{word}': expected PACKAGE or PACKAGE/SUITE" for word in packages
+                 if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+(/[a-z-]+)?", word)), "")
+
+
 def _wrong_push(paths: Sequence[Path], _options: "Options") -> str:
     return next((f"there is no file {path}" for path in paths if not path.exists()), "")
 
@@ -135,6 +143,9 @@ class Options:
 
 
 def _declared() -> Iterator[tuple["Field[Any]", Declared]]:
+    packages: Sequence[str] = _option([], "Debian packages that the guest has, with all that they depend on; of this "
+                                      "machine's suite, or of SUITE", "PACKAGE[/SUITE]", flag="with", nargs="+",
+                                      type=str, wrong=_wrong_packages)
     """Options that the command line has."""
     for one in fields(Options):
         if _DECLARED in one.metadata:
