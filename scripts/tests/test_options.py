@@ -25,10 +25,10 @@ def test_no_words_give_the_defaults() -> None:
 def test_words_come_back_as_what_they_say() -> None:
     found = _parsed("--cpus", "8", "--timeout", "1.5", "--no-module", "--device", "ms=16,nvme0.mdts=2", "--push", "a",
                     "b", "--pull", "x*", "y", "--qemu=-s", "--qemu=-S", "--memory-model", "server2", "--media", "m",
-                    "--boot")
+                    "--boot", "--with", "sqlite3", "xfsprogs/forky", "--before", "true")
     assert found == Options(cpus=8, timeout=1.5, module=False, device={"ms": "16", "nvme0.mdts": "2"},
                             push=[Path("a"), Path("b")], pull=["x*", "y"], qemu=["-s", "-S"], memory_model="server2",
-                            media=Path("m"), boot=True)
+                            media=Path("m"), boot=True, packages=["sqlite3", "xfsprogs/forky"], before="true")
 
 
 def test_a_command_takes_some_of_them() -> None:
@@ -46,6 +46,11 @@ def test_a_command_takes_some_of_them() -> None:
     ({"push": [Path("/no/such")]}, "--push: there is no file /no/such"),
     ({"clock": "virtual", "host_root": True}, "--host-root: .* expected --clock wall"),
     ({"memory_model": "server"}, "--memory-model server: .* expected --clock virtual"),
+    ({"before": "true"}, "--before true: .* expected --clock virtual"),
+    ({"before": "true", "clock": "virtual", "media": Path("m")}, "--before true: .* expected no --media"),
+    ({"before": "true", "clock": "virtual", "profile": "none"}, "--before true: .* expected another --profile"),
+    ({"packages": ["a;b"]}, "--with: 'a;b': expected PACKAGE or PACKAGE/SUITE"),
+    ({"packages": ["sqlite3"], "host_root": True}, "--with: .* expected no --host-root"),
     ({"clock": "virtual", "memory_model": "server2", "cpus": 3}, "--cpus 3: server2 needs a multiple of 2"),
 ])
 def test_what_cannot_be_is_refused_by_its_name(chosen: dict[str, object], why: str) -> None:
@@ -78,7 +83,8 @@ def test_a_run_is_known_by_its_inputs(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("other")
     for one in fields(RunPlan):
         value = getattr(plan, one.name)
-        other = {bytes: b"other", bool: False, tuple: (tmp_path / "other",) if value and isinstance(value, tuple)
+        other = {bytes: b"other", bool: False, type(None): replace(plan, own=b"first"),
+                 tuple: (tmp_path / "other",) if value and isinstance(value, tuple)
                  and isinstance(value[0], Path) else ("other",)}[type(value)]
         changed = replace(plan, **{one.name: other})
         assert changed.inputs != plan.inputs, one.name

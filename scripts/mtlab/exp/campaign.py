@@ -41,7 +41,7 @@ def _provenance(runs: Sequence[Run], booted: Mapping[str, Result]) -> dict[str, 
                          ("clock", "cpus", "memory", "quantum", "speed", "profile", "device") or
                          (k in ("memory_model", "packages") and v)} | {"seeds": r.seeds}
                 for r in runs}
-    scripts = {r.name: digest(r.script) for r in runs}
+    scripts = {r.name: digest(*filter(None, (r.options.before, r.script))) for r in runs}
     brought = {p for r in runs for found in packages.chosen(tuple(r.options.packages)).values() for p in found}
     return {"commit": _commit(), "emulator": re.sub(r" \(.*", "", qemu), "kernels": release, "fio": fio,
             **({"packages": sorted(brought)} if brought else {}),

@@ -11,14 +11,14 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..build import emulator, guest, kernels, packages, sourcekernel, target
 from ..util import stop
 from ..util.base import BUILD, LabError, digest, free_memory, memory_at_once, need_space, say
-from . import failure, outcome, process, qemu, states
+from . import failure, outcome, prepared, process, qemu, states
 from .options import NAMESPACE, NONE, PROFILES, Options, bytes_of, nodes_of, profile_of
 from .options import check as check_options
 from .outcome import Result
@@ -89,6 +89,7 @@ class RunPlan:
     device: tuple[str, ...]         # QEMU's arguments for the flash device, in a folder of no name
     described: tuple[Path, ...]     # files of this project that these arguments name
     may_be_saved: bool              # can it begin from a saved state?
+    drive: "RunPlan | None" = None  # the run that prepares its drive
 
     @functools.cached_property
     def key(self) -> str:
@@ -98,7 +99,8 @@ class RunPlan:
     @functools.cached_property
     def inputs(self) -> str:
         """A digest of all that the guest sees."""
-        return digest(self.key, *self.boot, self.own, *self.clock, *self.device, *self.described)
+        return digest(self.key, *self.boot, self.own, *self.clock, *self.device, *self.described,
+                      *([self.drive.inputs] if self.drive else []))
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ def _archive(command: str, options: Options, parts: _Parts) -> bytes:
 def plan(command: str, options: Options, accel: str, parts: _Parts) -> RunPlan:
     """What a run will be, before it is."""
     own = _archive(command, options, parts)
+    drive = plan(options.before, _preparing(options), accel, parts) if options.before else None
     # A saved guest has no mark of how long a CPU's turns were, nor of what accesses to memory cost; and stalls
     # begin with the run.
     making = replace(options, quantum=Options.quantum, memory_model="", sharing=None, stall=0, seed=Options.seed)
@@ -149,7 +152,12 @@ def plan(command: str, options: Options, accel: str, parts: _Parts) -> RunPlan:
                    firmware=tuple(emulator.firmware()), own=own,
                    clock=tuple(qemu.clock_arguments(options, accel)),
                    making=tuple(qemu.clock_arguments(making, accel)), device=tuple(device),
-                   described=tuple(qemu.profile_files(options)), may_be_saved=may_be_saved)
+                   described=tuple(qemu.profile_files(options)), may_be_saved=may_be_saved, drive=drive)
+
+
+def _preparing(options: Options) -> Options:
+    """The options of the run that prepares the drive of another one."""
+    return replace(options, before="", pull=[prepared.KEPT], watch=None, sharing=None, recall=False)
 
 
 def run(command: str, options: Options, *, accel: str, on_output: Callable[[str], None] | None = None,
@@ -159,23 +167,42 @@ def run(command: str, options: Options, *, accel: str, on_output: Callable[[str]
     parts = _build(options)
     planned = plan(command, options, accel, parts)
     try:
-        return _start(planned, parts, options, accel, on_output, on_console)
+        return _start(command, planned, parts, options, accel, on_output, on_console)
     except states.BootError as e:
         say(f"no saved boot state: {e}; booting from scratch")
-        scratch = replace(planned, may_be_saved=False)
-        return _start(scratch, parts, replace(options, boot=True), accel, on_output, on_console)
+        scratch = replace(planned, may_be_saved=False,
+                          drive=planned.drive and replace(planned.drive, may_be_saved=False))
+        return _start(command, scratch, parts, replace(options, boot=True), accel, on_output, on_console)
 
 
-def _start(planned: RunPlan, parts: _Parts, options: Options, accel: str, on_output: Callable[[str], None] | None,
-           on_console: Callable[[str], None] | None) -> Result:
+def _start(command: str, planned: RunPlan, parts: _Parts, options: Options, accel: str,
+           on_output: Callable[[str], None] | None, on_console: Callable[[str], None] | None) -> Result:
     """Carry out a plan, in a folder of its own, if nothing is known of a run of the same inputs."""
     if options.recall and (before := outcome.recall(planned.inputs)):
         return before
+    started = planned
     with folder() as place, _flash_in_memory(options, place):
-        result = _judged(planned, options, accel, _emulate(planned, parts, options, place, on_output, on_console))
+        if planned.drive:
+            prepare = functools.partial(_prepare, planned.drive, parts, _preparing(options), accel)
+            kept = prepared.get(planned.drive.inputs, prepare, qemu.media_of(options, place))
+            # These files are a function of the drive's own inputs, which the digest of this run's holds.
+            started = replace(planned, own=_archive(command, replace(options, push=[*options.push, kept]), parts))
+        result = _judged(planned, options, accel, _emulate(started, parts, options, place, on_output, on_console))
     if options.recall and result.ok:
         outcome.keep(result)
     return result
+
+
+def _prepare(planned: RunPlan, parts: _Parts, options: Options, accel: str, to: Path) -> Mapping[str, bytes]:
+    """Run the guest that prepares a drive, and put what the drive then holds into a file; returns the guest's files."""
+    with folder() as place, _flash_in_memory(options, place):
+        ended = _emulate(planned, parts, options, place, None, None)
+        result = _judged(planned, replace(options, pull=[]), accel, ended)      # files to keep are its own choice
+        if not result.ok:
+            tail = "\n".join(result.output.splitlines()[-15:])
+            raise LabError(f"--before: {result.failure or f'exit status {result.status}'}\n{tail}")
+        prepared.copy(qemu.media_of(options, place), to)
+    return result.files
 
 
 @dataclass(frozen=True)

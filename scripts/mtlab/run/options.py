@@ -98,6 +98,14 @@ def _wrong_push(paths: Sequence[Path], _options: "Options") -> str:
     return next((f"there is no file {path}" for path in paths if not path.exists()), "")
 
 
+def _wrong_before(_before: str, options: "Options") -> str:
+    if options.media:
+        return "it prepares a drive of the run's own, expected no --media"
+    if profile_of(options) == NONE:
+        return "there is no drive, expected another --profile"
+    return _virtual_only(_before, options)
+
+
 def _wrong_root(_host_root: bool, options: "Options") -> str:
     return "" if options.clock == "wall" else "virtual time could not repeat it, expected --clock wall"
 
@@ -127,11 +135,17 @@ class Options:
     device: dict[str, str] = _option({}, "properties of the namespace (nvme0.KEY: of the controller) that replace the "
                                      "profile's", "KEY=VALUE,...", type=_properties)
     media: Path | None = _option(None, "keep the flash's content in this file", "FILE", type=Path)
+    before: str = _option("", "virtual time: a guest of its own runs this first; what its drive then holds is kept, "
+                          "and each run with the same COMMAND here starts with a copy of it", "COMMAND",
+                          wrong=_wrong_before)
     timeout: float = _option(300, "seconds of the host's clock that the command may take", "S")
     boot_timeout: float = 600               # and for what comes before it
     silence: float = 600                    # of that, before the console says its first word
     push: Sequence[Path] = _option([], "files to put into /root", "FILE", nargs="+", type=Path, wrong=_wrong_push)
     pull: Sequence[str] = _option([], "files (patterns) to bring out", "FILE", nargs="+", type=str)
+    packages: Sequence[str] = _option([], "Debian packages that the guest has, with all that they depend on; of this "
+                                      "machine's suite, or of SUITE", "PACKAGE[/SUITE]", flag="with", nargs="+",
+                                      type=str, wrong=_wrong_packages)
     module: bool = _option(True, "leave out the target and its tool", flag="no-module", action="store_false")
     append: str = _option("", "more of the kernel's command line", "WORDS")
     qemu: Sequence[str] = _option([], "more of QEMU's command line", "ARGS", action="append")
@@ -143,9 +157,6 @@ class Options:
 
 
 def _declared() -> Iterator[tuple["Field[Any]", Declared]]:
-    packages: Sequence[str] = _option([], "Debian packages that the guest has, with all that they depend on; of this "
-                                      "machine's suite, or of SUITE", "PACKAGE[/SUITE]", flag="with", nargs="+",
-                                      type=str, wrong=_wrong_packages)
     """Options that the command line has."""
     for one in fields(Options):
         if _DECLARED in one.metadata:
