@@ -2,7 +2,8 @@
 /*
  * dm-mtftl over a namespace of the emulated flash device, whose power is cut
  * and restored by the emulator's vendor commands (docs/emulator/faults.md). Spec: the
- * namespace, which is formatted: /dev/nvme0n1.
+ * namespace, which is formatted: /dev/nvme0n1; or, with the number of blocks that it was formatted
+ * with, is left as it is: /dev/nvme0n1,6000.
  *
  * A power cycle also unbinds the NVMe driver and binds it again: what the
  * kernel remembers of zones and write pointers does not outlive a real one.
@@ -34,6 +35,7 @@
 
 #define DM_NAME		"torture"
 #define SPARE		25		/* percent */
+#define KEPT_CAPACITY	128		/* of a zone, if nothing is formatted: it has as much */
 
 /* The emulator's vendor command and log page. */
 #define FLASH_OPCODE	0xc0
@@ -492,7 +494,7 @@ static const struct device_ops dm_ops = {
 struct device *dmdevice_open(const char *spec)
 {
 	struct dmdevice *dm = calloc(1, sizeof(*dm));
-	char path[PATH_MAX], real[PATH_MAX];
+	char path[PATH_MAX], real[PATH_MAX], *blocks, *flash;
 
 	if (!dm)
 		return NULL;
@@ -504,12 +506,19 @@ struct device *dmdevice_open(const char *spec)
 		return NULL;
 	}
 	dm->namespace = strdup(spec);
-	if (dm_format(&dm->dev)) {
+	blocks = strchr(dm->namespace, ',');
+	if (blocks) {
+		*blocks = '\0';
+		dm->dev.nr_blocks = strtoull(blocks + 1, NULL, 10);
+		dm->zone_capacity = KEPT_CAPACITY;
+	} else if (dm_format(&dm->dev)) {
 		fprintf(stderr, "%s: cannot be formatted\n", spec);
 		return NULL;
 	}
+	/* basename() may change what it is given. */
+	flash = strdup(dm->namespace);
 	snprintf(path, sizeof(path), "/sys/class/block/%s/device", basename(dm->namespace));
-	dm->namespace = strdup(spec);
+	dm->namespace = flash;
 	if (!realpath(path, real) || asprintf(&dm->controller, "/dev/%s", basename(real)) < 0) {
 		perror(path);
 		return NULL;

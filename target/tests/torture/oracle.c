@@ -13,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "notes.h"
+
 #define STAMP_MAGIC	0x656c6361726f6674ull	/* "tforacle" */
 #define WINDOW		64u	/* versions of a block between durable and submitted */
 #define LOG_SIZE	(1u << 16)
@@ -47,7 +49,13 @@ struct event {
 	uint64_t lba;
 	uint32_t nr;
 	uint32_t version;	/* of the first block */
-	const char *what;
+	enum note_kind kind;
+};
+
+static const char *const kind_names[NR_NOTES] = {
+	[NOTE_BEGIN] = "write>", [NOTE_CLEAR] = "zeroes>", [NOTE_ACKED] = "acked<",
+	[NOTE_FAILED] = "failed<", [NOTE_DURABLE] = "fua<", [NOTE_FLUSH] = "flush>",
+	[NOTE_FLUSHED] = "flushed<",
 };
 
 struct oracle {
@@ -61,6 +69,7 @@ struct oracle {
 	struct event *log;	/* ring of LOG_SIZE */
 	uint64_t nr_events;
 	unsigned int reports;
+	const uint64_t *clock;	/* NULL: the system's */
 };
 
 static uint64_t now_ns(void)
@@ -82,6 +91,13 @@ static void *must_calloc(size_t nr, size_t size)
 	return p;
 }
 
+static void tell(enum note_kind kind, uint32_t op, uint64_t lba, uint32_t nr)
+{
+	struct note note = { .kind = kind, .op = op, .lba = (uint32_t)lba, .nr = nr };
+
+	notes_add(&note);
+}
+
 struct oracle *oracle_new(uint64_t run, uint64_t nr_blocks)
 {
 	struct oracle *oracle = must_calloc(1, sizeof(*oracle));
@@ -91,6 +107,7 @@ struct oracle *oracle_new(uint64_t run, uint64_t nr_blocks)
 	oracle->nr_blocks = nr_blocks;
 	oracle->blocks = must_calloc(nr_blocks, sizeof(*oracle->blocks));
 	oracle->log = must_calloc(LOG_SIZE, sizeof(*oracle->log));
+	tell(NOTE_ORACLE, (uint32_t)run, nr_blocks, 0);
 	return oracle;
 }
 
@@ -108,14 +125,15 @@ uint64_t oracle_nr_blocks(const struct oracle *oracle)
 	return oracle->nr_blocks;
 }
 
-static void record(struct oracle *oracle, const char *what, const struct op *op,
+static void record(struct oracle *oracle, enum note_kind kind, const struct op *op,
 		   uint32_t version)
 {
 	struct event *event = &oracle->log[oracle->nr_events++ % LOG_SIZE];
 
 	*event = (struct event){
-		.ns = now_ns(), .lba = op->lba, .nr = op->nr, .version = version, .what = what,
+		.ns = oracle->clock ? *oracle->clock : now_ns(), .lba = op->lba, .nr = op->nr, .version = version, .kind = kind,
 	};
+	tell(kind, (uint32_t)((uintptr_t)op >> 4), op->lba, op->nr);
 }
 
 static uint32_t max32(uint32_t a, uint32_t b)
@@ -194,7 +212,7 @@ enum begun oracle_begin(struct oracle *oracle, struct op *op, uint64_t lba, uint
 			block->group = block->submitted;
 		op->group[i] = block->group;
 	}
-	record(oracle, zeroes ? "zeroes>" : "write>", op, op->version[0]);
+	record(oracle, zeroes ? NOTE_CLEAR : NOTE_BEGIN, op, op->version[0]);
 	pthread_mutex_unlock(&oracle->lock);
 	return BEGUN;
 }
@@ -247,7 +265,8 @@ void oracle_end(struct oracle *oracle, struct op *op, bool ok, bool durable)
 		else
 			add_ack(oracle, op->lba + i, op->group[i]);
 	}
-	record(oracle, !ok ? "failed<" : durable ? "fua<" : "acked<", op, op->version[0]);
+	record(oracle, !ok ? NOTE_FAILED : durable ? NOTE_DURABLE : NOTE_ACKED, op,
+	       op->version[0]);
 	pthread_mutex_unlock(&oracle->lock);
 }
 
@@ -257,7 +276,7 @@ void oracle_flush_begin(struct oracle *oracle, struct op *op)
 	op->lba = 0;
 	op->nr = 0;
 	op->acked_before = oracle->first_ack + oracle->nr_acks;
-	record(oracle, "flush>", op, 0);
+	record(oracle, NOTE_FLUSH, op, 0);
 	pthread_mutex_unlock(&oracle->lock);
 }
 
@@ -265,7 +284,7 @@ void oracle_flush_end(struct oracle *oracle, const struct op *op)
 {
 	pthread_mutex_lock(&oracle->lock);
 	flushed(oracle, op);
-	record(oracle, "flushed<", op, 0);
+	record(oracle, NOTE_FLUSHED, op, 0);
 	pthread_mutex_unlock(&oracle->lock);
 }
 
@@ -301,9 +320,7 @@ static bool all_zero(const void *data)
 	return true;
 }
 
-/* What @data is: its stamp (or ZEROES), else why it is no whole block of ours. */
-static const char *classify(const struct oracle *oracle, uint64_t lba, const void *data,
-			    uint32_t *version)
+const char *oracle_stamp(uint64_t run, const void *data, uint64_t *lba, uint32_t *version)
 {
 	uint64_t expected[BLOCK_BYTES / sizeof(uint64_t)];
 	struct stamp stamp;
@@ -313,14 +330,21 @@ static const char *classify(const struct oracle *oracle, uint64_t lba, const voi
 	if (stamp.magic != STAMP_MAGIC)
 		return all_zero(data) ? NULL : "garbage";
 	*version = (uint32_t)stamp.version;
-	if (stamp.run != oracle->run)
+	*lba = stamp.lba;
+	if (stamp.run != run)
 		return "data of another run";
 	fill_block(stamp.run, stamp.lba, *version, expected);
-	if (memcmp(expected, data, BLOCK_BYTES))
-		return "torn or mixed";
-	if (stamp.lba != lba)
-		return "another block's data";
-	return NULL;
+	return memcmp(expected, data, BLOCK_BYTES) ? "torn or mixed" : NULL;
+}
+
+/* What @data is: its stamp (or ZEROES), else why it is no whole block of ours. */
+static const char *classify(const struct oracle *oracle, uint64_t lba, const void *data,
+			    uint32_t *version)
+{
+	uint64_t stamped = lba;
+	const char *wrong = oracle_stamp(oracle->run, data, &stamped, version);
+
+	return wrong ? wrong : stamped != lba ? "another block's data" : NULL;
 }
 
 /* May the block be @version, if nothing older than @oldest is allowed? */
@@ -353,7 +377,7 @@ static void print_history(const struct oracle *oracle, uint64_t lba)
 		if (event->nr && (lba < event->lba || lba >= event->lba + event->nr))
 			continue;
 		printf("  %" PRIu64 ".%06" PRIu64 " ms %s %" PRIu64 "+%u v%u\n",
-		       event->ns / 1000000, event->ns % 1000000, event->what, event->lba,
+		       event->ns / 1000000, event->ns % 1000000, kind_names[event->kind], event->lba,
 		       event->nr, event->version);
 	}
 }
@@ -419,6 +443,7 @@ void oracle_crashed(struct oracle *oracle)
 	pthread_mutex_lock(&oracle->lock);
 	oracle->first_ack += oracle->nr_acks;
 	oracle->nr_acks = 0;
+	tell(NOTE_CRASHED, 0, 0, 0);
 	pthread_mutex_unlock(&oracle->lock);
 }
 
@@ -430,6 +455,7 @@ void oracle_formatted(struct oracle *oracle)
 	pthread_mutex_lock(&oracle->lock);
 	for (i = 0; i < oracle->nr_blocks; i++)
 		rebase(&oracle->blocks[i], ZEROES);
+	tell(NOTE_FORMATTED, 0, 0, 0);
 	pthread_mutex_unlock(&oracle->lock);
 }
 
@@ -468,6 +494,7 @@ unsigned int oracle_recovered(struct oracle *oracle, uint64_t lba, uint32_t nr,
 		violations += judge(oracle, "recovered", lba + i, block->durable,
 				    (const char *)data + (size_t)i * BLOCK_BYTES, &version);
 		rebase(block, version);
+		tell(NOTE_RECOVERED, 0, lba + i, version);
 	}
 	pthread_mutex_unlock(&oracle->lock);
 	return violations;
@@ -478,8 +505,47 @@ unsigned int oracle_unreadable(struct oracle *oracle, uint64_t lba)
 	pthread_mutex_lock(&oracle->lock);
 	report(oracle, "recovered", "read error", lba, oracle->blocks[lba].durable, ZEROES);
 	rebase(&oracle->blocks[lba], ZEROES);
+	tell(NOTE_RECOVERED, 0, lba, ZEROES);
 	pthread_mutex_unlock(&oracle->lock);
 	return 1;
+}
+
+bool oracle_may_leave(const struct oracle *oracle, uint64_t lba, uint32_t version)
+{
+	return allowed(&oracle->blocks[lba], oracle->blocks[lba].durable, version);
+}
+
+void oracle_print_left(struct oracle *oracle, uint64_t lba, uint32_t version, const char *wrong)
+{
+	const struct block *block = &oracle->blocks[lba];
+
+	if (!wrong)
+		wrong = version > block->submitted ? "from the future" : "stale";
+	report(oracle, "recovered", wrong, lba, block->durable, version);
+}
+
+void oracle_take(struct oracle *oracle, uint64_t lba, uint32_t version)
+{
+	rebase(&oracle->blocks[lba], version);
+}
+
+void oracle_set_clock(struct oracle *oracle, const uint64_t *ns)
+{
+	oracle->clock = ns;
+}
+
+void oracle_formatting(struct oracle *oracle)
+{
+	pthread_mutex_lock(&oracle->lock);
+	tell(NOTE_FORMATTING, 0, 0, 0);
+	pthread_mutex_unlock(&oracle->lock);
+}
+
+void oracle_workload(struct oracle *oracle, uint32_t number, uint32_t lanes)
+{
+	pthread_mutex_lock(&oracle->lock);
+	tell(NOTE_WORKLOAD, 0, number, lanes);
+	pthread_mutex_unlock(&oracle->lock);
 }
 
 bool oracle_plausible(struct oracle *oracle, uint64_t lba, const void *data)

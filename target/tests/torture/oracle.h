@@ -82,6 +82,21 @@ bool oracle_changed(struct oracle *oracle, uint64_t lba);
 bool oracle_empty(struct oracle *oracle, uint64_t lba);
 /* The judgement of a block that gave a read error. */
 unsigned int oracle_unreadable(struct oracle *oracle, uint64_t lba);
+/*
+ * For a judge of cuts that were not made, and so change nothing. What block @data is, or why it is
+ * none of that run: NULL if it is. May a cut now leave @version of a block, 0: zeroes? And what a
+ * guest has found after a cut that was made.
+ */
+const char *oracle_stamp(uint64_t run, const void *data, uint64_t *lba, uint32_t *version);
+bool oracle_may_leave(const struct oracle *oracle, uint64_t lba, uint32_t version);
+void oracle_print_left(struct oracle *oracle, uint64_t lba, uint32_t version, const char *wrong);
+void oracle_take(struct oracle *oracle, uint64_t lba, uint32_t version);
+/* The time of what is recorded from now on: not the clock's. */
+void oracle_set_clock(struct oracle *oracle, const uint64_t *ns);
+/* Nothing is promised until oracle_formatted(). */
+void oracle_formatting(struct oracle *oracle);
+/* What follows is the workload with that number. */
+void oracle_workload(struct oracle *oracle, uint32_t number, uint32_t lanes);
 /* Some version of this block, or zeroes: all that can be asked of damaged media. */
 bool oracle_plausible(struct oracle *oracle, uint64_t lba, const void *data);
 

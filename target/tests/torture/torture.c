@@ -5,8 +5,13 @@
  * judgement of every block. Runs in a guest; everything that it does follows
  * from its seed and from the (virtual) clock.
  *
- *   torture [-s seed] [-n cuts] [-c n] [-w seconds] [-f | -o times | -z rounds | -x images] [-v]
- *	   mem:BLOCKS[,BUG] | dm:SPEC
+ *   torture [-s seed] [-n cuts] [-c n] [-w seconds] [-j] [-v]
+ *	   [-f | -o times | -z rounds | -x images | -r file |
+ *	   -e length] mem:BLOCKS[,BUG] | dm:SPEC
+ *
+ * With -j the oracle's events go to the journal of the flash (notes.h). With -r the file gets what a
+ * device holds that a run of this seed has left. With -e all workloads of so many operations follow
+ * each other (sequences.h); -E: of few kinds.
  *
  * With -f allocations fail instead: first each allocation of a mount or an administrator's command,
  * one after the other, then many at once under load. With -z the cuts leave a media image, which is
@@ -36,7 +41,9 @@
 #include "allocfail.h"
 #include "device.h"
 #include "fuzz.h"
+#include "notes.h"
 #include "oracle.h"
+#include "sequences.h"
 
 #define MAX_WORKERS	12u
 #define MAX_IO_BLOCKS	16u	/* of a read or write: 64 KiB */
@@ -629,6 +636,7 @@ static void begin_again(void)
 
 	enter("format");
 	dev->ops->unmount(dev);
+	oracle_formatting(oracle);
 	err = dev->ops->format(dev);
 	if (!err)
 		oracle_formatted(oracle);
@@ -1041,22 +1049,51 @@ static void print_summary(uint64_t seed, unsigned int rounds, unsigned int cuts,
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: torture [-s seed] [-n cuts] [-c check-every] [-w hang-seconds] [-f | -o times | -z rounds | -x images] [-v]"
+	fprintf(stderr, "usage: torture [-s seed] [-n cuts] [-c check-every] [-w hang-seconds] [-j] [-v]"
+		" [-f | -o times | -z rounds | -x images | -r file | -e length | -E length]"
 		" mem:BLOCKS[,BUG] | dm:SPEC\n");
 	return 2;
 }
 
+#define LOST	UINT32_MAX	/* in the file: no version of the block */
+
+/* The version of each block, as recovery finds it, in four bytes each. */
+static int read_versions(uint64_t seed, const char *path, void *data)
+{
+	static const struct tuning tuning = {
+		.lanes = 2, .buffer_entries = 64, .write_unit = 8, .append = true,
+	};
+	FILE *file = fopen(path, "we");
+	int err = file ? dev->ops->mount(dev, &tuning) : -errno;
+	uint64_t lba, stamped;
+
+	for (lba = 0; !err && lba < dev->nr_blocks; lba++) {
+		uint32_t version = LOST;
+
+		stamped = lba;
+		if (dev->ops->read(dev, lba, 1, data) ||
+		    oracle_stamp(seed, data, &stamped, &version) || stamped != lba)
+			version = LOST;
+		err = fwrite(&version, sizeof(version), 1, file) == 1 ? 0 : -EIO;
+	}
+	err = err ?: dev->ops->unmount(dev);
+	if (err)
+		fprintf(stderr, "%s: %s\n", path, strerror(-err));
+	return err || fclose(file) ? 2 : 0;
+}
+
 int main(int argc, char **argv)
 {
+	const char *versions = NULL;
 	unsigned int max_cuts = 100, check_every = 0, rounds = 0, cuts = 0, i;
 	static struct worker workers[MAX_WORKERS + 1];
 	uint64_t seed = 1, start = now_ns();
-	unsigned int damaged = 0, images = 0, overwrites = 0;
-	bool allocations = false;
+	unsigned int damaged = 0, images = 0, overwrites = 0, length = 0;
+	bool allocations = false, reduced = false;
 	pthread_t dog;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "s:n:c:w:fo:z:x:v")) != -1) {
+	while ((opt = getopt(argc, argv, "s:n:c:w:fo:z:x:jr:e:E:v")) != -1) {
 		switch (opt) {
 		case 's':
 			seed = strtoull(optarg, NULL, 0);
@@ -1082,6 +1119,17 @@ int main(int argc, char **argv)
 		case 'x':
 			images = (unsigned int)strtoul(optarg, NULL, 0);
 			break;
+		case 'j':
+			notes_open();
+			break;
+		case 'e':
+		case 'E':
+			length = (unsigned int)strtoul(optarg, NULL, 0);
+			reduced = opt == 'E';
+			break;
+		case 'r':
+			versions = optarg;
+			break;
 		case 'v':
 			verbose = true;
 			break;
@@ -1099,7 +1147,12 @@ int main(int argc, char **argv)
 		return usage();
 	if (!dev)
 		return 2;
-	if (dev->nr_blocks <= MAX_OP_BLOCKS) {
+	if (versions) {
+		if (posix_memalign(&workers[0].data, BLOCK_BYTES, BLOCK_BYTES))
+			return 2;
+		return read_versions(seed, versions, workers[0].data);
+	}
+	if (!length && dev->nr_blocks <= MAX_OP_BLOCKS) {
 		fprintf(stderr, "the device has %" PRIu64 " blocks, more than %u are needed\n",
 			dev->nr_blocks, MAX_OP_BLOCKS);
 		return 2;
@@ -1111,6 +1164,8 @@ int main(int argc, char **argv)
 			return 2;
 	}
 	pthread_create(&dog, NULL, watchdog, NULL);
+	if (length)
+		return sequences(dev, oracle, length, reduced, enter);
 	if (allocations)
 		return fail_allocations(seed, workers);
 	if (overwrites)
