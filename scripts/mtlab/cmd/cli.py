@@ -18,6 +18,7 @@ from . import (
     boots,
     c2c,
     completion,
+    cuts,
     drives,
     experiments,
     fuzz,
@@ -41,7 +42,7 @@ from . import (
 GROUPS = {
     "Run something:": ("run", "shell", "top", "c2c", "timeline"),
     "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware"),
-    "Break it:": ("torture", "boots", "drives", "fuzz", "mutants", "suite", "night"),
+    "Break it:": ("torture", "cuts", "boots", "drives", "fuzz", "mutants", "suite", "night"),
     "Change it:": ("check", "test", "lint", "layers", "prose"),
     "Build and install:": ("build", "install", "upstream", "completion"),
 }
@@ -163,6 +164,7 @@ def _parser() -> argparse.ArgumentParser:
     experiments.add_commands(commands)
     report.add_command(commands, update_commands)
     torture.add_command(commands)
+    cuts.add_command(commands)
     boots.add_command(commands)
     drives.add_command(commands)
     mutants.add_command(commands)

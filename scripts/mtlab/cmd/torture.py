@@ -82,7 +82,8 @@ def program() -> Path:
     return binary
 
 
-def _fua_module(kernel: kernels.Kernel) -> Path:
+def fua_module(kernel: kernels.Kernel) -> Path:
+    """What lets the program write with FUA alone."""
     return target.helper_module("fuawrite", SOURCE / "fuawrite", kernel)
 
 
@@ -105,7 +106,7 @@ def patched_source(name: str, folder: Path) -> Path:
     return place
 
 
-def _buggy_module(name: str, kernel: kernels.Kernel) -> Path:
+def buggy_module(name: str, kernel: kernels.Kernel) -> Path:
     """dm-mtftl.ko with one planted bug."""
     folder = BUILD / "torture/bugs" / kernel.key
     with lock(f"bug-{name}"):
@@ -193,7 +194,7 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
         kernel=args.kernel, clock=args.clock, cpus=args.cpus or chosen.cpus, quantum=chosen.quantum, seed=seed,
         stall=chosen.stall if args.clock == "virtual" else 0, stall_every=chosen.stall_every, memory="1G",
         profile="tlc", device=device,
-        timeout=args.timeout, module=False, push=[binary, *filter(None, [module]), tool, _fua_module(kernel)],
+        timeout=args.timeout, module=False, push=[binary, *filter(None, [module]), tool, fua_module(kernel)],
         append=append + (sourcekernel.BOOT if kernel.target else ""))
     load = "insmod ./dm-mtftl.ko; " if module else ""
     command = (
@@ -272,7 +273,7 @@ def torture(args: argparse.Namespace) -> int:
     boots: list[Boot] = []
     shares = {args.seed + index: share for index, share in enumerate(_shares(args.cuts, args.per_boot))}
     kernel = kernels.get(args.kernel)
-    program(), target.tool(), target.module(kernel, asserts=True), _fua_module(kernel)
+    program(), target.tool(), target.module(kernel, asserts=True), fua_module(kernel)
     known = pool.known(DURATIONS)
     bad: list[Boot] = []
     started, worked = time.monotonic(), _processor_seconds()
@@ -347,7 +348,7 @@ class _Honest:
 
 def _look_for(name: str, args: argparse.Namespace, shares: list[int], honest: _Honest) -> dict[str, object]:
     """Plant one bug and make cuts until it is found."""
-    module = _buggy_module(name, kernels.get(args.kernel))
+    module = buggy_module(name, kernels.get(args.kernel))
     cuts = 0
     for index, share in enumerate(shares):
         boot = run_boot(args.seed + index, share, args, module)
@@ -375,7 +376,7 @@ def bugs(args: argparse.Namespace) -> int:
         raise LabError(f"no planted bug {', '.join(unknown)}: there are {', '.join(bug_names())}")
     kernel = kernels.get(args.kernel)
     target.need_module(kernel)
-    program(), target.tool(), target.module(kernel, asserts=True), _fua_module(kernel)
+    program(), target.tool(), target.module(kernel, asserts=True), fua_module(kernel)
     shares = _shares(BUG_CUTS, min(args.per_boot, BUG_PER_BOOT))
     honest = _Honest(args, shares)
     rows: dict[str, dict[str, object]] = {}

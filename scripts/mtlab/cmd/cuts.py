@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Power cuts without boots, by the hundred thousand: `scripts/lab cuts`.
+
+One guest runs a workload of torture.py, with a few cuts of its own. The emulator keeps a journal of all that changes
+what a cut would leave. A program of the host, the judge (target/tests/cuts), goes through it: at each instant it makes
+the states that a cut may leave, mounts them by the module's own recovery, and asks an oracle about each block. Some of
+the states go into drives of a second guest, whose kernel must find the same version of each block.
+
+What a boot came to is kept by a digest of its inputs, so a run goes on where it was ended.
+"""
+
+import argparse
+import functools
+import json
+import re
+import resource
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ..build import emulator, kernels, target
+from ..run import machine
+from ..run.options import PROFILES, Options
+from ..util import pool
+from ..util.base import BUILD, LabError, digest, lock, output, say, write_file
+from . import torture
+
+SOURCE = target.SOURCE / "tests/cuts"
+WORK = BUILD / "cuts"
+KEPT = WORK / "kept"
+DRIVES = 48                 # that one guest reads
+DURATIONS = "cuts"
+BOOT_SECONDS = 60           # that it takes to make the cuts of one boot
+BUG_BOOTS = 6               # with seeds of their own, until one shows the bug
+# The smallest drive that format takes, of zones that hold two program units on each die.
+SMALLEST = ("flash.size=576K,zoned.zone_size=64K,zoned.zone_capacity=64K,zoned.max_open=0,zoned.max_active=0,"
+            "flash.channels=1,flash.dies=2,flash.planes=1,flash.page=16K,flash.program_pages=1,flash.block_pages=2,"
+            "flash.buffer=256K,ms=0")
+LONG = 3                    # workloads of so many operations are of few kinds
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the cuts of one boot came to."""
+
+    seed: int
+    guest: dict[str, float]         # the workload's own summary
+    judged: dict[str, float]        # the judge's
+    read: int                       # states that a guest's kernel read, too
+    read_blocks: int
+    disagreed: int                  # blocks of which it found another version
+    report: str                     # empty when all is well
+    seconds: float                  # of the host's processors
+
+    @property
+    def cuts(self) -> int:
+        return int(self.judged.get("cuts", 0))
+
+
+def judge(module: Path = target.SOURCE) -> Path:
+    """The program that judges, with the recovery of these sources of the module."""
+    sources = [*sorted(SOURCE.glob("*.[ch]")), *sorted(torture.SOURCE.glob("*.[ch]")), target.SOURCE / "Makefile",
+               target.SOURCE / "tests/module.c", *sorted((target.SOURCE / "tests/kernel").rglob("*.h")),
+               *sorted((emulator.OURS / "hw/nvme/flash/model").glob("*.[ch]")),
+               *(path for path in sorted(module.rglob("*.[ch]")) if "tests" not in path.relative_to(module).parts
+                 and not path.name.endswith(".mod.c"))]
+    binary = WORK / f"judge-{digest(*sources)}/judge"
+    with lock("judge"):
+        if not binary.exists():
+            output(["make", "-s", "-C", target.SOURCE, "judge", f"OUT={binary.parent}", f"MODULE={module}"])
+    return binary
+
+
+def journal(seed: int, args: argparse.Namespace, module: Path | None, path: Path) -> torture.Boot:
+    """One guest that runs its workload, and the journal that it leaves."""
+    device = ",".join(filter(None, [args.device, f"flash.journal={path}"]))
+    asked = argparse.Namespace(**vars(args) | {"device": device, "check_every": 0, "clock": "virtual"})
+    return torture.run_boot(seed, args.rounds, asked, module, mode=f"-j {args.workload}")
+
+
+def judged(program: Path, seed: int, args: argparse.Namespace, path: Path, place: Path,
+           sample: int) -> tuple[dict[str, float], str]:
+    """The judge's summary, and what it found wrong."""
+    done = subprocess.run([program, "-s", str(seed), "-n", str(args.cuts), "-m", str(args.states), "-k", str(sample),
+                           "-o", place, place / "image", path], capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    if done.returncode not in (0, 1) or not lines or not lines[-1].startswith("{"):
+        raise LabError(f"seed {seed}: the judge gave no verdict\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    report = "\n".join([*lines[:-1], *done.stderr.splitlines()[:20]])[:8000]
+    return json.loads(lines[-1]), report if done.returncode else ""
+
+
+def _profile() -> dict[str, str]:
+    """Properties of the drive that torture's shapes change."""
+    return dict(re.findall(r'^ +([\w.]+) = "(.*)"$', (PROFILES / "tlc.cfg").read_text(), re.M))
+
+
+def read_in_guest(seed: int, blocks: int, images: Sequence[Path], args: argparse.Namespace) -> list[bytes]:
+    """The versions of all blocks of each image, as a guest's kernel recovers them."""
+    kernel = kernels.get(args.kernel)
+    module = target.module(kernel, asserts=True)
+    program = torture.program()
+    shape = torture.shape(seed).device | dict(item.split("=", 1) for item in args.device.split(",") if item)
+    drives = []
+    for number, image in enumerate(images[1:], start=2):
+        wanted = _profile() | shape | {"nsid": str(number), "flash.media": str(image)}
+        drives.append("-device " + ",".join(f"{key}={value}" for key, value in wanted.items()))
+    options = Options(kernel=args.kernel, clock="virtual", cpus=1, memory="1G", profile="tlc", device=shape,
+                      media=images[0], timeout=args.timeout, module=False, qemu=drives, pull=["read.*"],
+                      push=[program, *filter(None, [module]), target.tool(), torture.fua_module(kernel)])
+    result = machine.run(
+        f"set -e; export PATH=$PATH:/root; insmod ./dm-mtftl.ko; insmod ./fuawrite.ko;"
+        f" for i in $(seq {len(images)}); do"
+        f" d=$(grep -lx $i /sys/block/nvme0n*/nsid); d=${{d%/nsid}};"
+        f" ./{program.name} -s {seed} -r read.$i dm:/dev/${{d##*/}},{blocks}; done", options, accel="tcg")
+    if not result.ok:
+        raise LabError(f"seed {seed}: a guest cannot read what a cut left\n{result.output[-2000:]}"
+                       f"{result.failure or ''}")
+    return [result.files[name] for number in range(1, len(images) + 1) for name in result.files
+            if name.endswith(f"read.{number}")]
+
+
+def compare(seed: int, blocks: int, place: Path, args: argparse.Namespace) -> tuple[int, int, str]:
+    """Let guests read the sample: how many states, how many blocks are otherwise, and the first of them."""
+    images = sorted(place.glob("*.image"), key=lambda path: int(path.stem))
+    disagreed, first = 0, ""
+    for at in range(0, len(images), DRIVES):
+        share = images[at:at + DRIVES]
+        for image, found in zip(share, read_in_guest(seed, blocks, share, args), strict=True):
+            expected = image.with_suffix(".versions").read_bytes()
+            if len(found) != len(expected):
+                raise LabError(f"{image.name}: {len(found)} bytes of versions, expected {len(expected)}")
+            wrong = [i for i in range(blocks) if found[4 * i:4 * i + 4] != expected[4 * i:4 * i + 4]]
+            disagreed += len(wrong)
+            if wrong and not first:
+                first = (f"state {image.stem}: block {wrong[0]} is version "
+                         f"{int.from_bytes(found[4 * wrong[0]:4 * wrong[0] + 4], 'little')} in the guest, "
+                         f"{int.from_bytes(expected[4 * wrong[0]:4 * wrong[0] + 4], 'little')} here")
+    return len(images), disagreed, first
+
+
+def _worked() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _inputs(seed: int, args: argparse.Namespace) -> str:
+    """A digest of all that the outcome of a boot is a function of."""
+    kernel = kernels.get(args.kernel)
+    module = target.module(kernel, asserts=True)
+    return digest(str(emulator.build().parent.name), kernel.key, *filter(None, [module]), torture.program(), judge(),
+                  json.dumps([seed, args.rounds, args.cuts, args.states, args.sample, args.device, args.cpus,
+                              args.workload]))
+
+
+def _make(seed: int, args: argparse.Namespace) -> Outcome:
+    """The cuts of one boot."""
+    began = _worked()
+    WORK.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{seed}-", dir=WORK) as folder:
+        place = Path(folder)
+        boot = journal(seed, args, None, place / "journal")
+        if boot.status:
+            return Outcome(seed, boot.summary, {}, 0, 0, 0, f"the guest's own cuts: {boot.report}", _worked() - began)
+        summary, report = judged(judge(), seed, args, place / "journal", place, args.sample)
+        if report:
+            shutil.copy(place / "journal", WORK / f"failed-{seed}")
+            report += f"\nreplay: {judge()} -s {seed} -m {args.states} -a PLACE:STATE image {WORK}/failed-{seed}"
+        blocks = int(summary["blocks"])
+        read, disagreed, first = compare(seed, blocks, place, args)
+    return Outcome(seed, boot.summary, summary, read, read * blocks, disagreed,
+                   "\n".join(filter(None, [report, first])), round(_worked() - began, 1))
+
+
+def _boot(seed: int, args: argparse.Namespace) -> Outcome:
+    """The same, unless it is kept."""
+    path = KEPT / f"{_inputs(seed, args)}.json"
+    if path.exists():
+        return Outcome(**json.loads(path.read_text()))
+    outcome = _make(seed, args)
+    if not outcome.report:
+        write_file(path, json.dumps(asdict(outcome)) + "\n")
+    return outcome
+
+
+SPREAD = ("buffered", "program begun", "programmed", "reset begun", "erase begun", "reset ended", "finished",
+          "acknowledged", "superblock")
+
+
+def _summary(args: argparse.Namespace, outcomes: list[Outcome]) -> dict[str, object]:
+    """What all boots came to so far."""
+    def total(name: str) -> int:
+        return sum(int(outcome.judged.get(name, 0)) for outcome in outcomes)
+
+    cuts, seconds = total("cuts"), sum(outcome.seconds for outcome in outcomes)
+    judging = sum(outcome.judged.get("processor", 0) for outcome in outcomes)
+    return {
+        "boots": len(outcomes), "cuts": cuts, "distinct": total("distinct"), "violations": total("violations"),
+        "failed_boots": sum(bool(outcome.report) for outcome in outcomes), "mounts_cut": total("mounts_cut"),
+        "instants": total("instants"), "states": total("states"), "workloads": total("workloads"),
+        "by_instant": {name: total(name) for name in SPREAD},
+        "guests_cuts": sum(int(outcome.guest.get("cuts", 0)) for outcome in outcomes),
+        "compared_blocks": total("compared") + sum(outcome.read_blocks for outcome in outcomes),
+        "read_by_guests": sum(outcome.read for outcome in outcomes),
+        "disagreed_blocks": total("disagreed") + sum(outcome.disagreed for outcome in outcomes),
+        "processor_seconds": round(seconds), "judges_processor_seconds": round(judging),
+        "cuts_per_processor_hour": round(3600 * cuts / seconds) if seconds else 0,
+        "judged_per_processor_hour": round(3600 * cuts / judging) if judging else 0,
+        "kernel": kernels.get(args.kernel).release, "rounds": args.rounds, "cuts_each": args.cuts,
+        "states_each": args.states, "sample": args.sample, "commit": torture.commit(),
+        "seeds": [outcome.seed for outcome in outcomes],
+    }
+
+
+def cuts(args: argparse.Namespace) -> int:
+    """Make the cuts of all boots that were asked for, or take them from what is kept."""
+    kernel = kernels.get(args.kernel)
+    target.need_module(kernel)
+    judge(), torture.program(), target.tool(), target.module(kernel, asserts=True), torture.fua_module(kernel)
+    outcomes: list[Outcome] = []
+    result = _summary(args, outcomes)
+
+    def done(_job: pool.Job[Outcome], future: "Future[Outcome]", left: str) -> None:
+        nonlocal result
+        outcome = future.result()
+        outcomes.append(outcome)
+        outcomes.sort(key=lambda outcome: outcome.seed)
+        result = _summary(args, outcomes)
+        say(f"seed {outcome.seed}: {outcome.cuts} cuts, {outcome.read} read by a guest, "
+            f"{int(outcome.judged.get('violations', 0))} violations; {result['cuts']} cuts so far; {left}")
+        if args.json:
+            write_file(args.json, json.dumps(result, indent=1) + "\n")
+
+    pool.side_by_side([pool.Job(f"seed {seed}", functools.partial(_boot, seed, args), BOOT_SECONDS)
+                       for seed in range(args.seed, args.seed + args.boots)], args.jobs, done)
+    if result["workloads"]:
+        print(f"{result['workloads']} workloads")
+    print(f"{result['cuts']} power cuts, {result['distinct']} distinct, {result['violations']} violations; guests read "
+          f"{result['read_by_guests']} of the states, {result['disagreed_blocks']} blocks were otherwise; "
+          f"{result['cuts_per_processor_hour']} cuts an hour of one processor")
+    for outcome in outcomes:
+        if outcome.report:
+            print(f"seed {outcome.seed}:\n{outcome.report}")
+    return 1 if any(outcome.report for outcome in outcomes) else 0
+
+
+def _look_for(name: str, args: argparse.Namespace) -> dict[str, object]:
+    """Plant one bug in the guest's module and in the judge's recovery, and make cuts until it is found."""
+    kernel = kernels.get(args.kernel)
+    module = torture.buggy_module(name, kernel)
+    program = judge(module.parent)
+    began, cuts_made = time.monotonic(), 0
+    for seed in range(args.seed, args.seed + BUG_BOOTS):
+        with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=WORK) as folder:
+            place = Path(folder)
+            boot = journal(seed, args, module, place / "journal")
+            summary, report = judged(program, seed, args, place / "journal", place, 0)
+            cuts_made += int(summary["cuts"])
+            by = "judge" if report else "guest" if boot.status else ""
+            if not by:
+                continue
+            honest = _boot(seed, args)
+            if honest.report:
+                raise LabError(f"seed {seed}: the target fails without a planted bug, too:\n{honest.report}")
+            said = next((line for line in (report or boot.report).splitlines() if line.strip()), "")
+            return {"bug": name, "found_by": by, "boots": seed - args.seed + 1, "cuts": cuts_made,
+                    "seconds": round(time.monotonic() - began), "says": said[:200]}
+    return {"bug": name, "found_by": "", "boots": BUG_BOOTS, "cuts": cuts_made,
+            "seconds": round(time.monotonic() - began), "says": ""}
+
+
+def bugs(args: argparse.Namespace) -> int:
+    """Plant each bug and look for it."""
+    names = args.bugs or torture.bug_names()
+    rows: dict[str, dict[str, object]] = {}
+    WORK.mkdir(parents=True, exist_ok=True)
+
+    def done(job: pool.Job[dict[str, object]], future: "Future[dict[str, object]]", left: str) -> None:
+        row = rows[job.name] = future.result()
+        say(f"{job.name}: {row['found_by'] or 'NOT FOUND'} after {row['cuts']} cuts, {row['seconds']} s"
+            f"  {row['says']}; {left}")
+        if args.json:
+            write_file(args.json, json.dumps({
+                "planted": len(rows), "judge": sum(row["found_by"] == "judge" for row in rows.values()),
+                "guest": sum(row["found_by"] == "guest" for row in rows.values()), "commit": torture.commit(),
+                "bugs": [rows[name] for name in names if name in rows]}, indent=1) + "\n")
+
+    pool.side_by_side([pool.Job(name, functools.partial(_look_for, name, args), BOOT_SECONDS) for name in names],
+                      args.jobs, done)
+    found = sum(bool(row["found_by"]) for row in rows.values())
+    print(f"{found} of {len(rows)} planted bugs found")
+    return 0
+
+
+def _choose(args: argparse.Namespace) -> int:
+    args.workload = ""
+    if args.enumerate:
+        args.workload = f"-{'E' if args.enumerate >= LONG else 'e'} {args.enumerate}"
+        args.boots, args.cuts, args.rounds, args.cpus = 1, 0, 0, 3
+        args.device = ",".join([SMALLEST, *filter(None, [args.device])])
+    if args.bugs is not None:
+        # Bugs are planted in what reads headers.
+        args.device = ",".join(["ms=0", *filter(None, [args.device])])
+        args.sample = 0
+        return bugs(args)
+    return cuts(args)
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`cuts` on the command line of scripts/lab."""
+    parser = commands.add_parser(
+        "cuts", help="judge all that power cuts of a run would leave, without a boot each",
+        description="Runs torture's workloads in guests that keep a journal of the flash, and judges on the host what "
+        "a power cut at each instant would leave. Some of the states are read by a guest's kernel, too. What is done "
+        "is kept: the same command goes on where it was ended.")
+    parser.add_argument("--boots", type=int, default=4, metavar="N", help="guests; default %(default)s")
+    parser.add_argument("--seed", type=int, default=1, metavar="S",
+                        help="seed of the first guest, plus 1 for each further one; default %(default)s")
+    parser.add_argument("--rounds", type=int, default=6, metavar="N",
+                        help="cuts that each guest makes itself; default %(default)s")
+    parser.add_argument("--cuts", type=int, default=5000, metavar="N",
+                        help="cuts that are judged of each guest, drawn among all; 0: all; default %(default)s")
+    parser.add_argument("--states", type=int, default=16, metavar="N",
+                        help="states of one instant at most, drawn if there are more; default %(default)s")
+    parser.add_argument("--sample", type=int, default=100, metavar="N",
+                        help="of ten thousand states so many are read by a guest's kernel; default %(default)s")
+    parser.add_argument("--enumerate", type=int, choices=(1, 2, 3), default=0, metavar="N",
+                        help="all cuts of all workloads of up to N operations on the smallest drive, in one guest; 3: "
+                        "of few kinds of operations")
+    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH",
+                        help="kernel of the guests; default %(default)s")
+    parser.add_argument("--cpus", type=int, default=0, metavar="N",
+                        help="processors of each guest; default: the seed chooses")
+    parser.add_argument("--device", default="", metavar="KEY=VALUE,...",
+                        help="properties of the device, over those that the seed chooses")
+    parser.add_argument("--timeout", type=float, default=3600, metavar="S",
+                        help="seconds of the host's clock that one guest may take; default %(default)s")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="boots side by side; default %(default)s")
+    parser.add_argument("--bugs", nargs="*", metavar="NAME",
+                        help="plant these bugs (default: all), each in a target of its own, and look for it")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result, as boots end")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print what the guests print")
+    parser.set_defaults(function=_choose)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Cuts that are judged on the host: the judge is right where a kernel is, and finds what is wrong."""
+
+import argparse
+import json
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mtlab.build import kernels
+from mtlab.cmd import cuts, torture
+
+SEED = 4
+HEAD = struct.Struct("<QIIQII")             # FlashJournalRecord of emulator/hw/nvme/flash/model/journal.h
+ADMIT, NOTE = 1, 9
+NOTE_ACKED, NOTE_FLUSH, NOTE_FLUSHED = 2, 5, 6      # target/tests/torture/notes.h
+
+
+def _args(**more: object) -> argparse.Namespace:
+    return argparse.Namespace(**{
+        "rounds": 3, "cuts": 400, "states": 16, "sample": 0, "device": "ms=0", "cpus": 0, "timeout": 600,
+        "kernel": kernels.DEFAULT, "verbose": False, "workload": ""} | more)
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a run that lost nothing."""
+    path = tmp_path_factory.mktemp("journal") / "journal"
+    boot = cuts.journal(SEED, _args(), None, path)
+    assert boot.status == 0, boot.report
+    return path
+
+
+def _judge(program: Path, journal: Path, place: Path, **more: object) -> tuple[dict[str, float], str]:
+    place.mkdir()
+    args = _args(**more)
+    return cuts.judged(program, SEED, args, journal, place, args.sample)
+
+
+def _records(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Where each record of a journal is, its kind and its payload."""
+    at = 0
+    while at < len(data):
+        *_, kind, _zone, _block, _nlb, size = HEAD.unpack_from(data, at)
+        yield at, kind, data[at + HEAD.size:at + HEAD.size + size]
+        at += HEAD.size + size
+
+
+def _note(kind: int, op: int) -> bytes:
+    return HEAD.pack(0, NOTE, 0, 0, 0, 16) + struct.pack("<4I", kind, op, 0, 0)
+
+
+def test_nothing_is_lost(journal: Path, tmp_path: Path) -> None:
+    summary, report = _judge(cuts.judge(), journal, tmp_path / "place")
+    assert not report and summary["violations"] == 0
+    assert summary["cuts"] > 300 and summary["distinct"] > 0.9 * summary["cuts"]
+    assert summary["mounts_cut"] > 0 and summary["programmed"] > 0 and summary["acknowledged"] > 0
+    # The guest made cuts itself, and found what the judge finds.
+    assert summary["compared"] > 1000 and summary["disagreed"] == 0
+
+
+def test_a_promise_that_was_not_kept_is_found(journal: Path, tmp_path: Path) -> None:
+    """After each write that was acknowledged, the journal says that a flush was."""
+    data = journal.read_bytes()
+    broken = bytearray()
+    for at, kind, payload in _records(data):
+        broken += data[at:at + HEAD.size + len(payload)]
+        if kind == NOTE and struct.unpack_from("<I", payload)[0] == NOTE_ACKED:
+            broken += _note(NOTE_FLUSH, 77) + _note(NOTE_FLUSHED, 77)
+    (tmp_path / "broken").write_bytes(broken)
+    summary, report = _judge(cuts.judge(), tmp_path / "broken", tmp_path / "place")
+    assert summary["violations"] > 0 and "stale: found version" in report
+
+
+def test_another_blocks_data_is_found(journal: Path, tmp_path: Path) -> None:
+    """What the buffer took of users' blocks is not what they wrote."""
+    data = bytearray(journal.read_bytes())
+    for at, kind, payload in _records(bytes(data)):
+        for block in range(0, len(payload) - 4095, 4096) if kind == ADMIT else ():
+            if payload[block:block + 8] == b"tforacle":
+                data[at + HEAD.size + block + 16] ^= 1      # the stamp's block number
+    (tmp_path / "broken").write_bytes(data)
+    summary, _report = _judge(cuts.judge(), tmp_path / "broken", tmp_path / "place")
+    assert summary["violations"] > 0
+
+
+@pytest.mark.parametrize("bug", ["recovery-prefers-older", "torn-unit-ends-scan"])
+def test_a_wrong_recovery_is_found_and_replayed(journal: Path, tmp_path: Path, bug: str) -> None:
+    program = cuts.judge(torture.patched_source(bug, tmp_path))
+    summary, report = _judge(program, journal, tmp_path / "place", cuts=3000)
+    assert summary["violations"] > 0 and "VIOLATION" in report
+    place = next(line.split()[1].rstrip(",") for line in report.splitlines() if line.startswith("in "))
+    again = subprocess.run([program, "-s", str(SEED), "-m", "16", "-a", place, tmp_path / "image", journal],
+                           capture_output=True, text=True)
+    assert again.returncode == 1 and again.stdout.count("VIOLATION") == 1 and f"in {place}" in again.stdout
+
+
+def test_a_kernel_that_disagrees_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.image").touch()
+        (tmp_path / f"{number}.versions").write_bytes(struct.pack("<4I", 0, 1, 2, 3))
+    found = [struct.pack("<4I", 0, 1, 2, 3), struct.pack("<4I", 0, 9, 2, 3), struct.pack("<4I", 0, 1, 2, 3)]
+    monkeypatch.setattr(cuts, "read_in_guest", lambda *_args: found)
+    assert cuts.compare(SEED, 4, tmp_path, _args()) == (3, 1, "state 1: block 1 is version 9 in the guest, 1 here")
+
+
+def test_a_kernel_reads_the_same(lab: Path, tmp_path: Path) -> None:
+    """And what was done is kept."""
+    def run(seconds: float) -> dict[str, float]:
+        done = subprocess.run([sys.executable, "-B", lab, "cuts", "--boots", "1", "--rounds", "2", "--cuts", "300",
+                               "--sample", "400", "--seed", str(SEED), "--json", tmp_path / "result"],
+                              capture_output=True, text=True, timeout=seconds)
+        assert done.returncode == 0 and " 0 violations" in done.stdout, done.stdout + done.stderr
+        result: dict[str, float] = json.loads((tmp_path / "result").read_text())
+        return result
+
+    first = run(600)
+    assert first["read_by_guests"] >= 3 and first["disagreed_blocks"] == 0 and first["compared_blocks"] > 10000
+    assert run(60) == first
