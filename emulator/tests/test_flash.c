@@ -77,6 +77,7 @@ static uint32_t window_blocks, windows;
 
 /* Caches of zones, that it has in place of a buffer. */
 static uint32_t zone_caches;
+static bool protected;
 
 static Rig *rig_open(const FlashShape *shape, const FlashTuning *tuning)
 {
@@ -87,6 +88,7 @@ static Rig *rig_open(const FlashShape *shape, const FlashTuning *tuning)
     rig->dev.window_blocks = window_blocks;
     rig->dev.window_bytes = (uint64_t)windows * window_blocks * BLOCK;
     rig->dev.nr_caches = zone_caches;
+    rig->dev.plp = protected;
     rig->dev.done = on_done;
     rig->dev.lost_power = on_lost_power;
     rig->dev.tuning = *tuning;
@@ -1962,6 +1964,12 @@ static void random_cuts(bool booked, uint32_t caches)
                 }
                 put_write(rig, zone, wp[zone], n, next++, fua);
                 wp[zone] += n;
+                if (protected && random() % 2) {
+                    drain(rig);
+                    if (rig->dev.powered) {
+                        memcpy(flushed, wp, sizeof(wp));
+                    }
+                }
             }
         }
         if (rig->dev.powered) {
@@ -2008,6 +2016,16 @@ static void test_random_cuts(void **state)
 {
     (void)state;
     random_cuts(false, 0);
+}
+
+/* With capacitors an acknowledged write is as good as a flushed one. */
+static void test_random_cuts_protected(void **state)
+{
+    (void)state;
+    protected = true;
+    random_cuts(false, 0);
+    random_cuts(true, 0);
+    protected = false;
 }
 
 /* Booked operations. */
@@ -2532,6 +2550,7 @@ int main(void)
         cmocka_unit_test(test_damaged_image),
         cmocka_unit_test(test_image_in_use),
         cmocka_unit_test(test_random_cuts),
+        cmocka_unit_test(test_random_cuts_protected),
         cmocka_unit_test(test_journal),
     };
     int fd = mkstemp(path), bad;

@@ -58,6 +58,7 @@ BAD = [
     ({"zoned": "off"}, "needs zoned=on"),
     ({"flash.journal": "/nowhere/journal"}, "flash.journal '/nowhere/journal': No such file"),
     ({"flash.journal": "journal", "flash.personality": "ocssd", "zoned": "off"}, "is of zoned drives"),
+    ({"flash.journal": "journal", "flash.plp": "on"}, "knows of no capacitors"),
     ({"flash.journal": "journal", "zoned.zrwas": "64K", "zoned.numzrwa": "1"}, "knows of no windows"),
     ({"zoned.zone_capacity": "65M"}, "exceeds zone size"),
     ({"ms": "8", "pi": "1"}, "pi"),

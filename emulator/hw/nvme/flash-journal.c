@@ -72,6 +72,9 @@ bool nvme_flash_journal_check(const NvmeNamespace *ns, Error **errp)
     } else if (ns->params.zrwas) {
         error_setg(errp, "flash.journal knows of no windows: expected "
                    "zoned.zrwas=0");
+    } else if (ns->flash_conf->dev.plp) {
+        error_setg(errp, "flash.journal knows of no capacitors: expected "
+                   "flash.plp=off");
     } else if (nvme_flash_journal_owner) {
         error_setg(errp, "flash.journal: another namespace has it");
     } else {

@@ -79,6 +79,22 @@ static const struct {
     { NVME_FLASH_COPIES, NVME_CMD_COPY },
 };
 
+/* A volatile write cache, which the power takes with it? */
+bool nvme_flash_has_cache(NvmeCtrl *n)
+{
+    bool any = false;
+
+    for (uint32_t i = 1; i <= NVME_MAX_NAMESPACES; i++) {
+        NvmeNamespace *ns = nvme_ns(n, i);
+
+        if (ns && (!ns->flash || !ns->flash->dev.plp)) {
+            return true;
+        }
+        any |= ns != NULL;
+    }
+    return !any;
+}
+
 /* An optional command is for all namespaces, or for none. */
 void nvme_flash_identify(NvmeCtrl *n, NvmeIdCtrl *id)
 {
@@ -98,6 +114,9 @@ void nvme_flash_identify(NvmeCtrl *n, NvmeIdCtrl *id)
     }
     id->oncs = cpu_to_le16(oncs);
     id->ocfs = cpu_to_le16(ocfs);
+    if (!nvme_flash_has_cache(n)) {
+        id->vwc &= ~NVME_VWC_PRESENT;
+    }
 }
 
 void nvme_flash_effects(NvmeCtrl *n, NvmeEffectsLog *log, bool nvm)
@@ -269,6 +288,8 @@ static const NvmeFlashProp nvme_flash_props[] = {
     LIVE("delay_transfer", BOOL, delay_transfer, "transfers take time"),
     LIVE("buffer", SIZE, buffer,
          "write buffer in bytes; 0: a write ends when it is programmed"),
+    DRIVE("plp", BOOL, dev.plp,
+          "power-loss protection: the buffer survives, and flushes do nothing"),
     DRIVE("zone_caches", U32, dev.nr_caches,
           "the buffer is so many caches of zones, as in FEMU; 0: one for all"),
     LIVE("cache_page_ns", U64, cache_page_ns,
@@ -546,6 +567,9 @@ static bool nvme_flash_check_features(NvmeNamespace *ns, Error **errp)
                    caches);
     } else if (caches && !ns->flash_conf->dev.tuning.booked) {
         error_setg(errp, "flash.zone_caches needs flash.booked=on");
+    } else if (caches && ns->flash_conf->dev.plp) {
+        error_setg(errp, "flash.zone_caches are lost with the power: expected "
+                   "flash.plp=off");
     } else {
         return (!conf_of(ns)->params.journal ||
                 nvme_flash_journal_check(ns, errp)) &&

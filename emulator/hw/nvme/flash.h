@@ -32,6 +32,7 @@ void nvme_flash_close(NvmeNamespace *ns);
  * of the controller does not do.  nvm: of the NVM command set.
  */
 void nvme_flash_identify(NvmeCtrl *n, NvmeIdCtrl *id);
+bool nvme_flash_has_cache(NvmeCtrl *n);
 void nvme_flash_effects(NvmeCtrl *n, NvmeEffectsLog *log, bool nvm);
 
 /* ctrl.c: refuse a controller for flash that cannot do what it promises. */

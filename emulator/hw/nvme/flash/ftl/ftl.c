@@ -121,7 +121,7 @@ static void host_trim(Ftl *ftl, FlashCmd *cmd)
 /* As much as fits; true: all of it. */
 static bool host_write(Ftl *ftl, FlashCmd *cmd)
 {
-    bool through = cmd->fua || ftl->dev->through || !ftl->dev->tuning.buffer;
+    bool through = flash_write_through(ftl->dev, cmd);
     size_t size = ftl->dev->media.shape.block_size;
     uint32_t last = FTL_NONE;
     bool all = true;

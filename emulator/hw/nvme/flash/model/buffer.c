@@ -12,11 +12,6 @@
 
 /* Writes. */
 
-bool flash_write_through(const FlashDev *dev, const FlashCmd *cmd)
-{
-    return cmd->fua || dev->through || !dev->tuning.buffer;
-}
-
 /* Copy nr pieces of a write's data, from piece at on; from NULL: zeroes. */
 static void copy_pieces(uint8_t *to, const uint8_t *from, uint32_t at,
                         uint32_t nr, size_t size)
@@ -67,6 +62,7 @@ uint32_t flash_buffer_put(FlashDev *dev, FlashCmd *cmd, uint64_t n)
     if (flash_write_through(dev, cmd)) {
         flash_unit_wait(u, cmd);
     }
+    flash_unit_keep(dev, u, n);
     flash_unit_grow(dev, u, n);
     return n;
 }

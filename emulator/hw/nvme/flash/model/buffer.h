@@ -20,10 +20,9 @@
 void flash_buffer_write(FlashDev *dev, FlashCmd *cmd);
 
 /*
- * What all kinds of buffers do with a write: does it end with its program; put
- * up to n more blocks of it into the zone's unit; how many there was room for.
+ * What all kinds of buffers do with a write: put up to n more blocks of it into
+ * the zone's unit; how many there was room for.
  */
-bool flash_write_through(const FlashDev *dev, const FlashCmd *cmd);
 uint32_t flash_buffer_put(FlashDev *dev, FlashCmd *cmd, uint64_t n);
 
 /*

@@ -99,6 +99,12 @@ uint64_t flash_buffer_room(const FlashDev *dev)
     return used < size ? (size - used) / dev->media.shape.block_size : 0;
 }
 
+bool flash_write_through(const FlashDev *dev, const FlashCmd *cmd)
+{
+    return !dev->tuning.buffer ||
+           ((cmd->fua || dev->through) && !dev->plp);
+}
+
 uint64_t flash_link_take(FlashDev *dev, FlashWay way, uint64_t from,
                          uint64_t bytes)
 {

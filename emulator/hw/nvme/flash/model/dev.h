@@ -35,6 +35,7 @@ struct FlashDev {
     FlashStats stats;
     FlashTrouble trouble;
     bool through;               /* no write cache: as if each write were FUA */
+    bool plp;                   /* fixed: the buffer survives a power cut */
     uint32_t window_blocks;     /* of each random write window */
     uint64_t window_bytes;      /* of the buffer, set aside for all of them */
     uint32_t nr_caches;         /* of zones, in place of the buffer; 0: none */
@@ -104,6 +105,9 @@ uint64_t flash_program_ns(const FlashDev *dev);
 void flash_buffer_add(FlashDev *dev, int64_t bytes);
 uint64_t flash_buffer_room(const FlashDev *dev);
 uint64_t flash_buffer_mean(const FlashDev *dev);
+
+/* Does the write end with its program? */
+bool flash_write_through(const FlashDev *dev, const FlashCmd *cmd);
 
 /*
  * So many bytes go over the host's link, from that instant on and behind what

@@ -112,6 +112,7 @@ void flash_dev_put(FlashDev *dev, uint32_t zone, const uint8_t *data,
     if (wait) {
         flash_unit_wait(u, wait);
     }
+    flash_unit_keep(dev, u, 1);
     flash_unit_grow(dev, u, 1);
 }
 

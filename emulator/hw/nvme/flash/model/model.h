@@ -11,7 +11,8 @@
  *
  * A zone is striped over its dies in program units: what one die programs in
  * one go, planes x pages x page size.  Data is acknowledged when it is in the
- * buffer and becomes durable when its program ends.
+ * buffer and becomes durable when its program ends, or with capacitors (plp) at
+ * once.
  *
  * A zone may have a random write window (ZRWA): slots of the buffer, set aside,
  * that a power loss spares.  Blocks in it may be written again.  A commit

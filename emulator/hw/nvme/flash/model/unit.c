@@ -199,6 +199,24 @@ void flash_unit_take(FlashDev *dev, FlashUnit *u)
     }
 }
 
+static void unit_store(FlashDev *dev, FlashUnit *u, uint32_t from, uint32_t n)
+{
+    const FlashShape *s = &dev->media.shape;
+
+    flash_dev_begin(dev, u->zone, u->block + from, n);
+    flash_media_commit(&dev->media, u->zone, u->block + from, n,
+                       u->data + (size_t)from * s->block_size,
+                       u->oob + (size_t)from * s->meta_size);
+}
+
+void flash_unit_keep(FlashDev *dev, FlashUnit *u, uint32_t n)
+{
+    if (dev->plp) {
+        u->kept = true;
+        unit_store(dev, u, u->nlb, n);
+    }
+}
+
 /* NAND is programmed once, so the rest of the unit is padding. */
 static void unit_pad(FlashDev *dev, FlashUnit *u)
 {
@@ -212,6 +230,7 @@ static void unit_pad(FlashDev *dev, FlashUnit *u)
            (end - u->block - u->nlb) * s->block_size);
     memset(u->oob + (size_t)u->nlb * s->meta_size, 0,
            (end - u->block - u->nlb) * s->meta_size);
+    flash_unit_keep(dev, u, end - u->block - u->nlb);
     u->nlb = end - u->block;
     dev->zones[u->zone].accepted = end;
     dev->padded(dev, u->zone);
@@ -324,6 +343,10 @@ void flash_units_flush(FlashDev *dev, FlashCmd *cmd)
     FlashUnit *next;
 
     cmd->pending = 1;
+    if (dev->plp) {
+        flash_cmd_step(dev, cmd);
+        return;
+    }
     for (FlashUnit *u = dev->fill_head; u; u = next) {
         next = u->next;
         if (u->own) {
@@ -399,30 +422,25 @@ void flash_units_lose(FlashDev *dev)
     flash_units_init(dev);
 }
 
-static void unit_store(FlashDev *dev, FlashUnit *u)
-{
-    flash_dev_begin(dev, u->zone, u->block, u->nlb);
-    flash_media_commit(&dev->media, u->zone, u->block, u->nlb, u->data, u->oob);
-}
-
 void flash_units_sync(FlashDev *dev)
 {
     FlashUnit *next;
 
     for (FlashUnit *u = dev->fill_head; u; u = next) {
         next = u->next;
-        if (u->own) {
+        if (u->own || dev->plp) {
             continue;
         }
         if (is_pinned(dev, u)) {
-            unit_store(dev, u); /* it is still filled, and programmed then */
+            /* it is still filled, and programmed then */
+            unit_store(dev, u, 0, u->nlb);
         } else {
             flash_unit_issue(dev, u);
         }
     }
     for (FlashUnit *u = dev->issued_head; u; u = u->next) {
         if (!u->dropped && !u->kept) {
-            unit_store(dev, u);
+            unit_store(dev, u, 0, u->nlb);
             u->kept = true;
         }
     }

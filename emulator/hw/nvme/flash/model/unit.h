@@ -47,6 +47,12 @@ struct FlashUnit {
 FlashUnit *flash_unit_new(FlashDev *dev, uint32_t zone);
 void flash_unit_grow(FlashDev *dev, FlashUnit *u, uint32_t n);
 
+/*
+ * With capacitors: what the next n blocks hold, which are in the unit's memory,
+ * is in the image before they count.
+ */
+void flash_unit_keep(FlashDev *dev, FlashUnit *u, uint32_t n);
+
 /* The unit holds more than blocks that the drive moved: it takes slots. */
 void flash_unit_take(FlashDev *dev, FlashUnit *u);
 
