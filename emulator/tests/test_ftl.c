@@ -3,12 +3,16 @@
  * The FTL inside a drive against an array, without a guest: random commands,
  * many at a time, with power cuts in between.
  *
- *     test_ftl MAPPING OPERATIONS SEED
+ *     test_ftl MAPPING OPERATIONS SEED [plp] [whole] [torn]
  *
  * Each version of a logical block carries its number.  What a read brings is
  * the version that was acknowledged last, or one under way; after a cut it is
  * none older than what was flushed, or trimmed.  A seed stands for a geometry too.
  * Exits with 1 and one line where that is not so.
+ *
+ * plp: the drive has capacitors, so what was acknowledged is safe.  whole: no
+ * cut may tear a write that fits into a program unit.  torn: the same is
+ * expected of a drive that does not promise it.
  */
 
 #include <stdarg.h>
@@ -34,6 +38,7 @@ static FlashShape shape;
 static FlashTuning tuning;
 static unsigned under_way;
 static bool dead;
+static bool plp, whole, torn;
 
 /* What we know of a logical block; its versions are numbered from 1. */
 typedef struct Known {
@@ -46,6 +51,16 @@ typedef struct Known {
 } Known;
 
 static Known *known;
+
+/* A write since the last cut. */
+typedef struct Sent {
+    uint64_t lba;
+    uint32_t nlb;
+    uint64_t versions[MOST];
+} Sent;
+
+static Sent *sent;
+static size_t nr_sent, room_sent;
 
 typedef struct Command {
     FlashCmd cmd;
@@ -156,7 +171,7 @@ static void on_done(FlashDev *d, FlashCmd *cmd)
         if (!cmd->status && c->versions[i] > k->acked) {
             k->acked = c->versions[i];
         }
-        if (!cmd->status && (cmd->fua || !tuning.buffer) &&
+        if (!cmd->status && (cmd->fua || plp || !tuning.buffer) &&
             c->versions[i] > k->safe) {
             k->safe = c->versions[i];
         }
@@ -194,6 +209,16 @@ static Command *command(FlashCmdKind kind, uint64_t lba, uint32_t nlb)
     return c;
 }
 
+static void note_sent(const Command *c)
+{
+    if (nr_sent == room_sent) {
+        room_sent = 2 * room_sent + 64;
+        sent = realloc(sent, room_sent * sizeof(*sent));
+    }
+    sent[nr_sent] = (Sent) { .lba = c->cmd.block, .nlb = c->cmd.nlb };
+    memcpy(sent[nr_sent++].versions, c->versions, sizeof(c->versions));
+}
+
 static void submit_write(uint64_t lba, uint32_t nlb)
 {
     Command *c;
@@ -217,6 +242,10 @@ static void submit_write(uint64_t lba, uint32_t nlb)
     c->cmd.hinted = c->versions[0] % 2;
     c->cmd.near = c->versions[0] * 7919 % (config.logical + 8);
     c->cmd.further = c->versions[0] % 3;
+    if ((whole || torn) && nlb <= dev.unit_blocks) {
+        c->cmd.whole = whole && nlb > 1;
+        note_sent(c);
+    }
     flash_dev_submit(&dev, &c->cmd);
 }
 
@@ -266,7 +295,8 @@ static void open_drive(void)
     char *why;
 
     dev = (FlashDev) {
-        .tuning = tuning, .done = on_done, .lost_power = on_lost_power,
+        .tuning = tuning, .plp = plp, .done = on_done,
+        .lost_power = on_lost_power,
     };
     why = flash_dev_open(&dev, path, &shape);
     if (!why) {
@@ -289,6 +319,28 @@ static void close_drive(void)
     ftl_free(ftl);
 }
 
+/* No write is there in part; a newer one may have replaced parts of it. */
+static void check_whole(void)
+{
+    for (size_t i = 0; i < nr_sent; i++) {
+        const Sent *s = &sent[i];
+        bool there = false, lost = false;
+
+        for (uint32_t j = 0; j < s->nlb; j++) {
+            const Known *k = &known[s->lba + j];
+            uint64_t v = check_block(s->lba + j, k->safe, "cut");
+
+            there |= v == s->versions[j];
+            lost |= v < s->versions[j];
+        }
+        if (there && lost) {
+            wrong("the write of %u blocks at %llu is torn", s->nlb,
+                  (unsigned long long)s->lba);
+        }
+    }
+    nr_sent = 0;
+}
+
 /* The power is gone; it comes back here, or in another process. */
 static void revive(void)
 {
@@ -304,6 +356,7 @@ static void revive(void)
         open_drive();
     }
     check_tables();
+    check_whole();
     for (uint64_t i = 0; i < config.logical; i++) {
         Known *k = &known[i];
 
@@ -384,7 +437,8 @@ static void choose(void)
         { 2, 1, 2, 1024, 3, 2 },
         { 4, 2, 1, 512, 2, 2 },
     };
-    uint32_t n = draw(sizeof(shapes) / sizeof(shapes[0]));
+    uint32_t n = whole || torn ? 2 + draw(3) :
+                                 draw(sizeof(shapes) / sizeof(shapes[0]));
     uint32_t blocks;
 
     shape = (FlashShape) {
@@ -430,8 +484,13 @@ static void choose(void)
 
 int main(int argc, char **argv)
 {
-    if (argc != 4) {
+    if (argc < 4) {
         return 2;
+    }
+    for (int i = 4; i < argc; i++) {
+        plp |= !strcmp(argv[i], "plp");
+        whole |= !strcmp(argv[i], "whole");
+        torn |= !strcmp(argv[i], "torn");
     }
     config.mapping = argv[1];
     operations = strtoull(argv[2], NULL, 0);
@@ -458,6 +517,7 @@ int main(int argc, char **argv)
            (unsigned long long)total.merges_full,
            (unsigned long long)cuts);
     free(known);
+    free(sent);
     unlink(path);
     return 0;
 }

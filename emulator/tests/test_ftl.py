@@ -41,6 +41,21 @@ def test_against_an_array(sanitized: Path, mapping: str) -> None:
         assert done.returncode == 0, f"seed {seed}: {done.stdout}{done.stderr}"
 
 
+@pytest.mark.parametrize("mapping,modes", [(mapping, ("plp",)) for mapping in MAPPINGS] +
+                         [("page", ("whole",)), ("page", ("whole", "plp"))])
+def test_what_a_drive_promises(sanitized: Path, mapping: str, modes: tuple[str, ...]) -> None:
+    """With capacitors nothing acknowledged is lost; atomic writes are not torn, also where blocks are collected."""
+    operations = int(os.environ.get("MTFTL_FTL_OPERATIONS", 60000))
+    for seed in SEEDS:
+        done = run(sanitized, mapping, operations // len(SEEDS), seed, *modes)
+        assert done.returncode == 0, f"seed {seed}: {done.stdout}{done.stderr}"
+
+
+def test_other_writes_are_torn(sanitized: Path) -> None:
+    found = [run(sanitized, "page", 5000, seed, "torn").stdout for seed in SEEDS]
+    assert sum("is torn" in said for said in found) > len(SEEDS) / 2
+
+
 def test_crafted_images(tmp_path: Path) -> None:
     """What no drive writes is refused when it starts."""
     done = run(build(tmp_path / "image", "test_ftl_image.c", *SANITIZED, "-lcmocka"))
@@ -102,6 +117,28 @@ PLANTED = [
     ("writes that take GC's last blocks", "page.c",
      "        return FTL_NONE;        /* GC needs what is left */\n", "", "page"),
 ]
+
+
+# The same where a promise is made.
+BROKEN = [
+    ("an atomic write in a full buffer", "ftl/ftl.c", "    if (cmd->whole) {\n", "    if (false) {\n", ("whole",)),
+    ("padding that is not kept", "model/unit.c",
+     "        unit_store(dev, u, u->nlb, n);\n", "        (void)n;\n", ("plp",)),
+    ("a flush waits for programs", "model/unit.c", "    if (dev->plp) {\n        u->kept = true;\n",
+     "    if (false) {\n        u->kept = true;\n", ("plp",)),
+]
+
+
+@pytest.mark.parametrize("name,file,line,planted,modes", BROKEN, ids=[x[0] for x in BROKEN])
+def test_broken_promises(tmp_path: Path, name: str, file: str, line: str, planted: str, modes: tuple[str, ...]) -> None:
+    found = NVME / "flash" / file
+    text = found.read_text()
+    assert text.count(line) == 1
+    copy = tmp_path / found.name
+    copy.write_text(text.replace(line, planted).replace('#include "', f'#include "{found.parent}/'))
+    program = build(tmp_path / "broken", "test_ftl.c", "-Wno-error", sources=[copy if x == found else x
+                                                                             for x in SOURCES])
+    assert any(run(program, "page", 40000, seed, *modes).returncode for seed in SEEDS)
 
 
 @pytest.mark.parametrize("name,file,line,planted,mapping", PLANTED, ids=[x[0] for x in PLANTED])

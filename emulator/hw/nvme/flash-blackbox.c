@@ -13,6 +13,7 @@
 #include "qemu/error-report.h"
 #include "qapi/error.h"
 
+#include "atomic.h"
 #include "flash-blackbox.h"
 #include "flash-fault.h"
 #include "flash/ftl/ftl.h"
@@ -162,6 +163,7 @@ static uint16_t nvme_blackbox_write(NvmeCtrl *n, NvmeRequest *req)
     cmd->nlb = nlb;
     cmd->data = data;
     cmd->fua = le16_to_cpu(rw->control) & NVME_RW_FUA;
+    cmd->whole = nlb > 1 && nvme_is_atomic_in_cut(n, ns, slba, nlb);
     if (ns->flash->hints) {
         nvme_blackbox_parse_hint(req, cmd);
     }
@@ -371,6 +373,11 @@ static void nvme_blackbox_stop(NvmeNamespace *ns)
     }
 }
 
+static bool nvme_blackbox_whole(const NvmeNamespace *ns)
+{
+    return ftl_writes_whole(ns->flash_conf->ftl_config.mapping);
+}
+
 /* Nothing sets req->opaque here. */
 static uint16_t nvme_blackbox_resume(NvmeRequest *req)
 {
@@ -384,6 +391,7 @@ const NvmeFlashPersonality nvme_flash_blackbox = {
     .bytes = nvme_blackbox_bytes,
     .check = nvme_blackbox_fits,
     .shape = nvme_blackbox_shape,
+    .whole = nvme_blackbox_whole,
     .start = nvme_blackbox_start,
     .stop = nvme_blackbox_stop,
     .load = nvme_blackbox_load,

@@ -46,6 +46,12 @@ typedef struct NvmeFlashPersonality {
     void (*shape)(const NvmeNamespace *ns, FlashShape *shape, FlashDev *dev);
 
     /*
+     * Does a power cut leave all or nothing of a write that fits into a program
+     * unit?  NULL: it may tear any write of more than one block.
+     */
+    bool (*whole)(const NvmeNamespace *ns);
+
+    /*
      * The device is open, what is wrong (to be freed), or NULL; it was closed.
      * Both may be NULL.
      */

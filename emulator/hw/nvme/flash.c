@@ -150,15 +150,31 @@ void nvme_flash_effects(NvmeCtrl *n, NvmeEffectsLog *log, bool nvm)
 }
 
 /* A power cut may tear a write between program units, and inside one. */
-static bool nvme_flash_refuses_ctrl(const NvmeCtrl *n, Error **errp)
+static bool nvme_flash_refuses_whole(const NvmeNamespace *ns, const char *name,
+                                     uint16_t value, Error **errp)
 {
-    if (!n->params.atomic_awupf) {
+    const NvmeFlashPersonality *personality = ns->flash_conf->personality;
+    const NvmeFlashParams *p = &conf_of(ns)->params;
+    uint64_t blocks = 1;
+
+    if (personality->whole && personality->whole(ns)) {
+        blocks = p->planes * p->page * p->program_pages / ns->lbasz;
+    }
+    if (!value || value < blocks) {
         return false;
     }
-    error_setg(errp, "flash.media: a power cut tears writes of more than one "
-               "block, but atomic.awupf is %" PRIu16 ": expected 0",
-               n->params.atomic_awupf);
+    error_setg(errp, "flash.media: a power cut tears writes of more than "
+               "%" PRIu64 " block%s, but %s is %" PRIu16 ": expected %s%"
+               PRIu64, blocks, blocks > 1 ? "s" : "", name, value,
+               blocks > 1 ? "at most " : "", blocks ? blocks - 1 : 0);
     return true;
+}
+
+static bool nvme_flash_refuses_ctrl(const NvmeNamespace *ns, const NvmeCtrl *n,
+                                    Error **errp)
+{
+    return nvme_flash_refuses_whole(ns, "atomic.awupf", n->params.atomic_awupf,
+                                    errp);
 }
 
 bool nvme_flash_check_ctrl(NvmeCtrl *n, Error **errp)
@@ -166,7 +182,7 @@ bool nvme_flash_check_ctrl(NvmeCtrl *n, Error **errp)
     for (uint32_t i = 1; n->subsys && i <= NVME_MAX_NAMESPACES; i++) {
         NvmeNamespace *ns = nvme_subsys_ns(n->subsys, i);
 
-        if (ns && ns->flash && nvme_flash_refuses_ctrl(n, errp)) {
+        if (ns && ns->flash && nvme_flash_refuses_ctrl(ns, n, errp)) {
             return false;
         }
     }
@@ -544,9 +560,13 @@ static bool nvme_flash_check_features(NvmeNamespace *ns, Error **errp)
     for (uint32_t i = 0; i < NVME_MAX_CONTROLLERS; i++) {
         NvmeCtrl *n = nvme_subsys_ctrl(ns->subsys, i);
 
-        if (n && nvme_flash_refuses_ctrl(n, errp)) {
+        if (n && nvme_flash_refuses_ctrl(ns, n, errp)) {
             return false;
         }
+    }
+    if (nvme_flash_refuses_whole(ns, "atomic.nawupf", ns->params.atomic.nawupf,
+                                 errp)) {
+        return false;
     }
     if (ns->endgrp->fdp.enabled) {
         error_setg(errp, "flash.media: the flash places data without regard to "

@@ -99,6 +99,11 @@ typedef struct FtlMapping {
     FtlJob *(*follow)(Ftl *ftl, const FtlJob *done);
     /* An erase block for the next version; FTL_NONE: wait for a job. */
     uint32_t (*place)(Ftl *ftl, uint64_t lba);
+    /*
+     * An erase block for the next versions of so many blocks, all in one
+     * program unit, or FTL_NONE.  NULL: writes may be torn by a power cut.
+     */
+    uint32_t (*place_whole)(Ftl *ftl, uint64_t lba, uint32_t nlb);
     /* It would be good to go on so many dies from where that block is; NULL. */
     void (*near)(Ftl *ftl, uint64_t lba, uint32_t further);
     uint64_t (*map_bytes)(const Ftl *ftl);
@@ -122,6 +127,7 @@ struct Ftl {
     FtlGroup *groups;           /* block b is of group b % nr_groups */
     FtlJob *jobs;
     uint8_t *scratch;           /* one logical block */
+    bool whole;                 /* some writes must not be torn by a cut */
     void (*kick)(Ftl *ftl);     /* ftl.c: something has moved on */
 
     /* ftl.c */

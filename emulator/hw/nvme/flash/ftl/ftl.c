@@ -118,6 +118,36 @@ static void host_trim(Ftl *ftl, FlashCmd *cmd)
     }
 }
 
+/*
+ * All of it or nothing, into one program unit: what a cut tears is the program,
+ * and then the older versions of all of its blocks count.
+ */
+static bool host_write_whole(Ftl *ftl, FlashCmd *cmd)
+{
+    bool through = flash_write_through(ftl->dev, cmd);
+    size_t size = ftl->dev->media.shape.block_size;
+    uint32_t block;
+
+    ftl->whole = true;
+    assert(ftl->mapping->place_whole && cmd->nlb <= ftl->dev->unit_blocks);
+    if (!flash_dev_fits(ftl->dev, cmd->nlb)) {
+        return false;
+    }
+    block = ftl->mapping->place_whole(ftl, cmd->block, cmd->nlb);
+    if (block == FTL_NONE) {
+        return false;
+    }
+    for (; cmd->admitted < cmd->nlb; cmd->admitted++) {
+        ftl_put(ftl, block, cmd->block + cmd->admitted,
+                cmd->data + cmd->admitted * size, through ? cmd : NULL);
+    }
+    ftl->stats.host += cmd->nlb;
+    if (through) {
+        flash_dev_push(ftl->dev, block);
+    }
+    return true;
+}
+
 /* As much as fits; true: all of it. */
 static bool host_write(Ftl *ftl, FlashCmd *cmd)
 {
@@ -129,6 +159,9 @@ static bool host_write(Ftl *ftl, FlashCmd *cmd)
     if (!cmd->admitted && cmd->hinted && ftl->mapping->near &&
         cmd->near < ftl->config.logical) {
         ftl->mapping->near(ftl, cmd->near, cmd->further);
+    }
+    if (cmd->whole) {
+        return host_write_whole(ftl, cmd);
     }
     while (cmd->admitted < cmd->nlb) {
         uint64_t lba = cmd->block + cmd->admitted;
@@ -327,6 +360,13 @@ static const FtlMapping *mapping_of(const char *name)
 
     FTL_MAPPINGS(IS_IT)
     return NULL;
+}
+
+bool ftl_writes_whole(const char *name)
+{
+    const FtlMapping *mapping = mapping_of(name);
+
+    return mapping && mapping->place_whole;
 }
 
 static char *complain(const char *what, const char *word)

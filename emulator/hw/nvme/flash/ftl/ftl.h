@@ -34,6 +34,12 @@ uint64_t ftl_logical(uint64_t blocks, uint32_t spare);
 char *ftl_open(Ftl **ftl, FlashDev *dev, const FtlConfig *config);
 void ftl_free(Ftl *ftl);
 
+/*
+ * Is a write (FlashCmd.whole) that fits into a program unit wholly on flash or
+ * not at all when the power goes?  Others must not be asked for.
+ */
+bool ftl_writes_whole(const char *mapping);
+
 /* The power is back: the map is what is on flash; false: no FTL wrote that. */
 bool ftl_load(Ftl *ftl);
 

@@ -16,6 +16,11 @@
  * victim of its group is the one erased least: what lies in it is cold, and
  * goes to the free block that was erased most.
  *
+ * A write that must not be torn by a power cut goes into one program unit, which
+ * is padded before if too little of it is left.  Collection leaves a block alone
+ * as long as such a write may be on its way to it: if moved, parts of the write
+ * could be on flash before the rest.
+ *
  * Called by ftl.c and the core; the owner serialises.
  */
 
@@ -155,6 +160,13 @@ static uint64_t room(const Ftl *ftl, uint32_t group)
     return n > g->promised ? n - g->promised : 0;
 }
 
+/* Can a job take the block, or is a write on its way that must not be torn? */
+static bool is_victim(const Ftl *ftl, uint32_t block)
+{
+    return ftl->blocks[block].state == FTL_CLOSED &&
+           !(ftl->whole && flash_dev_in_flight(ftl->dev, block));
+}
+
 /* Of those whose blocks find room: after a cut it may be scarce. */
 static uint32_t pick_victim(const Ftl *ftl, uint32_t group)
 {
@@ -165,7 +177,7 @@ static uint32_t pick_victim(const Ftl *ftl, uint32_t group)
         const FtlBlock *b = &ftl->blocks[i];
         uint64_t own = ftl->cap - ftl_used(ftl, i);
 
-        if (b->state == FTL_CLOSED && b->valid < ftl->cap &&
+        if (is_victim(ftl, i) && b->valid < ftl->cap &&
             ftl_units(ftl, b->valid) + own <= most &&
             (best == FTL_NONE || score(ftl, b) > best_score)) {
             best = i;
@@ -193,8 +205,7 @@ static uint32_t pick_unworn(const Ftl *ftl, uint32_t group)
         uint32_t n = ftl_erases(ftl, i);
 
         most = n > most ? n : most;
-        if (ftl->blocks[i].state == FTL_CLOSED &&
-            ftl_used(ftl, i) == ftl->cap &&
+        if (is_victim(ftl, i) && ftl_used(ftl, i) == ftl->cap &&
             (least == FTL_NONE || n < ftl_erases(ftl, least))) {
             least = i;
         }
@@ -407,21 +418,23 @@ static bool is_hot(const Ftl *ftl, uint64_t lba)
     return page->written[lba] && life < page->lives / LIVES;
 }
 
-/* It has a place; the version that it replaces has lived until now. */
-static void note_write(Ftl *ftl, uint64_t lba, int stream)
+/* They have a place; the versions that they replace have lived until now. */
+static void note_writes(Ftl *ftl, uint64_t lba, uint32_t nlb, int stream)
 {
     Page *page = ftl->own;
 
     if (!ftl->config.hot_writes || stream == STREAM_MAP) {
         return;
     }
-    page->writes++;
-    if (page->written[lba]) {
-        page->lives += page->writes - page->written[lba];
-        page->lives -= page->lives / LIVES;
+    for (; nlb; nlb--, lba++) {
+        page->writes++;
+        if (page->written[lba]) {
+            page->lives += page->writes - page->written[lba];
+            page->lives -= page->lives / LIVES;
+        }
+        page->written[lba] = page->writes;
+        ftl->stats.hot += stream == STREAM_HOT;
     }
-    page->written[lba] = page->writes;
-    ftl->stats.hot += stream == STREAM_HOT;
 }
 
 static int stream_of(const Ftl *ftl, uint64_t lba)
@@ -433,11 +446,25 @@ static int stream_of(const Ftl *ftl, uint64_t lba)
                                                         STREAM_USER;
 }
 
-static uint32_t group_place(Ftl *ftl, uint32_t group, int stream)
+/* Blocks that the program unit still takes at which the erase block is. */
+static uint32_t left_of_unit(const Ftl *ftl, uint32_t block)
+{
+    uint32_t unit = ftl->dev->unit_blocks;
+
+    assert(ftl->cap % unit == 0);
+    return unit - ftl_used(ftl, block) % unit;
+}
+
+static uint32_t group_place(Ftl *ftl, uint32_t group, int stream, uint32_t nlb)
 {
     uint32_t *open = open_of(ftl, group, stream);
     uint32_t block = *open;
 
+    if (block != FTL_NONE && left_of_unit(ftl, block) < nlb &&
+        !scarce(ftl, group)) {
+        flash_dev_push(ftl->dev, block);
+        block = *open_of(ftl, group, stream);
+    }
     if (block == FTL_NONE) {
         if (ftl->groups[group].nr_free > kept_free(ftl, group)) {
             block = *stream_open(ftl, group, stream);
@@ -449,13 +476,14 @@ static uint32_t group_place(Ftl *ftl, uint32_t group, int stream)
         collect(ftl, group);
         return FTL_NONE;        /* GC needs what is left */
     }
-    if (block != FTL_NONE && ftl_used(ftl, block) + 1 == ftl->cap) {
+    if (block != FTL_NONE && ftl_used(ftl, block) + nlb == ftl->cap) {
         *open = FTL_NONE;
     }
     return block;
 }
 
-uint32_t ftl_page_place(Ftl *ftl, uint64_t lba)
+/* All of them go into one program unit. */
+static uint32_t place_blocks(Ftl *ftl, uint64_t lba, uint32_t nlb)
 {
     int stream = stream_of(ftl, lba);
     Page *page = ftl->own;
@@ -468,20 +496,24 @@ uint32_t ftl_page_place(Ftl *ftl, uint64_t lba)
     }
     turn->at = FTL_NONE;
     for (uint32_t i = 0; i < ftl->nr_groups; i++) {
-        uint32_t block = group_place(ftl, turn->group, stream);
+        uint32_t block = group_place(ftl, turn->group, stream, nlb);
 
-        if (block == FTL_NONE ||
-            (ftl_used(ftl, block) + 1) % ftl->dev->unit_blocks == 0) {
+        if (block == FTL_NONE || left_of_unit(ftl, block) == nlb) {
             turn->group = (turn->group + 1) % ftl->nr_groups;
         } else {
             turn->at = block;
         }
         if (block != FTL_NONE) {
-            note_write(ftl, lba, stream);
+            note_writes(ftl, lba, nlb, stream);
             return block;
         }
     }
     return FTL_NONE;
+}
+
+uint32_t ftl_page_place(Ftl *ftl, uint64_t lba)
+{
+    return place_blocks(ftl, lba, 1);
 }
 
 void ftl_page_near(Ftl *ftl, uint64_t lba, uint32_t further)
@@ -571,6 +603,7 @@ const FtlMapping ftl_page = {
     .open = page_open,
     .load = ftl_page_load,
     .place = ftl_page_place,
+    .place_whole = place_blocks,
     .near = ftl_page_near,
     .map_bytes = page_map_bytes,
 };

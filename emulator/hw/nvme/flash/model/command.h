@@ -51,6 +51,7 @@ struct FlashCmd {
     bool fua;                   /* a write ends, or a read begins, on flash */
     bool window;                /* write to it; open: the zone gets one */
     bool inside;                /* no byte of it goes over the link */
+    bool whole;                 /* write to an FTL: no cut tears it */
     bool hinted;                /* write to an FTL: it would like to lie ... */
     uint64_t near;              /* ... on the die of this logical block */
     uint32_t further;           /* ... or so many dies on from there */

@@ -92,6 +92,17 @@ uint64_t flash_dev_room(FlashDev *dev)
     return room;
 }
 
+bool flash_dev_fits(FlashDev *dev, uint32_t nlb)
+{
+    uint64_t size = dev->tuning.buffer / dev->media.shape.block_size;
+
+    if (flash_buffer_room(dev) >= (nlb < size ? nlb : size)) {
+        return true;
+    }
+    flash_units_make_room(dev);
+    return false;
+}
+
 void flash_dev_put(FlashDev *dev, uint32_t zone, const uint8_t *data,
                    const uint8_t *oob, bool own, FlashCmd *wait)
 {

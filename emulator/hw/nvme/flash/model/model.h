@@ -44,7 +44,8 @@ void flash_dev_submit(FlashDev *dev, FlashCmd *cmd);
 /*
  * A drive's own FTL, whose zones are its blocks.  Its commands cost no time of
  * the controller, are not counted as the host's, and set cmd->then.  Its
- * writes go to the buffer at once.  room says how many blocks fit.  put adds a
+ * writes go to the buffer at once.  room says how many blocks fit; fits, if so
+ * many do (or the buffer is empty, but smaller).  put adds a
  * block behind what the zone holds.  If wait is given, it waits for the
  * block's program; own: the drive has moved the block, which takes a slot only
  * when its unit is issued.  push programs what the zone holds.  If a unit is
@@ -53,6 +54,7 @@ void flash_dev_submit(FlashDev *dev, FlashCmd *cmd);
  */
 void flash_dev_submit_internal(FlashDev *dev, FlashCmd *cmd);
 uint64_t flash_dev_room(FlashDev *dev);
+bool flash_dev_fits(FlashDev *dev, uint32_t nlb);
 void flash_dev_put(FlashDev *dev, uint32_t zone, const uint8_t *data,
                    const uint8_t *oob, bool own, FlashCmd *wait);
 void flash_dev_push(FlashDev *dev, uint32_t zone);
@@ -75,6 +77,12 @@ void flash_dev_align(FlashDev *dev, uint32_t zone);
 static inline bool flash_dev_filling(const FlashDev *dev, uint32_t zone)
 {
     return dev->zones[zone].fill;
+}
+
+/* Is a part of the zone in the buffer, or on its way to a die? */
+static inline bool flash_dev_in_flight(const FlashDev *dev, uint32_t zone)
+{
+    return dev->zones[zone].fill || dev->zones[zone].units;
 }
 
 static inline uint64_t flash_dev_used(const FlashDev *dev, uint32_t zone)
