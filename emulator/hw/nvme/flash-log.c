@@ -222,7 +222,32 @@ uint16_t nvme_flash_log(NvmeCtrl *n, NvmeRequest *req, uint32_t len,
     return nvme_c2h(n, (uint8_t *)log + off, MIN(size - off, len), req);
 }
 
-/* Nothing wears out here, so all of the spare is left. */
+#define NVME_FLASH_SPARE_THRESHOLD  10      /* percent */
+
+/* A program that failed takes an erase block of the reserve, on all planes. */
+static uint8_t nvme_flash_spare(const NvmeFlash *f)
+{
+    uint64_t gone = MIN(f->dev.stats.programs_retried, f->reserve);
+
+    return f->reserve ? 100 * (f->reserve - gone) / f->reserve : 100;
+}
+
+/* The mean of all blocks: the image counts their erases. */
+static uint8_t nvme_flash_used(const NvmeFlash *f)
+{
+    const FlashMedia *m = &f->dev.media;
+    uint64_t erases = 0;
+
+    if (!f->pe_cycles) {
+        return 0;
+    }
+    for (uint64_t i = 0; i < m->shape.nr_zones; i++) {
+        erases += m->zones[i].erases;
+    }
+    return MIN(100 * erases / m->shape.nr_zones / f->pe_cycles, UINT8_MAX);
+}
+
+/* Nothing fails because it is worn: the log tells how far it is. */
 void nvme_flash_health(NvmeNamespace *ns, NvmeFlashHealth *h)
 {
     const FlashDev *dev = &ns->flash->dev;
@@ -235,7 +260,13 @@ void nvme_flash_health(NvmeNamespace *ns, NvmeFlashHealth *h)
     h->errors += ns->flash->media_errors;
     h->starts = MAX(h->starts, 1 + s->cuts);
     h->cuts += s->cuts;
-    h->spare = 100;
+    h->spare = MIN(h->flash ? h->spare : 100, nvme_flash_spare(ns->flash));
+    h->used = MAX(h->used, nvme_flash_used(ns->flash));
+    h->life_bytes += ns->flash->bytes * ns->flash->pe_cycles;
+    if (ns->flash->reserve) {
+        h->spare_threshold = NVME_FLASH_SPARE_THRESHOLD;
+    }
+    h->flash = true;
 }
 
 static void json_u64(GString *s, const char *name, uint64_t value)

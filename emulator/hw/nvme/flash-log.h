@@ -25,7 +25,11 @@ typedef struct NvmeFlashHealth {
     uint64_t errors;            /* commands that met unreadable blocks */
     uint64_t starts;            /* of the drive */
     uint64_t cuts;              /* of its power, without a shutdown notice */
-    uint8_t spare;              /* percent that is left */
+    uint8_t spare;              /* percent that is left, if flash is set */
+    uint8_t spare_threshold;    /* ... below which the host is warned */
+    uint8_t used;               /* percent of the life that it is made for */
+    uint64_t life_bytes;        /* that this life takes; 0: any number */
+    bool flash;                 /* a namespace on flash was added */
 } NvmeFlashHealth;
 
 /* ctrl.c: add what the flash of this namespace knows. */

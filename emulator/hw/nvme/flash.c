@@ -304,6 +304,8 @@ static const NvmeFlashProp nvme_flash_props[] = {
     LIVE("delay_transfer", BOOL, delay_transfer, "transfers take time"),
     LIVE("buffer", SIZE, buffer,
          "write buffer in bytes; 0: a write ends when it is programmed"),
+    DRIVE("pe_cycles", U32, pe_cycles,
+          "erases that a block is made for, which SMART refers to; 0: any"),
     DRIVE("plp", BOOL, dev.plp,
           "power-loss protection: the buffer survives, and flushes do nothing"),
     DRIVE("zone_caches", U32, dev.nr_caches,
@@ -663,6 +665,7 @@ fits:
                    "flash.blocks is %" PRIu32, need, p->blocks);
         return false;
     }
+    ns->flash_conf->reserve = p->blocks ? (p->blocks - need) * dies : 0;
     return true;
 }
 
