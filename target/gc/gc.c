@@ -36,6 +36,7 @@
 #include "gc/reset.h"
 #include "io/lane.h"
 #include "map/map.h"
+#include "policy/choose.h"
 #include "zone/life.h"
 #include "zone/scan.h"
 #include "zone/stream.h"
@@ -44,6 +45,8 @@
 
 #define VICTIMS		3u	/* one ends, one is moved, one is listed */
 #define WEAR_INTERVAL	32u	/* every so many victims look at the least worn zone */
+#define LOOKS_AT_ONCE	256u	/* zones, before others get the CPU */
+#define FIRST_OF_ALL	U64_MAX	/* score of a zone that has to be cleared */
 #define WEAR_SPREAD	16u	/* erasures apart that are worth moving cold data for */
 
 struct victim {
@@ -70,6 +73,7 @@ struct mtftl_gc {
 	void *stream;			/* of a footer */
 	void *block;			/* for whether the device answers */
 	u32 payload;			/* blocks that fit into a zone that GC writes */
+	struct mtftl_chooser chooser;
 	u32 turn;			/* victims chosen */
 	struct mtftl_wait users;	/* what is buffered finds no place */
 	int forced;			/* by message: collect once if no zones are short; an int */
@@ -114,76 +118,80 @@ static u32 worth_moving(struct mtftl_gc *gc)
 				  ftl->config.nr_zones > used ? ftl->config.nr_zones - used : 1);
 }
 
-/* A look at all full zones. */
+/* What a look at zones goes by. */
 struct choice {
+	struct mtftl *ftl;
 	bool forced;		/* by message: also what GC gave up a while ago */
 	bool scarce;		/* zones are: none may be lost now */
 	u32 limit;		/* the most that a victim may hold */
-	u32 most_worn;
+	u32 looks;
 	u64 now;
-	u64 best_score;
-	struct mtftl_zone *best, *least;	/* by score; the least worn */
 };
 
-/* True: no other zone comes before this one. */
-static bool consider(struct mtftl_zone *zone, void *data)
+/*
+ * A full zone stays full until the keeper takes it, because nothing else does. So no lock is needed
+ * to look at it.
+ */
+static bool look_at(void *data, u32 index, struct mtftl_seen *seen)
 {
-	const struct mtftl_config *config = &zone->ftl->config;
-	u32 valid = mtftl_map_valid(zone->ftl, zone->index);
 	struct choice *choice = data;
-	struct mtftl_candidate candidate = {
-		.valid = min(valid, config->capacity),
-		.capacity = config->capacity,
-		.age = choice->now - zone->full_seq,
-	};
-	u64 score;
+	const struct mtftl_config *config = &choice->ftl->config;
+	const struct mtftl_zone *zone = mtftl_zone(choice->ftl, index);
+	struct mtftl_candidate candidate = { .capacity = config->capacity };
+	u32 valid;
 
-	mtftl_assert(zone->state == MTFTL_ZONE_FULL && !READ_ONCE(zone->in_flight),
-		     "zone %u: state %u", zone->index, zone->state);
+	if (!(++choice->looks % LOOKS_AT_ONCE))
+		cond_resched();
+	/* Pairs with set_state() of zones.c: what else is known of the zone is seen. */
+	if (smp_load_acquire(&zone->state) != MTFTL_ZONE_FULL)
+		return false;
+	mtftl_assert(!READ_ONCE(zone->in_flight), "zone %u: %u in flight", index, zone->in_flight);
 	if (zone->not_before && !choice->forced && time_before(jiffies, zone->not_before))
 		return false;
+	seen->erase_count = zone->erase_count;
+	seen->before = zone->full_nr;
 	/* It costs a zone, and gives none back: that can wait. */
-	if (mtftl_zone_is_worn_out(zone) && choice->scarce)
-		return false;
 	if (mtftl_zone_is_worn_out(zone)) {
-		choice->best = zone;
-		choice->least = NULL;
-		return true;
+		seen->score = FIRST_OF_ALL;
+		return !choice->scarce;
 	}
-	choice->most_worn = max(choice->most_worn, zone->erase_count);
-	if (!choice->least || zone->erase_count < choice->least->erase_count)
-		choice->least = zone;
 	/*
 	 * Headers and footer of a full zone are no garbage: moved for them alone, zones
 	 * would go round for ever, with users waiting for what is never gained.
 	 */
+	valid = mtftl_map_valid(choice->ftl, index);
 	if (valid > choice->limit)
-		return false;
-	score = config->gc_policy->score(&candidate);
-	if (score > choice->best_score) {
-		choice->best = zone;
-		choice->best_score = score;
-	}
-	return false;
+		return true;
+	candidate.valid = min(valid, config->capacity);
+	/* It may have become full since. */
+	candidate.age = choice->now > zone->full_seq ? choice->now - zone->full_seq : 0;
+	seen->score = READ_ONCE(config->gc_policy)->score(&candidate);
+	mtftl_assert(seen->score < FIRST_OF_ALL, "zone %u", index);
+	return true;
 }
 
-/* It stays full until the keeper takes it: nothing else does. */
 static struct mtftl_zone *pick_victim(struct mtftl_gc *gc, bool forced)
 {
 	struct mtftl *ftl = gc->ftl;
 	struct choice choice = {
+		.ftl = ftl,
 		.forced = forced,
 		.scarce = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.limits.reserve,
 		.limit = worth_moving(gc),
 		.now = mtftl_seq_last(ftl),
 	};
+	bool whole = forced || (mtftl_zones_worn_out(ftl) && !choice.scarce);
+	u32 best = mtftl_choose(&gc->chooser, whole, look_at, &choice), least;
+	struct mtftl_seen seen = { };
 
-	mtftl_zones_each(ftl, MTFTL_ZONE_FULL, consider, &choice);
+	if (best != MTFTL_NO_ZONE && gc->chooser.kept[0].score == FIRST_OF_ALL)
+		return mtftl_zone(ftl, best);
 	/* What sits on the least worn zone is cold: let others have a turn there. */
-	if (choice.least && ++gc->turn % WEAR_INTERVAL == 0 &&
-	    choice.most_worn - choice.least->erase_count > WEAR_SPREAD)
-		return choice.least;
-	return choice.best;
+	least = mtftl_choose_least_worn(&gc->chooser, WEAR_SPREAD);
+	if (++gc->turn % WEAR_INTERVAL == 0 && least != MTFTL_NO_ZONE &&
+	    look_at(&choice, least, &seen))
+		return mtftl_zone(ftl, least);
+	return best == MTFTL_NO_ZONE ? NULL : mtftl_zone(ftl, best);
 }
 
 /* Listing */
@@ -577,6 +585,7 @@ int mtftl_gc_alloc(struct mtftl *ftl)
 	gc->ftl = ftl;
 	gc->users.right = MTFTL_RIGHT_USER;
 	mtftl_pace_init(&gc->pace, ftl);
+	mtftl_chooser_init(&gc->chooser, ftl->config.nr_zones);
 	INIT_WORK(&gc->list_work, list_work);
 	mtftl_assert(usable < capacity, "%u of %u blocks", usable, capacity);
 	gc->payload = usable;

@@ -119,40 +119,37 @@ static void put(struct drive *drive, u32 block, u32 index, u32 class, u32 unit, 
 
 /* GC */
 
+static bool look_at(void *data, u32 index, struct mtftl_seen *seen)
+{
+	const struct drive *drive = data;
+	const struct zone *zone = &drive->zones[index];
+	struct mtftl_candidate candidate = {
+		.valid = zone->valid,
+		.capacity = drive->capacity,
+		.age = drive->seq - zone->full_seq,
+	};
+
+	if (zone->state != FULL)
+		return false;
+	seen->erase_count = zone->erase_count;
+	seen->before = index;
+	if (zone->valid <= drive->limit)
+		seen->score = drive->victims->score(&candidate);
+	return true;
+}
+
 static s64 pick_victim(struct drive *drive)
 {
-	u32 limit, i, most_worn = 0, payload = drive->capacity;
-	s64 best = -1, least = -1;
-	u64 score, best_score = 0;
+	u32 payload = drive->capacity, best, least;
 
 	payload -= (payload + drive->gc_unit) / (drive->gc_unit + 1);
-	limit = mtftl_victim_limit(payload, drive->blocks, drive->nr_zones - 5);
-	for (i = 0; i < drive->nr_zones; i++) {
-		const struct zone *zone = &drive->zones[i];
-		struct mtftl_candidate candidate = {
-			.valid = zone->valid,
-			.capacity = drive->capacity,
-			.age = drive->seq - zone->full_seq,
-		};
-
-		if (zone->state != FULL)
-			continue;
-		if (zone->erase_count > most_worn)
-			most_worn = zone->erase_count;
-		if (least < 0 || zone->erase_count < drive->zones[least].erase_count)
-			least = i;
-		if (zone->valid > limit)
-			continue;
-		score = drive->victims->score(&candidate);
-		if (score > best_score) {
-			best = i;
-			best_score = score;
-		}
-	}
-	if (drive->wear_interval && least >= 0 && ++drive->turns % drive->wear_interval == 0 &&
-	    most_worn - drive->zones[least].erase_count > drive->wear_spread)
+	drive->limit = mtftl_victim_limit(payload, drive->blocks, drive->nr_zones - 5);
+	best = mtftl_choose(&drive->chooser, false, look_at, drive);
+	least = mtftl_choose_least_worn(&drive->chooser, drive->wear_spread);
+	if (drive->wear_interval && ++drive->turns % drive->wear_interval == 0 &&
+	    least != MTFTL_NO_ZONE && drive->zones[least].state == FULL)
 		return least;
-	return best;
+	return best == MTFTL_NO_ZONE ? -1 : (s64)best;
 }
 
 static s64 credit(const struct drive *drive)
@@ -256,6 +253,7 @@ void drive_start(struct drive *drive)
 	drive->device_in_zones = (drive->blocks + drive->blocks / 32 + drive->capacity - 1) /
 				 drive->capacity;
 	drive->victim = -1;
+	mtftl_chooser_init(&drive->chooser, drive->nr_zones);
 }
 
 void drive_end(struct drive *drive)

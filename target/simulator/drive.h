@@ -7,6 +7,7 @@
 #define MTFTL_DRIVE_H
 
 #include "policy/admit.h"
+#include "policy/choose.h"
 #include "policy/policy.h"
 
 #define MAX_STREAMS	256u
@@ -78,6 +79,8 @@ struct drive {
 	/* The victim under way. */
 	s64 victim;
 	u32 next, to_move, moved, turns;
+	u32 limit;		/* the most that one may hold */
+	struct mtftl_chooser chooser;
 
 	u64 user_blocks, gc_blocks, headers;
 };

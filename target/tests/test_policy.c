@@ -6,9 +6,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "policy/choose.h"
 #include "policy/hint.h"
 #include "policy/policy.h"
 #include "zone/follow.h"
@@ -271,6 +273,222 @@ static void hints_are_classes(void **state)
 	assert_int_equal(mtftl_life_hinted(MTFTL_HINT_EXTREME, 400), mtftl_life_new(400));
 }
 
+/* Full zones whose blocks die, of which one at a time is taken, and that others fill again. */
+
+#define CHOSEN_CAPACITY	1000u
+
+struct full {
+	u32 valid, erase_count;
+	u64 since;		/* 0: not full */
+	u64 seen;		/* its score at the last look */
+	u32 choice;		/* of that look */
+};
+
+struct history {
+	struct full *zones;
+	struct mtftl_chooser chooser;
+	const struct mtftl_victim_policy *policy;
+	u64 now;
+	u32 nr, choice, looks;
+};
+
+static u64 score_of(const struct history *history, u32 zone)
+{
+	const struct full *full = &history->zones[zone];
+	struct mtftl_candidate candidate = {
+		.valid = full->valid,
+		.capacity = CHOSEN_CAPACITY,
+		.age = history->now - full->since,
+	};
+
+	return history->policy->score(&candidate);
+}
+
+static bool look_at_full(void *data, u32 zone, struct mtftl_seen *seen)
+{
+	struct history *history = data;
+	struct full *full = &history->zones[zone];
+
+	assert_true(zone < history->nr);
+	history->looks++;
+	full->choice = history->choice;
+	if (!full->since)
+		return false;
+	full->seen = score_of(history, zone);
+	*seen = (struct mtftl_seen){ zone, full->erase_count, full->seen, full->since };
+	return true;
+}
+
+static void fill_zone(struct history *history, u32 zone)
+{
+	/* No two at the same time: there is one best choice. */
+	history->zones[zone].since = ++history->now;
+	history->zones[zone].valid = CHOSEN_CAPACITY - rand() % 100;
+	history->zones[zone].seen = 0;
+}
+
+static void history_begin(struct history *history, u32 nr, const char *policy)
+{
+	*history = (struct history){ .nr = nr, .policy = mtftl_victim_policy(policy), .now = 1 };
+	history->zones = calloc(nr, sizeof(*history->zones));
+	mtftl_chooser_init(&history->chooser, nr);
+	for (u32 i = 0; i < nr; i++)
+		if (rand() % 16)
+			fill_zone(history, i);
+}
+
+/* Blocks die, some zones become full, and one is chosen: which may be none. */
+static u32 history_goes_on(struct history *history)
+{
+	u32 zone, i;
+
+	history->now += rand() % 64;
+	for (i = rand() % 300; i; i--) {
+		/* Most die in few zones. */
+		zone = rand() % (rand() % 4 ? 1 + history->nr / 8 : history->nr);
+		history->zones[zone].valid -= history->zones[zone].valid * (rand() % 4) / 8;
+	}
+	for (i = rand() % 3; i; i--) {
+		zone = rand() % history->nr;
+		if (!history->zones[zone].since)
+			fill_zone(history, zone);
+	}
+	history->looks = 0;
+	history->choice++;
+	return mtftl_choose(&history->chooser, false, look_at_full, history);
+}
+
+static void take(struct history *history, u32 zone)
+{
+	assert_true(history->zones[zone].since);
+	history->zones[zone].since = 0;
+	history->zones[zone].erase_count++;
+}
+
+/* What a walk over all zones finds. */
+static u32 best_of_all(const struct history *history)
+{
+	u64 best_score = 0, score;
+	u32 best = MTFTL_NO_ZONE, i;
+
+	for (i = 0; i < history->nr; i++) {
+		score = history->zones[i].since ? score_of(history, i) : 0;
+		if (score > best_score || (score && score == best_score &&
+					   history->zones[i].since < history->zones[best].since)) {
+			best_score = score;
+			best = i;
+		}
+	}
+	return best;
+}
+
+static void the_best_of_few_zones_is_chosen(void **state)
+{
+	static const u32 sizes[] = { 1, 2, 63, 64, 65, 500, MTFTL_LOOKS };
+	struct history history;
+	u32 i, turn, zone, none = 0;
+
+	(void)state;
+	srand(1);
+	for (i = 0; i < 2 * ARRAY_SIZE(sizes); i++) {
+		history_begin(&history, sizes[i / 2], mtftl_victim_policy_name(i % 2));
+		for (turn = 0; turn < 600; turn++) {
+			zone = history_goes_on(&history);
+			assert_int_equal(zone, best_of_all(&history));
+			none += zone == MTFTL_NO_ZONE;
+			if (zone != MTFTL_NO_ZONE)
+				take(&history, zone);
+		}
+		free(history.zones);
+	}
+	assert_true(none);
+}
+
+/* No zone was better at the last look at it, which is not long ago; and looks are few. */
+static void of_many_zones_none_was_better_lately(void **state)
+{
+	static const u32 sizes[] = { MTFTL_LOOKS + 1, 50000, 200000, 500000 };
+	struct history history;
+	u32 i, k, turn, zone;
+
+	(void)state;
+	srand(2);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		history_begin(&history, sizes[i], "cost-benefit");
+		for (turn = 0; turn < 200; turn++) {
+			zone = history_goes_on(&history);
+			assert_int_not_equal(zone, MTFTL_NO_ZONE);
+			assert_true(history.looks <= MTFTL_KEPT +
+				    (sizes[i] > 200000 ? sizes[i] / 63 + 1 : MTFTL_LOOKS));
+			for (k = 0; k < history.nr; k++) {
+				const struct full *full = &history.zones[k];
+
+				assert_true(!full->since || full->seen <= score_of(&history, zone));
+				assert_true(history.choice - full->choice < MTFTL_KEPT);
+			}
+			take(&history, zone);
+		}
+		free(history.zones);
+	}
+}
+
+/* However many are full: if one of them is worth it, it is found. */
+static void one_zone_that_is_worth_it_is_found(void **state)
+{
+	struct history history;
+	u32 i, zone;
+
+	(void)state;
+	srand(3);
+	history_begin(&history, 20000, "greedy");
+	for (i = 0; i < history.nr; i++) {
+		fill_zone(&history, i);
+		history.zones[i].valid = CHOSEN_CAPACITY;
+	}
+	assert_int_equal(mtftl_choose(&history.chooser, false, look_at_full, &history),
+			 MTFTL_NO_ZONE);
+	for (i = 0; i < 100; i++) {
+		zone = rand() % history.nr;
+		history.zones[zone].valid--;
+		assert_int_equal(mtftl_choose(&history.chooser, false, look_at_full, &history),
+				 zone);
+		history.zones[zone].valid++;
+		assert_int_equal(mtftl_choose(&history.chooser, true, look_at_full, &history),
+				 MTFTL_NO_ZONE);
+	}
+	free(history.zones);
+}
+
+static void the_least_worn_zone_is_known(void **state)
+{
+	static const u32 sizes[] = { 100, 20000 };
+	struct history history;
+	u32 i, k, rounds;
+
+	(void)state;
+	srand(4);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		history_begin(&history, sizes[i], "greedy");
+		assert_int_equal(mtftl_choose_least_worn(&history.chooser, 0), MTFTL_NO_ZONE);
+		for (k = 0; k < history.nr; k++) {
+			fill_zone(&history, k);
+			history.zones[k].erase_count = 100 + rand() % 10;
+		}
+		history.zones[17].erase_count = 90;
+		for (rounds = 0; rounds < 6; rounds++)
+			mtftl_choose(&history.chooser, false, look_at_full, &history);
+		assert_int_equal(mtftl_choose_least_worn(&history.chooser, 18), 17);
+		assert_int_equal(mtftl_choose_least_worn(&history.chooser, 19), MTFTL_NO_ZONE);
+		/* After a round it is forgotten. */
+		history.zones[17].since = 0;
+		history.zones[history.nr - 1].erase_count = 95;
+		for (rounds = 0; rounds < 12; rounds++)
+			mtftl_choose(&history.chooser, false, look_at_full, &history);
+		assert_int_equal(mtftl_choose_least_worn(&history.chooser, 13), history.nr - 1);
+		free(history.zones);
+	}
+}
+
 static void unknown_placement_is_none(void **state)
 {
 	(void)state;
@@ -522,6 +740,10 @@ int main(void)
 		cmocka_unit_test(a_life_remembers),
 		cmocka_unit_test(cold_blocks_keep_their_class),
 		cmocka_unit_test(hints_are_classes),
+		cmocka_unit_test(the_best_of_few_zones_is_chosen),
+		cmocka_unit_test(of_many_zones_none_was_better_lately),
+		cmocka_unit_test(one_zone_that_is_worth_it_is_found),
+		cmocka_unit_test(the_least_worn_zone_is_known),
 		cmocka_unit_test(unknown_placement_is_none),
 		cmocka_unit_test(greedy_looks_at_what_is_valid_alone),
 		cmocka_unit_test(cost_benefit_prefers_the_old),

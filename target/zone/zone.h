@@ -37,6 +37,7 @@ struct mtftl_zone {
 	ktime_t taken;		/* as a victim, the last time */
 	unsigned long not_before;	/* jiffies, 0: no victim sooner, see life.h */
 	u64 full_seq;		/* when it became full, for its age */
+	u64 full_nr;		/* the last that became full has the highest; zones->lock */
 	u32 torn_end;		/* where recovery found the last unit's end; above wp: torn */
 	u8 torn_sectors;	/* of the block at wp, found by recovery */
 	bool append;		/* placed by the device */

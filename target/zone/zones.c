@@ -12,6 +12,8 @@
 #include "map/map.h"
 #include "map/ring.h"
 
+#define EMPTY_LOOKS	512u	/* zones, with the lock held */
+
 static void set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
 {
 	struct mtftl_zones *zones = zone->ftl->zones;
@@ -39,7 +41,10 @@ static void set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
 	if (mtftl_zone_is_worn_out(zone))
 		WRITE_ONCE(zones->worn_out, zones->worn_out + (state == MTFTL_ZONE_FULL) -
 						    (zone->state == MTFTL_ZONE_FULL));
-	zone->state = state;
+	if (state == MTFTL_ZONE_FULL)
+		zone->full_nr = ++zones->full_nr;
+	/* Pairs with GC, which looks at full zones without the lock. */
+	smp_store_release(&zone->state, state);
 }
 
 void mtftl_zone_move(struct mtftl_zone *zone, enum mtftl_zone_state state)
@@ -49,15 +54,19 @@ void mtftl_zone_move(struct mtftl_zone *zone, enum mtftl_zone_state state)
 	spin_unlock(&zone->ftl->zones->lock);
 }
 
-/* The least worn of the empty ones. */
+/* The least worn of those that have been empty for longest. */
 static struct mtftl_zone *least_worn(struct mtftl *ftl)
 {
 	struct mtftl_zone *zone, *best = NULL;
+	u32 looks = 0;
 
 	lockdep_assert_held(&ftl->zones->lock);
-	list_for_each_entry(zone, &ftl->zones->list[MTFTL_ZONE_EMPTY], list)
+	list_for_each_entry(zone, &ftl->zones->list[MTFTL_ZONE_EMPTY], list) {
 		if (!best || zone->erase_count < best->erase_count)
 			best = zone;
+		if (++looks == EMPTY_LOOKS)
+			break;
+	}
 	mtftl_assert(!best || (best->state == MTFTL_ZONE_EMPTY && !best->wp && !best->broken),
 		     "zone %u: state %u, wp %u", best->index, best->state, best->wp);
 	return best;

@@ -15,6 +15,7 @@
 struct mtftl_zones {
 	spinlock_t lock;	/* what follows, up to back_us, and the state of space.h */
 	struct list_head list[MTFTL_NR_ZONE_STATES];
+	u64 full_nr;		/* of the zone that became full last */
 	u32 worn_out;		/* of the full ones */
 	u32 back_us;		/* from victim to empty, of late; 0: not known yet */
 	struct workqueue_struct *wq;	/* ordered: closing zones, writing units again */

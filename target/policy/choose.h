@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Choices among full zones, in steps that do not grow with the device: pure. Each choice looks at a
+ * part of all zones, in turn, and once more at the best ones of earlier looks.
+ *
+ * With up to MTFTL_LOOKS zones a part is all of them. With more, the choice is at least as good as
+ * each zone was at the last look at it, fewer than MTFTL_KEPT choices ago: of the zones that were
+ * better then, and were kept, there were more than choices since. That holds because the score of a
+ * full zone never falls, and a choice takes one zone.
+ */
+#ifndef MTFTL_CHOOSE_H
+#define MTFTL_CHOOSE_H
+
+#include "lib/pure.h"
+
+#define MTFTL_LOOKS	4096u
+#define MTFTL_KEPT	64u
+#define MTFTL_NO_ZONE	(~0u)
+
+struct mtftl_seen {
+	u32 zone;
+	u32 erase_count;
+	u64 score;		/* 0: not worth it */
+	u64 before;		/* of the same score, the lowest comes first */
+};
+
+/* By erase counts, of a round of looks at all zones. */
+struct mtftl_worn {
+	u32 zone;		/* the one that was erased least, or MTFTL_NO_ZONE */
+	u32 least, most;
+};
+
+struct mtftl_chooser {
+	u32 nr_zones;
+	u32 part;		/* zones that each choice looks at */
+	u32 hand;		/* the next one */
+	u32 nr_kept;
+	struct mtftl_seen kept[MTFTL_KEPT];	/* the best one first */
+	struct mtftl_worn worn[2];	/* of the round under way, and of the last one */
+};
+
+void mtftl_chooser_init(struct mtftl_chooser *chooser, u32 nr_zones);
+/*
+ * The zone with the highest score, or MTFTL_NO_ZONE. If none that was looked at is worth it, or if
+ * @whole, it looks at all zones. @look fills in all but the zone; false: it is not to be taken.
+ */
+u32 mtftl_choose(struct mtftl_chooser *chooser, bool whole,
+		 bool (*look)(void *data, u32 zone, struct mtftl_seen *seen), void *data);
+/* The one that was erased least, if others were erased over @spread times more. */
+u32 mtftl_choose_least_worn(const struct mtftl_chooser *chooser, u32 spread);
+
+#endif
