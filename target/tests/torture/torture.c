@@ -1057,6 +1057,28 @@ static int usage(void)
 
 #define LOST	UINT32_MAX	/* in the file: no version of the block */
 
+static uint32_t version_of(uint64_t seed, uint64_t lba, const void *data)
+{
+	uint64_t stamped = lba;
+	uint32_t version;
+
+	return oracle_stamp(seed, data, &stamped, &version) || stamped != lba ? LOST : version;
+}
+
+/* Blocks that cannot be read together are read one by one. */
+static void find_versions(uint64_t seed, uint64_t lba, uint32_t nr, char *data, uint32_t *versions)
+{
+	bool together = !dev->ops->read(dev, lba, nr, data);
+	uint32_t i;
+
+	for (i = 0; i < nr; i++, lba++) {
+		char *block = together ? data + (size_t)i * BLOCK_BYTES : data;
+
+		versions[i] = !together && dev->ops->read(dev, lba, 1, block) ? LOST :
+			      version_of(seed, lba, block);
+	}
+}
+
 /* The version of each block, as recovery finds it, in four bytes each. */
 static int read_versions(uint64_t seed, const char *path, void *data)
 {
@@ -1065,16 +1087,14 @@ static int read_versions(uint64_t seed, const char *path, void *data)
 	};
 	FILE *file = fopen(path, "we");
 	int err = file ? dev->ops->mount(dev, &tuning) : -errno;
-	uint64_t lba, stamped;
+	uint32_t versions[CHECK_BLOCKS], nr;
+	uint64_t lba;
 
-	for (lba = 0; !err && lba < dev->nr_blocks; lba++) {
-		uint32_t version = LOST;
-
-		stamped = lba;
-		if (dev->ops->read(dev, lba, 1, data) ||
-		    oracle_stamp(seed, data, &stamped, &version) || stamped != lba)
-			version = LOST;
-		err = fwrite(&version, sizeof(version), 1, file) == 1 ? 0 : -EIO;
+	for (lba = 0; !err && lba < dev->nr_blocks; lba += nr) {
+		nr = dev->nr_blocks - lba < CHECK_BLOCKS ? (uint32_t)(dev->nr_blocks - lba) :
+			CHECK_BLOCKS;
+		find_versions(seed, lba, nr, data, versions);
+		err = fwrite(versions, sizeof(*versions), nr, file) == nr ? 0 : -EIO;
 	}
 	err = err ?: dev->ops->unmount(dev);
 	if (err)
@@ -1148,7 +1168,7 @@ int main(int argc, char **argv)
 	if (!dev)
 		return 2;
 	if (versions) {
-		if (posix_memalign(&workers[0].data, BLOCK_BYTES, BLOCK_BYTES))
+		if (posix_memalign(&workers[0].data, BLOCK_BYTES, CHECK_BLOCKS * BLOCK_BYTES))
 			return 2;
 		return read_versions(seed, versions, workers[0].data);
 	}
