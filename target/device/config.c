@@ -55,6 +55,10 @@ int mtftl_config_fit(struct mtftl_config *config, u32 open_limit)
 	if (mtftl_budget(open_limit, config->nr_lanes, config->nr_zones, config->placement,
 			 &config->budget))
 		return -EINVAL;
+	config->unwritten_life = mtftl_life_new(config->device_in_zones);
+	config->unwritten_class = mtftl_class_written(config->placement, config->unwritten_life,
+						      config->device_in_zones,
+						      config->budget.user_classes);
 	set_limits(config);
 	mtftl_assert(config->write_unit && config->nr_lanes &&
 		     config->nr_lanes <= config->buffer_entries,

@@ -47,6 +47,8 @@ struct mtftl_config {
 	struct mtftl_admit_limits limits;
 	struct mtftl_budget budget;
 	u32 device_in_zones;	/* zones that hold as much as the device: see policy.h */
+	u32 unwritten_life;	/* of blocks that were never written */
+	u32 unwritten_class;
 	u64 checkpoint_after;	/* numbers drawn between two checkpoints */
 };
 

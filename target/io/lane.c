@@ -553,7 +553,7 @@ static void take_slots(struct lane *lane, const struct mtftl_pick *picked, u32 n
 		if (!mtftl_ring_is_picked(lane->ring, picked, pos))
 			continue;
 		taken++;
-		slot = mtftl_slot(lane->ftl, value, &data);
+		slot = mtftl_ring_slot(lane->ring, pos, &data);
 		mtftl_ring_take(lane->ring, picked, pos);
 		if (!mtftl_map_take(lane->ftl, lane->ring, slot, value))
 			continue;
@@ -723,7 +723,9 @@ static bool insert_bio(struct lane *lane, struct bio *bio, bool waited)
 		void *data;
 
 		if (!n) {
-			at = mtftl_map_overwrite(ftl, lba, bio, through);
+			at = mtftl_map_look(ftl, lba);
+			at = mtftl_is_slot(at) ? mtftl_map_overwrite(ftl, lba, bio, through) :
+			     MTFTL_MAP_UNMAPPED;
 			if (at != MTFTL_MAP_UNMAPPED) {
 				if (through)
 					kick_owner(ftl, at);
@@ -742,7 +744,7 @@ static bool insert_bio(struct lane *lane, struct bio *bio, bool waited)
 					   mtftl_ring_used(lane->ring));
 		}
 		value = mtftl_ring_value(lane->ring, pos);
-		slot = mtftl_slot(ftl, value, &data);
+		slot = mtftl_ring_slot(lane->ring, pos, &data);
 		mtftl_bio_to_slot(bio, data);
 		slot->hint = hint;
 		/* The data is in this CPU's cache, and the writer has enough to do. */

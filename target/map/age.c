@@ -10,7 +10,7 @@
 
 u32 mtftl_age_unwritten(const struct mtftl *ftl)
 {
-	return mtftl_life_new(ftl->config.device_in_zones);
+	return ftl->config.unwritten_life;
 }
 
 /* Unless its writer knows better: what is replaced tells how long the block lived. */
@@ -19,16 +19,20 @@ void mtftl_age_slot(const struct mtftl *ftl, struct mtftl_slot *slot, u32 old)
 	const struct mtftl_config *config = &ftl->config;
 	u32 life, zone;
 
+	/* Computed once: a user waits. */
+	if (!mtftl_hint_tells(slot->hint) && !mtftl_is_page(old) && !mtftl_is_slot(old)) {
+		slot->life = config->unwritten_life;
+		slot->class = config->unwritten_class;
+		return;
+	}
 	if (mtftl_hint_tells(slot->hint)) {
 		life = mtftl_life_hinted(slot->hint, config->device_in_zones);
 	} else if (mtftl_is_page(old)) {
 		zone = mtftl_page_zone(ftl, old);
 		life = mtftl_life_written(config->placement, mtftl_map_life(ftl, zone),
 					  mtftl_map_age(ftl, zone));
-	} else if (mtftl_is_slot(old)) {
-		life = mtftl_life_written(config->placement, mtftl_slot(ftl, old, NULL)->life, 0);
 	} else {
-		life = mtftl_age_unwritten(ftl);
+		life = mtftl_life_written(config->placement, mtftl_slot(ftl, old, NULL)->life, 0);
 	}
 	slot->life = life;
 	slot->class = mtftl_class_written(config->placement, life, config->device_in_zones,

@@ -121,7 +121,15 @@ static void copy_block(struct bio *bio, void *data, bool to_bio)
 
 void mtftl_bio_to_slot(struct bio *bio, void *data)
 {
-	copy_block(bio, data, false);
+	struct bio_vec bv = bio_iter_iovec(bio, bio->bi_iter);
+
+	if (bv.bv_len != MTFTL_BLOCK_SIZE) {
+		copy_block(bio, data, false);
+		return;
+	}
+	/* Nearly all are one piece of memory. */
+	memcpy_from_page(data, bv.bv_page, bv.bv_offset, MTFTL_BLOCK_SIZE);
+	bio_advance_iter_single(bio, &bio->bi_iter, MTFTL_BLOCK_SIZE);
 }
 
 /* A FUA write waits for the slot, whose data is not composed yet. The lock is held. */
@@ -146,8 +154,6 @@ u32 mtftl_map_overwrite(struct mtftl *ftl, u32 lba, struct bio *bio, bool throug
 	unsigned long flags;
 	void *data;
 
-	if (!mtftl_is_slot(mtftl_map_look(ftl, lba)))
-		return done;
 	spin_lock_irqsave(&shard->lock, flags);
 	value = ftl->map->entries[lba];
 	if (mtftl_is_slot(value)) {

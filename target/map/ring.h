@@ -73,18 +73,25 @@ static inline struct mtftl_ring *mtftl_ring(const struct mtftl *ftl, unsigned in
 	return &ftl->rings->all[index];
 }
 
-/* The slot that a map value points to, and its memory. */
-static inline struct mtftl_slot *mtftl_slot(const struct mtftl *ftl, u32 value, void **data)
+/* The slot at a position, and its memory. */
+static inline struct mtftl_slot *mtftl_ring_slot(const struct mtftl_ring *ring, u64 pos,
+						 void **data)
 {
-	u32 slot = value - MTFTL_MAP_SLOTS;
-	struct mtftl_ring *ring = mtftl_ring(ftl, slot >> ftl->rings->shift);
-	u32 index = slot & ring->mask;
+	u32 index = (u32)pos & ring->mask;
 
-	mtftl_assert(mtftl_is_slot(value), "map value %#x", value);
 	if (data)
 		*data = ring->chunks[index >> MTFTL_BUFFER_SHIFT] +
 			(index & (MTFTL_BUFFER_BLOCKS - 1)) * MTFTL_BLOCK_SIZE;
 	return &ring->slots[index];
+}
+
+/* The slot that a map value points to, and its memory. */
+static inline struct mtftl_slot *mtftl_slot(const struct mtftl *ftl, u32 value, void **data)
+{
+	u32 slot = value - MTFTL_MAP_SLOTS;
+
+	mtftl_assert(mtftl_is_slot(value), "map value %#x", value);
+	return mtftl_ring_slot(mtftl_ring(ftl, slot >> ftl->rings->shift), slot, data);
 }
 
 static inline u32 mtftl_ring_value(const struct mtftl_ring *ring, u64 pos)

@@ -6,11 +6,6 @@
 
 #include "policy/policy.h"
 
-bool mtftl_hint_tells(u32 hint)
-{
-	return hint >= MTFTL_HINT_SHORT && hint <= MTFTL_HINT_EXTREME;
-}
-
 /* In octaves above device_in_zones: by-life has each of the first three in a class of its own. */
 u32 mtftl_life_hinted(u32 hint, u32 device_in_zones)
 {

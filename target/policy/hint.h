@@ -15,7 +15,11 @@ enum {
 	MTFTL_HINT_EXTREME,
 };
 
-bool mtftl_hint_tells(u32 hint);
+static inline bool mtftl_hint_tells(u32 hint)
+{
+	return hint >= MTFTL_HINT_SHORT && hint <= MTFTL_HINT_EXTREME;
+}
+
 u32 mtftl_life_hinted(u32 hint, u32 device_in_zones);
 
 #endif
