@@ -4,21 +4,15 @@
 Eight jobs write 4 KiB at random over 75% of the device, first until GC or reclaim has begun, then for the
 window that is measured. dm-zoned and F2FS need conventional zones: they get a memory disk besides, which is
 faster than any flash. The file systems write eight files; so does ext4 on dm-mtftl.
-
-dm-zoned's formatter is not in Debian: its superblocks are written here, as the kernel's dm-zoned-metadata.c
-reads them (metadata version 2: a cache device and a zoned device).
 """
 
-import struct
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtlab.exp import figures, fio
+from mtlab.exp import dmzoned, figures, fio
 from mtlab.exp.experiments import About, Check, Run, Sample, at_least, ours, shown, spread
 from mtlab.run.options import Options
 
-MIB = 1 << 20
 JOBS, CPUS = 8, 4
 WINDOW_MS = 500
 SEEDS = 3
@@ -36,28 +30,10 @@ def _zones(quick: bool) -> int:
     return 24 if quick else 48
 
 
-def _superblock(generation: int, zone: int, chunks: int, reserved: int, zones: int) -> bytes:
-    """A superblock of dm-zoned in a zone, without the zeroes that follow."""
-    blocks = zone * (ZONE_MIB * MIB // 4096)
-    fields = struct.pack("<4sIQQIIIII", b"DBZD", 2, generation, blocks, 2 + zones, reserved, chunks, 1, zones)
-    names = struct.pack("<32s16s16s", b"dmz", b"dm-mtftl peers 1", b"dm-mtftl peers 2")
-    checksum = ~zlib.crc32((fields + bytes(4) + names).ljust(4096, b"\0"), ~generation & 0xffffffff) & 0xffffffff
-    return fields + struct.pack("<I", checksum) + names
-
-
 def _dm_zoned(zones: int) -> list[str]:
-    """Commands that format and open dm-zoned: two superblocks with map and bitmaps, one on the zoned device."""
-    every, reserved = CACHE_ZONES + zones, zones // 3       # dmzadm reserves 16
-    chunks = every - 2 - 1 - reserved           # without both metadata zones and the zoned device's first
-    lines = []
-    for zone, device, at in ((0, MEMORY, 0), (1, MEMORY, ZONE_MIB * 256), (CACHE_ZONES, FLASH, 0)):
-        data = "".join(f"\\x{byte:02x}" for byte in _superblock(int(device == MEMORY), zone, chunks, reserved, every))
-        write = f"dd of={device} bs=4096 conv=sync oflag=direct status=none"
-        lines.append(f"printf '{data}' | {write} seek={at}")
-        if device == MEMORY:
-            lines.append(f"tr '\\0' '\\377' </dev/zero | head -c 4096 | {write} iflag=fullblock seek={at + 1}")
-    table = f"0 {chunks * ZONE_MIB * 2048} zoned {MEMORY} {FLASH}"
-    return [*lines, f"echo '{table}' | dmsetup create dmz"]
+    """Commands that format and open dm-zoned."""
+    shape = dmzoned.Shape(FLASH, MEMORY, ZONE_MIB, zones, CACHE_ZONES, zones // 3)
+    return [*shape.format(), f"echo '{shape.table}' | dmsetup create dmz"]
 
 
 def _script(line: str, quick: bool) -> str:
