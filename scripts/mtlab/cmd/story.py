@@ -25,7 +25,7 @@ CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Does it lose nothing?", ("torture", "boots", "suites")),
     ("Is the emulator true?", ("geometry", "femu", "femu-full", "femu-hot", "fragmentation", "artifact", "vssim",
                                "vssim-guest", "mappings", "virtual-time")),
-    ("What do others do?", ("peers", "pblk", "host-or-drive")),
+    ("What do others do?", ("peers", "applications", "applications-aged", "pblk", "host-or-drive")),
 )
 OTHERS = {
     "policies": ("Placement and victims, without time", "what each policy writes for a block, beside the limit"),
@@ -39,6 +39,7 @@ _TLC = "profile=tlc; users=8; line="
 _CACHES = "clock=caches; line="
 _BUFFER = "part=all; entries=1024; "
 _USERS = "clock=caches; cpus=8; write unit=1; users="
+_XFS, _LOG, _ZONED = (f"subject={name}; app=" for name in ("mtftl-xfs", "mtftl-xfs-log", "zoned-xfs"))
 _USED = "state=steady; unit=8; users=8; line="
 ANSWERS = {
     "scaling":
@@ -150,6 +151,17 @@ ANSWERS = {
         f"On a used drive dm-mtftl takes {{iops .1f | {_USED}multi over {_USED}pblk}} times the writes of pblk, and "
         f"programs {{programmed .1f | {_USED}multi}} blocks for one where pblk programs "
         f"{{programmed .1f | {_USED}pblk}}. On a fresh drive with large units pblk is a little faster.",
+    "applications":
+        f"With XFS, RocksDB overwrites on dm-mtftl at {{rate .2f | {_XFS}rocksdb-overwrite over "
+        f"{_ZONED}rocksdb-overwrite}} times the rate of zoned XFS, and with sync at {{rate .2f | {_XFS}rocksdb-sync "
+        f"over {_ZONED}rocksdb-sync}} times. With its log on the same free device as zoned XFS, that is "
+        f"{{rate .2f | {_LOG}rocksdb-sync over {_ZONED}rocksdb-sync}} times. SQLite's WAL commits "
+        f"{{rate .2f | {_XFS}sqlite-wal over subject=box-xfs; app=sqlite-wal}} times as often as on a black box of "
+        "the same flash.",
+    "applications-aged":
+        f"On a drive that is three quarters full, RocksDB overwrites on dm-mtftl with XFS at {{rate .2f | "
+        f"{_XFS}rocksdb-overwrite over {_ZONED}rocksdb-overwrite}} times the rate of zoned XFS, and with sync at "
+        f"{{rate .2f | {_XFS}rocksdb-sync over {_ZONED}rocksdb-sync}} times.",
     "host-or-drive":
         "A fresh drive is limited by the core inside: with 8 us a command the host's FTL is "
         "{iops .1f | ftl=host; state=fresh; users=64 over ftl=8; state=fresh; users=64} times as fast. In the steady "

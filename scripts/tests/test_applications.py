@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the experiments on applications read from what their guests bring out."""
+
+import struct
+
+import pytest
+from mtlab.exp import applications, counters
+
+ROCKS = """\
+Read rate: 0 ops/second
+fillrandom   :      17.412 micros/op 56800 ops/sec 0.352 seconds 20000 operations;   44.2 MB/s
+Microseconds per write:
+Count: 20000 Average: 68.7335  StdDev: 500.10
+Min: 7  Median: 14.4523  Max: 23400
+Percentiles: P50: 14.45 P75: 18.91 P99: 74.66 P99.9: 3900.00 P99.99: 23400.00
+"""
+
+
+def _log(programmed: int) -> bytes:
+    page = bytearray(counters.COUNTERS)
+    struct.pack_into("<HH", page, 6, counters.COUNTERS, 16)
+    struct.pack_into("<II", page, 12, 1, 1)
+    struct.pack_into("<Q", page, 136, programmed)
+    return bytes(page)
+
+
+def _files(app: str, out: str, state: str = "0") -> dict[str, bytes]:
+    looks = "".join(f"now at {ms}000000 nsecs\ncpu  5 0 7 {idle} 3 0 0 0 0 0\n"
+                    for ms, idle in ((1000, 50), (1500, 150)))
+    return {f"{app}.out": out.encode(), f"{app}.state": state.encode(), f"{app}.cpus": looks.encode(),
+            f"{app}.log": _log(1000) + _log(1000 + 816 * 60000), "window": b"500\n", "complaints": b"0\n"}
+
+
+def test_db_bench() -> None:
+    found, every = applications.samples({"mtftl-xfs": _files("rocksdb-fill", ROCKS)})
+    assert found == {"subject": "mtftl-xfs", "app": "rocksdb-fill", "failed": 0, "count": 20000, "rate": 56800,
+                     "mean_us": 68.7335, "max_us": 23400, "p99_us": 74.66, "p99.9_us": 3900, "programmed": 3,
+                     "instructions": 50000}
+    assert every["complaints"] == 0
+    with pytest.raises(ValueError, match="db_bench"):
+        applications.samples({"btrfs": _files("rocksdb-fill", "Segmentation fault\n")})
+
+
+def test_a_percentile_needs_samples_beyond_it() -> None:
+    took = "".join(f"{us}000\n" for us in range(1, 2001))
+    found, _ = applications.samples({"btrfs": _files("sqlite-wal", took)})
+    assert (found["count"], found["rate"], found["p99_us"], found["max_us"]) == (2000, 4000, 1980, 2000)
+    assert "p99.9_us" not in found
+    found, _ = applications.samples({"btrfs": _files("sqlite-wal", took.removesuffix("2000000\n"))})
+    assert "p99_us" not in found
+
+
+def test_what_failed_counts_as_one_transaction() -> None:
+    found = applications.samples({"btrfs": _files("files", "", "124")}) + [
+        {"subject": "mtftl-ext4", "app": "files", "failed": 0, "rate": 400.0}]
+    assert found[0] == {"subject": "btrfs", "app": "files", "failed": 1}
+    (check,) = applications.checks(found, False)
+    assert check.measured == 200 and check.passed
+    assert applications.table(found)[1][2:4] == ["failed", "-"]
+
+
+def test_the_quick_form_measures_something_of_everything() -> None:
+    assert {*applications.QUICK_APPS} < {*applications.APPS} and {*applications.QUICK_LABELS} < {*applications.LABELS}
+    for state in ("fresh", "aged"):
+        assert [run.name for run in applications.runs(state, False)] == [*applications.LABELS]
+        assert all(bool(run.options.before) == (state == "aged") for run in applications.runs(state, True))
