@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What databases ask of a drive: atomic writes and a protected buffer, with power cuts, and how worn it is."""
 
+import json
+import math
 import os
 import random
+import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from bare import DATA, FLUSH, READ, WRITE, Driver, device, driver
-from shared import BOX, LOCKSTEP, SMALL, refuses
+from shared import BOX, HERE, LOCKSTEP, OCSSD, SMALL, compile_c, refuses
 
 INVALID_FIELD, POWER = 0x02, 0xC0
 UNIT = 16                       # blocks of a program: 64 KiB
 # 2 dies, erase blocks of 512 KiB on both: a small drive that collects all the time.
 PAGES = BOX | {"flash.planes": "2", "flash.page": "16K", "flash.program_pages": "2", "flash.block_pages": "8",
                "flash.size": "16M", "flash.buffer": "512K", "flash.spare": "50", "flash.program_ns": "700000"}
+SEEN = (16 << 20) // 4096 * 100 // 150 * 4096           # bytes that the host sees of it
 LISTS, BACK = 0x700000, 0x900000
 CUTS = int(os.environ.get("MTFTL_DATABASE_CUTS", 40))
 AREA = 1024                     # logical blocks that are written
@@ -190,6 +194,43 @@ def test_promises_that_cannot_be_kept(emulator_binary: Path, bios: Path, tmp_pat
     assert why in refuses(emulator_binary, bios, box(tmp_path / "media", *controller, **settings))
 
 
+# A drive that collects little; its program unit is 64 KiB, too.
+LARGE = PAGES | {"flash.size": "768M", "flash.block_pages": "64", "flash.buffer": "1M"}
+FILE_SYSTEMS = {"ext4": "mkfs.ext4 -q -O bigalloc -C 65536", "xfs": "mkfs.xfs -q"}
+CUT_AND_CHECK = r"""set -e
+    {make} /dev/nvme0n1; mount /dev/nvme0n1 /mnt
+    head -c 4194304 /dev/zero >/mnt/slots; sync
+    for delay in 20 23 26 29 32 35; do
+        nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1 --cdw10=1 --cdw11=$((delay * 1000100)) >/dev/null
+        ./atomic write /mnt/slots {how}
+        umount -f /mnt || umount -l /mnt
+        nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1 --cdw10=0 >/dev/null
+        mount /dev/nvme0n1 /mnt; ./atomic check /mnt/slots
+    done"""
+
+
+@pytest.mark.parametrize("kind", FILE_SYSTEMS)
+def test_atomic_writes_of_a_file_system(lab_run, tmp_path: Path, kind: str) -> None:
+    """64 KiB by RWF_ATOMIC, and six cuts: no slot of the file holds parts of two writes."""
+    program = compile_c(tmp_path / "atomic", "-static", HERE / "guest/atomic.c")
+    device = LARGE | {"atomic.nawun": "15", "atomic.nawupf": "15"}
+    result = lab_run("cat /sys/block/nvme0n1/queue/atomic_write_unit_max_bytes\n" +
+                     CUT_AND_CHECK.format(make=FILE_SYSTEMS[kind], how=""), profile="dram", device=device,
+                     kernel="current", push=[program], **LOCKSTEP)
+    assert result.status == 0, result.output + result.console
+    assert result.output.split()[0] == "65536"
+    assert result.output.count("torn 0") == 6, result.output
+    assert min(map(int, re.findall(r"written (\d+)", result.output))) > 8, result.output
+
+
+def test_other_writes_of_a_file_system_are_torn(lab_run, tmp_path: Path) -> None:
+    program = compile_c(tmp_path / "atomic", "-static", HERE / "guest/atomic.c")
+    result = lab_run(CUT_AND_CHECK.format(make=FILE_SYSTEMS["ext4"], how="plain"), profile="dram", device=LARGE,
+                     kernel="current", push=[program], **LOCKSTEP)
+    assert result.status == 0 and result.output.count("torn") == 6, result.output + result.console
+    assert result.output.count("torn 0") < 6
+
+
 # Power-loss protection.
 
 
@@ -232,6 +273,18 @@ def test_zones_of_a_protected_drive(emulator_binary: Path, bios: Path, tmp_path:
         for action in (1, 0):
             assert drive.admin(POWER, nsid=1, cdw10=action)[0] == 0
         assert drive.read(0) == 0x62 and drive.read(1) == 0
+
+
+def test_chunks_of_a_protected_drive(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """An Open-Channel drive: six sectors, the last two in a unit that is half full."""
+    args = device(tmp_path / "media", **OCSSD | {"ms": "0", "flash.plp": "on"})
+    with driver(emulator_binary, bios, *args) as drive:
+        for lba in range(0, 6, 2):
+            assert drive.write(lba, 2) == 0
+        for action in (1, 0):
+            assert drive.admin(POWER, nsid=1, cdw10=action)[0] == 0
+        assert [drive.read(lba) for lba in range(6)] == [0x61] * 6
+        assert drive.write(6, 2, byte=0x62) == 0 and drive.read(7) == 0x62
 
 
 def test_flushes_are_free(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
@@ -313,3 +366,19 @@ def test_spare(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
             assert drive.stats()["programs_retried"] == failed
             left = 100 * max(12 - failed, 0) // 12
             assert used(drive) == (left < 10, left, 10, 0)
+
+
+def test_wear_in_a_guest(lab_run) -> None:
+    """nvme-cli reads the same of both logs."""
+    result = lab_run("""fio --name=w --filename=/dev/nvme0n1 --direct=1 --rw=randwrite --bs=64k --loops=3 >/dev/null
+        nvme smart-log /dev/nvme0 --output-format=json >smart
+        nvme endurance-log /dev/nvme0 --group-id=1 --output-format=json >group""", profile="dram",
+                     device=PAGES | {"flash.pe_cycles": "10", "flash.blocks": "38"}, pull=["smart", "group"],
+                     **LOCKSTEP)
+    assert result.status == 0, result.output
+    smart, group = (json.loads(result.files[name]) for name in ("smart", "group"))
+    assert 10 < smart["percent_used"] < 60 and smart["percent_used"] == group["percent_used"]
+    assert smart["avail_spare"] == 100 and smart["spare_thresh"] == 10
+    assert [group[key] for key in group if "spare" in key] == [100, 10], group
+    assert int(smart["data_units_written"]) == math.ceil(3 * (SEEN // 512) / 1000)
+    assert int(group["data_units_written"]) == int(group["media_units_written"]) == 1
