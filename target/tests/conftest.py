@@ -128,6 +128,14 @@ def swap(pytestconfig) -> list[Path]:
 
 
 @pytest.fixture(scope="session")
+def scsi(pytestconfig) -> list[Path]:
+    """A kernel that has SCSI disks, and the pretended one, as modules."""
+    if pytestconfig.getoption("--kernel") in (*sourcekernel.DEBUG, kernels.UPSTREAM):
+        pytest.skip("kernels that the lab builds have no SCSI")
+    return []
+
+
+@pytest.fixture(scope="session")
 def kasan(pytestconfig) -> list[Path]:
     """The kernel that has kmemleak, and can fail allocations."""
     if pytestconfig.getoption("--kernel") != "kasan":

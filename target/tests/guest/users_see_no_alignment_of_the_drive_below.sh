@@ -6,6 +6,7 @@
 # clock: virtual
 # cpus: 2
 # profile: none
+# needs: scsi
 
 set -e
 . ./guest.sh
