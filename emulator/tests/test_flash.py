@@ -376,10 +376,10 @@ def test_latency_is_the_model_plus_a_constant(lab_run) -> None:
 def ask(path: Path, asked: list[int]) -> None:
     """Asks the running device for its counters, again and again, until the emulator ends."""
     question = {"execute": "qom-get", "arguments": {"path": "/machine/peripheral/ns0", "property": "flash.stats"}}
-    while not path.exists():
-        time.sleep(0.01)
     with socket.socket(socket.AF_UNIX) as monitor, contextlib.suppress(OSError):
-        monitor.connect(str(path))
+        # The socket has a name before anyone listens there.
+        while monitor.connect_ex(str(path)):
+            time.sleep(0.01)
         stream = monitor.makefile("rw")
         stream.readline()
         for command in ({"execute": "qmp_capabilities"}, *[question] * 1_000_000):
