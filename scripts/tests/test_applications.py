@@ -25,8 +25,8 @@ def _log(programmed: int) -> bytes:
 
 
 def _files(app: str, out: str, state: str = "0") -> dict[str, bytes]:
-    looks = "".join(f"now at {ms}000000 nsecs\ncpu  5 0 7 {idle} 3 0 0 0 0 0\n"
-                    for ms, idle in ((1000, 50), (1500, 150)))
+    looks = "".join(f"look\n{cpus}" for cpus in ("cpu0 0 0 9 9 9 9 1000 5 5\ncpu1 0 0 9 9 9 9 2000 5 5\n",
+                                                 "cpu0 0 0 9 9 9 9 400001000 5 5\ncpu1 0 0 9 9 9 9 600002000 5 5\n"))
     return {f"{app}.out": out.encode(), f"{app}.state": state.encode(), f"{app}.cpus": looks.encode(),
             f"{app}.log": _log(1000) + _log(1000 + 816 * 60000), "window": b"500\n", "complaints": b"0\n"}
 

@@ -8,6 +8,7 @@ by the versions that are in it.
 import functools
 import os
 import shutil
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,6 +22,7 @@ LEFT_OUT = tuple(f"usr/share/{name}" for name in ("doc", "doc-base", "info", "li
 PLACES = {"bin": "usr/bin", "sbin": "usr/bin", "usr/sbin": "usr/bin", "usr/lib64": "lib64",
           "usr/lib/x86_64-linux-gnu": "lib/x86_64-linux-gnu"}
 VERSION = "1"               # of what is made of the same packages
+_asking = threading.Lock()
 
 
 def chosen(wanted: tuple[str, ...]) -> dict[str, list[str]]:
@@ -29,8 +31,9 @@ def chosen(wanted: tuple[str, ...]) -> dict[str, list[str]]:
     for word in wanted:
         name, _, suite = word.partition("/")
         asked.setdefault(suite or debian.codename(), []).append(name)
-    return {suite: _closure(tuple(asked[suite]), suite)
-            for suite in sorted(asked, key=lambda suite: (suite != debian.codename(), suite))}
+    with _asking:               # runs side by side want the same: one asks
+        return {suite: _closure(tuple(asked[suite]), suite)
+                for suite in sorted(asked, key=lambda suite: (suite != debian.codename(), suite))}
 
 
 @functools.cache
