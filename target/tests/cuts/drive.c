@@ -2,6 +2,8 @@
 /* A drive as its journal tells of it: see drive.h. */
 #include "drive.h"
 
+#include "common.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,21 +20,6 @@
 #define ERASE_FATES	6u	/* of an erase that a cut interrupts: so many draws of its generator */
 
 static const struct content nothing = { .kind = CONTENT_ZEROES };
-
-static void *must(void *p)
-{
-	if (p)
-		return p;
-	perror("cuts");
-	exit(2);
-}
-
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
 
 static uint64_t draw(uint64_t *state)
 {

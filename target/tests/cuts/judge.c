@@ -29,6 +29,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common.h"
 #include "drive.h"
 #include "mount.h"
 #include "notes.h"
@@ -100,21 +101,6 @@ struct judge {
 	uint64_t epoch;			/* of what the oracle asks for */
 	uint64_t *seen;
 };
-
-static void *must(void *p)
-{
-	if (p && p != MAP_FAILED)
-		return p;
-	perror("judge");
-	exit(2);
-}
-
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
 
 /* The oracle */
 
