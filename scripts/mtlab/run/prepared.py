@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Drives that a guest of their own prepared: filled and aged once, then many runs begin with a copy each.
 
-FOLDER/KEY/media is what such a drive held when its guest had ended, FOLDER/KEY/kept what that guest left in /root/kept
-for the others. KEY is a digest of all that its guest saw. Blocks of zeroes take no space, nor do they in a run's copy.
+FOLDER/KEY/media is what such a drive held when its guest had ended, FOLDER/KEY/kept what that guest left in the folder
+`kept` of its home for the others. KEY is a digest of all that its guest saw. Blocks of zeroes take no space, nor do
+they in a run's copy.
 """
 
 import os
