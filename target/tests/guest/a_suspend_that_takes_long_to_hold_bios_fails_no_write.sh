@@ -16,7 +16,8 @@ set -e
 
 keep_writing
 usleep 50000
-holds presuspend probe
+# Without a place no lane writes, so bios wait until they are given back.
+holds presuspend probe place
 echo mtftl_lanes_give_back > /sys/kernel/tracing/set_ftrace_filter
 echo function > /sys/kernel/tracing/current_tracer
 given_back() { grep -q 'mtftl_lanes_give_back <-' /sys/kernel/tracing/trace; }
@@ -31,8 +32,9 @@ go probe
 usleep 20000
 fails given_back
 go presuspend
+until_true 10 given_back
+go place
 wait $suspend
-given_back
 usleep 20000
 dmsetup resume t
 usleep 20000
