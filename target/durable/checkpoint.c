@@ -493,7 +493,7 @@ static void zone_opened(struct mtftl *ftl)
 
 /* Loading */
 
-static int load_records(struct mtftl *ftl, u32 index, const void *block)
+static int load_records(struct mtftl *ftl, u32 index, const void *block, bool tell)
 {
 	u32 per_block = MTFTL_BLOCK_SIZE / sizeof(*ftl->checkpoints->records);
 	struct mtftl_zone_record *records = ftl->checkpoints->records + index * per_block;
@@ -505,16 +505,17 @@ static int load_records(struct mtftl *ftl, u32 index, const void *block)
 	for (i = 0; i < n; i++) {
 		if (mtftl_zone_record_valid(&records[i], ftl->config.capacity))
 			continue;
-		mtftl_err(ftl, "checkpoint: record of zone %u: wp %u and first_seq %llu, expected at most %u and %u bits",
-			  index * per_block + i, le32_to_cpu(records[i].wp),
-			  le64_to_cpu(records[i].first_seq), ftl->config.capacity,
-			  MTFTL_SEQ_BITS);
+		if (tell)
+			mtftl_err(ftl, "checkpoint: record of zone %u: wp %u and first_seq %llu, expected at most %u and %u bits",
+				  index * per_block + i, le32_to_cpu(records[i].wp),
+				  le64_to_cpu(records[i].first_seq), ftl->config.capacity,
+				  MTFTL_SEQ_BITS);
 		return -EINVAL;
 	}
 	return 0;
 }
 
-static int load_block(struct mtftl *ftl, u32 index, const void *block)
+static int load_block(struct mtftl *ftl, u32 index, const void *block, bool tell)
 {
 	u32 record_bytes = ftl->config.nr_zones * sizeof(*ftl->checkpoints->records);
 	u32 record_blocks = DIV_ROUND_UP(record_bytes, MTFTL_BLOCK_SIZE);
@@ -524,7 +525,7 @@ static int load_block(struct mtftl *ftl, u32 index, const void *block)
 	u32 i, n, at;
 
 	if (index < record_blocks)
-		return load_records(ftl, index, block);
+		return load_records(ftl, index, block, tell);
 	at = (index - record_blocks) << MTFTL_CHUNK_SHIFT;
 	mtftl_assert(at < ftl->config.logical_blocks, "block %u", index);
 	n = min_t(u64, 1u << MTFTL_CHUNK_SHIFT, ftl->config.logical_blocks - at);
@@ -532,8 +533,9 @@ static int load_block(struct mtftl *ftl, u32 index, const void *block)
 		u32 value = le32_to_cpu(in[i]);
 
 		if (!mtftl_map_entry_valid(value, nr_zones, zone_shift, capacity)) {
-			mtftl_err(ftl, "checkpoint: map entry of block %u is %#x, expected a block of a zone",
-				  at + i, value);
+			if (tell)
+				mtftl_err(ftl, "checkpoint: map entry of block %u is %#x, expected a block of a zone",
+					  at + i, value);
 			return -EINVAL;
 		}
 		mtftl_map_set(ftl, at + i, value);
@@ -583,7 +585,7 @@ static int parse_unit(struct mtftl *ftl, u32 zone, u32 offset, const void *buf, 
 }
 
 /* A block of the unit in @buf: entry @i shall be block @index of the stream. */
-static int take_block(struct mtftl *ftl, const void *buf, u32 i, u32 index, u64 *lba)
+static int take_block(struct mtftl *ftl, const void *buf, u32 i, u32 index, u64 *lba, bool tell)
 {
 	const void *block = buf + (1 + i) * MTFTL_BLOCK_SIZE;
 	u32 crc;
@@ -593,7 +595,7 @@ static int take_block(struct mtftl *ftl, const void *buf, u32 i, u32 index, u64 
 	if (*lba != index || index >= mtftl_super_info(ftl)->ckpt_blocks ||
 	    crc != mtftl_payload_crc(ftl->config.seed, block))
 		return -EBADMSG;
-	return load_block(ftl, index, block);
+	return load_block(ftl, index, block, tell);
 }
 
 static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void *buf)
@@ -612,7 +614,7 @@ static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void 
 		return r;
 	}
 	for (i = 0; i < info.nr_entries; i++) {
-		r = take_block(ftl, buf, i, *index, &lba);
+		r = take_block(ftl, buf, i, *index, &lba, true);
 		if (r == -EBADMSG)
 			mtftl_err(ftl, "checkpoint: zone %u block %u: entry %u: lba %llu, expected %u and a block that verifies",
 				  zone, *offset, i, lba, *index);
@@ -706,7 +708,7 @@ static int load_at(struct ckpt_layout *layout, u32 number, void *buf)
 	if (!r && (index >= end || info.nr_entries != min(layout->payload, end - index)))
 		r = -EBADMSG;
 	for (i = 0; !r && i < info.nr_entries; i++)
-		r = take_block(layout->ftl, buf, i, index + i, &lba);
+		r = take_block(layout->ftl, buf, i, index + i, &lba, false);
 	if (r)
 		return r;
 	spin_lock(&layout->lock);

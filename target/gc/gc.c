@@ -46,7 +46,6 @@
 #define VICTIMS		3u	/* one ends, one is moved, one is listed */
 #define WEAR_INTERVAL	32u	/* every so many victims look at the least worn zone */
 #define LOOKS_AT_ONCE	256u	/* zones, before others get the CPU */
-#define FIRST_OF_ALL	U64_MAX	/* score of a zone that has to be cleared */
 #define WEAR_SPREAD	16u	/* erasures apart that are worth moving cold data for */
 
 struct victim {
@@ -74,7 +73,10 @@ struct mtftl_gc {
 	void *block;			/* for whether the device answers */
 	u32 payload;			/* blocks that fit into a zone that GC writes */
 	struct mtftl_chooser chooser;
-	u32 turn;			/* victims chosen */
+	const struct mtftl_victim_policy *policy;	/* of the last choice, like the next one */
+	bool was_forced;
+	u32 hopeless;			/* worn-out zones, all of them given up at the last look */
+	unsigned long looked_at;	/* in jiffies, for them */
 	struct mtftl_wait users;	/* what is buffered finds no place */
 	int forced;			/* by message: collect once if no zones are short; an int */
 	bool running;			/* starts and stops take turns */
@@ -121,6 +123,7 @@ static u32 worth_moving(struct mtftl_gc *gc)
 /* What a look at zones goes by. */
 struct choice {
 	struct mtftl *ftl;
+	const struct mtftl_victim_policy *policy;
 	bool forced;		/* by message: also what GC gave up a while ago */
 	bool scarce;		/* zones are: none may be lost now */
 	u32 limit;		/* the most that a victim may hold */
@@ -152,7 +155,7 @@ static bool look_at(void *data, u32 index, struct mtftl_seen *seen)
 	seen->before = zone->full_nr;
 	/* It costs a zone, and gives none back: that can wait. */
 	if (mtftl_zone_is_worn_out(zone)) {
-		seen->score = FIRST_OF_ALL;
+		seen->score = MTFTL_FIRST_OF_ALL;
 		return !choice->scarce;
 	}
 	/*
@@ -165,9 +168,41 @@ static bool look_at(void *data, u32 index, struct mtftl_seen *seen)
 	candidate.valid = min(valid, config->capacity);
 	/* It may have become full since. */
 	candidate.age = choice->now > zone->full_seq ? choice->now - zone->full_seq : 0;
-	seen->score = READ_ONCE(config->gc_policy)->score(&candidate);
-	mtftl_assert(seen->score < FIRST_OF_ALL, "zone %u", index);
+	seen->score = choice->policy->score(&candidate);
+	mtftl_assert(seen->score < MTFTL_FIRST_OF_ALL, "zone %u", index);
 	return true;
+}
+
+/*
+ * Worn-out zones wait for no turn: until they are cleared, GC has something to do. If all of them
+ * were given up, once a second will do.
+ */
+static bool must_look_at_all(const struct mtftl_gc *gc, const struct choice *choice)
+{
+	u32 worn_out = mtftl_zones_worn_out(gc->ftl);
+
+	if (choice->forced)
+		return true;
+	return worn_out && !choice->scarce &&
+	       (worn_out != gc->hopeless || time_after_eq(jiffies, gc->looked_at + HZ));
+}
+
+/* The best one of all that the rules allow; also if others are allowed than the last time. */
+static u32 choose_by_score(struct mtftl_gc *gc, struct choice *choice)
+{
+	u32 worn_out = mtftl_zones_worn_out(gc->ftl), best;
+	bool whole = must_look_at_all(gc, choice);
+
+	if (choice->policy != gc->policy || choice->forced != gc->was_forced)
+		mtftl_choose_anew(&gc->chooser);
+	gc->policy = choice->policy;
+	gc->was_forced = choice->forced;
+	best = mtftl_choose(&gc->chooser, whole, look_at, choice);
+	if (whole && !choice->scarce) {
+		gc->looked_at = jiffies;
+		gc->hopeless = worn_out;
+	}
+	return best;
 }
 
 static struct mtftl_zone *pick_victim(struct mtftl_gc *gc, bool forced)
@@ -175,22 +210,22 @@ static struct mtftl_zone *pick_victim(struct mtftl_gc *gc, bool forced)
 	struct mtftl *ftl = gc->ftl;
 	struct choice choice = {
 		.ftl = ftl,
+		.policy = READ_ONCE(ftl->config.gc_policy),
 		.forced = forced,
 		.scarce = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.limits.reserve,
 		.limit = worth_moving(gc),
 		.now = mtftl_seq_last(ftl),
 	};
-	bool whole = forced || (mtftl_zones_worn_out(ftl) && !choice.scarce);
-	u32 best = mtftl_choose(&gc->chooser, whole, look_at, &choice), least;
-	struct mtftl_seen seen = { };
+	u32 best = choose_by_score(gc, &choice), least;
 
-	if (best != MTFTL_NO_ZONE && gc->chooser.kept[0].score == FIRST_OF_ALL)
+	if (best != MTFTL_NO_ZONE && gc->chooser.kept[0].score == MTFTL_FIRST_OF_ALL) {
+		gc->hopeless = 0;
 		return mtftl_zone(ftl, best);
+	}
 	/* What sits on the least worn zone is cold: let others have a turn there. */
-	least = mtftl_choose_least_worn(&gc->chooser, WEAR_SPREAD);
-	if (++gc->turn % WEAR_INTERVAL == 0 && least != MTFTL_NO_ZONE &&
-	    look_at(&choice, least, &seen))
-		return mtftl_zone(ftl, least);
+	least = mtftl_choose_for_wear(&gc->chooser, WEAR_INTERVAL, WEAR_SPREAD, look_at, &choice);
+	if (least != MTFTL_NO_ZONE)
+		best = least;
 	return best == MTFTL_NO_ZONE ? NULL : mtftl_zone(ftl, best);
 }
 
@@ -463,12 +498,13 @@ static void see_if_stuck(struct mtftl_gc *gc)
 	mtftl_is_dead_end(gc->ftl, &state, &gc->users);
 }
 
-/* False: there is none to gain from. */
+/* False: there is none to gain from. Or users took a zone meanwhile: look again. */
 static bool choose_victim(struct mtftl_gc *gc)
 {
 	struct victim *victim = nth_victim(gc, gc->nr);
-	bool forced = xchg(&gc->forced, 0);
+	bool forced = xchg(&gc->forced, 0), none, known;
 	struct mtftl *ftl = gc->ftl;
+	u32 opened = mtftl_zones_opened(ftl);
 	struct mtftl_zone *zone;
 
 	zone = pick_victim(gc, forced);
@@ -482,10 +518,11 @@ static bool choose_victim(struct mtftl_gc *gc)
 		gc->nr++;
 	}
 	update_active(gc);
-	mtftl_zones_set_no_victim(ftl, !gc->nr && !mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING));
+	none = !gc->nr && !mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING);
+	known = mtftl_zones_set_no_victim(ftl, none, opened);
 	see_if_stuck(gc);
 	if (!zone)
-		return false;
+		return !known;
 	victim->listing = true;
 	gc->listed = victim;
 	queue_work(gc->wq, &gc->list_work);
@@ -496,7 +533,7 @@ static void rest(struct mtftl_gc *gc)
 {
 	update_active(gc);
 	if (!gc->nr)
-		mtftl_zones_set_no_victim(gc->ftl, false);
+		mtftl_zones_set_no_victim(gc->ftl, false, 0);
 }
 
 /* False: there is nothing to do now. */
@@ -671,6 +708,6 @@ void mtftl_gc_stop(struct mtftl *ftl)
 	mtftl_assert(!gc->nr, "%u victims", gc->nr);
 	update_active(gc);
 	mtftl_pace_stop(&gc->pace);
-	mtftl_zones_set_no_victim(ftl, false);
+	mtftl_zones_set_no_victim(ftl, false, 0);
 	mtftl_resets_settle(gc->resets);
 }

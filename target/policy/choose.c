@@ -20,6 +20,12 @@ void mtftl_chooser_init(struct mtftl_chooser *chooser, u32 nr_zones)
 	chooser->nr_kept = 0;
 	chooser->worn[0] = none;
 	chooser->worn[1] = none;
+	chooser->turn = 0;
+}
+
+void mtftl_choose_anew(struct mtftl_chooser *chooser)
+{
+	chooser->nr_kept = 0;
 }
 
 static bool is_better(const struct mtftl_seen *a, const struct mtftl_seen *b)
@@ -38,6 +44,12 @@ static void keep(struct mtftl_chooser *chooser, const struct mtftl_seen *seen)
 	for (i = 0; i < chooser->nr_kept; i++)
 		if (kept[i].zone == seen->zone)
 			return;
+	/* One of them is enough: should all of them have to wait, others are known. */
+	if (at && seen->score == MTFTL_FIRST_OF_ALL && kept[0].score == seen->score) {
+		if (is_better(seen, &kept[0]))
+			kept[0] = *seen;
+		return;
+	}
 	if (at < MTFTL_KEPT)
 		chooser->nr_kept++;
 	else
@@ -47,14 +59,34 @@ static void keep(struct mtftl_chooser *chooser, const struct mtftl_seen *seen)
 	kept[at] = *seen;
 }
 
+static bool is_less_worn(const struct mtftl_worn *a, const struct mtftl_worn *b)
+{
+	if (a->zone == MTFTL_NO_ZONE || b->zone == MTFTL_NO_ZONE)
+		return b->zone == MTFTL_NO_ZONE;
+	return a->least < b->least || (a->least == b->least && a->before < b->before);
+}
+
 static void note_wear(struct mtftl_worn *worn, const struct mtftl_seen *seen)
 {
-	if (worn->zone == MTFTL_NO_ZONE || seen->erase_count < worn->least) {
-		worn->zone = seen->zone;
-		worn->least = seen->erase_count;
-	}
-	if (seen->erase_count > worn->most)
-		worn->most = seen->erase_count;
+	const struct mtftl_worn this = {
+		.zone = seen->zone,
+		.least = seen->erase_count,
+		.before = seen->before,
+		.most = worn->most > seen->erase_count ? worn->most : seen->erase_count,
+	};
+
+	/* It will be written to no more. */
+	if (seen->score == MTFTL_FIRST_OF_ALL)
+		return;
+	if (is_less_worn(&this, worn))
+		*worn = this;
+	worn->most = this.most;
+}
+
+static void forget_worn(struct mtftl_worn *worn, u32 zone)
+{
+	if (worn->zone == zone)
+		worn->zone = MTFTL_NO_ZONE;
 }
 
 /* The next zone in turn. */
@@ -90,21 +122,35 @@ u32 mtftl_choose(struct mtftl_chooser *chooser, bool whole,
 		if (look(data, seen.zone, &seen))
 			keep(chooser, &seen);
 	}
-	for (i = 0; i < most || (i < chooser->nr_zones && !chooser->nr_kept); i++)
+	if (!chooser->nr_kept)
+		most = chooser->nr_zones;
+	for (i = 0; i < most; i++)
 		look_on(chooser, look, data);
 	return chooser->nr_kept ? chooser->kept[0].zone : MTFTL_NO_ZONE;
 }
 
-u32 mtftl_choose_least_worn(const struct mtftl_chooser *chooser, u32 spread)
+u32 mtftl_choose_for_wear(struct mtftl_chooser *chooser, u32 interval, u32 spread,
+			  bool (*look)(void *data, u32 zone, struct mtftl_seen *seen), void *data)
 {
-	const struct mtftl_worn *now = &chooser->worn[0], *last = &chooser->worn[1];
-	u32 most = now->most > last->most ? now->most : last->most;
+	struct mtftl_worn *worn = chooser->worn;
+	u32 i, most = worn[0].most > worn[1].most ? worn[0].most : worn[1].most;
 
-	if (now->zone == MTFTL_NO_ZONE ||
-	    (last->zone != MTFTL_NO_ZONE && last->least <= now->least))
-		now = last;
-	if (now->zone == MTFTL_NO_ZONE || most - now->least <= spread)
+	mtftl_assert(interval);
+	if ((worn[0].zone == MTFTL_NO_ZONE && worn[1].zone == MTFTL_NO_ZONE) ||
+	    ++chooser->turn % interval)
 		return MTFTL_NO_ZONE;
-	mtftl_assert(most >= now->least, "zone %u: %u of %u", now->zone, now->least, most);
-	return now->zone;
+	for (i = 0; i < 2; i++) {
+		struct mtftl_worn least = worn[is_less_worn(&worn[1], &worn[0])];
+		struct mtftl_seen seen = { .zone = least.zone };
+
+		if (least.zone == MTFTL_NO_ZONE || most - least.least <= spread)
+			break;
+		forget_worn(&worn[0], least.zone);
+		forget_worn(&worn[1], least.zone);
+		/* It may have been taken since it was noted. */
+		if (look(data, least.zone, &seen) && seen.erase_count == least.least &&
+		    seen.score != MTFTL_FIRST_OF_ALL)
+			return least.zone;
+	}
+	return MTFTL_NO_ZONE;
 }

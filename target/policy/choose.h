@@ -6,7 +6,8 @@
  * With up to MTFTL_LOOKS zones a part is all of them. With more, the choice is at least as good as
  * each zone was at the last look at it, fewer than MTFTL_KEPT choices ago: of the zones that were
  * better then, and were kept, there were more than choices since. That holds because the score of a
- * full zone never falls, and a choice takes one zone.
+ * full zone never falls, and a choice takes one zone. If nothing is kept any more, a choice looks
+ * at all zones. So it does if scores go by another rule, and the owner says so.
  */
 #ifndef MTFTL_CHOOSE_H
 #define MTFTL_CHOOSE_H
@@ -16,6 +17,7 @@
 #define MTFTL_LOOKS	4096u
 #define MTFTL_KEPT	64u
 #define MTFTL_NO_ZONE	(~0u)
+#define MTFTL_FIRST_OF_ALL	(~0ull)	/* score of a zone that has to be cleared */
 
 struct mtftl_seen {
 	u32 zone;
@@ -28,6 +30,7 @@ struct mtftl_seen {
 struct mtftl_worn {
 	u32 zone;		/* the one that was erased least, or MTFTL_NO_ZONE */
 	u32 least, most;
+	u64 before;		/* as that zone has it */
 };
 
 struct mtftl_chooser {
@@ -37,16 +40,24 @@ struct mtftl_chooser {
 	u32 nr_kept;
 	struct mtftl_seen kept[MTFTL_KEPT];	/* the best one first */
 	struct mtftl_worn worn[2];	/* of the round under way, and of the last one */
+	u32 turn;			/* choices for which wear might have counted */
 };
 
 void mtftl_chooser_init(struct mtftl_chooser *chooser, u32 nr_zones);
 /*
- * The zone with the highest score, or MTFTL_NO_ZONE. If none that was looked at is worth it, or if
+ * The zone with the highest score, or MTFTL_NO_ZONE. If nothing that was kept is worth it, or if
  * @whole, it looks at all zones. @look fills in all but the zone; false: it is not to be taken.
  */
 u32 mtftl_choose(struct mtftl_chooser *chooser, bool whole,
 		 bool (*look)(void *data, u32 zone, struct mtftl_seen *seen), void *data);
-/* The one that was erased least, if others were erased over @spread times more. */
-u32 mtftl_choose_least_worn(const struct mtftl_chooser *chooser, u32 spread);
+/* Scores go by another rule from now on. */
+void mtftl_choose_anew(struct mtftl_chooser *chooser);
+/*
+ * Each @interval times: the one that was erased least, if others were erased over @spread times
+ * more. It is to be taken, or MTFTL_NO_ZONE. With more than MTFTL_LOOKS zones, of those that were
+ * looked at in this round and in the last one.
+ */
+u32 mtftl_choose_for_wear(struct mtftl_chooser *chooser, u32 interval, u32 spread,
+			  bool (*look)(void *data, u32 zone, struct mtftl_seen *seen), void *data);
 
 #endif

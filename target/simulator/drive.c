@@ -145,9 +145,10 @@ static s64 pick_victim(struct drive *drive)
 	payload -= (payload + drive->gc_unit) / (drive->gc_unit + 1);
 	drive->limit = mtftl_victim_limit(payload, drive->blocks, drive->nr_zones - 5);
 	best = mtftl_choose(&drive->chooser, false, look_at, drive);
-	least = mtftl_choose_least_worn(&drive->chooser, drive->wear_spread);
-	if (drive->wear_interval && ++drive->turns % drive->wear_interval == 0 &&
-	    least != MTFTL_NO_ZONE && drive->zones[least].state == FULL)
+	least = !drive->wear_interval ? MTFTL_NO_ZONE :
+		mtftl_choose_for_wear(&drive->chooser, drive->wear_interval, drive->wear_spread,
+				      look_at, drive);
+	if (least != MTFTL_NO_ZONE)
 		return least;
 	return best == MTFTL_NO_ZONE ? -1 : (s64)best;
 }

@@ -78,7 +78,7 @@ struct drive {
 
 	/* The victim under way. */
 	s64 victim;
-	u32 next, to_move, moved, turns;
+	u32 next, to_move, moved;
 	u32 limit;		/* the most that one may hold */
 	struct mtftl_chooser chooser;
 

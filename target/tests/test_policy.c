@@ -279,6 +279,7 @@ static void hints_are_classes(void **state)
 
 struct full {
 	u32 valid, erase_count;
+	bool worn_out;
 	u64 since;		/* 0: not full */
 	u64 seen;		/* its score at the last look */
 	u32 choice;		/* of that look */
@@ -290,6 +291,7 @@ struct history {
 	const struct mtftl_victim_policy *policy;
 	u64 now;
 	u32 nr, choice, looks;
+	bool scarce;		/* no worn-out zone may be taken */
 };
 
 static u64 score_of(const struct history *history, u32 zone)
@@ -314,7 +316,9 @@ static bool look_at_full(void *data, u32 zone, struct mtftl_seen *seen)
 	full->choice = history->choice;
 	if (!full->since)
 		return false;
-	full->seen = score_of(history, zone);
+	full->seen = full->worn_out ? MTFTL_FIRST_OF_ALL : score_of(history, zone);
+	if (full->worn_out && history->scarce)
+		return false;
 	*seen = (struct mtftl_seen){ zone, full->erase_count, full->seen, full->since };
 	return true;
 }
@@ -382,26 +386,63 @@ static u32 best_of_all(const struct history *history)
 	return best;
 }
 
+static u32 choose_for_wear(struct history *history, u32 interval, u32 spread)
+{
+	return mtftl_choose_for_wear(&history->chooser, interval, spread, look_at_full, history);
+}
+
+/* And by wear: of equals the one that has been full for longest. */
+static u32 least_worn_of_all(const struct history *history, u32 spread)
+{
+	const struct full *least = NULL;
+	u32 most = 0, i;
+
+	for (i = 0; i < history->nr; i++) {
+		const struct full *full = &history->zones[i];
+
+		if (!full->since)
+			continue;
+		most = full->erase_count > most ? full->erase_count : most;
+		if (!least || full->erase_count < least->erase_count ||
+		    (full->erase_count == least->erase_count && full->since < least->since))
+			least = full;
+	}
+	if (!least || most - least->erase_count <= spread)
+		return MTFTL_NO_ZONE;
+	return least - history->zones;
+}
+
 static void the_best_of_few_zones_is_chosen(void **state)
 {
 	static const u32 sizes[] = { 1, 2, 63, 64, 65, 500, MTFTL_LOOKS };
 	struct history history;
-	u32 i, turn, zone, none = 0;
+	u32 i, k, turn, zone, none = 0, worn = 0, turns;
 
 	(void)state;
 	srand(1);
 	for (i = 0; i < 2 * ARRAY_SIZE(sizes); i++) {
 		history_begin(&history, sizes[i / 2], mtftl_victim_policy_name(i % 2));
-		for (turn = 0; turn < 600; turn++) {
+		for (turn = turns = 0; turn < 600; turn++) {
+			u32 least;
+
 			zone = history_goes_on(&history);
 			assert_int_equal(zone, best_of_all(&history));
 			none += zone == MTFTL_NO_ZONE;
+			/* A turn is one only if there is a zone that wear might count for. */
+			for (k = 0; k < history.nr && !history.zones[k].since; k++)
+				;
+			least = k < history.nr && ++turns % 8 == 0 ?
+				least_worn_of_all(&history, 1) : MTFTL_NO_ZONE;
+			assert_int_equal(choose_for_wear(&history, 8, 1), least);
+			worn += least != MTFTL_NO_ZONE;
+			if (least != MTFTL_NO_ZONE)
+				zone = least;
 			if (zone != MTFTL_NO_ZONE)
 				take(&history, zone);
 		}
 		free(history.zones);
 	}
-	assert_true(none);
+	assert_true(none && worn);
 }
 
 /* No zone was better at the last look at it, which is not long ago; and looks are few. */
@@ -418,7 +459,8 @@ static void of_many_zones_none_was_better_lately(void **state)
 		for (turn = 0; turn < 200; turn++) {
 			zone = history_goes_on(&history);
 			assert_int_not_equal(zone, MTFTL_NO_ZONE);
-			assert_true(history.looks <= MTFTL_KEPT +
+			/* At the first one nothing is known. */
+			assert_true(!turn || history.looks <= MTFTL_KEPT +
 				    (sizes[i] > 200000 ? sizes[i] / 63 + 1 : MTFTL_LOOKS));
 			for (k = 0; k < history.nr; k++) {
 				const struct full *full = &history.zones[k];
@@ -459,32 +501,184 @@ static void one_zone_that_is_worth_it_is_found(void **state)
 	free(history.zones);
 }
 
+/* All zones hold what is hardly worth it, those behind MTFTL_LOOKS much less. */
+static void the_first_choice_is_of_all_zones(void **state)
+{
+	struct history history;
+	u32 i;
+
+	(void)state;
+	srand(5);
+	history_begin(&history, 20000, "greedy");
+	for (i = 0; i < history.nr; i++) {
+		fill_zone(&history, i);
+		history.zones[i].valid = CHOSEN_CAPACITY * (i < 10000 ? 97 : 50) / 100;
+	}
+	assert_int_equal(mtftl_choose(&history.chooser, false, look_at_full, &history), 10000);
+	/* So it is if scores go by another rule. */
+	history.zones[10000].since = 0;
+	history.zones[history.nr - 1].valid = 0;
+	mtftl_choose_anew(&history.chooser);
+	assert_int_equal(mtftl_choose(&history.chooser, false, look_at_full, &history),
+			 history.nr - 1);
+	free(history.zones);
+}
+
+/* Zones that have to be cleared, more than are kept, and then they have to wait. */
+static void zones_that_wait_hide_no_others(void **state)
+{
+	static const u32 worn_out[] = { 1, MTFTL_KEPT - 1, MTFTL_KEPT, 3 * MTFTL_KEPT };
+	struct history history;
+	u32 i, k, zone;
+
+	(void)state;
+	srand(6);
+	for (i = 0; i < ARRAY_SIZE(worn_out); i++) {
+		history_begin(&history, 20000, "greedy");
+		for (k = 0; k < history.nr; k++)
+			fill_zone(&history, k);
+		for (k = 0; k < worn_out[i]; k++)
+			history.zones[8192 + k].worn_out = true;
+		/* The best ones lie where no look in turn comes soon. */
+		for (k = 0; k < MTFTL_KEPT - 1; k++)
+			history.zones[history.nr - 1 - k].valid = k;
+		/* Oldest first, and before all others. */
+		assert_int_equal(mtftl_choose(&history.chooser, true, look_at_full, &history), 8192);
+		history.scarce = true;
+		for (k = 0; k < MTFTL_KEPT - 1; k++) {
+			history.looks = 0;
+			zone = mtftl_choose(&history.chooser, false, look_at_full, &history);
+			assert_int_equal(zone, history.nr - 1 - k);
+			assert_true(history.looks <= MTFTL_KEPT + MTFTL_LOOKS);
+			take(&history, zone);
+		}
+		free(history.zones);
+	}
+}
+
+/* All are full, and their erase counts lie between 100 and 109. */
+static void wear_begin(struct history *history, u32 nr)
+{
+	history_begin(history, nr, "greedy");
+	assert_int_equal(choose_for_wear(history, 1, 0), MTFTL_NO_ZONE);
+	for (u32 i = 0; i < nr; i++) {
+		fill_zone(history, i);
+		history->zones[i].erase_count = 100 + i % 10;
+	}
+}
+
+static void look_at_part(struct history *history, u32 rounds)
+{
+	while (rounds--)
+		mtftl_choose(&history->chooser, false, look_at_full, history);
+}
+
 static void the_least_worn_zone_is_known(void **state)
 {
 	static const u32 sizes[] = { 100, 20000 };
 	struct history history;
-	u32 i, k, rounds;
+	u32 i;
 
 	(void)state;
 	srand(4);
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		history_begin(&history, sizes[i], "greedy");
-		assert_int_equal(mtftl_choose_least_worn(&history.chooser, 0), MTFTL_NO_ZONE);
-		for (k = 0; k < history.nr; k++) {
-			fill_zone(&history, k);
-			history.zones[k].erase_count = 100 + rand() % 10;
-		}
+		wear_begin(&history, sizes[i]);
 		history.zones[17].erase_count = 90;
-		for (rounds = 0; rounds < 6; rounds++)
-			mtftl_choose(&history.chooser, false, look_at_full, &history);
-		assert_int_equal(mtftl_choose_least_worn(&history.chooser, 18), 17);
-		assert_int_equal(mtftl_choose_least_worn(&history.chooser, 19), MTFTL_NO_ZONE);
-		/* After a round it is forgotten. */
-		history.zones[17].since = 0;
+		look_at_part(&history, 6);
+		assert_int_equal(choose_for_wear(&history, 1, 19), MTFTL_NO_ZONE);
+		assert_int_equal(choose_for_wear(&history, 1, 18), 17);
+		/* Once it is taken, it is not known any more, also not within a round. */
+		take(&history, 17);
+		assert_int_not_equal(choose_for_wear(&history, 1, 8), 17);
 		history.zones[history.nr - 1].erase_count = 95;
-		for (rounds = 0; rounds < 12; rounds++)
-			mtftl_choose(&history.chooser, false, look_at_full, &history);
-		assert_int_equal(mtftl_choose_least_worn(&history.chooser, 13), history.nr - 1);
+		look_at_part(&history, 12);
+		assert_int_equal(choose_for_wear(&history, 1, 13), history.nr - 1);
+		free(history.zones);
+	}
+}
+
+/* Whatever it was at the last look: another choice may have taken it, and it may be full again. */
+static void a_zone_that_was_taken_is_not_the_least_worn(void **state)
+{
+	struct history history;
+	u32 again;
+
+	(void)state;
+	srand(7);
+	for (again = 0; again < 2; again++) {
+		wear_begin(&history, 20000);
+		history.zones[17].erase_count = 80;
+		history.zones[18].erase_count = 90;
+		look_at_part(&history, 3);
+		/* 17 is the least worn of the last round, 18 will be of this one. */
+		take(&history, 17);
+		look_at_part(&history, 4);
+		if (again)
+			fill_zone(&history, 17);
+		assert_int_equal(choose_for_wear(&history, 1, 10), 18);
+		assert_int_equal(choose_for_wear(&history, 1, 10), MTFTL_NO_ZONE);
+		free(history.zones);
+	}
+}
+
+/* Cold zones lie all over the device: each turn takes one of them, however long a round is. */
+static void each_turn_for_wear_takes_a_cold_zone(void **state)
+{
+	static const u32 sizes[] = { 500, MTFTL_LOOKS, 20000, 100000, 174000, 300000 };
+	struct history history;
+	u32 i, k, turn, zone, cold;
+
+	(void)state;
+	srand(8);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		wear_begin(&history, sizes[i]);
+		for (k = 0; k < 100; k++) {
+			zone = (u64)k * history.nr / 100;
+			history.zones[zone].erase_count = k % 7;
+			history.zones[zone].valid = CHOSEN_CAPACITY;
+		}
+		for (turn = 1, cold = 0; turn <= 640; turn++) {
+			zone = mtftl_choose(&history.chooser, false, look_at_full, &history);
+			k = choose_for_wear(&history, 32, 16);
+			assert_true(k == MTFTL_NO_ZONE || turn % 32 == 0);
+			if (turn % 32 == 0) {
+				assert_int_not_equal(k, MTFTL_NO_ZONE);
+				assert_true(history.zones[k].erase_count < 7);
+				cold++;
+				zone = k;
+			}
+			take(&history, zone);
+			history.zones[zone].erase_count = 105;
+			fill_zone(&history, zone);
+		}
+		assert_int_equal(cold, 20);
+		free(history.zones);
+	}
+}
+
+/* Of equals it is the one that has been full for longest; and none that has to be cleared counts. */
+static void the_least_worn_zone_is_the_oldest(void **state)
+{
+	static const u32 sizes[] = { 100, 20000 };
+	struct history history;
+	u32 i;
+
+	(void)state;
+	srand(9);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		wear_begin(&history, sizes[i]);
+		history.zones[20].erase_count = 90;
+		history.zones[30].erase_count = 90;
+		history.zones[40].erase_count = 90;
+		fill_zone(&history, 20);
+		fill_zone(&history, 40);
+		history.zones[50].erase_count = 10;
+		history.zones[50].worn_out = true;
+		history.zones[60].erase_count = 1000;
+		history.zones[60].worn_out = true;
+		look_at_part(&history, 6);
+		assert_int_equal(choose_for_wear(&history, 1, 19), MTFTL_NO_ZONE);
+		assert_int_equal(choose_for_wear(&history, 1, 18), 30);
 		free(history.zones);
 	}
 }
@@ -743,7 +937,12 @@ int main(void)
 		cmocka_unit_test(the_best_of_few_zones_is_chosen),
 		cmocka_unit_test(of_many_zones_none_was_better_lately),
 		cmocka_unit_test(one_zone_that_is_worth_it_is_found),
+		cmocka_unit_test(the_first_choice_is_of_all_zones),
+		cmocka_unit_test(zones_that_wait_hide_no_others),
 		cmocka_unit_test(the_least_worn_zone_is_known),
+		cmocka_unit_test(a_zone_that_was_taken_is_not_the_least_worn),
+		cmocka_unit_test(each_turn_for_wear_takes_a_cold_zone),
+		cmocka_unit_test(the_least_worn_zone_is_the_oldest),
 		cmocka_unit_test(unknown_placement_is_none),
 		cmocka_unit_test(greedy_looks_at_what_is_valid_alone),
 		cmocka_unit_test(cost_benefit_prefers_the_old),

@@ -3,7 +3,9 @@
  * One zone: where it is written to, and what is known of it. All of them: zones.h.
  *
  * Its write pointer, units in flight and footer are under zone->lock (completions). A zone that is
- * not written to belongs to the code that has put it into its state.
+ * not written to belongs to the code that has put it into its state. Without a lock GC looks for
+ * full ones, and at their erase_count, failed_lives, not_before, full_seq and full_nr: set these
+ * before the state.
  */
 #ifndef MTFTL_ZONE_H
 #define MTFTL_ZONE_H
@@ -43,7 +45,7 @@ struct mtftl_zone {
 	bool append;		/* placed by the device */
 	bool newer;		/* recovery found units in it that the checkpoint does not have */
 	bool unfinished;	/* found written to its last block, and active still */
-	enum mtftl_zone_state state;	/* zones->lock */
+	enum mtftl_zone_state state;	/* zones->lock to change it: see above */
 	struct list_head list;	/* of its state; zones->lock */
 	struct work_struct close_work;
 };

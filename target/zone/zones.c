@@ -41,6 +41,8 @@ static void set_state(struct mtftl_zone *zone, enum mtftl_zone_state state)
 	if (mtftl_zone_is_worn_out(zone))
 		WRITE_ONCE(zones->worn_out, zones->worn_out + (state == MTFTL_ZONE_FULL) -
 						    (zone->state == MTFTL_ZONE_FULL));
+	if (zone->state == MTFTL_ZONE_EMPTY)
+		WRITE_ONCE(zones->opened, zones->opened + 1);
 	if (state == MTFTL_ZONE_FULL)
 		zone->full_nr = ++zones->full_nr;
 	/* Pairs with GC, which looks at full zones without the lock. */
@@ -161,16 +163,22 @@ void mtftl_zones_look(struct mtftl *ftl, struct mtftl_admit_state *state)
 
 /*
  * No full zone is worth collecting: what could be gained lies in the open ones, so users go
- * on in those until they are full.
+ * on in those until they are full. A zone that was opened since GC looked counts on a new look.
  */
-void mtftl_zones_set_no_victim(struct mtftl *ftl, bool none)
+bool mtftl_zones_set_no_victim(struct mtftl *ftl, bool none, u32 opened)
 {
+	bool known;
+
 	if (none == mtftl_space_has_no_victim(ftl))
-		return;
+		return true;
 	spin_lock(&ftl->zones->lock);
-	mtftl_space_set_no_victim(ftl, none);
+	known = !none || opened == ftl->zones->opened;
+	if (known)
+		mtftl_space_set_no_victim(ftl, none);
 	spin_unlock(&ftl->zones->lock);
-	mtftl_space_appeared(ftl);
+	if (known)
+		mtftl_space_appeared(ftl);
+	return known;
 }
 
 /* Only while users are slowed: otherwise no reset is in a hurry, or all stood still meanwhile. */

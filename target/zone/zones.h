@@ -3,7 +3,8 @@
  * All zones by state, which is opened next, and the queue for their work.
  *
  * States, lists and counts change under zones->lock (process context), which this component alone
- * takes; a count may be looked at without.
+ * takes; a count may be looked at without. What GC looks at of a full zone without the lock is set
+ * before its state is.
  */
 #ifndef MTFTL_ZONES_H
 #define MTFTL_ZONES_H
@@ -17,6 +18,7 @@ struct mtftl_zones {
 	struct list_head list[MTFTL_NR_ZONE_STATES];
 	u64 full_nr;		/* of the zone that became full last */
 	u32 worn_out;		/* of the full ones */
+	u32 opened;		/* counts up when one is empty no more */
 	u32 back_us;		/* from victim to empty, of late; 0: not known yet */
 	struct workqueue_struct *wq;	/* ordered: closing zones, writing units again */
 	struct mtftl_zone all[];
@@ -69,6 +71,13 @@ static inline u32 mtftl_zones_worn_out(const struct mtftl *ftl)
 	return READ_ONCE(ftl->zones->worn_out);
 }
 
+/* Zones that were taken from the empty ones: counts up, and then nothing is known of victims. */
+static inline u32 mtftl_zones_opened(const struct mtftl *ftl)
+{
+	/* The looks come after. */
+	return smp_load_acquire(&ftl->zones->opened);
+}
+
 static inline u32 mtftl_zones_back_us(const struct mtftl *ftl)
 {
 	return READ_ONCE(ftl->zones->back_us);
@@ -94,7 +103,8 @@ struct mtftl_zone *mtftl_zones_set_aside(struct mtftl *ftl);
 /* How long the reset of a victim took, for mtftl_zones_back_us(). */
 void mtftl_zones_note_back(const struct mtftl_zone *zone);
 void mtftl_zones_set_gc_owes(struct mtftl *ftl, u32 blocks);
-void mtftl_zones_set_no_victim(struct mtftl *ftl, bool none);
+/* @opened: mtftl_zones_opened() before GC looked. False: one was opened since, so it is not set. */
+bool mtftl_zones_set_no_victim(struct mtftl *ftl, bool none, u32 opened);
 void mtftl_zones_look(struct mtftl *ftl, struct mtftl_admit_state *state);
 /* The ordered queue. Work that is queued already stays, or is hastened by _queue(). */
 void mtftl_zone_queue_close(struct mtftl_zone *zone);
