@@ -234,7 +234,7 @@ def test_other_writes_of_a_file_system_are_torn(lab_run, tmp_path: Path) -> None
 # Power-loss protection.
 
 
-@pytest.mark.parametrize("mapping", ["page", "dftl", "fast"])
+@pytest.mark.parametrize("mapping", ["page", "dftl", "bast", "fast"])
 def test_a_cut_loses_nothing_that_was_acknowledged(emulator_binary: Path, bios: Path, tmp_path: Path,
                                                    mapping: str) -> None:
     """Without a flush."""

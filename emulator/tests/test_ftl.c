@@ -39,6 +39,7 @@ static FlashTuning tuning;
 static unsigned under_way;
 static bool dead;
 static bool plp, whole, torn;
+static unsigned cut_at_end;     /* the power goes then, counted in events */
 
 /* What we know of a logical block; its versions are numbered from 1. */
 typedef struct Known {
@@ -350,7 +351,9 @@ static void revive(void)
     }
     if (draw(4)) {
         flash_dev_power_on(&dev);
-        ftl_load(ftl);
+        if (!ftl_load(ftl)) {
+            wrong("the drive does not know its own flash");
+        }
     } else {
         close_drive();
         open_drive();
@@ -372,6 +375,21 @@ static void revive(void)
     }
 }
 
+/* Has a job begun the last program unit of a block, and not yet filled it? */
+static bool ends_a_block(void)
+{
+    for (const FtlJob *job = ftl->jobs; job; job = job->next) {
+        uint32_t block = job->in_place ? job->tag : job->last;
+        uint64_t wp = block == FTL_NONE ? 0 : dev.media.zones[block].wp;
+
+        if (job->step == FTL_MOVING && wp < ftl->cap && wp % dev.unit_blocks &&
+            wp + dev.unit_blocks > ftl->cap) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Time goes on until so many commands are under way at most. */
 static void run(unsigned most)
 {
@@ -382,6 +400,9 @@ static void run(unsigned most)
             wrong("%u commands wait for nothing", under_way);
         }
         flash_time_run(&dev.time, when);
+        if (cut_at_end && !dead && ends_a_block() && !--cut_at_end) {
+            flash_dev_cut(&dev, dev.time.now);
+        }
     }
     if (dead) {
         revive();
@@ -410,6 +431,8 @@ static void one_operation(void)
         submit_trim(lba, nlb);
     } else if (what < 994) {
         submit_flush();
+    } else if (plp && draw(2)) {
+        cut_at_end = 1 + draw(8);       /* what is moved is kept by the block */
     } else if (!draw(3)) {
         dev.trouble.cut_at_program = 1 + draw(200);
     } else if (!draw(2)) {
@@ -436,9 +459,11 @@ static void choose(void)
         { 2, 2, 1, 1024, 1, 1 },
         { 2, 1, 2, 1024, 3, 2 },
         { 4, 2, 1, 512, 2, 2 },
+        { 1, 1, 4, 2048, 1, 1 },        /* plp only, as the next one */
+        { 2, 1, 2, 2048, 2, 1 },
     };
-    uint32_t n = whole || torn ? 2 + draw(3) :
-                                 draw(sizeof(shapes) / sizeof(shapes[0]));
+    uint32_t nr = plp ? sizeof(shapes) / sizeof(shapes[0]) : 5;
+    uint32_t n = whole || torn ? 2 + draw(nr - 2) : draw(nr);
     uint32_t blocks;
 
     shape = (FlashShape) {

@@ -573,7 +573,9 @@ static bool block_inspect(Ftl *ftl, uint32_t block)
     uint64_t start = block * m->shape.zone_blocks;
     uint32_t used = ftl_used(ftl, block);
 
-    b->whole = used == ftl->cap && !flash_media_bad(m, start, used);
+    /* a kept buffer may end inside a unit, which the drive then leaves */
+    b->whole = m->zones[block].wp == ftl->cap &&
+               !flash_media_bad(m, start, used);
     for (uint32_t i = 0; i < used; i++) {
         const FtlOob *oob = (const FtlOob *)flash_media_oob(m, start + i);
 
