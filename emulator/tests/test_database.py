@@ -291,7 +291,9 @@ def test_flushes_are_free(emulator_binary: Path, bios: Path, tmp_path: Path) -> 
     """No cache is announced, none can be switched off; a flush and a FUA write take no program."""
     with driver(emulator_binary, bios, *box(tmp_path / "media", **{"flash.plp": "on"})) as drive:
         assert identify(drive, 1)[VWC] == 6             # a flush of all namespaces is still taken
-        assert drive.admin(9, cdw10=6, cdw11=0)[0] == INVALID_FIELD == drive.admin(10, cdw10=6)[0]
+        assert drive.admin(9, cdw10=6, cdw11=0)[0] == INVALID_FIELD
+        for select in range(4):                         # current, default, saved, supported
+            assert drive.admin(10, cdw10=6 | select << 8)[0] == INVALID_FIELD
         drive.submit(1, WRITE, nsid=1, prp=DATA, cdw10=0)
         drive.submit(1, FLUSH, nsid=1)
         drive.submit(1, WRITE, nsid=1, prp=DATA, cdw10=1, cdw12=1 << 30)
