@@ -232,19 +232,25 @@ static uint8_t nvme_flash_spare(const NvmeFlash *f)
     return f->reserve ? 100 * (f->reserve - gone) / f->reserve : 100;
 }
 
-/* The mean of all blocks: the image counts their erases. */
+/* The mean of all erase blocks: the image counts their erases. */
 static uint8_t nvme_flash_used(const NvmeFlash *f)
 {
     const FlashMedia *m = &f->dev.media;
-    uint64_t erases = 0;
+    uint64_t units = flash_zone_units(&f->dev, m->shape.zone_cap);
+    uint64_t erases = 0, blocks = 0;
 
     if (!f->pe_cycles) {
         return 0;
     }
-    for (uint64_t i = 0; i < m->shape.nr_zones; i++) {
-        erases += m->zones[i].erases;
+    for (uint32_t i = 0; i < m->shape.zone_dies; i++) {
+        blocks += DIV_ROUND_UP(flash_units_at(&f->dev, 0, units, i),
+                               f->dev.units_per_block);
     }
-    return MIN(100 * erases / m->shape.nr_zones / f->pe_cycles, UINT8_MAX);
+    for (uint64_t i = 0; i < m->shape.nr_zones; i++) {
+        erases += m->zones[i].worn;
+    }
+    blocks *= m->shape.nr_zones;
+    return MIN(100 * erases / blocks / f->pe_cycles, UINT8_MAX);
 }
 
 /* Nothing fails because it is worn: the log tells how far it is. */

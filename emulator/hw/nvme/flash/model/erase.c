@@ -116,6 +116,7 @@ void flash_erase_block(FlashMedia *m, uint32_t zone, uint32_t place, uint64_t n)
 {
     EraseBlock b = { .zone = zone, .place = place, .n = n };
 
+    m->zones[zone].worn++;
     if (m->journal) {
         flash_journal_add(m->journal, FLASH_JOURNAL_ERASE, zone, n, place);
     }

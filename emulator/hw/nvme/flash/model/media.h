@@ -79,13 +79,13 @@ typedef struct FlashImageZone {
     uint64_t wp;                /* logical blocks from the zone's start */
     uint64_t padded;            /* programmed by finish, the same way */
     uint32_t flags;
-    uint32_t erases;
+    uint32_t erases;            /* resets, also of an empty zone */
     uint64_t ahead;             /* end of what its window ever held */
     uint64_t was;               /* wp before erases that go on; 0: none do */
     uint64_t was_padded;
     uint32_t was_flags;
     uint32_t seed;              /* what is left if they are interrupted */
-    uint64_t reserved;
+    uint64_t worn;              /* erases of its erase blocks, all together */
 } FlashImageZone;
 
 typedef struct FlashMedia {
