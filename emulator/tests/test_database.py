@@ -348,7 +348,7 @@ def test_percentage_used(emulator_binary: Path, bios: Path, tmp_path: Path) -> N
         percent = 100 * drive.stats()["erases"] // 64 // 20     # 32 of each die
         assert percent > 10 and used(drive) == (0, 100, 0, percent)
         estimate, = struct.unpack_from("<Q", log(drive, 9, cdw11=1 << 16), 32)
-        assert estimate == 20 * (16 << 20) // 10**9
+        assert estimate == math.ceil(20 * (16 << 20) / 10**9)
     with driver(emulator_binary, bios, *args) as drive:
         assert percent <= used(drive)[3] <= percent + 1         # it collects when it starts
     args[-1] = "device.ns0.flash.pe_cycles=1"
@@ -371,6 +371,14 @@ def test_resets_that_erase_little(emulator_binary: Path, bios: Path, tmp_path: P
             assert drive.stats()["erases"] == erased and used(drive)[3] == 100 * erased // 16
     with driver(emulator_binary, bios, *args) as drive:
         assert used(drive)[3] == 12
+
+
+def test_a_long_life(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """More bytes than 64 bits count."""
+    args = device(tmp_path / "media", **SMALL | {"flash.size": "8G", "flash.pe_cycles": str(2**32 - 1)})
+    with driver(emulator_binary, bios, *args) as drive:
+        estimate, = struct.unpack_from("<Q", log(drive, 9, cdw11=1 << 16), 32)
+        assert estimate == -(-(8 << 30) * (2**32 - 1) // 10**9)
 
 
 def test_spare(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:

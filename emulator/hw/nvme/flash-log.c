@@ -7,6 +7,7 @@
  */
 
 #include "qemu/osdep.h"
+#include "qemu/host-utils.h"
 #include "qemu/timer.h"
 #include "qapi/error.h"
 #include "chardev/char-fe.h"
@@ -268,7 +269,8 @@ void nvme_flash_health(NvmeNamespace *ns, NvmeFlashHealth *h)
     h->cuts += s->cuts;
     h->spare = MIN(h->flash ? h->spare : 100, nvme_flash_spare(ns->flash));
     h->used = MAX(h->used, nvme_flash_used(ns->flash));
-    h->life_bytes += ns->flash->bytes * ns->flash->pe_cycles;
+    h->life += muldiv64_round_up(ns->flash->bytes, ns->flash->pe_cycles,
+                                 1000000000);
     if (ns->flash->reserve) {
         h->spare_threshold = NVME_FLASH_SPARE_THRESHOLD;
     }

@@ -28,7 +28,7 @@ typedef struct NvmeFlashHealth {
     uint8_t spare;              /* percent that is left, if flash is set */
     uint8_t spare_threshold;    /* ... below which the host is warned */
     uint8_t used;               /* percent of the life that it is made for */
-    uint64_t life_bytes;        /* that this life takes; 0: any number */
+    uint64_t life;              /* 10^9 bytes that this life takes; 0: any */
     bool flash;                 /* a namespace on flash was added */
 } NvmeFlashHealth;
 
