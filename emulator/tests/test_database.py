@@ -185,6 +185,9 @@ REFUSED = [
     ([], {"atomic.nawun": "7", "atomic.nabsn": "3"}, "atomic.nabsn is 3: expected 0, or at least atomic.nawun (7)"),
     ([], {"atomic.nawun": "7", "atomic.nawupf": "7", "atomic.nabspf": "3"}, "atomic.nabspf is 3: expected 0"),
     ([], {"atomic.nawun": "7", "atomic.nabo": "1"}, "atomic.nabo is 1: expected at most"),
+    (["atomic.awun=7"], {"atomic.nawun": "3"}, "atomic.nawun is 3: expected 0, or at least atomic.awun (7)"),
+    (["atomic.awun=7", "atomic.awupf=7"], {"atomic.nawun": "7", "atomic.nawupf": "3"},
+     "atomic.nawupf is 3: expected at least atomic.awupf (7)"),
 ]
 
 

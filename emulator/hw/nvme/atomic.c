@@ -46,6 +46,23 @@ bool nvme_is_atomic_in_cut(const NvmeCtrl *n, const NvmeNamespace *ns,
     return nlb <= own->nawupf + 1u && !nvme_crosses(ns, own->nabspf, slba, nlb);
 }
 
+bool nvme_atomic_suits(const NvmeNamespace *ns, const NvmeCtrl *n, Error **errp)
+{
+    const NvmeNamespaceAtomic *own = &ns->params.atomic;
+    const NvmeParams *p = &n->params;
+
+    if (own->nawun && own->nawun < p->atomic_awun) {
+        error_setg(errp, "atomic.nawun is %" PRIu16 ": expected 0, or at least "
+                   "atomic.awun (%" PRIu16 ")", own->nawun, p->atomic_awun);
+    } else if (own->nawun && own->nawupf < p->atomic_awupf) {
+        error_setg(errp, "atomic.nawupf is %" PRIu16 ": expected at least "
+                   "atomic.awupf (%" PRIu16 ")", own->nawupf, p->atomic_awupf);
+    } else {
+        return true;
+    }
+    return false;
+}
+
 static bool nvme_atomic_fits(const NvmeNamespaceAtomic *own, Error **errp)
 {
     if (own->nawupf > own->nawun) {
@@ -75,6 +92,13 @@ bool nvme_ns_init_atomic(NvmeNamespace *ns, Error **errp)
 
     if (!nvme_atomic_fits(own, errp)) {
         return false;
+    }
+    for (uint32_t i = 0; i < NVME_MAX_CONTROLLERS; i++) {
+        NvmeCtrl *n = nvme_subsys_ctrl(ns->subsys, i);
+
+        if (n && !nvme_atomic_suits(ns, n, errp)) {
+            return false;
+        }
     }
     if (own->nawun) {
         id_ns->nsfeat |= NVME_ID_NS_NSFEAT_NSABPNS;

@@ -16,6 +16,9 @@
 /* ns.c: Identify shows what the namespace promises; false: it cannot be. */
 bool nvme_ns_init_atomic(NvmeNamespace *ns, Error **errp);
 
+/* flash.c: may the controller, which promises something too, have it? */
+bool nvme_atomic_suits(const NvmeNamespace *ns, const NvmeCtrl *n, Error **errp);
+
 /* ctrl.c: do other commands see all of the write, or nothing? */
 bool nvme_is_atomic(const NvmeCtrl *n, const NvmeNamespace *ns, uint64_t slba,
                     uint32_t nlb);

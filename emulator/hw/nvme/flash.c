@@ -16,6 +16,7 @@
 #include "system/block-backend.h"
 #include "system/cpu-timers.h"
 
+#include "atomic.h"
 #include "flash-blackbox.h"
 #include "flash.h"
 #include "flash-ns.h"
@@ -182,7 +183,8 @@ bool nvme_flash_check_ctrl(NvmeCtrl *n, Error **errp)
     for (uint32_t i = 1; n->subsys && i <= NVME_MAX_NAMESPACES; i++) {
         NvmeNamespace *ns = nvme_subsys_ns(n->subsys, i);
 
-        if (ns && ns->flash && nvme_flash_refuses_ctrl(ns, n, errp)) {
+        if (ns && (!nvme_atomic_suits(ns, n, errp) ||
+                   (ns->flash && nvme_flash_refuses_ctrl(ns, n, errp)))) {
             return false;
         }
     }
