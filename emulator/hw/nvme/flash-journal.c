@@ -37,6 +37,9 @@ static void nvme_flash_journal_write(void *opaque, hwaddr addr, uint64_t value,
     struct NvmeFlashJournal *j = opaque;
     FlashJournalRecord r = { .kind = FLASH_JOURNAL_NOTE };
 
+    if (j->file.fd < 0) {
+        return;                 /* on its way when the port was taken away */
+    }
     if (!j->left) {
         j->filled = 0;
         j->left = MIN(value, sizeof(j->note));
@@ -119,14 +122,17 @@ char *nvme_flash_journal_start(struct NvmeFlash *f, const char *path)
     return NULL;
 }
 
-/* The device is closed. */
+/* The device is closed.  CPUs may still look up the port for a while. */
 void nvme_flash_journal_stop(struct NvmeFlash *f)
 {
-    if (f->journal) {
+    if (nvme_flash_journal_owner == f) {
         memory_region_del_subregion(get_system_io(), &f->journal->port);
-        object_unparent(OBJECT(&f->journal->port));
         flash_journal_close(&f->journal->file);
-        g_clear_pointer(&f->journal, g_free);
         nvme_flash_journal_owner = NULL;
     }
+}
+
+void nvme_flash_journal_free(struct NvmeFlash *f)
+{
+    g_clear_pointer(&f->journal, g_free);
 }

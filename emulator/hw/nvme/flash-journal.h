@@ -19,4 +19,7 @@ bool nvme_flash_journal_check(const NvmeNamespace *ns, Error **errp);
 char *nvme_flash_journal_start(struct NvmeFlash *f, const char *path);
 void nvme_flash_journal_stop(struct NvmeFlash *f);
 
+/* flash.c: the namespace goes, and with it the port. */
+void nvme_flash_journal_free(struct NvmeFlash *f);
+
 #endif

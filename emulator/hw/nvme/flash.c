@@ -492,6 +492,7 @@ void nvme_flash_instance_finalize(NvmeNamespace *ns)
     NvmeFlashConf *conf = conf_of(ns);
 
     nvme_flash_fault_free(&conf->flash);
+    nvme_flash_journal_free(&conf->flash);
     g_free(conf->params.media);
     g_free(conf->params.personality);
     g_free(conf->flash.ftl_config.mapping);
