@@ -10,13 +10,14 @@ import os
 import re
 import socket
 import statistics
+import struct
 import subprocess
 import threading
 import time
 from pathlib import Path
 
 import pytest
-from bare import PROFILES, Monitor, device
+from bare import PROFILES, Driver, Monitor, device, driver
 from mtlab.exp import counters
 from shared import HERE, LOCKSTEP, MODEL, NVME, SMALL, TOOLS, compile_c, refuses
 
@@ -60,6 +61,7 @@ BAD = [
     ({"flash.journal": "journal", "flash.personality": "ocssd", "zoned": "off"}, "is of zoned drives"),
     ({"flash.journal": "journal", "flash.plp": "on"}, "knows of no capacitors"),
     ({"flash.journal": "journal", "zoned.zrwas": "64K", "zoned.numzrwa": "1"}, "knows of no windows"),
+    ({"flash.journal": "journal", "zoned.descr_ext_size": "64"}, "knows of no zone descriptor extensions"),
     ({"zoned.zone_capacity": "65M"}, "exceeds zone size"),
     ({"ms": "8", "pi": "1"}, "pi"),
     ({"ms": "8", "mset": "1"}, "mset=0"),
@@ -121,6 +123,40 @@ def test_live_properties(emulator_binary: Path, bios: Path, tmp_path: Path) -> N
         assert json.loads(str(monitor.get("stats")))["powered"] == 1
     finally:
         monitor.end()
+
+
+# The journal's port.
+
+
+NOTE, NOTE_PORT = 9, 0xFA8
+
+
+def notes(journal: Path) -> list[bytes]:
+    data, at, found = journal.read_bytes(), 0, []
+    while at < len(data):
+        kind, size = struct.unpack_from("<8xI16xI", data, at)
+        at += 32 + size
+        found += [data[at - size:at]] if kind == NOTE else []
+    return found
+
+
+def say(drive: Driver, *words: int) -> None:
+    for word in words:
+        drive.qtest(f"outl {NOTE_PORT} {word}")
+
+
+def test_a_reset_ends_a_note(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """What a guest had begun to say is not taken for the first words of the next one."""
+    journal = tmp_path / "journal"
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL | {"flash.journal": str(journal)})) as drive:
+        say(drive, 8, 1, 2, 12, 3)
+        drive.stream.write('{"execute": "system_reset"}\n')
+        drive.stream.flush()
+        answers: list[dict] = []
+        while not any("event" not in x for x in answers) or not any(x.get("event") == "RESET" for x in answers):
+            answers.append(json.loads(drive.stream.readline()))
+        say(drive, 4, 5)
+    assert notes(journal) == [struct.pack("<2I", 1, 2), struct.pack("<I", 5)]
 
 
 # In a guest.

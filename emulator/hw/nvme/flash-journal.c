@@ -12,6 +12,7 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "exec/address-spaces.h"
+#include "system/reset.h"
 
 #include "flash-journal.h"
 #include "flash-ns.h"
@@ -75,6 +76,9 @@ bool nvme_flash_journal_check(const NvmeNamespace *ns, Error **errp)
     } else if (ns->params.zrwas) {
         error_setg(errp, "flash.journal knows of no windows: expected "
                    "zoned.zrwas=0");
+    } else if (ns->params.zd_extension_size) {
+        error_setg(errp, "flash.journal knows of no zone descriptor "
+                   "extensions: expected zoned.descr_ext_size=0");
     } else if (ns->flash_conf->dev.plp) {
         error_setg(errp, "flash.journal knows of no capacitors: expected "
                    "flash.plp=off");
@@ -84,6 +88,14 @@ bool nvme_flash_journal_check(const NvmeNamespace *ns, Error **errp)
         return true;
     }
     return false;
+}
+
+/* A guest that is reset in the middle of a note begins another one. */
+static void nvme_flash_journal_reset(void *opaque)
+{
+    struct NvmeFlashJournal *j = opaque;
+
+    j->left = 0;
 }
 
 static bool nvme_flash_is_blank(const FlashMedia *m)
@@ -116,6 +128,7 @@ char *nvme_flash_journal_start(struct NvmeFlash *f, const char *path)
     memory_region_init_io(&j->port, OBJECT(f->ns), &nvme_flash_journal_ops, j,
                           "flash-journal", 4);
     memory_region_add_subregion(get_system_io(), JOURNAL_PORT, &j->port);
+    qemu_register_reset(nvme_flash_journal_reset, j);
     m->journal = &j->file;
     f->journal = j;
     nvme_flash_journal_owner = f;
@@ -127,6 +140,7 @@ void nvme_flash_journal_stop(struct NvmeFlash *f)
 {
     if (nvme_flash_journal_owner == f) {
         memory_region_del_subregion(get_system_io(), &f->journal->port);
+        qemu_unregister_reset(nvme_flash_journal_reset, f->journal);
         flash_journal_close(&f->journal->file);
         nvme_flash_journal_owner = NULL;
     }
