@@ -161,6 +161,12 @@ void mtftl_zones_look(struct mtftl *ftl, struct mtftl_admit_state *state)
 	spin_unlock(&ftl->zones->lock);
 }
 
+u32 mtftl_zones_opened(const struct mtftl *ftl)
+{
+	/* The looks come after. */
+	return smp_load_acquire(&ftl->zones->opened);
+}
+
 /*
  * No full zone is worth collecting: what could be gained lies in the open ones, so users go
  * on in those until they are full. A zone that was opened since GC looked counts on a new look.

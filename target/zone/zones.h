@@ -71,13 +71,6 @@ static inline u32 mtftl_zones_worn_out(const struct mtftl *ftl)
 	return READ_ONCE(ftl->zones->worn_out);
 }
 
-/* Zones that were taken from the empty ones: counts up, and then nothing is known of victims. */
-static inline u32 mtftl_zones_opened(const struct mtftl *ftl)
-{
-	/* The looks come after. */
-	return smp_load_acquire(&ftl->zones->opened);
-}
-
 static inline u32 mtftl_zones_back_us(const struct mtftl *ftl)
 {
 	return READ_ONCE(ftl->zones->back_us);
@@ -103,6 +96,8 @@ struct mtftl_zone *mtftl_zones_set_aside(struct mtftl *ftl);
 /* How long the reset of a victim took, for mtftl_zones_back_us(). */
 void mtftl_zones_note_back(const struct mtftl_zone *zone);
 void mtftl_zones_set_gc_owes(struct mtftl *ftl, u32 blocks);
+/* Zones that were taken from the empty ones: counts up, and then nothing is known of victims. */
+u32 mtftl_zones_opened(const struct mtftl *ftl);
 /* @opened: mtftl_zones_opened() before GC looked. False: one was opened since, so it is not set. */
 bool mtftl_zones_set_no_victim(struct mtftl *ftl, bool none, u32 opened);
 void mtftl_zones_look(struct mtftl *ftl, struct mtftl_admit_state *state);
