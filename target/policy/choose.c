@@ -33,6 +33,14 @@ static bool is_better(const struct mtftl_seen *a, const struct mtftl_seen *b)
 	return a->score > b->score || (a->score == b->score && a->before < b->before);
 }
 
+/* In the place of @at, or before it. */
+static void put_in_order(struct mtftl_seen *kept, u32 at, const struct mtftl_seen *seen)
+{
+	for (; at && is_better(seen, &kept[at - 1]); at--)
+		kept[at] = kept[at - 1];
+	kept[at] = *seen;
+}
+
 static void keep(struct mtftl_chooser *chooser, const struct mtftl_seen *seen)
 {
 	struct mtftl_seen *kept = chooser->kept;
@@ -41,9 +49,14 @@ static void keep(struct mtftl_chooser *chooser, const struct mtftl_seen *seen)
 	mtftl_assert(at <= MTFTL_KEPT && seen->zone < chooser->nr_zones, "zone %u", seen->zone);
 	if (!seen->score || (at == MTFTL_KEPT && !is_better(seen, &kept[at - 1])))
 		return;
-	for (i = 0; i < chooser->nr_kept; i++)
-		if (kept[i].zone == seen->zone)
-			return;
+	for (i = 0; i < chooser->nr_kept; i++) {
+		if (kept[i].zone != seen->zone)
+			continue;
+		/* Blocks of it may have died between two looks. */
+		if (is_better(seen, &kept[i]))
+			put_in_order(kept, i, seen);
+		return;
+	}
 	/* One of them is enough: should all of them have to wait, others are known. */
 	if (at && seen->score == MTFTL_FIRST_OF_ALL && kept[0].score == seen->score) {
 		if (is_better(seen, &kept[0]))
@@ -54,9 +67,7 @@ static void keep(struct mtftl_chooser *chooser, const struct mtftl_seen *seen)
 		chooser->nr_kept++;
 	else
 		at--;
-	for (; at && is_better(seen, &kept[at - 1]); at--)
-		kept[at] = kept[at - 1];
-	kept[at] = *seen;
+	put_in_order(kept, at, seen);
 }
 
 static bool is_less_worn(const struct mtftl_worn *a, const struct mtftl_worn *b)

@@ -46,7 +46,8 @@ struct mtftl_chooser {
 void mtftl_chooser_init(struct mtftl_chooser *chooser, u32 nr_zones);
 /*
  * The zone with the highest score, or MTFTL_NO_ZONE. If nothing that was kept is worth it, or if
- * @whole, it looks at all zones. @look fills in all but the zone; false: it is not to be taken.
+ * @whole, it looks at all zones. @look fills in all but the zone. If it returns false, the zone is
+ * no candidate in this choice: it is neither kept, nor does its erase count matter.
  */
 u32 mtftl_choose(struct mtftl_chooser *chooser, bool whole,
 		 bool (*look)(void *data, u32 zone, struct mtftl_seen *seen), void *data);

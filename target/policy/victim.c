@@ -21,10 +21,12 @@ static u64 score_greedy(const struct mtftl_candidate *zone)
  */
 static u64 score_cost_benefit(const struct mtftl_candidate *zone)
 {
-	u64 age = zone->age < (1ull << 31) ? zone->age : 1ull << 31;
+	u64 age = zone->age < (1ull << 31) ? zone->age : 1ull << 31, score;
 
 	mtftl_assert(zone->valid <= zone->capacity, "%u of %u", zone->valid, zone->capacity);
-	return div_u64((u64)(zone->capacity - zone->valid) * (age + 1), 2 * zone->valid + 1);
+	score = div_u64((u64)(zone->capacity - zone->valid) * (age + 1), 2 * zone->valid + 1);
+	/* A young zone is worth little, but more than nothing if there is something to gain. */
+	return score || zone->valid == zone->capacity ? score : 1;
 }
 
 u32 mtftl_victim_limit(u32 payload, u64 logical_blocks, u32 zones)

@@ -147,6 +147,9 @@ static void cost_benefit_prefers_the_old(void **state)
 	/* Nothing to gain, however old: never a victim. And no overflow. */
 	assert_int_equal(score("cost-benefit", 1000, UINT64_MAX), 0);
 	assert_true(score("cost-benefit", 0, UINT64_MAX) > score("cost-benefit", 1, UINT64_MAX));
+	/* What has just become full is worth it, if nothing better is there. */
+	assert_int_equal(score("cost-benefit", 999, 0), 1);
+	assert_int_equal(score("cost-benefit", 1000, 0), 0);
 }
 
 /* Of a block that was new, and is written again so long after. */
@@ -499,6 +502,37 @@ static void one_zone_that_is_worth_it_is_found(void **state)
 				 MTFTL_NO_ZONE);
 	}
 	free(history.zones);
+}
+
+/* Zone 1 of a few hundred becomes the best between two looks in one choice. */
+static bool look_at_one_that_dies(void *data, u32 zone, struct mtftl_seen *seen)
+{
+	u32 *looks = data;
+
+	*seen = (struct mtftl_seen){ zone, 0, 1000 - zone, zone };
+	if (zone == 1 && ++*looks > 2)
+		seen->score = 2000;
+	return true;
+}
+
+static void what_a_second_look_finds_counts(void **state)
+{
+	static const u32 sizes[] = { 2, MTFTL_KEPT, 500 };
+	struct mtftl_chooser chooser;
+	u32 i, k, looks;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		mtftl_chooser_init(&chooser, sizes[i]);
+		looks = 0;
+		assert_int_equal(mtftl_choose(&chooser, false, look_at_one_that_dies, &looks), 0);
+		assert_int_equal(looks, 1);
+		assert_int_equal(mtftl_choose(&chooser, false, look_at_one_that_dies, &looks), 1);
+		assert_int_equal(looks, 3);
+		/* In order, each once. */
+		for (k = 1; k < chooser.nr_kept; k++)
+			assert_true(chooser.kept[k - 1].score > chooser.kept[k].score);
+	}
 }
 
 /* All zones hold what is hardly worth it, those behind MTFTL_LOOKS much less. */
@@ -937,6 +971,7 @@ int main(void)
 		cmocka_unit_test(the_best_of_few_zones_is_chosen),
 		cmocka_unit_test(of_many_zones_none_was_better_lately),
 		cmocka_unit_test(one_zone_that_is_worth_it_is_found),
+		cmocka_unit_test(what_a_second_look_finds_counts),
 		cmocka_unit_test(the_first_choice_is_of_all_zones),
 		cmocka_unit_test(zones_that_wait_hide_no_others),
 		cmocka_unit_test(the_least_worn_zone_is_known),
