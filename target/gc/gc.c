@@ -76,7 +76,8 @@ struct mtftl_gc {
 	const struct mtftl_victim_policy *policy;	/* of the last choice, like the next one */
 	bool was_forced;
 	u32 hopeless;			/* worn-out zones, all of them given up at the last look */
-	unsigned long looked_at;	/* in jiffies, for them */
+	u64 looked_at;			/* for them, in jiffies as 64 bits */
+	bool found_none;		/* the last look did */
 	struct mtftl_wait users;	/* what is buffered finds no place */
 	int forced;			/* by message: collect once if no zones are short; an int */
 	bool running;			/* starts and stops take turns */
@@ -106,6 +107,32 @@ static bool zones_are_short(const struct mtftl *ftl)
 	return zones_coming(ftl) < READ_ONCE(ftl->config.limits.low_water);
 }
 
+/* None may be lost now. */
+static bool zones_are_scarce(const struct mtftl *ftl)
+{
+	return mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.limits.reserve;
+}
+
+/*
+ * A worn-out zone is cleared even if zones are not short. If GC found none at its last look that it
+ * had not given up, it looks again after a second.
+ */
+static bool may_clear_worn_out(const struct mtftl_gc *gc)
+{
+	u32 worn_out = mtftl_zones_worn_out(gc->ftl);
+
+	return worn_out && !zones_are_scarce(gc->ftl) &&
+	       (worn_out != gc->hopeless ||
+		!time_before64(get_jiffies_64(), gc->looked_at + HZ));
+}
+
+/* GC shall gain space. One victim at a time will do while users need not wait. */
+static bool space_is_wanted(const struct mtftl_gc *gc)
+{
+	return zones_are_short(gc->ftl) &&
+	       (!gc->nr || mtftl_space_credit(gc->ftl) < gc->ftl->config.capacity / 2);
+}
+
 /* Choosing */
 
 /* The most that a victim may hold. */
@@ -125,10 +152,11 @@ struct choice {
 	struct mtftl *ftl;
 	const struct mtftl_victim_policy *policy;
 	bool forced;		/* by message: also what GC gave up a while ago */
-	bool scarce;		/* zones are: none may be lost now */
+	bool scarce;		/* zones are: a worn-out one has to wait */
 	u32 limit;		/* the most that a victim may hold */
 	u32 looks;
 	u64 now;
+	u64 clock;		/* jiffies, as zone->not_before has them */
 };
 
 /*
@@ -149,7 +177,7 @@ static bool look_at(void *data, u32 index, struct mtftl_seen *seen)
 	if (smp_load_acquire(&zone->state) != MTFTL_ZONE_FULL)
 		return false;
 	mtftl_assert(!READ_ONCE(zone->in_flight), "zone %u: %u in flight", index, zone->in_flight);
-	if (zone->not_before && !choice->forced && time_before(jiffies, zone->not_before))
+	if (!choice->forced && time_before64(choice->clock, zone->not_before))
 		return false;
 	seen->erase_count = zone->erase_count;
 	seen->before = zone->full_nr;
@@ -173,25 +201,11 @@ static bool look_at(void *data, u32 index, struct mtftl_seen *seen)
 	return true;
 }
 
-/*
- * Worn-out zones wait for no turn: until they are cleared, GC has something to do. If all of them
- * were given up, once a second will do.
- */
-static bool must_look_at_all(const struct mtftl_gc *gc, const struct choice *choice)
-{
-	u32 worn_out = mtftl_zones_worn_out(gc->ftl);
-
-	if (choice->forced)
-		return true;
-	return worn_out && !choice->scarce &&
-	       (worn_out != gc->hopeless || time_after_eq(jiffies, gc->looked_at + HZ));
-}
-
 /* The best one of all that the rules allow; also if others are allowed than the last time. */
 static u32 choose_by_score(struct mtftl_gc *gc, struct choice *choice)
 {
 	u32 worn_out = mtftl_zones_worn_out(gc->ftl), best;
-	bool whole = must_look_at_all(gc, choice);
+	bool whole = choice->forced || may_clear_worn_out(gc);
 
 	if (choice->policy != gc->policy || choice->forced != gc->was_forced)
 		mtftl_choose_anew(&gc->chooser);
@@ -199,22 +213,24 @@ static u32 choose_by_score(struct mtftl_gc *gc, struct choice *choice)
 	gc->was_forced = choice->forced;
 	best = mtftl_choose(&gc->chooser, whole, look_at, choice);
 	if (whole && !choice->scarce) {
-		gc->looked_at = jiffies;
+		gc->looked_at = choice->clock;
 		gc->hopeless = worn_out;
 	}
 	return best;
 }
 
-static struct mtftl_zone *pick_victim(struct mtftl_gc *gc, bool forced)
+/* @gain: to gain space. Otherwise only a worn-out zone is a victim. */
+static struct mtftl_zone *pick_victim(struct mtftl_gc *gc, bool forced, bool gain)
 {
 	struct mtftl *ftl = gc->ftl;
 	struct choice choice = {
 		.ftl = ftl,
 		.policy = READ_ONCE(ftl->config.gc_policy),
 		.forced = forced,
-		.scarce = mtftl_zones_count(ftl, MTFTL_ZONE_EMPTY) <= ftl->config.limits.reserve,
+		.scarce = zones_are_scarce(ftl),
 		.limit = worth_moving(gc),
 		.now = mtftl_seq_last(ftl),
+		.clock = get_jiffies_64(),
 	};
 	u32 best = choose_by_score(gc, &choice), least;
 
@@ -222,6 +238,8 @@ static struct mtftl_zone *pick_victim(struct mtftl_gc *gc, bool forced)
 		gc->hopeless = 0;
 		return mtftl_zone(ftl, best);
 	}
+	if (!gain)
+		return NULL;
 	/* What sits on the least worn zone is cold: let others have a turn there. */
 	least = mtftl_choose_for_wear(&gc->chooser, WEAR_INTERVAL, WEAR_SPREAD, look_at, &choice);
 	if (least != MTFTL_NO_ZONE)
@@ -429,7 +447,7 @@ static void retire(struct mtftl_gc *gc)
 			      zones_coming(ftl), mtftl_space_credit(ftl));
 	if (empty && !victim->ranges_left)
 		zone->ranges_seq = 0;
-	zone->not_before = victim->gave_up ? (jiffies + MTFTL_GIVEN_UP) | 1 : 0;
+	zone->not_before = victim->gave_up ? get_jiffies_64() + MTFTL_GIVEN_UP : 0;
 	mtftl_zone_move(zone, empty ? MTFTL_ZONE_RESETTING : MTFTL_ZONE_FULL);
 	if (victim->gave_up)
 		mtftl_warn(ftl, "zone %u: read failed, trying again in 10 s", zone->index);
@@ -457,15 +475,8 @@ static bool oldest_is_done(struct mtftl_gc *gc)
 
 static bool wanted(struct mtftl_gc *gc)
 {
-	struct mtftl *ftl = gc->ftl;
-
-	if (READ_ONCE(gc->forced) || mtftl_zones_worn_out(ftl) ||
-	    mtftl_resets_failed(gc->resets))
-		return true;
-	if (!zones_are_short(ftl))
-		return false;
-	/* One at a time will do while users need not wait. */
-	return !gc->nr || mtftl_space_credit(ftl) < ftl->config.capacity / 2;
+	return READ_ONCE(gc->forced) || may_clear_worn_out(gc) ||
+	       mtftl_resets_failed(gc->resets) || space_is_wanted(gc);
 }
 
 static bool may_choose(struct mtftl_gc *gc)
@@ -503,11 +514,13 @@ static bool choose_victim(struct mtftl_gc *gc)
 {
 	struct victim *victim = nth_victim(gc, gc->nr);
 	bool forced = xchg(&gc->forced, 0), none, known;
+	bool gain = forced || space_is_wanted(gc);
 	struct mtftl *ftl = gc->ftl;
 	u32 opened = mtftl_zones_opened(ftl);
 	struct mtftl_zone *zone;
 
-	zone = pick_victim(gc, forced);
+	zone = pick_victim(gc, forced, gain);
+	gc->found_none = !zone;
 	if (zone) {
 		zone->taken = ktime_get();
 		mtftl_assert(gc->nr < VICTIMS && !victim->moved.zone);
@@ -518,7 +531,7 @@ static bool choose_victim(struct mtftl_gc *gc)
 		gc->nr++;
 	}
 	update_active(gc);
-	none = !gc->nr && !mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING);
+	none = gain && !gc->nr && !mtftl_zones_count(ftl, MTFTL_ZONE_RESETTING);
 	known = mtftl_zones_set_no_victim(ftl, none, opened);
 	see_if_stuck(gc);
 	if (!zone)
@@ -575,6 +588,12 @@ static void give_back(struct mtftl_gc *gc)
 	}
 }
 
+/* Between two tries. A look that finds nothing is at all zones, however many there are. */
+static long interval(const struct mtftl_gc *gc)
+{
+	return gc->found_none && gc->ftl->config.nr_zones > MTFTL_LOOKS ? HZ : HZ / 10;
+}
+
 static int keeper(void *data)
 {
 	unsigned int flags = memalloc_noio_save();
@@ -588,18 +607,22 @@ static int keeper(void *data)
 			kthread_parkme();
 		}
 		gen = mtftl_space_gen(ftl);
+		gc->found_none = false;
 		if (gc_step(gc))
 			continue;
 		if (may_choose(gc)) {
 			/* Nothing to gain now, until a user writes or a zone becomes free. */
 			mtftl_space_await_gc(ftl, kthread_should_park() || oldest_is_done(gc) ||
-					     may_admit(gc) || gen != mtftl_space_gen(ftl), HZ / 10);
+					     may_admit(gc) || gen != mtftl_space_gen(ftl),
+					     interval(gc));
 			continue;
 		}
 		rest(gc);
 		mtftl_space_await_gc(ftl, kthread_should_stop() || kthread_should_park() ||
 				     oldest_is_done(gc) || (may_go_on(gc) && may_admit(gc)) ||
-				     may_choose(gc), MAX_SCHEDULE_TIMEOUT);
+				     may_choose(gc),
+				     may_go_on(gc) && mtftl_zones_worn_out(ftl) ?
+				     HZ : MAX_SCHEDULE_TIMEOUT);
 	}
 	memalloc_noio_restore(flags);
 	return 0;

@@ -153,7 +153,7 @@ static void erase_work(struct work_struct *work)
 			     zone->index, zone->state, mtftl_map_valid(ftl, zone->index));
 		ok = !mtftl_zone_is_worn_out(zone) &&
 		     !mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_RESET);
-		zone->not_before = ok ? 0 : (jiffies + MTFTL_GIVEN_UP) | 1;
+		zone->not_before = ok ? 0 : get_jiffies_64() + MTFTL_GIVEN_UP;
 		mtftl_zone_reset_done(zone, ok);
 		mtftl_send_end(ftl);
 		mtftl_space_kick_gc(ftl);

@@ -37,7 +37,7 @@ struct mtftl_zone {
 	u32 erase_count;	/* not while it is written to, like the next */
 	u32 failed_lives;	/* in a row, of this mount; not while it is full */
 	ktime_t taken;		/* as a victim, the last time */
-	unsigned long not_before;	/* jiffies, 0: no victim sooner, see life.h */
+	u64 not_before;		/* jiffies_64, 0: no victim sooner, see life.h */
 	u64 full_seq;		/* when it became full, for its age */
 	u64 full_nr;		/* the last that became full has the highest; zones->lock */
 	u32 torn_end;		/* where recovery found the last unit's end; above wp: torn */
