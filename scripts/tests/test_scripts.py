@@ -2,6 +2,7 @@
 """Tests that are shell scripts: what their headers may say, and that none of ours is left out."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,37 @@ def test_a_script_runs_as_its_header_says(tmp_path: Path) -> None:
                 cpus=1)
     assert ran == {"command": "set -- word\necho body\n", "clock": "virtual", "cpus": 1, "profile": "tlc",
                    "device": {"x": "1", "y": "3"}, "push": [Path("guest.sh"), Path("module"), Path("f")]}
+
+
+SILENT = """set -e
+. ./guest.sh
+fails false
+is_there() { test -e "$1"; }
+is_there nothing || true
+has=$(is_there nothing; echo no)
+is_there nothing &
+fails wait $!
+look() {
+	is_there "$1"
+}
+look nothing
+"""
+NAMED = """failed with status 1:
+  main: look nothing
+  look: is_there "$1"
+  is_there: is_there() { test -e "$1"; }
+"""
+
+
+@pytest.mark.parametrize(("last", "said"), [
+    ("", NAMED), ("fails true\n", "failed with status 1:\n  main: fails true\n"), ("exit 3\n", "")],
+    ids=["function", "fails", "exit"])
+def test_a_command_that_ends_a_test_is_named(tmp_path: Path, last: str, said: str) -> None:
+    """With the lines that led to it; commands that may fail are not."""
+    script = tmp_path / "script"
+    script.write_text(SILENT.replace("look nothing\n", last or "look nothing\n"))
+    done = subprocess.run(["bash", script], cwd=GUEST.parent, capture_output=True, text=True)
+    assert (bool(done.returncode), done.stdout, done.stderr) == (True, "", said)
 
 
 def test_every_script_of_the_target_is_run_by_somebody() -> None:

@@ -2,6 +2,20 @@
 # shellcheck shell=bash
 # Sourced by the target's tests inside a guest: devices, tables, work, layers, and places where threads are held.
 
+# set -e ends a test without a word: say which command failed, and the lines that led to it. Subshells leave it to the
+# test itself.
+set -E
+trap 'tell_failure $?' ERR
+tell_failure() {
+	local status=$1 depth text
+	[[ $- = *e* && $BASHPID = "$$" ]] || return 0
+	echo "failed with status $status:" >&2
+	for ((depth = ${#FUNCNAME[@]} - 1; depth > 0; depth--)); do
+		text=$(sed -n "${BASH_LINENO[depth - 1]}p" "${BASH_SOURCE[depth]}" 2> /dev/null) || true
+		echo "  ${FUNCNAME[depth]}: ${text#"${text%%[![:space:]]*}"}" >&2
+	done
+}
+
 # null NAME KEY=VALUE...: a zoned null_blk that keeps its data, at /dev/NAME
 null() {
 	local name=$1 folder=/sys/kernel/config/nullb/$1 pair

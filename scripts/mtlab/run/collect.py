@@ -28,7 +28,7 @@ def run(folder: Path, request: pytest.FixtureRequest, lab_run: Callable[..., Res
     if device:
         chosen["device"] = chosen.get("device", {}) | device
     result = lab_run(command(script, words), push=[*helpers, *needed, *push], **chosen)
-    assert result.ok, result.output
+    assert result.ok, f"exit status {result.status}\n{result.output}"
     return result
 
 
