@@ -7,7 +7,6 @@
 # clock: virtual
 # cpus: 2
 # profile: none
-# timeout: 200
 # needs: hold
 
 set -e
@@ -40,7 +39,7 @@ wait $machine
 { dd if=/dev/zero of=/dev/mapper/t bs=64k count=100 oflag=direct conv=fsync status=none; touch wrote; } &
 usleep 100000
 fails test -e wrote
-dmesg | grep 'the superblock log cannot be read after a sleep'
+until_true 10 says 'the superblock log cannot be read after a sleep'
 dmsetup status t | grep 'mtftl rw'
 become linear /dev/nullb0 0
 until_true 20 test -e wrote

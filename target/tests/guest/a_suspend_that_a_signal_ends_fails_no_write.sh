@@ -28,7 +28,7 @@ hangs $writer
 holds undo
 dmsetup suspend --nolockfs --noflush t &
 suspend=$!
-usleep 100000
+until_true 10 waits $suspend dm_wait_for_completion
 kill $suspend
 until_true 10 is_held undo
 usleep 20000

@@ -15,7 +15,7 @@ null nullb0 size=64 zone_size=1
 mtftl format --op 30% /dev/nullb0 > /dev/null
 dmsetup create t --table "$(table /dev/nullb0 lanes 2 low_water 32)"
 fio --name=w --filename=/dev/mapper/t --rw=randwrite --bs=4k --direct=1 --ioengine=io_uring --iodepth=8 \
-	--io_size=1G --time_based --runtime=1 --output=fio.log &
+	--io_size=1G --time_based --runtime=60 --output=fio.log &
 job=$!
 trace=/sys/kernel/tracing
 echo 1 > $trace/events/timer/hrtimer_expire_entry/enable
@@ -28,6 +28,7 @@ usleep 50000
 echo "ticks: $(ticks)"
 test "$(ticks)" -le 1
 dmsetup resume t
-wait $job
-dmsetup remove t
+written_without_error
+# The kernel closes io_uring's files after their process.
+until_true 1 dmsetup remove t
 mtftl check /dev/nullb0

@@ -9,7 +9,6 @@
 # profile: tlc
 # device: small
 # pull: trace
-# timeout: 200
 # judge: test_faults.py
 
 set -e
@@ -17,6 +16,7 @@ set -e
 
 line=$(slow_drive)
 trace_mounts
+is_replaced() { dmsetup table x | grep error; }
 for round in 1 2 3 4; do
 	[ -e /dev/mapper/x ] || dmsetup create x --table "$line"
 	yes "$round" | dd of=/dev/mapper/x bs=4k count=16 iflag=fullblock oflag=direct status=none
@@ -24,6 +24,7 @@ for round in 1 2 3 4; do
 	dmsetup load x --table "$(echo "$line" | awk '{ print 0, $2, "error" }')"
 	dmsetup resume x &
 	job=$!
+	until_true 10 is_replaced
 	usleep $((round * 20000))
 	dmsetup load x --table "$line"
 	dmsetup suspend --noflush --nolockfs x

@@ -26,8 +26,10 @@ echo 1 > /sys/kernel/tracing/events/mtftl/enable
 dmsetup suspend --nolockfs --noflush zone$worn_least
 blkdiscard -f -l 1M /dev/mapper/t 2> /dev/null
 dmsetup message t 0 gc
-until_true 10 waits '*' blkdev_zone_mgmt
-saw "zone $worn_least victim -> resetting"
+until_true 10 saw "zone $worn_least victim -> resetting"
+# Its flush is over, and it is the only one.
+erasing() { [ "$(field resetting t)" = 1 ] && waits '*' blkdev_zone_mgmt; }
+until_true 10 erasing
 dmsetup suspend --nolockfs --noflush zone$failing
 numbered 320 16 | dd of=/dev/mapper/t bs=64k seek=20 iflag=fullblock oflag=direct conv=fsync status=none &
 writer=$!

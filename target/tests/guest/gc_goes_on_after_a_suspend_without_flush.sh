@@ -7,18 +7,19 @@
 # clock: virtual
 # cpus: 2
 # profile: tlc
+# timeout: 400
 # device: small flash.program_ns=20000000 flash.suspend=on flash.buffer=0
-# timeout: 120
 
 set -e
 . ./guest.sh
 
 scattered
 before=$(field victims t)
+moved=$(field flash_gc t)
+moves() { [ "$(field flash_gc t)" -gt $moved ]; }
 dmsetup message t 0 gc
-usleep 10000
+until_true 1 moves
 dmsetup suspend --nolockfs --noflush t
-test "$(field flash_gc t)" -gt 0
 fails gained $before
 dmsetup resume t
 until_true 2 gained $before
