@@ -6,7 +6,6 @@
 # clock: wall
 # cpus: 2
 # profile: none
-# timeout: 120
 
 set -e
 . ./guest.sh
@@ -26,8 +25,10 @@ echo "full: $*"
 is_empty() { zones /dev/nullb0 | awk -v zone=$1 'NR - 1 == zone { exit $3 != 1 }'; }
 zone_is $1 error
 # It is the first of those that hold nothing, and the last one when it was refused.
-for i in 1 2; do dmsetup message t 0 gc; done
+dmsetup message t 0 gc
 until_true 10 says "zone $1: reset failed"
+dmsetup message t 0 gc
+until_true 20 is_empty $2
 test "$(field bad t)" = 0
 zone_is -
 dmsetup message t 0 gc
