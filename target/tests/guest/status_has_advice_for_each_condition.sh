@@ -52,7 +52,7 @@ broken() {
 
 drive nullb0
 mtftl open /dev/nullb0 fast lanes=2
-put_data 4000
+put_slowly 4000
 usleep 3000000
 say well
 say well-json --json
@@ -88,14 +88,14 @@ mtftl close fast
 
 drive nullb4 size=64
 mtftl open /dev/nullb4 fast lanes=1
-put_data 2048
+put_slowly 2048
 usleep 3000000
 zone=$(zones /dev/nullb4 | awk '$3 == 14 && NR > 4 { print NR - 1; exit }')
-put_data 900
+put_slowly 800
 broken nullb4 offline $zone
-is_lost() { [ "$(field lost fast)" -gt 0 ]; }
+lost_all() { dmsetup status fast | grep -q ' gc idle .* lost [1-9]'; }
 dmsetup message fast 0 gc
-until_true 10 is_lost
+until_true 10 lost_all
 say lost-blocks
 mtftl close --force fast
 
