@@ -7,7 +7,6 @@
 # clock: virtual
 # cpus: 2
 # profile: none
-# timeout: 120
 
 set -e
 . ./guest.sh
@@ -27,9 +26,11 @@ cd - > /dev/null
 verify /dev/mapper/t --size=100% --io_size=60M --randseed=2 --do_verify=0 --eta=never
 test "$(field victims t)" -ge 4
 echo 0 > /sys/kernel/tracing/events/enable
-# Whatever has us on its stack; but the device below keeps its data in memory.
-awk '/call_site=/ { event = /null_blk|null_insert_page/ ? "" : $0 }
-	/\[dm_mtftl\]/ && event { print event; event = "" }' /sys/kernel/tracing/trace > allocated
+# Whatever has us on its stack; but the device below keeps its data in memory. CPUs take turns in the trace, between an
+# event and its stack too.
+awk 'match($0, /\[[0-9]+\]/) { cpu = substr($0, RSTART, RLENGTH) }
+	/call_site=/ { event[cpu] = /null_blk|null_insert_page/ ? "" : $0 }
+	/\[dm_mtftl\]/ && event[cpu] { print event[cpu]; event[cpu] = "" }' /sys/kernel/tracing/trace > allocated
 head -3 allocated
 test ! -s allocated
 dmsetup remove t
