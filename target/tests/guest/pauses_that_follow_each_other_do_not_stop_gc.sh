@@ -7,7 +7,6 @@
 # cpus: 2
 # profile: tlc
 # device: small flash.read_ns=10000000 flash.program_ns=10000000 flash.suspend=on flash.buffer=0
-# timeout: 200
 
 set -e
 . ./guest.sh
@@ -17,7 +16,7 @@ before=$(field victims t)
 trace=/sys/kernel/tracing
 echo 1 > $trace/events/mtftl/mtftl_zone_state/enable
 dmsetup message t 0 gc
-for turn in $(seq 100); do
+for turn in $(seq 400); do
 	timeout 4 dmsetup suspend --nolockfs --noflush t
 	dmsetup resume t
 	! saw 'resetting -> empty' || break

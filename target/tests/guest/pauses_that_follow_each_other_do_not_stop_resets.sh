@@ -8,7 +8,6 @@
 # cpus: 2
 # profile: tlc
 # device: small flash.read_ns=20000000
-# timeout: 200
 # needs: hold
 
 set -e
@@ -24,7 +23,7 @@ holds reset
 dmsetup message t 0 gc
 until_true 10 is_held reset
 go reset
-for turn in $(seq 10); do
+for turn in $(seq 40); do
 	dmsetup suspend --nolockfs --noflush t
 	dmsetup resume t
 	! saw 'resetting -> empty' || break

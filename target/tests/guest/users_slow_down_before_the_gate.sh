@@ -31,8 +31,8 @@ done
 wait
 echo "at the gate: $short of 60 looks"
 test "$active" = yes
-# 0 to 2 looks of 60 on eight builds of the target. The bound was 1 before the second was seen.
-test "$short" -le 3
+# 0 to 2 on eight builds of the target, and 30 if users took zones as fast as they could.
+test "$short" -le 6
 tail=$(sed -n 's/.*"99.900000" : \([1-9][0-9]*\).*/\1/p' fio.log | head -n 1)
 echo "p99.9: $tail ns"
 test "$tail" -lt 12500000
