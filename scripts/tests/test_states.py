@@ -187,7 +187,7 @@ def test_an_interrupted_making_leaves_nothing(number: int, tmp_path: Path) -> No
             time.sleep(0.01)
         key = next(tmp_path.glob("boot/*.part")).name[0]
         lab.send_signal(number)
-        assert lab.wait(timeout=20) == 130
+        assert lab.wait(timeout=60) == 130
     assert not list((tmp_path / "boot").iterdir())
     assert subprocess.run(["pgrep", "-f", f"mem-path={tmp_path}"], capture_output=True).returncode == 1
     with open(tmp_path / f"locks/boot-state-{key}", "r+") as f:

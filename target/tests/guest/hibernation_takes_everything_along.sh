@@ -32,7 +32,7 @@ cat /sys/class/block/${other#/dev/}/dev > /sys/power/resume
 echo test_resume > /sys/power/disk
 for turn in 1 2; do
 	fio --name=load --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --ioengine=io_uring --iodepth=16 \
-		--offset=32M --size=32M --time_based --runtime=100 --output=load.log --eta=never &
+		--offset=32M --size=32M --time_based --runtime=1h --output=load.log --eta=never &
 	load=$!
 	verify /dev/mapper/t --size=16M --io_size=48M --randseed=$turn --do_verify=0 --eta=never
 	# GC has a lot to do, on slow dies: it would be at work all the while.
@@ -50,5 +50,6 @@ for turn in 1 2; do
 done
 dmesg | grep -c 'PM: hibernation: Image restored successfully\|hibernation: hibernation exit'
 swapoff $other
-dmsetup remove t
+# The kernel closes io_uring's files after their process.
+until_true 10 dmsetup remove t
 mtftl check $zoned
