@@ -36,7 +36,7 @@ def mounts_at_once(trace: bytes) -> tuple[int, int]:
 def test_one_table_writes_to_a_drive(run_script):
     """A suspended table is removed while another one is created: that one is refused, or comes when all is written."""
     rounds = int(os.environ.get("MTFTL_ROUNDS", "6"))
-    result = run_script("one_table_writes_to_a_drive", str(rounds), timeout=120 + 2 * rounds)
+    result = run_script("one_table_writes_to_a_drive", str(rounds), timeout=300 + 2 * rounds)
     print(result.output)
     assert mounts_at_once(result.files["trace"]) == (2 * rounds, 1)
 

@@ -10,7 +10,6 @@
 # clock: virtual
 # cpus: 4
 # profile: none
-# timeout: 200
 
 set -e
 . ./guest.sh

@@ -7,7 +7,6 @@
 # cpus: 2
 # profile: tlc
 # device: small
-# timeout: 200
 
 set -e
 . ./guest.sh

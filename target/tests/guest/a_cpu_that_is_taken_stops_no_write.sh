@@ -9,7 +9,6 @@
 # profile: tlc
 # device: small
 # pull: job.json
-# timeout: 200
 # judge: test_flush.py
 
 set -e

@@ -9,7 +9,6 @@
 # clock: virtual
 # cpus: 2
 # profile: none
-# timeout: 250
 
 set -e
 . ./guest.sh

@@ -9,7 +9,6 @@
 # cpus: 2
 # profile: tlc
 # device: metadata ms=16
-# timeout: 200
 
 set -e
 . ./guest.sh

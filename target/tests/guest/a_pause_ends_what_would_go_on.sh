@@ -8,7 +8,6 @@
 # cpus: 2
 # profile: tlc
 # device: small flash.erase_ns=40000000
-# timeout: 200
 
 set -e
 . ./guest.sh

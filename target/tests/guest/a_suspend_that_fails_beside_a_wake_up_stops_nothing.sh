@@ -6,7 +6,6 @@
 # clock: virtual
 # cpus: 2
 # profile: none
-# timeout: 200
 # needs: hold
 
 set -e

@@ -8,7 +8,6 @@
 # cpus: 2
 # profile: tlc
 # device: small
-# timeout: 200
 # needs: hold
 
 set -e

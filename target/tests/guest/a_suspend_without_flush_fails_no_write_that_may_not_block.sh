@@ -9,7 +9,6 @@
 # profile: tlc
 # device: small
 # append: preempt=full
-# timeout: 200
 
 set -e
 . ./guest.sh

@@ -7,7 +7,6 @@
 # clock: virtual
 # cpus: 2
 # profile: none
-# timeout: 120
 
 set -e
 . ./guest.sh

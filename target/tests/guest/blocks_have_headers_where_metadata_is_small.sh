@@ -7,7 +7,6 @@
 # cpus: 2
 # profile: tlc
 # device: metadata ms=8
-# timeout: 200
 
 set -e
 . ./guest.sh

@@ -6,7 +6,6 @@
 # clock: virtual
 # cpus: 8
 # profile: none
-# timeout: 120
 # judge: test_target.py
 
 set -e

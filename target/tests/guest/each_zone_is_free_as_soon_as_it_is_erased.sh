@@ -7,7 +7,6 @@
 # cpus: 4
 # profile: tlc
 # device: flash.size=512M zoned.zone_size=8M zoned.zone_capacity=6M flash.block_pages=96
-# timeout: 200
 # judge: test_faults.py
 
 set -e

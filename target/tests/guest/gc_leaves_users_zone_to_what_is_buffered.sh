@@ -9,7 +9,6 @@
 # cpus: 2
 # profile: none
 # pull: trace
-# timeout: 120
 # judge: test_target.py
 
 set -e

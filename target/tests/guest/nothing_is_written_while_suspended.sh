@@ -6,7 +6,7 @@
 # clock: wall
 # cpus: 2
 # profile: none
-# timeout: 200
+# timeout: 500
 
 set -e
 . ./guest.sh

@@ -8,7 +8,6 @@
 # cpus: 2
 # profile: tlc
 # device: metadata ms=16
-# timeout: 200
 # cases: data metadata
 
 set -e

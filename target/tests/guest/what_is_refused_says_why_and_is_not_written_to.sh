@@ -7,6 +7,7 @@
 # clock: virtual
 # cpus: 2
 # profile: none
+# timeout: 600
 
 set -e
 . ./guest.sh
