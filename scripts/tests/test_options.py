@@ -45,6 +45,8 @@ def test_a_command_takes_some_of_them() -> None:
     ({"kernel": "no-such"}, "no kernel 'no-such': there are 6.12"),
     ({"push": [Path("/no/such")]}, "--push: there is no file /no/such"),
     ({"clock": "virtual", "host_root": True}, "--host-root: .* expected --clock wall"),
+    ({"watch_every": 50}, "--watch-every 50: expected 10 to 60000, with --watch"),
+    ({"watch": Path("/tmp/w"), "watch_every": 5}, "--watch-every 5: expected 10 to 60000"),
     ({"memory_model": "server"}, "--memory-model server: .* expected --clock virtual"),
     ({"before": "true"}, "--before true: .* expected --clock virtual"),
     ({"before": "true", "clock": "virtual", "media": Path("m")}, "--before true: .* expected no --media"),

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from mtlab.cmd import top
+from mtlab.exp import counters
 from mtlab.run.testing import LabRun
 
 RECORDED = Path(__file__).parent / "top"
@@ -58,11 +59,28 @@ def test_lines_arrive_in_pieces(tmp_path: Path) -> None:
 
 
 def test_a_watched_guest_tells(lab_run: LabRun, tmp_path: Path) -> None:
-    """In virtual time, so that its two seconds hold four looks on any host."""
-    lab_run("mtftl format --force /dev/nvme0n1 && mtftl open /dev/nvme0n1 ftl && sleep 2", clock="virtual",
-            watch=tmp_path, profile="tlc", device={"flash.size": "1G"})
+    """In virtual time, so that its seconds hold as many looks on any host. The second device is a new one, with
+    statistics of its own.
+    """
+    lab_run("mtftl format --force /dev/nvme0n1 && mtftl open /dev/nvme0n1 ftl && sleep .5 && "
+            "dd if=/dev/zero of=/dev/mapper/ftl bs=64k count=200 oflag=direct && sleep .4 && "
+            "mtftl close ftl && sleep .3 && mtftl open /dev/nvme0n1 ftl && sleep .5 && "
+            "dd if=/dev/mapper/ftl of=/dev/null bs=4k count=70 iflag=direct && sleep .4",
+            clock="virtual", watch=tmp_path, watch_every=100, profile="tlc", device={"flash.size": "1G"})
     shown = _screen(tmp_path)
     assert "guest's clock" in shown and "rw, 2 lanes" in shown
+    lines = (tmp_path / "ftl").read_text().splitlines()
+    closed = next(n for n, line in enumerate(lines) if n > 8 and "mtftl" not in line)
+    first, second = counters.status(lines[closed - 1]), counters.status(lines[-1])
+    assert first and second and first["writes"] == 200 and second["reads"] >= 70 and second["writes"] == 0
+    for look in (first, second):
+        assert sum(look["latency"]) == look["reads"] + look["writes"]
+        assert len(look["latency"]) == len(look["latency_ns"]) + 1
+    bounds = first["latency_ns"]
+    longest = max(n for n, count in enumerate(first["latency"]) if count)
+    assert bounds[0] <= first["write_ns"] / 200 <= bounds[longest]
+    ats = [float(line.split()[0]) for line in lines]
+    assert len(ats) > 15 and all(.1 < later - at < .2 for at, later in zip(ats, ats[1:], strict=False))
 
 
 def test_a_closed_target_is_not_shown(tmp_path: Path) -> None:

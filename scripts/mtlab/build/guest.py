@@ -201,7 +201,11 @@ def run_archive(command: str, *, pushed: Sequence[Path], pulled: Iterable[str], 
     archive = Archive()
     settings = {"LAB_PULL": " ".join(pulled), "LAB_WAIT": wait_for,
                 "LAB_INSMOD": f"/lab/{insmod.name}" if insmod else "", **(shell or {})}
-    archive.file("lab/env", "".join(f"{k}={shlex.quote(v)}\n" for k, v in settings.items()))
+    env = "".join(f"{k}={shlex.quote(v)}\n" for k, v in settings.items())
+    if settings.get("LAB_WATCH"):
+        archive.file("lab/watch-users", (HERE / "watch-users").read_bytes(), 0o755)
+        env += "mv /lab/watch-users /lab/watch\n"      # the base has an older one, which cpio would leave there
+    archive.file("lab/env", env)
     archive.file("lab/cmd", command + "\n")
     if insmod:
         archive.file(f"lab/{insmod.name}", insmod.read_bytes())

@@ -56,5 +56,5 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     """`shell` on the command line of scripts/lab."""
     parser = commands.add_parser("shell",
                                  help="open an interactive guest that sees the host's files, with the device ready")
-    add_options(parser, only=("kernel", "cpus", "memory", "profile", "media", "watch"))
+    add_options(parser, only=("kernel", "cpus", "memory", "profile", "media", "watch", "watch_every"))
     parser.set_defaults(function=_shell)

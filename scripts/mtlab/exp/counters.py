@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 FLASH = ("flash_data", "flash_gc", "flash_headers", "flash_meta")       # all that the target writes to flash
+LISTS = ("fill", "latency", "latency_ns")      # the last two: commands by how long they took, and the bounds of that
 _PLACES = {"now": 40, "reads": 48, "writes": 56, "read_bytes": 120, "written_bytes": 128, "programmed_bytes": 136,
            "erases": 192}                       # of 64-bit numbers in the log page
 COUNTERS = 200                                  # bytes of it, without what is said of each die
@@ -24,8 +25,8 @@ def status(line: str) -> dict[str, Any] | None:
     found: dict[str, Any] = {"at": float(at), "mode": words[0],
                              "logical_pages": int(line.partition(" mtftl ")[0].split()[-1]) // 8}
     for key, value in zip(words[1::2], words[2::2], strict=False):
-        if key == "fill":
-            found[key] = [int(x) for x in value.split(",")]
+        if key in LISTS:
+            found[key] = [int(x) for x in re.split("[,:]", value)]
         else:
             found[key] = float(value) if re.fullmatch(r"-?[\d.]+", value) else value
     return found if "wear_total" in found else None         # the last word is there: the line is whole

@@ -106,6 +106,10 @@ def _wrong_before(_before: str, options: "Options") -> str:
     return _virtual_only(_before, options)
 
 
+def _wrong_every(every: int, options: "Options") -> str:
+    return "" if options.watch and 10 <= every <= 60_000 else "expected 10 to 60000, with --watch"
+
+
 def _wrong_root(_host_root: bool, options: "Options") -> str:
     return "" if options.clock == "wall" else "virtual time could not repeat it, expected --clock wall"
 
@@ -152,6 +156,8 @@ class Options:
     host_root: bool = _option(False, "the command sees all of the host's files and programs; what it writes stays in "
                               "the guest's memory", action="store_true", wrong=_wrong_root)
     watch: Path | None = _option(None, "let `lab top DIR` show what flash and target do", "DIR", type=Path)
+    watch_every: int = _option(500, "milliseconds of the guest's clock from one look of `--watch` to the next", "MS",
+                               wrong=_wrong_every)
     boot: bool = _option(False, "boot from scratch, not from a saved state", action="store_true")
     recall: bool = False                    # virtual time: the same inputs may give what they gave before
 

@@ -37,7 +37,6 @@ STOCK_DEVICE = {"logical_block_size": "4096", "physical_block_size": "4096", "zo
                 "zoned.zone_size": "16M", "zoned.zone_capacity": "16M", "zoned.max_open": "16",
                 "zoned.max_active": "16"}
 STOCK_SIZE = 2 << 30
-WATCH_MS = 500              # between two lines of the flash of a watched guest, on its clock
 
 
 def _join(settings: Mapping[str, str]) -> str:
@@ -107,7 +106,7 @@ def watch_arguments(options: Options) -> list[str]:
         (options.watch / name).write_bytes(b"")
     stream = [] if profile_of(options) in (STOCK, NONE) else [
         "-chardev", f"file,id=flash,path={options.watch.resolve()}/flash",
-        "-set", "device.ns0.flash.stream=flash", "-set", f"device.ns0.flash.stream_ms={WATCH_MS}"]
+        "-set", "device.ns0.flash.stream=flash", "-set", f"device.ns0.flash.stream_ms={options.watch_every}"]
     return [*stream, "-chardev", f"file,id=ftl,path={options.watch.resolve()}/ftl", "-serial", "chardev:ftl"]
 
 
@@ -124,7 +123,7 @@ def root_arguments() -> list[str]:
 
 def watch_settings(options: Options, port: int) -> dict[str, str]:
     """What init has to know to let the target's status out by that serial port."""
-    return {"LAB_WATCH": f"/dev/ttyS{port}"} if options.watch else {}
+    return {"LAB_WATCH": f"/dev/ttyS{port} {options.watch_every / 1000:g}"} if options.watch else {}
 
 
 def clock_arguments(options: Options, accel: str) -> list[str]:
