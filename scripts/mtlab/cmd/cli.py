@@ -36,11 +36,12 @@ from . import (
     top,
     torture,
     upstream,
+    view,
 )
 
 # What `lab --help` shows, by what it is for.
 GROUPS = {
-    "Run something:": ("run", "shell", "top", "c2c", "timeline"),
+    "Run something:": ("run", "shell", "top", "view", "c2c", "timeline"),
     "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware"),
     "Break it:": ("torture", "cuts", "boots", "drives", "fuzz", "mutants", "suite", "night"),
     "Change it:": ("check", "test", "lint", "layers", "prose"),
@@ -170,6 +171,7 @@ def _parser() -> argparse.ArgumentParser:
     mutants.add_command(commands)
     suites.add_command(commands)
     top.add_command(commands)
+    view.add_command(commands)
     timeline.add_command(commands)
     quality.add_commands(commands)
     layers.add_commands(commands)

@@ -155,7 +155,8 @@ class Options:
     qemu: Sequence[str] = _option([], "more of QEMU's command line", "ARGS", action="append")
     host_root: bool = _option(False, "the command sees all of the host's files and programs; what it writes stays in "
                               "the guest's memory", action="store_true", wrong=_wrong_root)
-    watch: Path | None = _option(None, "let `lab top DIR` show what flash and target do", "DIR", type=Path)
+    watch: Path | None = _option(None, "let `lab top DIR` and `lab view DIR` show what flash and target do", "DIR",
+                                 type=Path)
     watch_every: int = _option(500, "milliseconds of the guest's clock from one look of `--watch` to the next", "MS",
                                wrong=_wrong_every)
     boot: bool = _option(False, "boot from scratch, not from a saved state", action="store_true")
