@@ -55,13 +55,14 @@ static int note_zone(struct blk_zone *zone, unsigned int index, void *data)
 {
 	struct zone_search *search = data;
 
-	if (zone->type != BLK_ZONE_TYPE_SEQWRITE_REQ || zone->len != search->zone_sectors)
+	if (zone->type != BLK_ZONE_TYPE_SEQWRITE_REQ || zone->len != search->zone_sectors) {
 		mtftl_run_add(&search->run, 0);
-	else if (zone->cond == BLK_ZONE_COND_OFFLINE)
+	} else if (zone->cond == BLK_ZONE_COND_OFFLINE) {
 		mtftl_run_add(&search->run, MTFTL_RUN_ANY);
-	else
+	} else {
 		mtftl_run_add(&search->run, zone->capacity / MTFTL_BLOCK_SECTORS);
-	search->unaligned |= zone->capacity % MTFTL_BLOCK_SECTORS;
+		search->unaligned |= zone->capacity % MTFTL_BLOCK_SECTORS;
+	}
 	return 0;
 }
 
