@@ -20,7 +20,7 @@ int mtftl_rw_sectors(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *da
 int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr_blocks);
 int mtftl_read_oob(struct mtftl *ftl, u32 page, void *data, u32 nr_blocks, void *oob);
 int mtftl_zone_mgmt(struct mtftl *ftl, u32 zone, enum req_op op);
-/* blkdev_report_zones() for @nr zones from @zone on. */
+/* blkdev_report_zones() for @nr zones from @zone on: how many were reported, perhaps fewer. */
 int mtftl_report_zones(struct mtftl *ftl, u32 zone, u32 nr, report_zones_cb note, void *data);
 u8 mtftl_zone_condition(struct mtftl *ftl, u32 zone);
 bool mtftl_zone_is_offline(struct mtftl *ftl, u32 zone);

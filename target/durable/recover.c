@@ -120,7 +120,14 @@ static int step_report_zones(struct recovery *rec)
 	struct mtftl *ftl = rec->ftl;
 	int r = mtftl_report_zones(ftl, 0, ftl->config.nr_zones, report_zone, rec);
 
-	return r < 0 ? r : 0;
+	if (r < 0)
+		return r;
+	/* Drivers end a report early without an error. A zone left out would count as empty. */
+	if (r != ftl->config.nr_zones) {
+		mtftl_err(ftl, "reports %d zones, expected %u", r, ftl->config.nr_zones);
+		return -EIO;
+	}
+	return 0;
 }
 
 /* Nothing else says which blocks these are. */

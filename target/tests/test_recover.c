@@ -37,6 +37,9 @@ static struct {
 	int fail_read;		/* the next one, with this error */
 } drive;
 
+/* Zones from this one on are left out of reports, without an error. */
+static u32 reported = U32_MAX;
+
 /* The module that mounted it last. */
 static struct mtftl_cpu_stats stats;
 static struct dm_dev dm;
@@ -73,7 +76,7 @@ int mtftl_report_zones(struct mtftl *of, u32 first, u32 nr, report_zones_cb note
 	u32 i;
 
 	(void)of;
-	for (i = 0; !r && i < nr && first + i < image->flash.nr_zones; i++) {
+	for (i = 0; !r && i < nr && first + i < min(image->flash.nr_zones, reported); i++) {
 		const struct flash_zone *zone = &image->flash.zones[first + i];
 		sector_t start = (LEFT_ALONE + first + i) * size;
 		struct blk_zone bz = {
@@ -211,7 +214,9 @@ static int try_to_mount(void)
 		},
 	};
 	assert_int_equal(mtftl_super_alloc(&ftl), 0);
-	assert_int_equal(mtftl_super_load(&ftl), 0);
+	r = mtftl_super_load(&ftl);
+	if (r)
+		return r;
 	info = &ftl.super->info;
 	ftl.config.seed = mtftl_seed(info->uuid, info->key);
 	ftl.config.logical_blocks = info->logical_blocks;
@@ -907,6 +912,35 @@ static void a_clean_stop_is_clean_beside_an_older_checkpoint(void **state)
 	}
 }
 
+/* What a drive does not report */
+
+/* Its zones would count as empty, and all that the map has there as lost. */
+static void a_report_that_ends_early_loses_nothing(void **state)
+{
+	u32 last = fill_zones_but_one(), zone;
+
+	image_write_checkpoint(image, 2, last, map_of_blocks(last), MTFTL_SB_CLEAN);
+	for (zone = 0; zone < image->flash.nr_zones; zone++) {
+		reported = zone;
+		assert_int_equal(try_to_mount(), -EIO);
+		reported = U32_MAX;
+	}
+	mount();
+	expect_blocks(last);
+}
+
+/* The zone may have had a newer record, without CLEAN. */
+static void a_clean_record_beside_an_offline_zone_of_the_log(void **state)
+{
+	u32 last = fill_zones_but_one();
+
+	image_write_checkpoint(image, 2, last, map_of_blocks(last), MTFTL_SB_CLEAN);
+	image->flash.zones[MTFTL_NR_SB_ZONES - 1] = (struct flash_zone) { .cond = FLASH_OFFLINE };
+	mount_like_the_tool();
+	assert_false(mtftl_super_is_clean(&ftl));
+	expect_blocks(last);
+}
+
 /* What another system wrote while the machine slept */
 
 static void only_another_writer_is_not_us(void **state)
@@ -972,6 +1006,8 @@ int main(void)
 		TEST(a_zone_with_a_newer_footer_is_kept),
 		TEST(a_zone_with_newer_ranges_is_kept),
 		TEST(a_clean_stop_is_clean_beside_an_older_checkpoint),
+		TEST(a_report_that_ends_early_loses_nothing),
+		TEST(a_clean_record_beside_an_offline_zone_of_the_log),
 		TEST(only_another_writer_is_not_us),
 	};
 

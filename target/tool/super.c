@@ -34,6 +34,7 @@ int super_find(struct flash *flash, struct super *super)
 	int err;
 
 	for (zone = 0; zone < MTFTL_NR_SB_ZONES && zone < flash->nr_zones; zone++) {
+		skipped |= flash->zones[zone].cond == FLASH_OFFLINE;
 		err = newest_in_zone(flash, zone, &info, &offset, &skipped);
 		if (err == -ENODATA)
 			continue;
@@ -50,7 +51,7 @@ int super_find(struct flash *flash, struct super *super)
 	}
 	if (!found)
 		return -ENODATA;
-	/* One that cannot be read may be newer, and say that there is more to read. */
+	/* A record that cannot be read may be newer, and say that there is more to read. */
 	if (skipped)
 		super->info.flags &= ~MTFTL_SB_CLEAN;
 	if (super->info.nr_zones != flash->nr_zones ||

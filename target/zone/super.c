@@ -103,11 +103,16 @@ static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone,
 	r = mtftl_report_zones(ftl, 0, MTFTL_NR_SB_ZONES, report_log_zone, zones);
 	if (r < 0)
 		return r;
+	if (r != MTFTL_NR_SB_ZONES) {
+		mtftl_err(ftl, "reports %d zones, expected %u", r, MTFTL_NR_SB_ZONES);
+		return -EIO;
+	}
 	search.buf = (void *)__get_free_page(GFP_NOIO);
 	search.found = kzalloc_obj(*search.found, GFP_NOIO);
 	r = search.buf && search.found ? 0 : -ENOMEM;
 	info->generation = 0;
 	for (z = 0; !r && z < MTFTL_NR_SB_ZONES; z++) {
+		search.skipped |= !zones[z].usable;
 		r = search_zone(ftl, &search, z, zones[z].usable ? zones[z].wp : 0);
 		if (!r && search.found->generation > info->generation) {
 			*info = *search.found;
