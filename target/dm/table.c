@@ -171,6 +171,14 @@ int mtftl_table_check_super(struct mtftl_target *target)
 		ti->error = "Device or kernel lacks the metadata that it was formatted with";
 		return -EINVAL;
 	}
+	/* All that was prepared since has the length of headers that the constructor read. */
+	if (ftl->config.nr_zones &&
+	    ftl->config.header_blocks != mtftl_unit_head(info->oob, MTFTL_UNIT_DATA)) {
+		mtftl_err(ftl, "headers take %u blocks of a unit, expected %u: formatted anew since the table was loaded",
+			  mtftl_unit_head(info->oob, MTFTL_UNIT_DATA), ftl->config.header_blocks);
+		ti->error = "Device was formatted anew since the table was loaded";
+		return -EINVAL;
+	}
 	/* Another program may have formatted it since the constructor. */
 	mtftl_config_set_format(&ftl->config, info);
 	return 0;
