@@ -3,7 +3,7 @@
  * The FTL inside a drive against an array, without a guest: random commands,
  * many at a time, with power cuts in between.
  *
- *     test_ftl MAPPING OPERATIONS SEED [plp] [whole] [torn]
+ *     test_ftl MAPPING OPERATIONS SEED [plp] [whole] [torn] [handles]
  *
  * Each version of a logical block carries its number.  What a read brings is
  * the version that was acknowledged last, or one under way; after a cut it is
@@ -12,7 +12,9 @@
  *
  * plp: the drive has capacitors, so what was acknowledged is safe.  whole: no
  * cut may tear a write that fits into a program unit.  torn: the same is
- * expected of a drive that does not promise it.
+ * expected of a drive that does not promise it.  handles: each write names one,
+ * and blocks that were written by several are mixed only by collection, and
+ * only those of handles that are not kept apart.
  */
 
 #include <stdarg.h>
@@ -38,7 +40,7 @@ static FlashShape shape;
 static FlashTuning tuning;
 static unsigned under_way;
 static bool dead;
-static bool plp, whole, torn;
+static bool plp, whole, torn, handles;
 static unsigned cut_at_end;     /* the power goes then, counted in events */
 
 /* What we know of a logical block; its versions are numbered from 1. */
@@ -127,6 +129,49 @@ static uint64_t check_block(uint64_t lba, uint64_t least, const char *when)
     return v;
 }
 
+/* What its data says of the handle that brought a block is what the flash says. */
+static void check_handles(void)
+{
+    for (uint64_t lba = 0; lba < config.logical; lba++) {
+        uint64_t place = ftl->map[lba], word[BLOCK / 8];
+        uint32_t handle;
+        uint8_t role;
+        FtlOob oob;
+
+        if (place == FTL_NOWHERE) {
+            continue;
+        }
+        flash_dev_copy(&dev, place / ftl->cap, place % ftl->cap, 1,
+                       (uint8_t *)word, (uint8_t *)&oob);
+        handle = oob.lba >> FTL_HANDLE & 0xff;
+        role = oob.lba >> FTL_ROLE;
+        if (handle != word[2]) {
+            wrong("block %llu came by handle %llu, not by %u",
+                  (unsigned long long)lba, (unsigned long long)word[2], handle);
+        }
+        if (role != ftl->blocks[place / ftl->cap].role ||
+            (role ? ftl_handle_of(role) != handle :
+                    ftl_is_apart(ftl, handle))) {
+            wrong("block %llu of handle %u is among those of role %u",
+                  (unsigned long long)lba, handle, role);
+        }
+    }
+}
+
+/* All that is open for the host is its handle's, also what was trimmed. */
+static void check_open(void)
+{
+    for (uint32_t h = 0; h < config.handles; h++) {
+        uint32_t block = ftl->mapping->open_of(ftl, h);
+        uint64_t left = ftl_handle_left(ftl, h);
+
+        if (!left || left > ftl->cap ||
+            (block != FTL_NONE && ftl->blocks[block].role != ftl_role_of(h))) {
+            wrong("handle %u writes to erase block %u", h, block);
+        }
+    }
+}
+
 static void check_tables(void)
 {
     uint32_t *valid = calloc(ftl->nr_blocks, sizeof(*valid));
@@ -149,6 +194,20 @@ static void check_tables(void)
         }
     }
     free(valid);
+    if (handles) {
+        check_handles();
+        check_open();
+    }
+}
+
+static void on_event(void *owner, const FtlEvent *event)
+{
+    (void)owner;
+    if (event->handle >= config.handles ||
+        (event->kind == FTL_MOVED &&
+         (!event->nlb || event->lba >= config.logical))) {
+        wrong("an event of handle %u", event->handle);
+    }
 }
 
 static void on_done(FlashDev *d, FlashCmd *cmd)
@@ -231,6 +290,7 @@ static void submit_write(uint64_t lba, uint32_t nlb)
     }
     c = command(FLASH_CMD_WRITE, lba, nlb);
     c->cmd.fua = !draw(16);
+    c->cmd.handle = handles ? draw(config.handles) : 0;
     c->cmd.data = calloc(nlb, BLOCK);
     for (uint32_t i = 0; i < nlb; i++) {
         uint64_t *word = (uint64_t *)(c->cmd.data + i * BLOCK);
@@ -238,6 +298,7 @@ static void submit_write(uint64_t lba, uint32_t nlb)
         known[lba + i].busy++;
         word[0] = lba + i + 1;
         word[1] = word[BLOCK / 8 - 1] = c->versions[i] = ++known[lba + i].sent;
+        word[2] = c->cmd.handle;
     }
     /* some with a hint, and some of these of a block that does not exist */
     c->cmd.hinted = c->versions[0] % 2;
@@ -433,6 +494,8 @@ static void one_operation(void)
         submit_flush();
     } else if (plp && draw(2)) {
         cut_at_end = 1 + draw(8);       /* what is moved is kept by the block */
+    } else if (handles && !draw(4)) {
+        ftl_handle_renew(ftl, draw(config.handles));
     } else if (!draw(3)) {
         dev.trouble.cut_at_program = 1 + draw(200);
     } else if (!draw(2)) {
@@ -472,7 +535,8 @@ static void choose(void)
         .planes = shapes[n].planes, .page_size = shapes[n].page,
         .program_pages = shapes[n].pages,
         .pages_per_block = (1 + draw(4)) * 4 * shapes[n].pages,
-        .zone_dies = shapes[n].width,
+        .zone_dies = handles ? shapes[n].channels * shapes[n].dies :
+                               shapes[n].width,
     };
     blocks = shape.pages_per_block * shape.planes * shape.page_size / BLOCK *
              shape.zone_dies;
@@ -493,6 +557,15 @@ static void choose(void)
     config.map_pages = 1 + draw(4);
     config.logical = ftl_logical(shape.nr_zones * shape.zone_cap,
                                  draw(2) ? 50 : 30);
+    if (handles) {
+        config.hot_cold = true;
+        config.hot_writes = false;
+        config.wear_spread = 0;
+        config.handles = 1 + draw(4);
+        config.apart = draw(config.handles + 1);
+        config.logical = ftl_logical(shape.nr_zones * shape.zone_cap, 60);
+        config.event = on_event;
+    }
     shape.ext_size = (config.logical * FTL_TRIM / shape.nr_zones + 8) / 8 * 8;
     tuning = (FlashTuning) {
         .read_ns = 50 * US, .program_ns = 200 * US, .erase_ns = 2000 * US,
@@ -516,6 +589,7 @@ int main(int argc, char **argv)
         plp |= !strcmp(argv[i], "plp");
         whole |= !strcmp(argv[i], "whole");
         torn |= !strcmp(argv[i], "torn");
+        handles |= !strcmp(argv[i], "handles");
     }
     config.mapping = argv[1];
     operations = strtoull(argv[2], NULL, 0);

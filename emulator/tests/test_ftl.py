@@ -42,9 +42,13 @@ def test_against_an_array(sanitized: Path, mapping: str) -> None:
 
 
 @pytest.mark.parametrize("mapping,modes", [(mapping, ("plp",)) for mapping in MAPPINGS] +
-                         [("page", ("whole",)), ("page", ("whole", "plp"))])
+                         [("page", ("whole",)), ("page", ("whole", "plp")), ("page", ("handles",)),
+                          ("page", ("handles", "whole", "plp"))])
 def test_what_a_drive_promises(sanitized: Path, mapping: str, modes: tuple[str, ...]) -> None:
-    """With capacitors nothing acknowledged is lost; atomic writes are not torn, also where blocks are collected."""
+    """With capacitors nothing acknowledged is lost; atomic writes are not torn, also where blocks are collected.
+
+    What handles bring is mixed by collection only, and not at all if it is to stay apart.
+    """
     operations = int(os.environ.get("MTFTL_FTL_OPERATIONS", 60000))
     for seed in SEEDS:
         done = run(sanitized, mapping, operations // len(SEEDS), seed, *modes)
@@ -126,6 +130,15 @@ BROKEN = [
      "        unit_store(dev, u, u->nlb, n);\n", "        (void)n;\n", ("plp",)),
     ("a flush waits for programs", "model/unit.c", "    if (dev->plp) {\n        u->kept = true;\n",
      "    if (false) {\n        u->kept = true;\n", ("plp",)),
+    ("collection mixes what is to stay apart", "ftl/page.c",
+     "    return handle != FTL_NONE && ftl_is_apart(ftl, handle) ?\n", "    return false ?\n", ("handles",)),
+    ("a handle goes on in another's block at power on", "ftl/page.c",
+     "    stream = stream_of_handle(handle);\n    if (*slot_of", "    stream = stream_of_handle(0);\n    if (*slot_of",
+     ("handles",)),
+    ("a moved block forgets its handle", "ftl/core.c", "            handle = oob_handle(&oob);\n", "", ("handles",)),
+    ("moves go where there is room", "ftl/page.c",
+     "    if (ftl->config.handles) {\n        return ftl_units(ftl, b->valid) <=\n",
+     "    if (ftl->config.handles) {\n        return 0 * ftl_units(ftl, b->valid) <=\n", ("handles",)),
 ]
 
 

@@ -23,6 +23,7 @@
 
 static char path[] = "/tmp/test-ftl-image-XXXXXX";
 static FlashMedia media;
+static uint32_t handles, apart;     /* of the drive */
 
 static FlashShape shape_of(void)
 {
@@ -69,7 +70,7 @@ static bool starts(const char *mapping)
     FtlConfig config = {
         .mapping = (char *)mapping, .logical = LOGICAL, .gc_begin = 75,
         .gc_urgent = 95, .gc_gain = 8, .log_blocks = 3, .log_ways = 1,
-        .map_pages = 2, .hot_cold = true,
+        .map_pages = 2, .hot_cold = true, .handles = handles, .apart = apart,
     };
     FlashShape shape = shape_of();
     unsigned done = 0;
@@ -165,6 +166,39 @@ static void test_too_many_logs(void **state)
     }
 }
 
+static uint64_t by(uint64_t handle, uint64_t role, uint64_t lba)
+{
+    return lba | handle << FTL_HANDLE | role << FTL_ROLE;
+}
+
+/* Of two handles the second one's data is never mixed with the other's. */
+static void test_handles(void **state)
+{
+    const struct {
+        uint64_t lba;
+        bool sound;
+    } images[] = {
+        { by(0, 0, 5), true }, { by(0, ftl_role_of(0), 5), true },
+        { by(1, ftl_role_of(1), 5), true }, { by(1, 0, 5), false },
+        { by(1, ftl_role_of(0), 5), false }, { by(0, 1, 5), false },
+        { by(2, 0, 5), false }, { by(2, ftl_role_of(2), 5), false },
+        { FTL_FILLER, false },
+    };
+
+    (void)state;
+    handles = 2;
+    apart = 1;
+    for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++) {
+        image_begin();
+        put(3, images[i].lba, 1);
+        assert_true(starts("page") == images[i].sound);
+    }
+    handles = apart = 0;
+    image_begin();
+    put(3, by(0, ftl_role_of(0), 5), 1);
+    assert_false(starts("page"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_logs_of_bast),
         cmocka_unit_test(test_too_many_logs),
+        cmocka_unit_test(test_handles),
     };
     int failed;
 

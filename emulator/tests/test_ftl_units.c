@@ -27,6 +27,7 @@ static FlashDev dev;
 static Ftl *ftl;
 static FtlConfig config;
 static unsigned done;
+static uint16_t next_handle;     /* of the writes that follow */
 static FlashStatus status;
 
 static void on_done(FlashDev *d, FlashCmd *cmd)
@@ -103,6 +104,7 @@ static void run(FlashCmdKind kind, uint64_t lba, uint32_t value)
         cmd->nlb = 1;
         cmd->data = calloc(1, BLOCK);
         memcpy(cmd->data, &value, sizeof(value));
+        cmd->handle = next_handle;
     }
     flash_dev_submit(&dev, cmd);
     while (done == before) {
@@ -335,6 +337,110 @@ static void test_hot_writes_apart(void **state)
     assert_true(moved[1] * 3 < moved[0] * 2);
 }
 
+static void run_by(uint32_t handle, uint64_t lba, uint32_t value)
+{
+    next_handle = handle;
+    run(FLASH_CMD_WRITE, lba, value);
+    next_handle = 0;
+}
+
+/* The logical block's erase block, and who wrote it, as stored beside it. */
+static uint32_t lies_in(uint64_t lba, FtlOob *oob)
+{
+    uint8_t data[BLOCK];
+    uint64_t place = ftl->map[lba];
+
+    assert_int_not_equal(place, FTL_NOWHERE);
+    flash_dev_copy(&dev, place / CAP, place % CAP, 1, data, (uint8_t *)oob);
+    return place / CAP;
+}
+
+/* Two handles in turn, then a third of each: collection moves the rest. */
+static void test_handles_apart(void **state)
+{
+    FtlOob oob;
+
+    (void)state;
+    for (uint32_t apart = 0; apart <= 2; apart++) {
+        bool mixed = false;
+
+        config = plain_config("page");
+        config.handles = 2;
+        config.apart = apart;
+        open_configured(1, 40, 30, 64 * BLOCK);
+        for (uint64_t lba = 0; lba < config.logical; lba++) {
+            run_by(lba % 2, lba, lba);
+        }
+        for (uint64_t lba = 0; lba < config.logical; lba++) {
+            assert_int_equal(ftl_handle_of(ftl->blocks[lies_in(lba, &oob)].role),
+                             lba % 2);
+            assert_int_equal(oob.lba, lba | lba % 2 << FTL_HANDLE |
+                                      (FTL_ROLES + lba % 2) << FTL_ROLE);
+        }
+        for (uint32_t i = 0; i < 4 * config.logical; i++) {
+            uint64_t lba = i * 37ull % (config.logical / 3) * 3;
+
+            run_by(lba % 2, lba, i);
+        }
+        for (uint64_t lba = 0; lba < config.logical; lba++) {
+            uint8_t role = ftl->blocks[lies_in(lba, &oob)].role;
+
+            mixed |= !role;
+            assert_int_equal(oob.lba >> FTL_HANDLE & 0xff, lba % 2);
+            assert_true(role ? ftl_handle_of(role) == lba % 2 :
+                               lba % 2 < 2 - apart);
+        }
+        assert_true(mixed == (apart < 2));
+        assert_true(ftl_handle(ftl, 0)->moved && ftl_handle(ftl, 1)->moved);
+        assert_int_equal(ftl_handle(ftl, 0)->moved + ftl_handle(ftl, 1)->moved,
+                         ftl->stats.moved);
+        close_drive();
+    }
+}
+
+/* A unit that is renewed takes nothing more; its rest comes back by GC. */
+static void test_renewed_unit(void **state)
+{
+    FtlOob oob;
+
+    (void)state;
+    config = plain_config("page");
+    config.handles = 2;
+    open_configured(1, 40, 60, 64 * BLOCK);
+    for (uint32_t i = 0; i < 8 * config.logical; i++) {
+        uint64_t lba = i * 7ull % config.logical;
+        uint32_t before;
+
+        run_by(1, lba, i);
+        before = lies_in(lba, &oob);
+        assert_int_equal(ftl_handle_left(ftl, 0), CAP);
+        if (i % 5 == 0) {
+            ftl_handle_renew(ftl, 1);
+            assert_int_equal(ftl_handle_left(ftl, 1), CAP);
+            run_by(1, lba, i);
+            assert_int_not_equal(lies_in(lba, &oob), before);
+        }
+    }
+    close_drive();
+}
+
+/* Without handles the flash holds what it held before there were any. */
+static void test_without_handles(void **state)
+{
+    FtlOob oob;
+
+    (void)state;
+    open_drive("page", 2, 40, 30, 64 * BLOCK);
+    for (uint32_t i = 0; i < 4 * config.logical; i++) {
+        run(FLASH_CMD_WRITE, i * 7ull % config.logical, i);
+    }
+    for (uint64_t lba = 0; lba < config.logical; lba++) {
+        lies_in(lba, &oob);
+        assert_int_equal(oob.lba, lba);
+    }
+    close_drive();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +452,9 @@ int main(void)
         cmocka_unit_test(test_logs_after_a_cut),
         cmocka_unit_test(test_a_log_for_each_stream),
         cmocka_unit_test(test_hot_writes_apart),
+        cmocka_unit_test(test_handles_apart),
+        cmocka_unit_test(test_renewed_unit),
+        cmocka_unit_test(test_without_handles),
     };
     int failed;
 

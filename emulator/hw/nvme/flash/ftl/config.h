@@ -17,6 +17,20 @@ typedef struct Ftl Ftl;
 
 #define FTL_OOB     16          /* bytes beside each logical block */
 #define FTL_TRIM    8           /* bytes of each that survive a power loss */
+#define FTL_HANDLES 128u        /* at most */
+
+typedef enum FtlEventKind {
+    FTL_MOVED,                  /* the handle's blocks, to another erase block */
+    FTL_PADDED,                 /* the erase block that it writes is full now */
+} FtlEventKind;
+
+/* What happened to the data of a handle without its host. */
+typedef struct FtlEvent {
+    FtlEventKind kind;
+    uint32_t handle;
+    uint32_t nlb;               /* moved: so many */
+    uint64_t lba;               /* ... the first of these */
+} FtlEvent;
 
 /* All are fixed while the drive runs. */
 typedef struct FtlConfig {
@@ -34,7 +48,21 @@ typedef struct FtlConfig {
     uint32_t log_ways;          /* ... of these, written in turn */
     uint32_t seq_logs;          /* ... for writes in order; 0: the mapping's */
     uint32_t map_pages;         /* of a map on flash: in memory */
+    /*
+     * Writes name one of so many handles, each with erase blocks of its own; 0:
+     * there are none.  Of the last so many, collection too keeps the blocks
+     * apart.
+     */
+    uint32_t handles, apart;
+    void (*event)(void *owner, const FtlEvent *event);      /* or NULL */
+    void *owner;
 } FtlConfig;
+
+/* What became of a handle's writes. */
+typedef struct FtlHandle {
+    uint64_t host;              /* blocks written by the host */
+    uint64_t moved;             /* ... and again by collection */
+} FtlHandle;
 
 typedef struct FtlStats {
     uint64_t host;              /* blocks written for the host */

@@ -42,6 +42,19 @@ uint64_t ftl_units(const Ftl *ftl, uint64_t blocks)
     return flash_zone_units(ftl->dev, blocks) * ftl->dev->unit_blocks;
 }
 
+static uint32_t oob_handle(const FtlOob *oob)
+{
+    return (oob->lba & FTL_FILLER) >> FTL_HANDLE;
+}
+
+static uint64_t oob_lba(const Ftl *ftl, const FtlOob *oob)
+{
+    uint64_t lba = oob->lba & FTL_FILLER;
+
+    return ftl->config.handles && lba != FTL_FILLER ?
+           lba & ((1ull << FTL_HANDLE) - 1) : lba;
+}
+
 void ftl_unmap(Ftl *ftl, uint64_t lba)
 {
     uint64_t place = ftl->map[lba];
@@ -70,17 +83,19 @@ static void map_to(Ftl *ftl, uint64_t lba, uint64_t place)
     b->changed = ftl->version;
 }
 
-static void put_lba(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data,
-                    bool own, FlashCmd *wait)
+static void put_lba(Ftl *ftl, uint32_t block, uint64_t lba, uint32_t handle,
+                    const uint8_t *data, bool own, FlashCmd *wait)
 {
     FtlBlock *b = &ftl->blocks[block];
     uint32_t n = ftl_used(ftl, block);
     FtlOob oob = {
-        .lba = lba | (uint64_t)b->role << FTL_ROLE,
+        .lba = lba | (uint64_t)b->role << FTL_ROLE |
+               (uint64_t)handle << FTL_HANDLE,
         .version = ++ftl->version,
     };
 
     assert(n < ftl->cap);
+    assert(!handle || handle < ftl->config.handles);
     assert(b->state == FTL_OPEN);
     if (lba != FTL_FILLER) {
         map_to(ftl, lba, (uint64_t)block * ftl->cap + n);
@@ -94,21 +109,33 @@ static void put_lba(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data,
 void ftl_put(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data,
              FlashCmd *wait)
 {
-    put_lba(ftl, block, lba, data, false, wait);
+    put_lba(ftl, block, lba, ftl->handle, data, false, wait);
 }
 
 void ftl_put_own(Ftl *ftl, uint32_t block, uint64_t lba, const uint8_t *data)
 {
-    put_lba(ftl, block, lba, data, true, NULL);
+    put_lba(ftl, block, lba, 0, data, true, NULL);
+}
+
+static void tell(const Ftl *ftl, const FtlEvent *event)
+{
+    if (ftl->config.event) {
+        ftl->config.event(ftl->config.owner, event);
+    }
 }
 
 static void on_padded(FlashDev *dev, uint32_t block)
 {
     Ftl *ftl = dev->ftl;
+    FtlBlock *b = &ftl->blocks[block];
+    uint32_t handle = ftl_handle_of(b->role);
 
-    if (ftl_used(ftl, block) == ftl->cap &&
-        ftl->blocks[block].state == FTL_OPEN) {
-        ftl->blocks[block].state = FTL_CLOSED;
+    if (ftl_used(ftl, block) != ftl->cap || b->state != FTL_OPEN) {
+        return;
+    }
+    b->state = FTL_CLOSED;
+    if (handle != FTL_NONE && ftl->mapping->open_of(ftl, handle) == block) {
+        tell(ftl, &(FtlEvent) { .kind = FTL_PADDED, .handle = handle });
     }
 }
 
@@ -246,10 +273,23 @@ static void job_read(Ftl *ftl, FtlJob *job, uint32_t most)
     flash_dev_submit_internal(ftl->dev, &run->cmd);
 }
 
+/* A block that a handle's write brought moves. */
+static void note_move(Ftl *ftl, FtlJob *job, uint32_t handle, uint64_t lba)
+{
+    FtlEvent *moves = &job->moves[handle];
+
+    assert(handle < ftl->config.handles);
+    if (!moves->nlb++) {
+        moves->lba = lba;
+    }
+    ftl->handles[handle].moved++;
+}
+
 /* The newest version of the next block, which has been read, goes its way. */
 static void job_put(Ftl *ftl, FtlJob *job)
 {
     uint64_t lba = job->lbas[job->put++];
+    uint32_t handle = 0;
     uint64_t place;
     FtlOob oob;
 
@@ -267,9 +307,13 @@ static void job_put(Ftl *ftl, FtlJob *job)
                        ftl->scratch, (uint8_t *)&oob);
         /* pages of a map that are written anew: the mapping counts them */
         ftl->stats.moved += job->from != FTL_NONE || lba < ftl->config.logical;
+        if (job->moves) {
+            handle = oob_handle(&oob);
+            note_move(ftl, job, handle, lba);
+        }
     }
     job->last = job->dest(ftl, job);
-    ftl_put_own(ftl, job->last, lba, ftl->scratch);
+    put_lba(ftl, job->last, lba, handle, ftl->scratch, true, NULL);
 }
 
 /* FEMU's way: dies are busy for so long, but no write waits for its read. */
@@ -372,7 +416,7 @@ static bool wait_for(Ftl *ftl, uint32_t victim, uint32_t n, FlashCmd *cmd,
                      bool push)
 {
     const FtlOob *oob = (const FtlOob *)flash_dev_oob(ftl->dev, victim, n);
-    uint64_t lba = oob ? oob->lba & FTL_FILLER : FTL_FILLER;
+    uint64_t lba = oob ? oob_lba(ftl, oob) : FTL_FILLER;
     uint64_t place;
 
     assert(n < ftl_used(ftl, victim));
@@ -431,6 +475,14 @@ void ftl_hurry_jobs(Ftl *ftl, uint32_t tag)
     }
 }
 
+static void job_free(FtlJob *job)
+{
+    free(job->lbas);
+    free(job->read);
+    free(job->moves);
+    free(job);
+}
+
 static void job_end(Ftl *ftl, FtlJob *job)
 {
     FtlJob **p = &ftl->jobs;
@@ -447,9 +499,7 @@ static void job_end(Ftl *ftl, FtlJob *job)
         }
     }
     job->ended(ftl, job);
-    free(job->lbas);
-    free(job->read);
-    free(job);
+    job_free(job);
     ftl->kick(ftl);
 }
 
@@ -459,6 +509,11 @@ static void job_moved(Ftl *ftl, FtlJob *job)
 
     job->step = FTL_WAITING;
     assert(job->put == job->nr);
+    for (uint32_t i = 0; job->moves && i < ftl->config.handles; i++) {
+        if (job->moves[i].nlb) {
+            tell(ftl, &job->moves[i]);
+        }
+    }
     if (job->in_place) {
         flash_dev_pin(ftl->dev, job->tag, false);
     }
@@ -511,6 +566,12 @@ void ftl_start(Ftl *ftl, FtlJob *job)
 {
     job->read = flash_alloc(job->nr, 1);
     assert(job->ended && (job->dest || !job->nr));
+    if (ftl->config.handles) {
+        job->moves = flash_alloc(ftl->config.handles, sizeof(*job->moves));
+        for (uint32_t i = 0; i < ftl->config.handles; i++) {
+            job->moves[i].handle = i;
+        }
+    }
     assert(!job->patient || job->held_up);
     if (job->in_place) {
         flash_dev_pin(ftl->dev, job->tag, true);
@@ -535,9 +596,7 @@ static void jobs_forget(Ftl *ftl)
         FtlJob *job = ftl->jobs;
 
         ftl->jobs = job->next;
-        free(job->lbas);
-        free(job->read);
-        free(job);
+        job_free(job);
     }
 }
 
@@ -557,9 +616,27 @@ void ftl_core_init(Ftl *ftl)
     ftl->blocks = flash_alloc(ftl->nr_blocks, sizeof(*ftl->blocks));
     ftl->groups = flash_alloc(ftl->nr_groups, sizeof(*ftl->groups));
     ftl->scratch = flash_alloc(1, s->block_size);
+    ftl->handles = flash_alloc(ftl->config.handles + 1, sizeof(*ftl->handles));
     for (uint32_t i = 0; i < ftl->nr_blocks; i++) {
         ftl->groups[i % ftl->nr_groups].nr_blocks++;
     }
+}
+
+/* A handle's erase blocks hold what was written by it, and nothing else. */
+static bool role_fits(const Ftl *ftl, const FtlOob *oob)
+{
+    uint64_t role = oob->lba >> FTL_ROLE;
+
+    if (!ftl->config.handles) {
+        return role < FTL_ROLES;
+    }
+    if (role && role < FTL_ROLES) {
+        return false;
+    }
+    return (oob->lba & FTL_FILLER) != FTL_FILLER &&
+           oob_handle(oob) < ftl->config.handles &&
+           (role ? role == ftl_role_of(oob_handle(oob)) :
+                   !ftl_is_apart(ftl, oob_handle(oob)));
 }
 
 /*
@@ -580,8 +657,7 @@ static bool block_inspect(Ftl *ftl, uint32_t block)
         const FtlOob *oob = (const FtlOob *)flash_media_oob(m, start + i);
 
         if (!flash_media_bad(m, start + i, 1) && oob->version) {
-            if (oob->version > FTL_VERSIONS ||
-                oob->lba >> FTL_ROLE >= FTL_ROLES) {
+            if (oob->version > FTL_VERSIONS || !role_fits(ftl, oob)) {
                 return false;
             }
             b->role = oob->lba >> FTL_ROLE;
@@ -600,7 +676,7 @@ static void block_load(Ftl *ftl, uint32_t block, uint64_t *versions)
 
     for (uint32_t i = 0; i < ftl_used(ftl, block); i++) {
         const FtlOob *oob = (const FtlOob *)flash_media_oob(m, start + i);
-        uint64_t lba = oob->lba & FTL_FILLER;
+        uint64_t lba = oob_lba(ftl, oob);
 
         if (lba < ftl->space && oob->version > versions[lba] &&
             (lba >= ftl->config.logical || oob->version > ftl->trims[lba]) &&
@@ -663,4 +739,5 @@ void ftl_core_free(Ftl *ftl)
     free(ftl->blocks);
     free(ftl->groups);
     free(ftl->scratch);
+    free(ftl->handles);
 }

@@ -28,6 +28,7 @@
 #define FTL_ROLE    56              /* FtlOob.lba: the role's lowest bit */
 #define FTL_FILLER  ((1ull << FTL_ROLE) - 1)    /* no logical block */
 #define FTL_ROLES   2               /* that a mapping can tell apart */
+#define FTL_HANDLE  48              /* ... its handle's, if there are any */
 #define FTL_VERSIONS (UINT64_MAX / 2)   /* more than a drive can write */
 
 /* What is stored beside a block; a version of 0 is none. */
@@ -77,6 +78,7 @@ struct FtlJob {
     FtlJob *next;
     uint32_t last;              /* where the last one went */
     uint8_t *read;              /* which have been read */
+    FtlEvent *moves;            /* by handle: what was moved; NULL: none are */
     uint32_t asked, put;
     uint32_t waits;             /* for programs, or erases under way */
     enum { FTL_MOVING, FTL_WAITING, FTL_ERASING } step;
@@ -104,6 +106,12 @@ typedef struct FtlMapping {
      * program unit, or FTL_NONE.  NULL: writes may be torn by a power cut.
      */
     uint32_t (*place_whole)(Ftl *ftl, uint64_t lba, uint32_t nlb);
+    /*
+     * The erase block that a handle writes to, or FTL_NONE; its next write is
+     * not to go there.  NULL: the mapping has no handles.
+     */
+    uint32_t (*open_of)(const Ftl *ftl, uint32_t handle);
+    void (*renew)(Ftl *ftl, uint32_t handle);
     /* It would be good to go on so many dies from where that block is; NULL. */
     void (*near)(Ftl *ftl, uint64_t lba, uint32_t further);
     uint64_t (*map_bytes)(const Ftl *ftl);
@@ -127,12 +135,14 @@ struct Ftl {
     FtlGroup *groups;           /* block b is of group b % nr_groups */
     FtlJob *jobs;
     uint8_t *scratch;           /* one logical block */
+    FtlHandle *handles;
     bool whole;                 /* some writes must not be torn by a cut */
     void (*kick)(Ftl *ftl);     /* ftl.c: something has moved on */
 
     /* ftl.c */
     FlashCmd *head, **tail;     /* writes that wait */
     FlashCmd *readers;          /* reads that wait for a part of the map */
+    uint32_t handle;            /* of the write that gets its place */
     bool pumping, again;
 };
 
@@ -140,6 +150,25 @@ struct Ftl {
 void ftl_core_init(Ftl *ftl);
 bool ftl_core_load(Ftl *ftl);
 void ftl_core_free(Ftl *ftl);
+
+/*
+ * Handles: what a handle's erase block has as its role, and the other way: the
+ * handle, or FTL_NONE.  Is what was written by it not to be mixed with others'?
+ */
+static inline uint8_t ftl_role_of(uint32_t handle)
+{
+    return FTL_ROLES + handle;
+}
+
+static inline uint32_t ftl_handle_of(uint8_t role)
+{
+    return role < FTL_ROLES ? FTL_NONE : (uint32_t)role - FTL_ROLES;
+}
+
+static inline bool ftl_is_apart(const Ftl *ftl, uint32_t handle)
+{
+    return handle >= ftl->config.handles - ftl->config.apart;
+}
 
 /* The flash that these blocks take, in whole units. */
 uint64_t ftl_units(const Ftl *ftl, uint64_t blocks);

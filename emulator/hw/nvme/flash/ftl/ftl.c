@@ -142,6 +142,7 @@ static bool host_write_whole(Ftl *ftl, FlashCmd *cmd)
                 cmd->data + cmd->admitted * size, through ? cmd : NULL);
     }
     ftl->stats.host += cmd->nlb;
+    ftl->handles[ftl->handle].host += cmd->nlb;
     if (through) {
         flash_dev_push(ftl->dev, block);
     }
@@ -156,6 +157,8 @@ static bool host_write(Ftl *ftl, FlashCmd *cmd)
     uint32_t last = FTL_NONE;
     bool all = true;
 
+    assert(!cmd->handle || cmd->handle < ftl->config.handles);
+    ftl->handle = cmd->handle;
     if (!cmd->admitted && cmd->hinted && ftl->mapping->near &&
         cmd->near < ftl->config.logical) {
         ftl->mapping->near(ftl, cmd->near, cmd->further);
@@ -182,6 +185,7 @@ static bool host_write(Ftl *ftl, FlashCmd *cmd)
         ftl_put(ftl, block, lba, cmd->data + cmd->admitted * size,
                 through ? cmd : NULL);
         ftl->stats.host++;
+        ftl->handles[ftl->handle].host++;
         cmd->admitted++;
         last = block;
     }
@@ -330,6 +334,31 @@ uint64_t ftl_map_bytes(const Ftl *ftl)
     return ftl->mapping->map_bytes(ftl);
 }
 
+/* Handles. */
+
+const FtlHandle *ftl_handle(const Ftl *ftl, uint32_t handle)
+{
+    assert(handle < ftl->config.handles);
+    return &ftl->handles[handle];
+}
+
+uint64_t ftl_handle_left(const Ftl *ftl, uint32_t handle)
+{
+    uint32_t block = ftl->mapping->open_of(ftl, handle);
+    uint32_t used = block == FTL_NONE ? 0 : ftl_used(ftl, block);
+
+    assert(handle < ftl->config.handles && used <= ftl->cap);
+    return used == ftl->cap ? ftl->cap : ftl->cap - used;
+}
+
+void ftl_handle_renew(Ftl *ftl, uint32_t handle)
+{
+    assert(handle < ftl->config.handles);
+    if (ftl->dev->powered) {
+        ftl->mapping->renew(ftl, handle);
+    }
+}
+
 FtlWear ftl_wear(const Ftl *ftl)
 {
     FtlWear wear = { UINT32_MAX, 0 };
@@ -385,6 +414,11 @@ char *ftl_open(Ftl **opened, FlashDev *dev, const FtlConfig *config)
     if (!mapping) {
         return complain("there is no mapping", config->mapping);
     }
+    if (config->handles && !mapping->open_of) {
+        return complain("placement handles need the mapping 'page', not",
+                        config->mapping);
+    }
+    assert(config->handles <= FTL_HANDLES && config->apart <= config->handles);
     ftl = flash_alloc(1, sizeof(*ftl));
     ftl->dev = dev;
     ftl->config = *config;

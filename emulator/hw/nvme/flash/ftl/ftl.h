@@ -55,6 +55,14 @@ const FtlStats *ftl_stats(const Ftl *ftl);
 const char *ftl_name(const Ftl *ftl);
 uint64_t ftl_map_bytes(const Ftl *ftl);
 
+/*
+ * Handles: what became of a handle's writes; blocks that the erase block still
+ * takes to which it writes; its next write goes to another one.
+ */
+const FtlHandle *ftl_handle(const Ftl *ftl, uint32_t handle);
+uint64_t ftl_handle_left(const Ftl *ftl, uint32_t handle);
+void ftl_handle_renew(Ftl *ftl, uint32_t handle);
+
 /* How often its least and its most worn erase block were erased. */
 typedef struct FtlWear {
     uint32_t least, most;

@@ -16,6 +16,11 @@
  * victim of its group is the one erased least: what lies in it is cold, and
  * goes to the free block that was erased most.
  *
+ * If the host's writes name handles, each has erase blocks of its own.  What
+ * collection moves goes to blocks of GC, or, of a handle whose data is kept
+ * apart, to further blocks of that handle.  Nothing is moved to a block that the
+ * host writes to.
+ *
  * A write that must not be torn by a power cut goes into one program unit, which
  * is padded before if too little of it is left.  Collection leaves a block alone
  * as long as such a write may be on its way to it: if moved, parts of the write
@@ -36,8 +41,11 @@
 
 #define RESERVE 2               /* erase blocks of a group that only GC takes */
 
+#define NO_STREAM (-1)
+
 #define LIVES 4096              /* that the mean of lives is over, about */
 
+/* Behind these each handle has two: the host's writes, and what is moved. */
 enum { STREAM_USER, STREAM_GC, STREAM_MAP, STREAM_HOT, STREAM_WEAR, STREAMS };
 enum { ROLE_DATA, ROLE_MAP };   /* of erase blocks; a map is not mixed in */
 
@@ -60,6 +68,7 @@ typedef struct Page {
     uint64_t writes;            /* of the host; hot_writes only, as the next */
     uint64_t lives;             /* LIVES times the mean of lives, in writes */
     uint64_t *written;          /* by logical block: the last; 0: unknown */
+    uint32_t *by_handle;        /* open blocks of the streams of handles */
     PageGroup groups[];
 } Page;
 
@@ -68,7 +77,8 @@ static uint32_t kept_free(const Ftl *ftl, uint32_t group)
 {
     uint32_t n = ftl->groups[group].nr_blocks;
     uint32_t kept = n * (100 - ftl->config.gc_urgent) / 100;
-    uint32_t reserve = RESERVE + !!ftl->config.wear_spread;
+    uint32_t reserve = RESERVE + (ftl->config.wear_spread ||
+                                  ftl->config.handles);
 
     return kept > reserve ? kept : reserve;
 }
@@ -78,24 +88,45 @@ static size_t groups_size(const Ftl *ftl)
     return sizeof(Page) + ftl->nr_groups * sizeof(PageGroup);
 }
 
+static size_t written_size(const Ftl *ftl)
+{
+    return ftl->config.hot_writes ? ftl->config.logical * sizeof(uint64_t) : 0;
+}
+
 /* What follows may be of any type. */
 static size_t own_size(const Ftl *ftl)
 {
-    return groups_size(ftl) + (ftl->config.hot_writes ?
-                               ftl->config.logical * sizeof(uint64_t) : 0);
+    return groups_size(ftl) + written_size(ftl) +
+           2 * ftl->config.handles * sizeof(uint32_t);
+}
+
+/* Erase blocks of a group that are written to. */
+static uint32_t most_open(const Ftl *ftl)
+{
+    const FtlConfig *c = &ftl->config;
+
+    if (c->handles) {
+        return 1 + c->handles + c->apart;
+    }
+    return STREAMS - !ftl->mapping->follow - !c->hot_writes - !c->wear_spread;
 }
 
 char *ftl_page_open(Ftl *ftl, size_t more)
 {
+    const FtlConfig *c = &ftl->config;
     uint64_t room = 0;
     char *why = NULL;
     Page *page;
 
+    if (c->handles && (ftl->nr_groups > 1 || !c->hot_cold || c->hot_writes ||
+                       c->wear_spread)) {
+        return asprintf(&why, "placement handles need erase blocks on all dies "
+                        "(zone_dies), hot_cold=on, hot_writes=off and "
+                        "wear_spread=0") < 0 ? NULL : why;
+    }
     for (uint32_t i = 0; i < ftl->nr_groups; i++) {
         uint32_t n = ftl->groups[i].nr_blocks;
-        uint32_t aside = kept_free(ftl, i) + STREAMS -
-                         !ftl->mapping->follow - !ftl->config.hot_writes -
-                         !ftl->config.wear_spread;
+        uint32_t aside = kept_free(ftl, i) + most_open(ftl);
 
         room += n > aside ? (uint64_t)(n - aside) * ftl->cap : 0;
     }
@@ -108,6 +139,7 @@ char *ftl_page_open(Ftl *ftl, size_t more)
     }
     page = ftl->own = flash_alloc(1, own_size(ftl) + more);
     page->written = (uint64_t *)((char *)page + groups_size(ftl));
+    page->by_handle = (uint32_t *)((char *)page->written + written_size(ftl));
     return NULL;
 }
 
@@ -119,6 +151,44 @@ static char *page_open(Ftl *ftl)
 void *ftl_page_more(const Ftl *ftl)
 {
     return (char *)ftl->own + own_size(ftl);
+}
+
+/* Streams. */
+
+static int nr_streams(const Ftl *ftl)
+{
+    return STREAMS + 2 * ftl->config.handles;
+}
+
+static uint32_t *slot_of(const Ftl *ftl, uint32_t group, int stream)
+{
+    Page *page = ftl->own;
+
+    assert(stream < nr_streams(ftl));
+    return stream < STREAMS ? &page->groups[group].open[stream] :
+                              &page->by_handle[stream - STREAMS];
+}
+
+static int stream_of_handle(uint32_t handle)
+{
+    return STREAMS + 2 * handle;
+}
+
+static uint8_t role_of_stream(int stream)
+{
+    return stream < STREAMS ?
+           (stream == STREAM_MAP ? ROLE_MAP : ROLE_DATA) :
+           ftl_role_of((stream - STREAMS) / 2);
+}
+
+/* If there are handles: where the blocks go that such an erase block holds. */
+static int stream_of_moves(const Ftl *ftl, uint8_t role)
+{
+    uint32_t handle = ftl_handle_of(role);
+
+    assert(role != ROLE_MAP);
+    return handle != FTL_NONE && ftl_is_apart(ftl, handle) ?
+           stream_of_handle(handle) + 1 : STREAM_GC;
 }
 
 /* Collection. */
@@ -137,12 +207,19 @@ static uint64_t score(const Ftl *ftl, const FtlBlock *b)
 /* The stream's open block, or FTL_NONE, also if padding has filled it. */
 static uint32_t *open_of(const Ftl *ftl, uint32_t group, int stream)
 {
-    uint32_t *open = &((Page *)ftl->own)->groups[group].open[stream];
+    uint32_t *open = slot_of(ftl, group, stream);
 
     if (*open != FTL_NONE && ftl_used(ftl, *open) == ftl->cap) {
         *open = FTL_NONE;
     }
     return open;
+}
+
+/* Room of an open erase block, in whole units. */
+static uint64_t room_of(const Ftl *ftl, uint32_t open)
+{
+    return open == FTL_NONE ? 0 : (ftl->cap - ftl_used(ftl, open)) /
+                                  ftl->dev->unit_blocks * ftl->dev->unit_blocks;
 }
 
 /* What can be moved now, in whole units, while users' writes wait. */
@@ -152,12 +229,35 @@ static uint64_t room(const Ftl *ftl, uint32_t group)
     uint64_t n = (uint64_t)ftl->groups[group].nr_free * ftl->cap + g->left;
 
     for (int i = 0; i < STREAMS; i++) {
-        if (g->open[i] != FTL_NONE) {
-            n += (ftl->cap - ftl_used(ftl, g->open[i])) /
-                 ftl->dev->unit_blocks * ftl->dev->unit_blocks;
-        }
+        n += room_of(ftl, g->open[i]);
     }
     return n > g->promised ? n - g->promised : 0;
+}
+
+/*
+ * The same if blocks of handles must not be mixed.  As long as jobs wait for
+ * their units to fill, one free block is kept for what is urgent after a cut.
+ */
+static uint64_t room_in(const Ftl *ftl, uint32_t group, int stream)
+{
+    const PageGroup *g = &((Page *)ftl->own)->groups[group];
+    uint64_t nr_free = ftl->groups[group].nr_free;
+
+    nr_free -= nr_free && g->held;
+    return nr_free * ftl->cap + room_of(ftl, *open_of(ftl, group, stream));
+}
+
+/* Does what the block holds find room?  most: what can be moved. */
+static bool has_room(const Ftl *ftl, uint32_t group, uint32_t block,
+                     uint64_t most)
+{
+    const FtlBlock *b = &ftl->blocks[block];
+
+    if (ftl->config.handles) {
+        return ftl_units(ftl, b->valid) <=
+               room_in(ftl, group, stream_of_moves(ftl, b->role));
+    }
+    return ftl_units(ftl, b->valid) + ftl->cap - ftl_used(ftl, block) <= most;
 }
 
 /* Can a job take the block, or is a write on its way that must not be torn? */
@@ -175,10 +275,9 @@ static uint32_t pick_victim(const Ftl *ftl, uint32_t group)
 
     for (uint32_t i = group; i < ftl->nr_blocks; i += ftl->nr_groups) {
         const FtlBlock *b = &ftl->blocks[i];
-        uint64_t own = ftl->cap - ftl_used(ftl, i);
 
         if (is_victim(ftl, i) && b->valid < ftl->cap &&
-            ftl_units(ftl, b->valid) + own <= most &&
+            has_room(ftl, group, i, most) &&
             (best == FTL_NONE || score(ftl, b) > best_score)) {
             best = i;
             best_score = score(ftl, b);
@@ -221,8 +320,8 @@ static uint32_t take_left(Ftl *ftl, uint32_t group)
 {
     PageGroup *g = &((Page *)ftl->own)->groups[group];
 
-    for (uint32_t i = group; g->left && i < ftl->nr_blocks;
-         i += ftl->nr_groups) {
+    for (uint32_t i = group; g->left && !ftl->config.handles &&
+                             i < ftl->nr_blocks; i += ftl->nr_groups) {
         if (ftl->blocks[i].state == FTL_CLOSED && ftl_used(ftl, i) < ftl->cap) {
             ftl->blocks[i].state = FTL_OPEN;
             assert(g->left >= ftl->cap - ftl_used(ftl, i));
@@ -237,7 +336,7 @@ static uint32_t take_left(Ftl *ftl, uint32_t group)
 static uint32_t *stream_open(Ftl *ftl, uint32_t group, int stream)
 {
     uint32_t *open = open_of(ftl, group, stream);
-    uint8_t role = stream == STREAM_MAP ? ROLE_MAP : ROLE_DATA;
+    uint8_t role = role_of_stream(stream);
 
     if (*open == FTL_NONE) {
         *open = ftl->config.wear_spread ?
@@ -257,7 +356,8 @@ static uint32_t dest_in(Ftl *ftl, const FtlJob *job, int stream)
     uint32_t block;
 
     for (int i = 0; *open == FTL_NONE; i++) {
-        assert(i < STREAMS);    /* a victim's blocks have room somewhere */
+        /* a victim's blocks have room somewhere; those of handles in theirs */
+        assert(i < STREAMS && !ftl->config.handles);
         open = open_of(ftl, job->tag, i);
     }
     block = *open;
@@ -275,6 +375,10 @@ static bool of_map(const Ftl *ftl, const FtlJob *job)
 
 static uint32_t page_dest(Ftl *ftl, FtlJob *job)
 {
+    if (ftl->config.handles) {
+        return dest_in(ftl, job,
+                       stream_of_moves(ftl, ftl->blocks[job->from].role));
+    }
     return dest_in(ftl, job, of_map(ftl, job) ? STREAM_MAP :
                              ftl->config.hot_cold ? STREAM_GC : STREAM_USER);
 }
@@ -368,7 +472,7 @@ static void collect(Ftl *ftl, uint32_t group)
          (n - nr_free - g->held) * 100 < n * ftl->config.gc_begin)) {
         return;
     }
-    for (int i = 0; i < STREAMS; i++) {
+    for (int i = 0; i < nr_streams(ftl); i++) {
         open_of(ftl, group, i); /* what is full may be a victim */
     }
     unworn = pick_unworn(ftl, group);
@@ -400,8 +504,12 @@ uint64_t ftl_page_spare(const Ftl *ftl, uint32_t group)
     return have > need ? have - need : 0;
 }
 
+/* What a handle's open block still takes is of no use to GC. */
 static bool scarce(const Ftl *ftl, uint32_t group)
 {
+    if (ftl->config.handles) {
+        return false;
+    }
     return ftl->mapping->follow ? !ftl_page_spare(ftl, group) :
                                   !ftl->groups[group].nr_free;
 }
@@ -441,6 +549,9 @@ static int stream_of(const Ftl *ftl, uint64_t lba)
 {
     if (lba >= ftl->config.logical) {
         return STREAM_MAP;
+    }
+    if (ftl->config.handles) {
+        return stream_of_handle(ftl->handle);
     }
     return ftl->config.hot_writes && is_hot(ftl, lba) ? STREAM_HOT :
                                                         STREAM_USER;
@@ -529,6 +640,31 @@ void ftl_page_near(Ftl *ftl, uint64_t lba, uint32_t further)
     }
 }
 
+static uint32_t page_open_of(const Ftl *ftl, uint32_t handle)
+{
+    return *slot_of(ftl, 0, stream_of_handle(handle));
+}
+
+/* The rest of its block stays empty until that is erased. */
+static void page_renew(Ftl *ftl, uint32_t handle)
+{
+    PageGroup *g = ((Page *)ftl->own)->groups;
+    uint32_t *open = open_of(ftl, 0, stream_of_handle(handle));
+    uint32_t block = *open;
+
+    if (block == FTL_NONE || !ftl_used(ftl, block)) {
+        return;
+    }
+    *open = FTL_NONE;
+    flash_dev_push(ftl->dev, block);
+    if (ftl->blocks[block].state == FTL_OPEN) {
+        assert(ftl_used(ftl, block) < ftl->cap);
+        ftl->blocks[block].state = FTL_CLOSED;
+        g->left += ftl->cap - ftl_used(ftl, block);
+    }
+    collect(ftl, 0);
+}
+
 /* What the drive knew of its writes was in memory. */
 static void forget_lives(Ftl *ftl)
 {
@@ -542,11 +678,32 @@ static void forget_lives(Ftl *ftl)
     }
 }
 
-/* The stream that may go on in such a block; STREAMS: none. */
+static int load_stream_of_handle(const Ftl *ftl, const PageGroup *g,
+                                 uint8_t role)
+{
+    uint32_t handle = ftl_handle_of(role);
+    int stream;
+
+    if (handle == FTL_NONE) {
+        return g->open[STREAM_GC] == FTL_NONE ? STREAM_GC : NO_STREAM;
+    }
+    stream = stream_of_handle(handle);
+    if (*slot_of(ftl, 0, stream) == FTL_NONE) {
+        return stream;
+    }
+    stream++;
+    return ftl_is_apart(ftl, handle) && *slot_of(ftl, 0, stream) == FTL_NONE ?
+           stream : NO_STREAM;
+}
+
+/* The stream that may go on in such a block. */
 static int load_stream(const Ftl *ftl, const PageGroup *g, uint8_t role)
 {
+    if (ftl->config.handles) {
+        return load_stream_of_handle(ftl, g, role);
+    }
     if (role == ROLE_MAP) {
-        return g->open[STREAM_MAP] == FTL_NONE ? STREAM_MAP : STREAMS;
+        return g->open[STREAM_MAP] == FTL_NONE ? STREAM_MAP : NO_STREAM;
     }
     if (g->open[STREAM_USER] == FTL_NONE) {
         return STREAM_USER;
@@ -558,7 +715,7 @@ static int load_stream(const Ftl *ftl, const PageGroup *g, uint8_t role)
         return STREAM_HOT;
     }
     return ftl->config.wear_spread && g->open[STREAM_WEAR] == FTL_NONE ?
-           STREAM_WEAR : STREAMS;
+           STREAM_WEAR : NO_STREAM;
 }
 
 /* Blocks that were being written go on; what there is more waits for GC. */
@@ -572,14 +729,17 @@ bool ftl_page_load(Ftl *ftl)
             .open = { FTL_NONE, FTL_NONE, FTL_NONE, FTL_NONE, FTL_NONE },
         };
     }
+    for (uint32_t i = 0; i < 2 * ftl->config.handles; i++) {
+        page->by_handle[i] = FTL_NONE;
+    }
     forget_lives(ftl);
     for (uint32_t i = 0; i < ftl->nr_blocks; i++) {
         PageGroup *g = &page->groups[i % ftl->nr_groups];
         int stream = load_stream(ftl, g, ftl->blocks[i].role);
 
         if (ftl->blocks[i].state == FTL_CLOSED && ftl_used(ftl, i) < ftl->cap &&
-            stream != STREAMS) {
-            g->open[stream] = i;
+            stream != NO_STREAM) {
+            *slot_of(ftl, i % ftl->nr_groups, stream) = i;
             ftl->blocks[i].state = FTL_OPEN;
         } else if (ftl->blocks[i].state == FTL_CLOSED) {
             g->left += ftl->cap - ftl_used(ftl, i);
@@ -604,6 +764,8 @@ const FtlMapping ftl_page = {
     .load = ftl_page_load,
     .place = ftl_page_place,
     .place_whole = place_blocks,
+    .open_of = page_open_of,
+    .renew = page_renew,
     .near = ftl_page_near,
     .map_bytes = page_map_bytes,
 };

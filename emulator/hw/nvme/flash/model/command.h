@@ -55,6 +55,7 @@ struct FlashCmd {
     bool hinted;                /* write to an FTL: it would like to lie ... */
     uint64_t near;              /* ... on the die of this logical block */
     uint32_t further;           /* ... or so many dies on from there */
+    uint16_t handle;            /* write to an FTL that has handles */
     uint32_t zone;
     uint64_t block;             /* first block, from the zone's start */
     uint32_t nlb;
