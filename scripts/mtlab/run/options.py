@@ -136,8 +136,8 @@ class Options:
     seed: int = _option(SEED, "virtual time: seed of the emulator's random numbers, stalls included", "N")
     profile: str = _option("", f"flash device: {', '.join(profiles())}; without it {default_profile()}", "NAME",
                            wrong=_wrong_profile)
-    device: dict[str, str] = _option({}, "properties of the namespace (nvme0.KEY: of the controller) that replace the "
-                                     "profile's", "KEY=VALUE,...", type=_properties)
+    device: dict[str, str] = _option({}, "properties of the namespace (nvme0.KEY: of the controller, subsys0.KEY: of a "
+                                     "subsystem) that replace the profile's", "KEY=VALUE,...", type=_properties)
     media: Path | None = _option(None, "keep the flash's content in this file", "FILE", type=Path)
     before: str = _option("", "virtual time: a guest of its own runs this first; what its drive then holds is kept, "
                           "and each run with the same COMMAND here starts with a copy of it", "COMMAND",

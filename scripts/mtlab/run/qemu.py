@@ -43,9 +43,14 @@ def _join(settings: Mapping[str, str]) -> str:
     return ",".join(f"{k}={v}" for k, v in settings.items())
 
 
+def _set_of(options: Options, device: str) -> dict[str, str]:
+    """What the user sets of the drive's controller or subsystem."""
+    return {k.removeprefix(f"{device}."): v for k, v in options.device.items() if k.startswith(f"{device}.")}
+
+
 def _namespace(options: Options) -> dict[str, str]:
     """What the user sets of the drive's namespace."""
-    return {k.removeprefix("ns0."): v for k, v in options.device.items() if not k.startswith("nvme0.")}
+    return {k.removeprefix("ns0."): v for k, v in options.device.items() if not k.startswith(("nvme0.", "subsys0."))}
 
 
 def media_of(options: Options, folder: Path) -> Path:
@@ -67,9 +72,12 @@ def device_arguments(options: Options, folder: Path) -> list[str]:
     if name == NONE:
         return []
     media = media_of(options, folder)
-    controller = {k.removeprefix("nvme0."): v for k, v in options.device.items() if k.startswith("nvme0.")}
-    namespace = _namespace(options)
-    args = ["-device", _join({"driver": "nvme", "id": "nvme0", "serial": "mtftl"} | controller)]
+    subsystem, controller, namespace = _set_of(options, "subsys0"), _set_of(options, "nvme0"), _namespace(options)
+    args = []
+    if subsystem:
+        args += ["-device", _join({"driver": "nvme-subsys", "id": "subsys0"} | subsystem)]
+        controller = {"subsys": "subsys0"} | controller
+    args += ["-device", _join({"driver": "nvme", "id": "nvme0", "serial": "mtftl"} | controller)]
     if name == STOCK:
         settings = STOCK_DEVICE | namespace
         return [*args, "-drive", f"file={media},id=media,format=raw,if=none,cache=unsafe,discard=unmap",
