@@ -161,9 +161,10 @@ def test_atomic_across_a_power_cut_is_refused(emulator_binary: Path, bios: Path,
 
 
 def test_fdp_is_refused(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
-    args = device(tmp_path / "media", **BOX)
+    """A drive without an FTL places nothing."""
+    args = device(tmp_path / "media", **OCSSD | {"ms": "0"})
     args[:2] = ["-device", "nvme-subsys,id=sub0,fdp=on,fdp.nruh=4", "-device", "nvme,id=nvme0,serial=mtftl,subsys=sub0"]
-    assert "has fdp=on: expected fdp=off" in refuses(emulator_binary, bios, args)
+    assert "of fdp=on only drives with an FTL know: expected fdp=off" in refuses(emulator_binary, bios, args)
 
 
 # Identify.

@@ -16,6 +16,7 @@
 #include "atomic.h"
 #include "flash-blackbox.h"
 #include "flash-fault.h"
+#include "flash-fdp.h"
 #include "flash/ftl/ftl.h"
 #include "flash-io.h"
 #include "flash-ns.h"
@@ -167,6 +168,9 @@ static uint16_t nvme_blackbox_write(NvmeCtrl *n, NvmeRequest *req)
     if (ns->flash->hints) {
         nvme_blackbox_parse_hint(req, cmd);
     }
+    if (ns->endgrp->fdp.enabled) {
+        cmd->handle = nvme_flash_fdp_handle(req);
+    }
     nvme_flash_submit(ns->flash, cmd);
     return nvme_flash_end(req, NVME_SUCCESS);
 }
@@ -276,6 +280,22 @@ static uint16_t nvme_blackbox_fail(NvmeNamespace *ns, uint64_t lba,
     return NVME_INVALID_FIELD;      /* there is no zone to fail */
 }
 
+static void nvme_blackbox_print_handles(const NvmeFlash *f, GString *json)
+{
+    g_string_append(json, ",\"handles\":[");
+    for (uint32_t i = 0; i < f->ftl_config.handles; i++) {
+        const FtlHandle *h = ftl_handle(f->ftl, i);
+
+        g_string_append_printf(json, "%s{\"host\":%" PRIu64
+                               ",\"moved\":%" PRIu64
+                               ",\"write_amplification\":%.4f}",
+                               i ? "," : "", h->host, h->moved,
+                               h->host ? (double)(h->host + h->moved) / h->host :
+                                         0);
+    }
+    g_string_append(json, "]");
+}
+
 static void nvme_blackbox_print(const NvmeNamespace *ns, GString *json)
 {
     const Ftl *ftl = ns->flash->ftl;
@@ -294,6 +314,9 @@ static void nvme_blackbox_print(const NvmeNamespace *ns, GString *json)
     for (const FtlCounter *c = ftl_counters; c->name; c++) {
         g_string_append_printf(json, ",\"%s\":%" PRIu64, c->name,
                                ftl_count(s, c));
+    }
+    if (ns->flash->ftl_config.handles) {
+        nvme_blackbox_print_handles(ns->flash, json);
     }
     g_string_append(json, "}");
 }
@@ -328,6 +351,8 @@ static bool nvme_blackbox_fits(const NvmeNamespace *ns, Error **errp)
         error_setg(errp, "flash.map_pages must be at least 1");
     } else if (!c->gc_gain) {
         error_setg(errp, "flash.gc_gain must be at least 1");
+    } else if (c->apart && !ns->endgrp->fdp.enabled) {
+        error_setg(errp, "flash.fdp_persistent needs a subsystem with fdp=on");
     } else {
         return true;
     }
@@ -350,12 +375,21 @@ static void nvme_blackbox_shape(const NvmeNamespace *ns, FlashShape *shape,
                       ROUND_UP(DIV_ROUND_UP(logical * FTL_TRIM,
                                             shape->nr_zones), FTL_TRIM) : 0;
     pstrcpy(shape->drive, sizeof(shape->drive), f->ftl_config.mapping);
+    if (ns->endgrp->fdp.enabled) {
+        snprintf(shape->drive, sizeof(shape->drive), "%.4s fdp%u-%u",
+                 f->ftl_config.mapping, ns->endgrp->fdp.nruh,
+                 f->ftl_config.apart);
+    }
 }
 
 static char *nvme_blackbox_start(NvmeNamespace *ns)
 {
     NvmeFlash *f = ns->flash;
+    char *why = ns->endgrp->fdp.enabled ? nvme_flash_fdp_start(ns) : NULL;
 
+    if (why) {
+        return why;
+    }
     f->ftl_config.logical = ftl_logical(f->bytes / ns->lbasz, f->spare);
     ns->id_ns.mssrl = 0;
     ns->id_ns.mcl = 0;

@@ -268,6 +268,8 @@ static const NvmeFlashProp nvme_flash_props[] = {
           "collection holds a die's blocks to so many erases apart; 0: not"),
     DRIVE("gc_at_once", BOOL, ftl_config.at_once,
           "what is collected is charged to the dies at once, as FEMU does"),
+    DRIVE("fdp_persistent", U32, ftl_config.apart,
+          "with FDP: handles, the last ones, that are persistently isolated"),
     DRIVE("log_blocks", U32, ftl_config.log_blocks,
           "of a hybrid mapping: log blocks"),
     DRIVE("log_ways", U32, ftl_config.log_ways,
@@ -573,9 +575,10 @@ static bool nvme_flash_check_features(NvmeNamespace *ns, Error **errp)
                                  errp)) {
         return false;
     }
-    if (ns->endgrp->fdp.enabled) {
-        error_setg(errp, "flash.media: the flash places data without regard to "
-                   "FDP, but its subsystem has fdp=on: expected fdp=off");
+    if (ns->endgrp->fdp.enabled &&
+        ns->flash_conf->personality != &nvme_flash_blackbox) {
+        error_setg(errp, "flash.media: of fdp=on only drives with an FTL know: "
+                   "expected fdp=off, or flash.personality=blackbox");
     } else if (ns->params.pi) {
         error_setg(errp, "flash.media does not go with pi");
     } else if (ns->params.mset) {

@@ -11,6 +11,7 @@
 #define HW_NVME_FLASH_H
 
 #include "flash-fault.h"
+#include "flash-fdp.h"
 #include "flash-io.h"
 #include "flash-journal.h"
 #include "flash-log.h"

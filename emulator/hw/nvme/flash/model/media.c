@@ -69,7 +69,8 @@ static char *compare_shape(const char *path, const FlashShape *have,
 
     if (strncmp(have->drive, want->drive, sizeof(have->drive))) {
         return complain(path, "the image is that of another kind of drive "
-                        "(flash.personality, flash.mapping)");
+                        "(flash.personality, flash.mapping, fdp.nruh, "
+                        "flash.fdp_persistent)");
     }
     DIFFERS(block_size, "logical blocks of");
     DIFFERS(meta_size, "metadata bytes");
