@@ -77,6 +77,8 @@ static const Word words[] = {
     { "log_ways", WORD_U32, &config.log_ways },
     { "seq_logs", WORD_U32, &config.seq_logs },
     { "map_pages", WORD_U32, &config.map_pages },
+    { "handles", WORD_U32, &config.handles },
+    { "fdp_persistent", WORD_U32, &config.apart },
     { .name = NULL },
 };
 
@@ -188,6 +190,10 @@ void open_drive(void (*done)(FlashDev *d, FlashCmd *cmd))
 
     check_shape();
     config.logical = shape.zone_blocks * shape.nr_zones;
+    if (config.handles > FTL_HANDLES || config.apart > config.handles) {
+        fail("there may be %u handles, and each of them may be persistent",
+             FTL_HANDLES);
+    }
     if (personality == DRIVE_BLACKBOX) {
         config.logical = config.logical * 1000 / (1000 + spare_permille);
         config.mapping = mapping;

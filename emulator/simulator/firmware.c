@@ -10,6 +10,9 @@
  * the table below, those of the drive in drive.c.  What was found is printed as
  * JSON; it follows from the words alone.
  *
+ * With parts, the area is cut into as many, and what is written to one of them
+ * goes by a handle of its own, if the drive has handles.
+ *
  * The drive is filled in order, then aged by the load without delays, then
  * warmed up by it with them; what follows counts.
  */
@@ -28,6 +31,8 @@ typedef struct Words {
     uint64_t streams, run;      /* in order: so many at a time, each so far */
     uint64_t hot, hot_area;     /* percent of random requests, and where */
     uint64_t area;              /* percent of the drive that is used */
+    uint64_t parts;             /* of the area, 0: no load by parts */
+    uint64_t noisy;             /* percent of writes: at random to the first */
     uint64_t reads;             /* percent of requests */
     uint64_t fill;              /* percent of the area, in order, first */
     uint64_t age;               /* percent of the area, without delays */
@@ -49,6 +54,8 @@ static const Word words[] = {
     { "hot", WORD_U64, &w.hot },
     { "hot_area", WORD_U64, &w.hot_area },
     { "area", WORD_U64, &w.area },
+    { "parts", WORD_U64, &w.parts },
+    { "noisy", WORD_U64, &w.noisy },
     { "reads", WORD_U64, &w.reads },
     { "fill", WORD_U64, &w.fill },
     { "age", WORD_U64, &w.age },
@@ -94,6 +101,36 @@ static uint64_t stream_place(uint64_t size)
     return at;
 }
 
+/* Parts: in each but the first, writes in order go round. */
+
+static uint64_t part_bytes(void)
+{
+    return area_bytes() / w.parts / w.large * w.large;
+}
+
+static uint64_t part_of(uint64_t at)
+{
+    uint64_t n = at / part_bytes();
+
+    return n < w.parts ? n : w.parts - 1;
+}
+
+static uint64_t part_place(uint64_t *size)
+{
+    uint64_t n = draw(100) < w.noisy ? 0 : 1 + draw(w.parts - 1);
+    uint64_t at;
+
+    if (!n || draw(100) < w.random) {
+        *size = w.small;
+        at = draw(part_bytes() / w.small) * w.small;
+    } else {
+        *size = w.large;
+        at = streams[n].at;
+        streams[n].at = (at + w.large) % part_bytes();
+    }
+    return n * part_bytes() + at;
+}
+
 /* The drive. */
 
 static uint64_t under_way, ended;
@@ -131,6 +168,8 @@ static void submit(FlashCmdKind kind, uint64_t at, uint64_t size)
     r->cmd.block = at / shape.block_size;
     r->cmd.nlb = size / shape.block_size;
     r->since = dev.time.now;
+    r->cmd.handle = config.handles && w.parts ?
+                    part_of(at) % config.handles : 0;
     if (kind == FLASH_CMD_WRITE) {
         r->cmd.data = calloc(r->cmd.nlb, shape.block_size);
     }
@@ -150,9 +189,10 @@ static void run_load(uint64_t requests, uint64_t most, bool reads)
     uint64_t written = 0;
 
     for (uint64_t n = 0; n < requests && (!most || written < most); n++) {
-        bool in_order = draw(100) >= w.random;
+        bool in_order = !w.parts && draw(100) >= w.random;
         uint64_t size = in_order ? w.large : w.small;
-        uint64_t at = in_order ? stream_place(size) : random_place();
+        uint64_t at = w.parts ? part_place(&size) :
+                      in_order ? stream_place(size) : random_place();
         bool read = reads && draw(100) < w.reads;
 
         wait_for(w.depth - 1);
@@ -177,9 +217,35 @@ static void check_words(void)
         fail("depth and streams (at most %u) must be at least 1, and run as "
              "much as large", STREAMS);
     }
+    if (w.parts && (w.parts == 1 || w.parts > STREAMS || !part_bytes() ||
+                    part_bytes() < w.small || w.noisy > 100)) {
+        fail("parts must be 0, or 2 to %u, each as large as a request", STREAMS);
+    }
 }
 
 /* What was found. */
+
+static FtlHandle handles_before[FTL_HANDLES];
+
+static void note_handles(void)
+{
+    for (uint32_t i = 0; i < config.handles; i++) {
+        handles_before[i] = *ftl_handle(ftl, i);
+    }
+}
+
+static void print_handles(void)
+{
+    printf(",\n \"handles\": [");
+    for (uint32_t i = 0; i < config.handles; i++) {
+        const FtlHandle *now = ftl_handle(ftl, i);
+
+        printf("%s{\"host\": %llu, \"moved\": %llu}", i ? ", " : "",
+               (unsigned long long)(now->host - handles_before[i].host),
+               (unsigned long long)(now->moved - handles_before[i].moved));
+    }
+    printf("]");
+}
 
 static void print_rates(const FtlStats *before, const FlashStats *flash,
                         uint64_t since)
@@ -216,6 +282,9 @@ static void print_rates(const FtlStats *before, const FlashStats *flash,
     printf(",\n \"in_use\": %.4f", n ? (double)in_use / n : 0);
     print_latencies("read", &latencies[0]);
     print_latencies("write", &latencies[1]);
+    if (config.handles) {
+        print_handles();
+    }
     printf("}\n");
 }
 
@@ -246,6 +315,7 @@ int main(int argc, char **argv)
     run_load(w.warm, 0, true);
     before = *ftl_stats(ftl);
     flash = dev.stats;
+    note_handles();
     since = dev.time.now;
     counting = true;
     run_load(w.requests, 0, true);
