@@ -202,7 +202,7 @@ LARGE = PAGES | {"flash.size": "768M", "flash.block_pages": "64", "flash.buffer"
 FILE_SYSTEMS = {"ext4": "mkfs.ext4 -q -O bigalloc -C 65536", "xfs": "mkfs.xfs -q"}
 CUT_AND_CHECK = r"""set -e
     {make} /dev/nvme0n1; mount /dev/nvme0n1 /mnt
-    head -c 4194304 /dev/zero >/mnt/slots; sync
+    head -c 4259840 /dev/zero >/mnt/slots; sync
     for delay in 20 23 26 29 32 35; do
         nvme admin-passthru /dev/nvme0 --opcode=0xc0 --namespace-id=1 --cdw10=1 --cdw11=$((delay * 1000100)) >/dev/null
         ./atomic write /mnt/slots {how}

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * atomic write FILE [plain]: numbered atomic writes of 64 KiB, each to a slot
- * of FILE, until one fails: the power is gone.  plain: writes like others.
+ * of FILE, until one fails: the power is gone.  plain: writes like others,
+ * and a block behind the slots after each, so that it begins and ends within
+ * what the drive programs at once.
  *
  * atomic check FILE: how many slots hold blocks of two writes.
  */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +28,9 @@
 
 static uint8_t buffer[SIZE] __attribute__((aligned(SIZE)));
 
-static int write_slots(int fd, int flags)
+static int write_slots(int fd, bool plain)
 {
+    int flags = plain ? 0 : RWF_ATOMIC;
     struct iovec all = { buffer, SIZE };
 
     for (uint64_t version = 1;; version++) {
@@ -35,7 +39,8 @@ static int write_slots(int fd, int flags)
         for (int i = 0; i < SIZE; i += BLOCK) {
             memcpy(buffer + i, &version, sizeof(version));
         }
-        if (pwritev2(fd, &all, 1, at, flags) != SIZE) {
+        if (pwritev2(fd, &all, 1, at, flags) != SIZE ||
+            (plain && pwrite(fd, buffer, BLOCK, SLOTS * SIZE) != BLOCK)) {
             if (version == 1) {
                 perror("atomic");
                 return 1;
@@ -75,5 +80,5 @@ int main(int argc, char **argv)
     }
     srandom(getpid());
     return strcmp(argv[1], "write") ? check_slots(fd) :
-                                      write_slots(fd, argc > 3 ? 0 : RWF_ATOMIC);
+                                      write_slots(fd, argc > 3);
 }
