@@ -25,7 +25,7 @@ for engine in psync io_uring; do
 	for direct in 0 1; do
 		dmsetup message t 0 reset_stats
 		fio --filename=/dev/mapper/t --direct=1 --bsrange=4k-64k --size=$part --offset=$((4 * part)) --time_based \
-			--runtime=300 --rate_iops=100 --eta=never --output=discards.log \
+			--runtime=1h --rate_iops=100 --eta=never --output=discards.log \
 			--name=writes --rw=randwrite --name=discards --rw=randtrim &
 		jobs="--ioengine=$engine --direct=$direct --iodepth=7 --numjobs=4 --size=$part --offset_increment=$part"
 		verify /dev/mapper/t $jobs --bsrange=4k-256k --io_size=$((6 * part)) --do_verify=1 --verify_backlog=50

@@ -18,7 +18,7 @@ dmsetup create t --table "$line"
 fio --name=fill --filename=/dev/mapper/t --direct=1 --rw=write --bs=64k --ioengine=io_uring --iodepth=8 \
 	--output=fio.log --eta=never
 fio --name=job --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --ioengine=io_uring --iodepth=64 \
-	--numjobs=4 --time_based --runtime=60 --output=fio.log --eta=never &
+	--numjobs=4 --time_based --runtime=1h --output=fio.log --eta=never &
 job=$!
 for turn in $(seq 30); do
 	usleep 2000
