@@ -7,7 +7,7 @@
 # clock: wall
 # cpus: 4
 # profile: none
-# timeout: 300
+# timeout: 600
 
 set -e
 . ./guest.sh
