@@ -27,6 +27,7 @@ PACKAGES = {
     "deb": "build-essential debhelper dh-dkms lintian",
     "rpm": "rpm rpmlint",
     "figures": "python3-matplotlib",
+    "scheduler": "python3-distributed",
     "report": "python3-jinja2",
     "test": "python3-pytest python3-pytest-xdist libcmocka-dev git chromium",
     "suites": "gawk gcc g++ make git udev bc pciutils",

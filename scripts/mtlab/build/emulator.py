@@ -34,6 +34,7 @@ from ..util.base import (
     write_file,
 )
 from . import debian
+from .parts import part
 
 OURS = ROOT / "emulator"
 COPIED = ("hw", "accel", "configs")
@@ -161,6 +162,7 @@ def _binary(key: str) -> Path:
     return HOME / f"bin-{key}" / "qemu-system-x86_64"
 
 
+@part
 @functools.cache
 def build() -> Path:
     """The emulator's binary for the files as they were when this lab first asked."""

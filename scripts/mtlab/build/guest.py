@@ -20,6 +20,7 @@ from ..util.base import BUILD, ROOT, LabError, digest, fresh_folder, lock, outpu
 from ..util.cpio import Archive, contents
 from . import debian
 from .kernels import Kernel
+from .parts import part
 
 HERE = ROOT / "scripts/guest"
 TOOLS = """bash fio nvme zbd blkzone blockdev lsblk blkdiscard fallocate dmsetup sysbench blktrace blkparse
@@ -62,6 +63,7 @@ def _held(archive: Path, name: str) -> bytes | None:
         return os.pread(f.fileno(), size, at) if at else None
 
 
+@part
 def program(name: str, folder: Path = HERE, kind: Sequence[str] = ("-static",), libraries: Sequence[str] = ()) -> Path:
     """A program of ours, compiled for the guest (static: it needs no library), or a library of ours."""
     source = folder / f"{name}.c"
@@ -75,6 +77,7 @@ def program(name: str, folder: Path = HERE, kind: Sequence[str] = ("-static",), 
     return binary
 
 
+@part
 def base() -> Path:
     """The archive that every guest starts from: init and busybox."""
     debian.ensure("build", "guest")
@@ -109,6 +112,7 @@ def base() -> Path:
     return target
 
 
+@part
 def tools() -> Path:
     """The archive of the programs that experiments and tests use; it lies over the base."""
     debian.ensure("build", "guest")
@@ -129,6 +133,7 @@ def tools() -> Path:
     return target
 
 
+@part
 def modules(kernel: Kernel) -> Path | None:
     """The archive of the kernel's modules that a guest may need."""
     if not kernel.modules:
@@ -168,6 +173,7 @@ def modules(kernel: Kernel) -> Path | None:
     return target
 
 
+@part
 def loose_modules(kernel: Kernel, names: Sequence[str]) -> list[Path]:
     """Files of modules that are not among MODULES, and of what they need: for a run that pushes and loads them."""
     folder = BUILD / "guest" / f"loose-{kernel.key}-{digest(' '.join(names))}"

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ..util.base import BUILD, LabError, fresh_folder, lock, need_space, output, say
 from . import debian, sourcekernel
+from .parts import part
 
 CURRENT = "current"         # whatever the newest is
 SERIES = ("6.12", "6.1", CURRENT)
@@ -180,6 +181,7 @@ def check(name: str) -> None:
                        "or give a folder in which a kernel was built, or an image file")
 
 
+@part
 def get(name: str) -> Kernel:
     """A kernel by series (6.12, 6.1, current), by flavour (kasan, pblk, ...), by build folder, or by image file.
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from ..util.base import BUILD, digest, lock, need_space, say, write_file
 from ..util.cpio import Archive, contents
 from . import debian, guest
+from .parts import part
 
 # Nothing in a guest reads these.
 LEFT_OUT = tuple(f"usr/share/{name}" for name in ("doc", "doc-base", "info", "lintian", "locale", "man", "bug"))
@@ -41,6 +42,7 @@ def _closure(names: tuple[str, ...], suite: str) -> list[str]:
     return debian.closure(names, suite)
 
 
+@part
 def archive(wanted: tuple[str, ...]) -> Path | None:
     """The archive of these packages, PACKAGE or PACKAGE/SUITE; nothing if there are none."""
     if not wanted:

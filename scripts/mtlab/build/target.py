@@ -27,6 +27,7 @@ from ..util.base import (
 )
 from . import debian
 from .kernels import Kernel
+from .parts import part
 
 SOURCE = ROOT / "target"
 
@@ -101,6 +102,7 @@ def build_module(kernel: Kernel, folder: Path, asserts: bool = False) -> None:
            BUILD / "log/target-build.log")
 
 
+@part
 def helper_module(name: str, source: Path, kernel: Kernel) -> Path:
     """NAME.ko for a kernel, of what lies in a folder: it helps a test, and is no part of the target."""
     sources = sorted(source.iterdir())
@@ -114,6 +116,7 @@ def helper_module(name: str, source: Path, kernel: Kernel) -> Path:
     return folder / f"{name}.ko"
 
 
+@part
 @functools.cache
 def module(kernel: Kernel, asserts: bool = False) -> Path | None:
     """dm-mtftl.ko for this kernel; None if it has no headers, or has the target built in."""
@@ -132,6 +135,7 @@ def module(kernel: Kernel, asserts: bool = False) -> Path | None:
     return built
 
 
+@part
 @functools.cache
 def tool() -> Path:
     """mtftl(8) for the guest and for the host."""
