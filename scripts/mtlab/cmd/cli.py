@@ -37,6 +37,7 @@ from . import (
     torture,
     upstream,
     view,
+    worker,
 )
 
 # What `lab --help` shows, by what it is for.
@@ -45,6 +46,7 @@ GROUPS = {
     "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware"),
     "Break it:": ("torture", "cuts", "boots", "drives", "fuzz", "mutants", "suite", "night"),
     "Change it:": ("check", "test", "lint", "layers", "prose"),
+    "On many machines:": ("worker",),
     "Build and install:": ("build", "install", "upstream", "completion"),
 }
 
@@ -180,6 +182,7 @@ def _parser() -> argparse.ArgumentParser:
     fuzz.add_command(commands)
     night.add_command(commands)
     upstream.add_command(commands)
+    worker.add_command(commands)
     completion.add_command(commands, parser, _words())
     parser.description = _overview(commands)
     return parser

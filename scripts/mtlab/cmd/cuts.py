@@ -24,7 +24,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ..build import emulator, kernels, target
-from ..run import machine
+from ..build.parts import part
+from ..run import cluster, machine
 from ..run.options import PROFILES, Options
 from ..util import pool
 from ..util.base import BUILD, LabError, digest, lock, output, say, write_file
@@ -41,6 +42,7 @@ BUG_BOOTS = 6               # with seeds of their own, until one shows the bug
 SMALLEST = ("flash.size=576K,zoned.zone_size=64K,zoned.zone_capacity=64K,zoned.max_open=0,zoned.max_active=0,"
             "flash.channels=1,flash.dies=2,flash.planes=1,flash.page=16K,flash.program_pages=1,flash.block_pages=2,"
             "flash.buffer=256K,ms=0")
+OF_ALL = "function", "json", "jobs", "boots", "scheduler", "twice"       # options that say nothing of one boot
 LONG = 3                    # workloads of so many operations are of few kinds
 
 
@@ -62,6 +64,7 @@ class Outcome:
         return int(self.judged.get("cuts", 0))
 
 
+@part
 def judge(module: Path = target.SOURCE) -> Path:
     """The program that judges, with the recovery of these sources of the module."""
     sources = [*sorted(SOURCE.glob("*.[ch]")), *sorted(torture.SOURCE.glob("*.[ch]")), target.SOURCE / "Makefile",
@@ -179,13 +182,37 @@ def _make(seed: int, args: argparse.Namespace) -> Outcome:
 
 def _boot(seed: int, args: argparse.Namespace) -> Outcome:
     """The same, unless it is kept."""
-    path = KEPT / f"{_inputs(seed, args)}.json"
+    key = _inputs(seed, args)
+    path = KEPT / f"{key}.json"
     if path.exists():
         return Outcome(**json.loads(path.read_text()))
     outcome = _make(seed, args)
-    if not outcome.report:
-        write_file(path, json.dumps(asdict(outcome)) + "\n")
+    _keep(outcome, key)
     return outcome
+
+
+def _far(seed: int, args: argparse.Namespace) -> pool.Far[Outcome] | None:
+    """How another machine makes the cuts of one boot; nothing if its outcome is kept here."""
+    if (KEPT / f"{_inputs(seed, args)}.json").exists():
+        return None
+    own = argparse.Namespace(**{name: value for name, value in vars(args).items() if name not in OF_ALL})
+    return pool.Far(_inputs_there(seed, own), functools.partial(_inputs_there, seed, own),
+                    functools.partial(_boot, seed, own), functools.partial(_make, seed, own), _proof)
+
+
+def _inputs_there(seed: int, args: argparse.Namespace) -> str:
+    """A digest of all that differs among machines, too."""
+    return digest(_inputs(seed, args), torture.booted(args.kernel))
+
+
+def _proof(outcome: Outcome) -> object:
+    """What the same boot gives each time, on each machine."""
+    return asdict(outcome) | {"seconds": 0, "judged": outcome.judged | {"processor": 0}}
+
+
+def _keep(outcome: Outcome, key: str) -> None:
+    if not outcome.report:
+        write_file(KEPT / f"{key}.json", json.dumps(asdict(outcome)) + "\n")
 
 
 SPREAD = ("buffered", "program begun", "programmed", "reset begun", "erase begun", "reset ended", "finished",
@@ -225,9 +252,11 @@ def cuts(args: argparse.Namespace) -> int:
     outcomes: list[Outcome] = []
     result = _summary(args, outcomes)
 
-    def done(_job: pool.Job[Outcome], future: "Future[Outcome]", left: str) -> None:
+    def done(job: pool.Job[Outcome], future: "Future[Outcome]", left: str) -> None:
         nonlocal result
         outcome = future.result()
+        if job.far:
+            _keep(outcome, _inputs(outcome.seed, args))
         outcomes.append(outcome)
         outcomes.sort(key=lambda outcome: outcome.seed)
         result = _summary(args, outcomes)
@@ -236,8 +265,10 @@ def cuts(args: argparse.Namespace) -> int:
         if args.json:
             write_file(args.json, json.dumps(result, indent=1) + "\n")
 
-    pool.side_by_side([pool.Job(f"seed {seed}", functools.partial(_boot, seed, args), BOOT_SECONDS)
-                       for seed in range(args.seed, args.seed + args.boots)], args.jobs, done)
+    with cluster.connect(args.scheduler, args.twice) as elsewhere:
+        pool.side_by_side([pool.Job(f"seed {seed}", functools.partial(_boot, seed, args), BOOT_SECONDS,
+                                    _far(seed, args) if elsewhere else None)
+                           for seed in range(args.seed, args.seed + args.boots)], args.jobs, done, elsewhere)
     if result["workloads"]:
         print(f"{result['workloads']} workloads")
     print(f"{result['cuts']} power cuts, {result['distinct']} distinct, {result['violations']} violations; guests read "
@@ -299,6 +330,8 @@ def bugs(args: argparse.Namespace) -> int:
 
 def _choose(args: argparse.Namespace) -> int:
     args.workload = ""
+    if args.scheduler and args.bugs is not None:
+        raise LabError("--scheduler: planted bugs are looked for on one machine, expected no --bugs")
     if args.enumerate:
         args.workload = f"-{'E' if args.enumerate >= LONG else 'e'} {args.enumerate}"
         args.boots, args.cuts, args.rounds, args.cpus = 1, 0, 0, 3
@@ -345,4 +378,5 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
                         help="plant these bugs (default: all), each in a target of its own, and look for it")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result, as boots end")
     parser.add_argument("-v", "--verbose", action="store_true", help="print what the guests print")
+    cluster.add_options(parser)
     parser.set_defaults(function=_choose)

@@ -12,6 +12,7 @@ from ..exp.campaign import DURATIONS, Campaign, job_name
 from ..exp.compare import differences
 from ..exp.experiments import Experiment, load, names
 from ..exp.results import RESULTS, Results, again, format_checks, format_table, write
+from ..run import cluster
 from ..util import pool
 from ..util.base import BUILD, ROOT, LabError, guests_at_once, output, say, write_file
 
@@ -70,7 +71,8 @@ def _exp(args: argparse.Namespace) -> int:
                 say(f"{experiment.name} failed: {e}")
                 failed.append(experiment.name)
     else:
-        failed = Campaign(chosen, args.quick, done, at_once=args.jobs, fresh=args.fresh).run()
+        with cluster.connect(args.scheduler, args.twice) as elsewhere:
+            failed = Campaign(chosen, args.quick, done, at_once=args.jobs, fresh=args.fresh, elsewhere=elsewhere).run()
     if failed:
         raise LabError(f"failed: {', '.join(failed)}")
     return 1 if misses and args.strict else 0
@@ -156,6 +158,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     exp.add_argument("--jobs", type=int, default=guests_at_once(), metavar="N",
                      help="guests side by side; default: the host's cores, as far as its memory goes")
     exp.add_argument("--out", type=Path, metavar="DIR", help="keep the results below this folder instead")
+    cluster.add_options(exp)
     exp.set_defaults(function=_exp)
     demo = commands.add_parser("demo", help="compare a single- with a multi-threaded FTL, in a few minutes")
     demo.set_defaults(function=_demo)

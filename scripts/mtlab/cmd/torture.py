@@ -31,13 +31,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..build import kernels, sourcekernel, target
-from ..run import accel, machine
+from ..build.parts import part
+from ..run import accel, cluster, machine
 from ..run.options import NAMESPACE, Options
 from ..util import pool
 from ..util.base import BUILD, ROOT, LabError, digest, guests_at_once, lock, output, say, write_file
 
 SOURCE = ROOT / "target/tests/torture"
 BUGS = SOURCE / "bugs"
+OF_A_BOOT = "kernel", "clock", "cpus", "device", "check_every", "timeout", "verbose"     # options
 PER_BOOT = 250
 BUG_CUTS = 500
 BUG_PER_BOOT = 50           # many machines: a bug may need the right one
@@ -60,12 +62,14 @@ class Boot:
     report: str             # the violations, or why the guest failed; empty when all is well
     seconds: float
     output: str = field(repr=False)
+    worked: float = 0       # seconds of the host's processors
 
     @property
     def cuts(self) -> int:
         return int(self.summary.get("cuts", 0))
 
 
+@part
 def program() -> Path:
     """The program that runs in the guest, statically linked."""
     sources = sorted(SOURCE.glob("*.c"))
@@ -222,7 +226,7 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
         report += f"\nall of it is in {logs}/*-{seed}"
     if result.failure and result.failure.kind in ("setup", "qemu", "timeout", "lost"):
         raise LabError(f"seed {seed}: no verdict\n{report}")
-    return Boot(seed, result.status, summary, report, result.seconds, result.output)
+    return Boot(seed, result.status, summary, report, result.seconds, result.output, result.worked)
 
 
 def _replay(seed: int, cuts: int, args: argparse.Namespace) -> str:
@@ -255,7 +259,7 @@ def _summary(args: argparse.Namespace, boots: list[Boot], seconds: float, worked
         "cuts": cuts, "violations": sum(int(boot.summary.get("violations", 0)) for boot in boots),
         "failed_boots": sum(1 for boot in boots if boot.status), "seconds": round(seconds),
         "cuts_per_hour": round(3600 * cuts / seconds), "processor_seconds": round(worked),
-        "cuts_per_processor_hour": round(3600 * cuts / worked), "jobs": args.jobs,
+        "cuts_per_processor_hour": round(3600 * cuts / worked) if worked else 0, "jobs": args.jobs,
         "kernel": kernels.get(args.kernel).release, "clock": args.clock, "check_every": args.check_every,
         "commit": commit(),
         "boots": [dict(boot.summary, status=boot.status, seconds=round(boot.seconds)) for boot in boots],
@@ -266,6 +270,32 @@ def _expected(seed: int, cuts: int, known: dict[str, float], args: argparse.Name
     """Seconds that a boot takes: for each cut as many as in the last one with the same number of processors."""
     cpus = args.cpus or shape(seed).cpus
     return cuts * known.get(f"a cut, {args.kernel}, {cpus} CPUs", 0.1 * (4 + cpus))
+
+
+def booted(kernel: str) -> str:
+    """A digest of what all guests with that kernel boot from, besides what torture pushes."""
+    return machine.inputs("", Options(kernel=kernel, clock="virtual", module=False), accel="tcg")
+
+
+def _inputs(seed: int, cuts: int, args: argparse.Namespace) -> str:
+    """A digest of all that a boot in virtual time is a function of."""
+    kernel = kernels.get(args.kernel)
+    files = target.module(kernel, asserts=True), program(), target.tool(), fua_module(kernel)
+    return digest(booted(args.kernel), *filter(None, files),
+                  json.dumps([seed, cuts, args.check_every, args.device, args.cpus]))
+
+
+def _proof(boot: Boot | None) -> object:
+    """What the same boot gives each time, on each machine."""
+    return boot and (boot.seed, boot.status, boot.summary, boot.output)
+
+
+def _far(seed: int, cuts: int, args: argparse.Namespace, bad: list[Boot]) -> pool.Far[Boot | None]:
+    """How another machine makes a boot's cuts."""
+    own = argparse.Namespace(**{name: getattr(args, name) for name in OF_A_BOOT})
+    work = functools.partial(run_boot, seed, cuts, own)
+    return pool.Far(_inputs(seed, cuts, own), functools.partial(_inputs, seed, cuts, own), work, work, _proof,
+                    lambda: not bad)
 
 
 def torture(args: argparse.Namespace) -> int:
@@ -286,7 +316,8 @@ def torture(args: argparse.Namespace) -> int:
             return
         boots.append(boot)
         boots.sort(key=lambda boot: boot.seed)
-        result = _summary(args, boots, time.monotonic() - started, _processor_seconds() - worked)
+        took = sum(boot.worked for boot in boots) if args.scheduler else _processor_seconds() - worked
+        result = _summary(args, boots, time.monotonic() - started, took)
         say(f"seed {boot.seed}: {boot.cuts} cuts in {boot.seconds:.0f} s, "
             f"{int(boot.summary.get('violations', 0))} violations; {result['cuts']} cuts so far, "
             f"{result['cuts_per_hour']} an hour; {left}")
@@ -298,9 +329,11 @@ def torture(args: argparse.Namespace) -> int:
             cpus = args.cpus or shape(boot.seed).cpus
             pool.remember(DURATIONS, {f"a cut, {args.kernel}, {cpus} CPUs": boot.seconds / boot.cuts})
 
-    pool.side_by_side([pool.Job(f"seed {seed}", functools.partial(
-        lambda seed, share: None if bad else run_boot(seed, share, args), seed, share),
-        _expected(seed, share, known, args)) for seed, share in shares.items()], args.jobs, done)
+    with cluster.connect(args.scheduler, args.twice) as elsewhere:
+        pool.side_by_side([pool.Job(f"seed {seed}", functools.partial(
+            lambda seed, share: None if bad else run_boot(seed, share, args), seed, share),
+            _expected(seed, share, known, args), _far(seed, share, args, bad) if elsewhere else None)
+            for seed, share in shares.items()], args.jobs, done, elsewhere)
     print(f"{result['cuts']} power cuts, {len(boots)} boots, {result['violations']} violations, "
           f"{result['cuts_per_hour']} cuts an hour, {result['cuts_per_processor_hour']} an hour of one processor")
     for boot in bad:
@@ -437,10 +470,15 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
                         "force GC")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result, boot by boot")
     parser.add_argument("-v", "--verbose", action="store_true", help="print a line for each round")
+    cluster.add_options(parser)
     parser.set_defaults(function=_choose)
 
 
 def _choose(args: argparse.Namespace) -> int:
+    if args.scheduler and (args.bugs is not None or args.allocations or args.storm or args.damage or args.crafted):
+        raise LabError("--scheduler: only power cuts are made on other machines, expected no other kind")
+    if args.scheduler and args.clock != "virtual":
+        raise LabError("--scheduler: only virtual time is the same elsewhere, expected --clock virtual")
     if args.bugs is not None or args.damage or args.crafted:
         # Bugs are planted in what reads headers, and damage knows nothing of metadata. Crafted images do: with
         # --device ms=16 their units have no headers.

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guests of one or more experiments, taken from one queue: the longest first, results as each experiment ends."""
+"""The guests of one or more experiments, taken from one queue: the longest first, results as each experiment ends.
+
+In virtual time they may be other machines' guests (run/cluster.py): these take a run from the experiment's file.
+"""
 
 import functools
 import re
@@ -10,12 +13,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..build import emulator, guest, kernels, packages, target
-from ..run import accel, firmware, machine
+from ..run import accel, firmware, machine, outcome
 from ..run.options import MODEL, SEED
 from ..run.outcome import Result
 from ..util import pool
 from ..util.base import ROOT, LabError, digest, guests_at_once, output, say, terminal
-from .experiments import Experiment, Run
+from .experiments import Experiment, Run, load
 from .results import Results, by_seed, judge, keys
 
 DURATIONS = "experiments"               # where pool keeps them
@@ -61,6 +64,33 @@ def _boot(run: Run, seed: int, fresh: bool) -> Result:
         tail = "\n".join(result.output.splitlines()[-15:])
         raise LabError(f"run {run.key(seed)}: {result.failure or f'exit status {result.status}'}\n{tail}")
     return result
+
+
+def _inputs(run: Run, seed: int) -> str:
+    """The digest of all that one seed of a run in virtual time is a function of."""
+    if run.options.clock == MODEL:
+        return firmware.inputs(run.script, seed)
+    return machine.inputs(run.seeded(seed), replace(run.options, pull=run.pull), accel="tcg")
+
+
+@functools.cache
+def _runs(experiment: str, quick: bool) -> dict[str, Run]:
+    """The runs that an experiment's file names."""
+    return {run.name: run for run in load(experiment).runs(quick)}
+
+
+def _boot_there(experiment: str, quick: bool, name: str, seed: int, fresh: bool) -> Result:
+    """The same as _boot() on another machine."""
+    return _boot(_runs(experiment, quick)[name], seed, fresh)
+
+
+def _inputs_there(experiment: str, quick: bool, name: str, seed: int) -> str:
+    return _inputs(_runs(experiment, quick)[name], seed)
+
+
+def _proof(result: Result | None) -> object:
+    """What a run gives each time, on each machine."""
+    return result and (result.status, result.output, result.console, result.files, result.start)
 
 
 def _build_first(runs: Iterable[Run]) -> dict[str, str]:
@@ -123,10 +153,10 @@ class Campaign:
     """
 
     def __init__(self, experiments: Iterable[Experiment], quick: bool, done: Callable[[Experiment, Results], None], *,
-                 at_once: int | None = None, fresh: bool = False) -> None:
+                 at_once: int | None = None, fresh: bool = False, elsewhere: pool.Elsewhere | None = None) -> None:
         self._taking = [_Taking(experiment, quick, experiment.runs(quick)) for experiment in experiments]
         self._quick, self._done, self._fresh = quick, done, fresh
-        self._at_once = at_once or guests_at_once()
+        self._at_once, self._elsewhere = at_once or guests_at_once(), elsewhere
         self._of: dict[str, tuple[_Taking, str]] = {}       # of a job: its experiment, and what results call the run
 
     def run(self) -> list[str]:
@@ -139,7 +169,7 @@ class Campaign:
         wall = self._jobs(lambda run: run.options.clock == "wall")
         say(f"{', '.join(one.experiment.name for one in self._taking)}{' (quick)' if self._quick else ''}: "
             f"{len(self._of)} guests")
-        pool.side_by_side(virtual, self._at_once, self._ended)
+        pool.side_by_side(virtual, self._at_once, self._ended, self._elsewhere)
         pool.side_by_side(wall, 1, self._ended)
         return [one.experiment.name for one in self._taking if one.failed]
 
@@ -151,9 +181,23 @@ class Campaign:
                 for seed in range(run.seeds):
                     name = job_name(one.experiment, run, seed, one.quick)
                     self._of[name] = one, run.key(seed)
+                    far = self._far(one, run, seed) if self._elsewhere and run.options.clock != "wall" else None
                     jobs.append(pool.Job(name, functools.partial(self._take, one, run, seed),
-                                         known.get(name, run.seconds)))
+                                         known.get(name, run.seconds), far))
         return jobs
+
+    def _far(self, one: _Taking, run: Run, seed: int) -> pool.Far[Result | None] | None:
+        """How another machine takes a run; nothing if its result is kept here, or if it cannot be had."""
+        try:
+            key = _inputs(run, seed)
+        except LabError:            # the run fails here, and its experiment with it
+            return None
+        if not self._fresh and outcome.recall(key):
+            return None
+        words = one.experiment.name, one.quick, run.name, seed
+        return pool.Far(key, functools.partial(_inputs_there, *words),
+                        functools.partial(_boot_there, *words, self._fresh),
+                        functools.partial(_boot_there, *words, True), _proof, lambda: not one.failed)
 
     def _take(self, one: _Taking, run: Run, seed: int) -> Result | None:
         return None if one.failed else _boot(run, seed, self._fresh)
@@ -165,6 +209,8 @@ class Campaign:
             if result is None:
                 return
             one.booted[key] = result
+            if job.far and not self._fresh:
+                outcome.keep(result)
             if result.worked:       # what it took on the wall says how busy the host was
                 pool.remember(DURATIONS, {job.name: result.worked})
             if not terminal():

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..build.parts import part
 from ..util.base import BUILD, ROOT, LabError, digest, fresh_folder, lock, logged, output
 from . import outcome
 from .options import MODEL
@@ -33,6 +34,7 @@ def plain(pattern: str) -> list[Path]:
     return [path for folder in FOLDERS for path in sorted(folder.glob(pattern))]
 
 
+@part
 def build(name: str = "firmware") -> Path:
     """One of the programs, built where it is not."""
     sources = [*(FOLDER / f"{one}.c" for one in PROGRAMS[name]), *plain("*.c")]
@@ -64,17 +66,21 @@ def _told(command: Sequence[str | Path]) -> tuple[bytes, float]:
     return text, took
 
 
+def inputs(lines: str, seed: int) -> str:
+    """The digest of all that the drives of run() are functions of."""
+    return digest(build().parent.name, lines, str(seed))
+
+
 def run(lines: str, seed: int, fresh: bool) -> Result:
     """A drive a line, NAME WORDS: what it told is in NAME.json."""
-    program = build()
-    inputs = digest(program.parent.name, lines, str(seed))
-    if not fresh and (before := outcome.recall(inputs)):
+    program, key = build(), inputs(lines, seed)
+    if not fresh and (before := outcome.recall(key)):
         return before
     started = time.monotonic()
     told = {f"{name}.json": _told([program, *words, f"seed={seed + 1}"])
             for name, *words in (line.split() for line in lines.splitlines())}
     result = Result(0, None, "", "", {name: text for name, (text, _) in told.items()}, time.monotonic() - started,
-                    inputs, MODEL, MODEL, sum(took for _, took in told.values()))
+                    key, MODEL, MODEL, sum(took for _, took in told.values()))
     outcome.keep(result)
     return result
 

@@ -160,6 +160,11 @@ def _preparing(options: Options) -> Options:
     return replace(options, before="", pull=[prepared.KEPT], watch=None, sharing=None, recall=False)
 
 
+def inputs(command: str, options: Options, *, accel: str) -> str:
+    """The digest of all that the guest of such a run sees. Builds what is missing first."""
+    return plan(command, options, accel, _build(options)).inputs
+
+
 def run(command: str, options: Options, *, accel: str, on_output: Callable[[str], None] | None = None,
         on_console: Callable[[str], None] | None = None) -> Result:
     """Start a guest, run a command in it, end it. Builds what is missing first."""

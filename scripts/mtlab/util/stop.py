@@ -3,8 +3,11 @@
 
 import signal
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 _stop = threading.Event()
+_here = threading.local()       # .asked: of a thread whose guests something else may end
 
 
 def stop_all() -> None:
@@ -14,8 +17,18 @@ def stop_all() -> None:
 
 def pulse() -> None:
     """A thread that waits for a guest calls this now and then: stop_all() ends the wait."""
-    if _stop.is_set():
+    if _stop.is_set() or getattr(_here, "asked", _stop.is_set)():
         raise KeyboardInterrupt
+
+
+@contextmanager
+def when(asked: Callable[[], bool]) -> Iterator[None]:
+    """This thread's guests end once asked() is true."""
+    _here.asked = asked
+    try:
+        yield
+    finally:
+        del _here.asked
 
 
 def _interrupt(_signal: int, _frame: object) -> None:
