@@ -7,6 +7,7 @@ RESET = "FEMU's change"
 TALK = "VSSIM's talk"
 ARTIFACT = "the artifact"
 MAKER = "X25-M's maker"
+WARP = "WARP"
 
 # Under which name each appeared.
 WORKS = {
@@ -17,6 +18,7 @@ WORKS = {
     TALK: "J. Yoo et al.: VSSIM: Virtual Machine based SSD Simulator, slides",
     ARTIFACT: "Y. Jun et al.: We Ain't Afraid of No File Fragmentation, FAST 2024, its artifact",
     MAKER: "Intel: X25-M Mainstream SATA SSD, second generation, product brief",
+    WARP: "I. Song et al.: Characterizing and Emulating FDP SSDs with WARP, FAST 2026, its abstracts",
 }
 # A bound that did not precede the first result that it judges.
 KNOWN = "set when a result was known"
