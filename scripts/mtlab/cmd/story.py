@@ -142,6 +142,12 @@ ANSWERS = {
         "Greedy collection writes within 2% of its closed form. Mappings with log blocks are fast in order only: "
         "uniform writes cost FAST {write_amplification .1f | mapping=fast; load=uniform 4 KiB} and BAST "
         "{write_amplification .0f | mapping=bast; load=uniform 4 KiB} blocks for one.",
+    "fdp":
+        "Under 90% noise, handles that write at random write {of_quiet .0f | quiet=at random; noisy=90; "
+        "drive=initially isolated} blocks for one if they are initially isolated, and "
+        "{of_quiet .1f | quiet=at random; noisy=90; drive=persistently isolated} if persistently. Handles that write "
+        "in order write {of_quiet .2f | quiet=in order; noisy=0; drive=initially isolated} without noise and "
+        "{of_quiet .2f | quiet=in order; noisy=90; drive=initially isolated} with it.",
     "peers":
         "dm-mtftl takes {iops/1000 .0f | line=mtftl} thousand random writes a second where dm-zoned, once its "
         "conventional zones are full, copies zones. Below ext4 it takes "
