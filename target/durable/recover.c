@@ -163,7 +163,7 @@ static int step_load_checkpoint(struct recovery *rec)
 		zone->first_seq = le64_to_cpu(record->first_seq);
 		if (le16_to_cpu(record->flags) & MTFTL_ZONE_RETIRED)
 			mtftl_zone_move(zone, MTFTL_ZONE_BAD);
-		else if (zone->state == MTFTL_ZONE_BAD && !rec->clean)
+		else if (zone->state == MTFTL_ZONE_BAD && !rec->clean && i >= MTFTL_NR_SB_ZONES)
 			tell_offline(zone);
 	}
 	return 0;

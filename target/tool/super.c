@@ -34,7 +34,6 @@ int super_find(struct flash *flash, struct super *super)
 	int err;
 
 	for (zone = 0; zone < MTFTL_NR_SB_ZONES && zone < flash->nr_zones; zone++) {
-		skipped |= flash->zones[zone].cond == FLASH_OFFLINE;
 		err = newest_in_zone(flash, zone, &info, &offset, &skipped);
 		if (err == -ENODATA)
 			continue;
@@ -51,6 +50,9 @@ int super_find(struct flash *flash, struct super *super)
 	}
 	if (!found)
 		return -ENODATA;
+	/* The log had to go round to the other zone. */
+	if (flash->zones[super->zone].wp == flash->zone_capacity)
+		skipped |= flash->zones[!super->zone].cond == FLASH_OFFLINE;
 	/* A record that cannot be read may be newer, and say that there is more to read. */
 	if (skipped)
 		super->info.flags &= ~MTFTL_SB_CLEAN;

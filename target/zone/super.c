@@ -112,7 +112,6 @@ static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone,
 	r = search.buf && search.found ? 0 : -ENOMEM;
 	info->generation = 0;
 	for (z = 0; !r && z < MTFTL_NR_SB_ZONES; z++) {
-		search.skipped |= !zones[z].usable;
 		r = search_zone(ftl, &search, z, zones[z].usable ? zones[z].wp : 0);
 		if (!r && search.found->generation > info->generation) {
 			*info = *search.found;
@@ -122,7 +121,12 @@ static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone,
 		if (r == -ENODATA)
 			r = 0;
 	}
-	/* A block that cannot be read may be a newer record: then there is more to read. */
+	/*
+	 * A block that cannot be read may be a newer record: then there is more to read. So may a
+	 * zone that is offline, if the log had to go round to it.
+	 */
+	if (info->generation && zones[*zone].wp == zones[*zone].capacity)
+		search.skipped |= !zones[!*zone].usable;
 	if (search.skipped)
 		info->flags &= ~MTFTL_SB_CLEAN;
 	r = r ?: search.refused;
