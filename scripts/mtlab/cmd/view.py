@@ -25,7 +25,7 @@ AT_ONCE = 4 << 20           # bytes of an answer
 def _whole_lines(path: Path) -> str:
     """A stream up to its last whole line, fit for the inside of a page."""
     data = path.read_bytes() if path.exists() else b""
-    return data[:data.rfind(b"\n") + 1].decode(errors="replace").replace("</", "<\\/")
+    return data[:data.rfind(b"\n") + 1].decode(errors="replace").replace("<", "\\u003c")
 
 
 def page(folder: Path, *, live: bool) -> str:
