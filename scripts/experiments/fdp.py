@@ -128,7 +128,6 @@ def draw(found: list[Sample], path: Path) -> None:
                                          dashed=drive == PERSISTENTLY, colour=number)
                             for number, quiet in enumerate(QUIET) for drive in (INITIALLY, PERSISTENTLY)],
                   x="noisy writes (%)", y="write amplification", title="of the quiet handles")
-    handles.set_yscale("log")
     figures.save(figure, path)
 
 
