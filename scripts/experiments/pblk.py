@@ -240,8 +240,8 @@ def _as_the_paper_says(found: list[Sample]) -> list[Check]:
         *(at_most(f"pblk, dram, write unit {unit}: 64 users over its best", rates[unit][64] / max(rates[unit].values()),
                   0.9, says(MT_FTL, "the I/O bandwidth significantly decreases with the more users even if WU "
                             "increases"),
-                  "Thousand a second by users: " + ", ".join(f"{n}: {rate / 1000:.0f}" for n, rate in rates[unit].items())
-                  + ".") for unit in UNITS),
+                  f"Thousand a second by users: {', '.join(f'{n}: {r / 1000:.0f}' for n, r in rates[unit].items())}.")
+          for unit in UNITS),
         at_least("pblk, tlc, write unit 1, 8 users: share of time in which the buffer is full", used[1, 8]["full"], 0.5,
                  says(MT_FTL, "the buffer fills up faster in the pblk and this phenomenon lasts until the 8 user "
                       "threads no longer request the write operations")),
