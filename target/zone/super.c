@@ -100,13 +100,9 @@ static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone,
 	u32 z;
 
 	static_assert(MTFTL_NR_SB_ZONES == 2);	/* log_go_round() goes to the other one */
-	r = mtftl_report_zones(ftl, 0, MTFTL_NR_SB_ZONES, report_log_zone, zones);
-	if (r < 0)
+	r = mtftl_report_all_zones(ftl, 0, MTFTL_NR_SB_ZONES, report_log_zone, zones);
+	if (r)
 		return r;
-	if (r != MTFTL_NR_SB_ZONES) {
-		mtftl_err(ftl, "reports %d zones, expected %u", r, MTFTL_NR_SB_ZONES);
-		return -EIO;
-	}
 	search.buf = (void *)__get_free_page(GFP_NOIO);
 	search.found = kzalloc_obj(*search.found, GFP_NOIO);
 	r = search.buf && search.found ? 0 : -ENOMEM;
