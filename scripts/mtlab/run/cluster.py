@@ -63,7 +63,7 @@ def resource() -> str:
 def _shelf() -> tuple[Callable[..., Any], ...]:
     """Functions for the scheduler, which keeps files for workers. It need not have the lab: these are pickled whole."""
     def lacking(wanted, client, dask_scheduler):  # type: ignore[no-untyped-def]
-        shelf = dask_scheduler.__dict__.setdefault("lab_shelf", {})     # of a file: its bytes, and who wants it kept
+        shelf = dask_scheduler.__dict__.setdefault("lab_shelf", {})     # of a file: its bytes, and clients that need it
         for old in [old for old, (_, owners) in shelf.items() if owners.isdisjoint(dask_scheduler.clients)]:
             del shelf[old]
         for key in wanted:
