@@ -48,21 +48,19 @@ void mtftl_device_close(struct mtftl *ftl, struct dm_target *ti)
 struct zone_search {
 	struct mtftl_run run;
 	sector_t zone_sectors;
-	bool unaligned;
 };
 
 static int note_zone(struct blk_zone *zone, unsigned int index, void *data)
 {
 	struct zone_search *search = data;
 
-	if (zone->type != BLK_ZONE_TYPE_SEQWRITE_REQ || zone->len != search->zone_sectors) {
-		mtftl_run_add(&search->run, 0);
-	} else if (zone->cond == BLK_ZONE_COND_OFFLINE) {
-		mtftl_run_add(&search->run, MTFTL_RUN_ANY);
-	} else {
-		mtftl_run_add(&search->run, zone->capacity / MTFTL_BLOCK_SECTORS);
-		search->unaligned |= zone->capacity % MTFTL_BLOCK_SECTORS;
-	}
+	if (zone->type != BLK_ZONE_TYPE_SEQWRITE_REQ || zone->len != search->zone_sectors)
+		mtftl_run_add(&search->run, 0, false);
+	else if (zone->cond == BLK_ZONE_COND_OFFLINE)
+		mtftl_run_add(&search->run, MTFTL_RUN_ANY, false);
+	else
+		mtftl_run_add(&search->run, zone->capacity / MTFTL_BLOCK_SECTORS,
+			      zone->capacity % MTFTL_BLOCK_SECTORS);
 	return 0;
 }
 
@@ -81,7 +79,7 @@ int mtftl_device_find_zones(struct mtftl *ftl)
 	config->first_sector = search.run.first * search.zone_sectors;
 	config->zones_there = search.run.nr;
 	config->capacity = search.run.capacity;
-	config->capacity_unaligned = search.unaligned;
+	config->capacity_unaligned = search.run.surplus;
 	return 0;
 }
 

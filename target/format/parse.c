@@ -440,7 +440,7 @@ int mtftl_sb_parse(const void *block, struct mtftl_sb_info *info)
 
 /* Layout arithmetic */
 
-void mtftl_run_add(struct mtftl_run *run, u64 capacity)
+void mtftl_run_add(struct mtftl_run *run, u64 capacity, bool surplus)
 {
 	bool known = run->last_nr && run->last_capacity != MTFTL_RUN_ANY;
 	bool other = known && capacity != MTFTL_RUN_ANY && capacity != run->last_capacity;
@@ -448,9 +448,11 @@ void mtftl_run_add(struct mtftl_run *run, u64 capacity)
 	if (!capacity || other) {
 		run->last_first += run->last_nr + !capacity;
 		run->last_nr = 0;
+		run->last_surplus = false;
 	}
 	if (!capacity)
 		return;
+	run->last_surplus |= surplus;
 	if (!run->last_nr || !known)
 		run->last_capacity = capacity;
 	if (++run->last_nr <= run->nr)
@@ -458,6 +460,7 @@ void mtftl_run_add(struct mtftl_run *run, u64 capacity)
 	run->first = run->last_first;
 	run->nr = run->last_nr;
 	run->capacity = run->last_capacity;
+	run->surplus = run->last_surplus;
 }
 
 int mtftl_append_offset(u64 sector, u64 start, u32 capacity, u32 blocks, u32 *offset)

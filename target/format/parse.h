@@ -124,20 +124,23 @@ const char *mtftl_sb_wrong(const struct mtftl_sb_info *info);
 /*
  * Finds the zones that the format is in: the longest run of sequential zones of one size and one
  * capacity, the first of those that are equally long. Conventional zones and a smaller last zone
- * are left alone. For all zones of the device in their order: @capacity of one, in blocks; 0: it is
- * no such zone; MTFTL_RUN_ANY: it is offline, and no more may be known of it.
+ * are left alone. For all zones of the device in their order: @capacity of one, in blocks, and
+ * whether it has some @surplus sectors beyond those; 0: it is no such zone; MTFTL_RUN_ANY: it is
+ * offline, and no more may be known of it.
  */
 #define MTFTL_RUN_ANY	(~0ull)
 
 struct mtftl_run {
 	u32 first, nr;
 	u64 capacity;
+	bool surplus;		/* any of its zones has some */
 	/* The run that the zone before is in. */
 	u32 last_first, last_nr;
 	u64 last_capacity;
+	bool last_surplus;
 };
 
-void mtftl_run_add(struct mtftl_run *run, u64 capacity);
+void mtftl_run_add(struct mtftl_run *run, u64 capacity, bool surplus);
 
 /*
  * Where a zone append went, as the device says: the block of the zone that begins at sector

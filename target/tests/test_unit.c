@@ -972,13 +972,17 @@ static void append_offset_is_checked(void **state)
 	assert_int_equal(offset, 95);
 }
 
-/* Zones by a letter each: '-' is not sequential, 'x' offline, others have their letter for capacity. */
+/*
+ * Zones by a letter each: '-' is not sequential, 'x' offline, others have their letter for capacity.
+ * A capital one has some sectors more.
+ */
 static struct mtftl_run run_of(const char *zones)
 {
 	struct mtftl_run run = { 0 };
 
 	for (; *zones; zones++)
-		mtftl_run_add(&run, *zones == '-' ? 0 : *zones == 'x' ? MTFTL_RUN_ANY : (u64)*zones);
+		mtftl_run_add(&run, *zones == '-' ? 0 : *zones == 'x' ? MTFTL_RUN_ANY :
+			      (u64)(*zones | 0x20), *zones >= 'A' && *zones <= 'Z');
 	return run;
 }
 
@@ -988,21 +992,29 @@ static void zones_are_the_longest_run(void **state)
 		const char *zones;
 		u32 first, nr;
 		u64 capacity;
+		bool surplus;
 	} cases[] = {
-		{ "", 0, 0, 0 },
-		{ "---", 0, 0, 0 },
-		{ "aaaa", 0, 4, 'a' },
-		{ "--aaaa-", 2, 4, 'a' },
-		{ "aa-aaa-aaa", 3, 3, 'a' },		/* the first of those that are as long */
-		{ "aabbbcc", 2, 3, 'b' },
-		{ "aab-bb", 0, 2, 'a' },
-		{ "-xaaxa", 1, 5, 'a' },		/* offline zones belong to any run */
-		{ "aaxbb", 0, 3, 'a' },
-		{ "x", 0, 1, MTFTL_RUN_ANY },
-		{ "xx-aax", 3, 3, 'a' },
-		{ "a-bb", 2, 2, 'b' },
-		{ "aaaaxbb", 0, 5, 'a' },
-		{ "baaaa", 1, 4, 'a' },
+		{ "", 0, 0, 0, false },
+		{ "---", 0, 0, 0, false },
+		{ "aaaa", 0, 4, 'a', false },
+		{ "--aaaa-", 2, 4, 'a', false },
+		{ "aa-aaa-aaa", 3, 3, 'a', false },		/* the first of those that are as long */
+		{ "aabbbcc", 2, 3, 'b', false },
+		{ "aab-bb", 0, 2, 'a', false },
+		{ "-xaaxa", 1, 5, 'a', false },		/* offline zones belong to any run */
+		{ "aaxbb", 0, 3, 'a', false },
+		{ "x", 0, 1, MTFTL_RUN_ANY, false },
+		{ "xx-aax", 3, 3, 'a', false },
+		{ "a-bb", 2, 2, 'b', false },
+		{ "aaaaxbb", 0, 5, 'a', false },
+		{ "baaaa", 1, 4, 'a', false },
+		{ "AAAA", 0, 4, 'a', true },
+		{ "aaAa", 0, 4, 'a', true },
+		{ "BB-aaa", 3, 3, 'a', false },	/* what other runs have is left alone */
+		{ "BaaaC", 1, 3, 'a', false },
+		{ "BBxaaaa", 3, 4, 'a', false },
+		{ "aaa-BB", 0, 3, 'a', false },
+		{ "aa-BBB", 3, 3, 'b', true },
 	};
 	u32 i;
 
@@ -1015,6 +1027,7 @@ static void zones_are_the_longest_run(void **state)
 			continue;
 		assert_int_equal(run.first, cases[i].first);
 		assert_true(run.capacity == cases[i].capacity);
+		assert_int_equal(run.surplus, cases[i].surplus);
 	}
 }
 

@@ -336,11 +336,12 @@ static struct mtftl_run find_run(const struct device *device, const struct zbd_z
 
 	for (i = 0; i < nr; i++) {
 		if (zones[i].type != ZBD_ZONE_TYPE_SWR || zones[i].len != zone_bytes)
-			mtftl_run_add(&run, 0);
+			mtftl_run_add(&run, 0, false);
 		else if (zones[i].cond == ZBD_ZONE_COND_OFFLINE)
-			mtftl_run_add(&run, MTFTL_RUN_ANY);
+			mtftl_run_add(&run, MTFTL_RUN_ANY, false);
 		else
-			mtftl_run_add(&run, zones[i].capacity >> MTFTL_BLOCK_SHIFT);
+			mtftl_run_add(&run, zones[i].capacity >> MTFTL_BLOCK_SHIFT,
+				      zones[i].capacity % MTFTL_BLOCK_SIZE);
 	}
 	if (!run.nr || run.capacity == MTFTL_RUN_ANY)
 		fail(EXIT_FAILED, "%s: %u zones, none of them sequential, expected a zone that must be written in order",
