@@ -37,6 +37,12 @@ static struct {
 	int fail_read;		/* the next one, with this error */
 } drive;
 
+/* Of zones that are read-only: where what is written ends, and what reads say that go on behind. */
+static struct {
+	u32 end;
+	int error;
+} read_only;
+
 /* Zones from this one on are left out of reports, without an error. */
 static u32 reported = U32_MAX;
 
@@ -85,6 +91,9 @@ int mtftl_report_zones(struct mtftl *of, u32 first, u32 nr, report_zones_cb note
 			.capacity = image->flash.zone_capacity * MTFTL_BLOCK_SECTORS,
 		};
 
+		/* A zone that is read-only has none. */
+		if (zone->cond == FLASH_READONLY)
+			bz.wp = 0;
 		r = note(&bz, i, data);
 	}
 	return r ?: (int)i;
@@ -134,6 +143,9 @@ int mtftl_rw_sectors(struct mtftl *of, blk_opf_t opf, sector_t sector, void *dat
 	if (state->cond <= FLASH_OPEN &&
 	    at + nr > state->wp * MTFTL_BLOCK_SECTORS + state->torn_sectors)
 		return -EIO;
+	if (state->cond == FLASH_READONLY && at + nr > read_only.end * MTFTL_BLOCK_SECTORS &&
+	    read_only.error)
+		return read_only.error;
 	memcpy(data, image_block(image, zone, 0) + ((size_t)at << SECTOR_SHIFT),
 	       (size_t)nr << SECTOR_SHIFT);
 	return 0;
@@ -952,6 +964,41 @@ static void a_clean_record_beside_an_offline_zone_of_the_log(void **state)
 	}
 }
 
+/*
+ * A drive may answer reads behind what is written to a read-only zone, or say that the medium has
+ * nothing there. Any other error may pass: what it hides must not be taken for what is not there.
+ */
+static void a_read_only_zone_has_no_write_pointer(void **state)
+{
+	static const int errors[] = { 0, -ENODATA, -EILSEQ, -EIO, -EREMOTEIO };
+	const u32 may_pass = 3;		/* from this one on */
+	u32 turn, zone, pages[2], head = !image->sb.oob;
+
+	for (turn = 0; turn < 2 * ARRAY_SIZE(errors); turn++) {
+		/* One of the log's, or the one that has data. */
+		zone = turn % 2 ? FIRST_DATA : 0;
+		unmount();
+		image_free(image);
+		head ? setup(state) : setup_oob(state);
+		image_write_super(image, 0);
+		pages[0] = put(FIRST_DATA, 1, 5, 9);
+		pages[1] = put(FIRST_DATA, 2, 6, 9);
+		read_only.end = image->flash.zones[zone].wp;
+		read_only.error = errors[turn / 2];
+		image->flash.zones[zone] = (struct flash_zone) {
+			.cond = FLASH_READONLY, .wp = image->flash.zone_capacity,
+		};
+		if (turn / 2 >= may_pass) {
+			assert_true(try_to_mount() < 0);
+			read_only.error = 0;
+		}
+		mount_like_the_tool();
+		assert_int_equal(map.entries[5], pages[0]);
+		assert_int_equal(map.entries[6], pages[1]);
+	}
+	read_only.error = 0;
+}
+
 /* What another system wrote while the machine slept */
 
 static void only_another_writer_is_not_us(void **state)
@@ -1019,6 +1066,8 @@ int main(void)
 		TEST(a_clean_stop_is_clean_beside_an_older_checkpoint),
 		TEST(a_report_that_ends_early_loses_nothing),
 		TEST(a_clean_record_beside_an_offline_zone_of_the_log),
+		TEST(a_read_only_zone_has_no_write_pointer),
+		OOB_TEST(a_read_only_zone_has_no_write_pointer),
 		TEST(only_another_writer_is_not_us),
 	};
 
