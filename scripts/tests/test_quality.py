@@ -76,6 +76,25 @@ def test_what_starts_the_emulator_is_left_out(tmp_path: Path) -> None:
     assert len(_collected(tmp_path / "test_it.py")) == 5
 
 
+def test_a_test_that_hangs_fails_by_name(tmp_path: Path) -> None:
+    """Beside others and in a fixture, too. The rest of the run goes on, and what failed is told at once."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "conftest.py").write_text(
+        "from mtlab.run import testing\ntesting.LIMIT = 1\npytest_plugins = ['mtlab.run.testing']\n")
+    (tmp_path / "test_it.py").write_text(
+        "import pytest, subprocess\n"
+        "@pytest.fixture\ndef stuck(): subprocess.run(['sleep', 'inf'])\n"
+        "def test_program(): subprocess.run(['sleep', 'inf'])\n"
+        "def test_fixture(stuck): pass\n"
+        "def test_other(): pass\n")
+    command = [sys.executable, "-B", "-m", "pytest", "-q", "--numprocesses=1", tmp_path]
+    env = os.environ | {"PYTHONPATH": str(ROOT / "scripts"), "MTFTL_BUILD": str(tmp_path / "build")}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+    at_once, at_end = done.stdout.split("= FAILURES =")
+    assert set(re.findall(r"^failed after 1 s: .*::(\w+)$", at_once, re.M)) == {"test_program", "test_fixture"}
+    assert at_end.count("Failed: Timeout >1") >= 2 and "1 passed, 2 failed" in at_end
+
+
 def test_no_emulator_starts_in_lab_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that starts it without its fixture fails there."""
     monkeypatch.setenv(emulator.FORBIDDEN, "1")

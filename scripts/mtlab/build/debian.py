@@ -29,7 +29,7 @@ PACKAGES = {
     "figures": "python3-matplotlib",
     "scheduler": "python3-distributed",
     "report": "python3-jinja2",
-    "test": "python3-pytest python3-pytest-xdist libcmocka-dev git chromium",
+    "test": "python3-pytest python3-pytest-xdist python3-pytest-timeout libcmocka-dev git chromium",
     "suites": "gawk gcc g++ make git udev bc pciutils",
     "xfstests": "acl attr automake libtool libtool-bin autoconf libacl1-dev libattr1-dev libaio-dev libcap-dev"
                 " libgdbm-dev uuid-dev xfslibs-dev xfsprogs xfsdump e2fsprogs quota psmisc perl python3 dump",

@@ -17,12 +17,15 @@ command line), or by itself. `make check` runs all others, by that rule alone.
 `make test` runs tests side by side, a worker a core: the longest first, by what they took when they ran last. Tests
 that share a guest (a fixture of a module's scope) stay in one worker; no test may depend on another one's order.
 
+A test that takes longer than LIMIT counts as hung: it fails, and its stack says where it waited.
+
 A failure of the guest (panic, oops, hang, ...) fails the test that booted it, with the kernel's
 lines; a test that wants one passes expect="panic".
 """
 
 import functools
 import itertools
+import os
 import random
 import re
 from collections.abc import Callable
@@ -43,6 +46,7 @@ SLOWNESS = 8                # of a debug kernel's guest, for time-outs
 DURATIONS = "tests"         # where pool keeps them
 UNKNOWN = 30.0              # seconds of a test that boots a guest and did not run before
 LONGEST = 10                # tests that are named at the end
+LIMIT = 1200                # seconds after which a test counts as hung, and fails by name
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -111,6 +115,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     item.extra_keyword_matches.add(item.path.relative_to(item.config.rootpath).as_posix())
 
 
+@pytest.hookimpl(tryfirst=True)  # type: ignore[misc]
+def pytest_configure(config: pytest.Config) -> None:
+    """No test may hang the run. The limit is a test's with all of its fixtures; pytest-timeout keeps it."""
+    if config.pluginmanager.hasplugin("timeout") and config.option.timeout is None:
+        debug = config.getoption("--kernel") in sourcekernel.DEBUG
+        config.option.timeout = LIMIT * SLOWNESS if debug else LIMIT
+
+
 @functools.cache
 def _known() -> dict[str, float]:
     """What tests took when they ran last: read once, however many workers are told."""
@@ -147,6 +159,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ordered = [order.sample(group, len(group)) for group in order.sample([*groups.values()], len(groups))] \
         if seed is not None else sorted(groups.values(), key=lambda group: -sum(map(seconds, group)))
     items[:] = [item for group in ordered for item in group]
+
+
+@pytest.hookimpl(trylast=True)  # type: ignore[misc]
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Name a failure when it happens: of a run that is cut short nothing else is known. Its text follows at the end."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        print(f"\nfailed after {report.duration:.0f} s: {report.nodeid}", flush=True)
 
 
 def _durations(reporter: Any) -> dict[str, float]:
