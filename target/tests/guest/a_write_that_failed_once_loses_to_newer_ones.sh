@@ -16,7 +16,8 @@ layered
 holds redo
 put 10000 0 64 ,fsync
 become flakey /dev/nullb0 0 0 3600 1 error_writes
-put 20000 0 16
+# In one bio, so that they are one unit: if several units failed in a row, no place would be sought any more.
+numbered 20000 16 | dd of=/dev/mapper/t bs=64k count=1 iflag=fullblock oflag=direct status=none
 until_true 10 is_held redo
 become linear /dev/nullb0 0
 echo > /sys/kernel/tracing/trace
