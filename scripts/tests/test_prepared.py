@@ -19,7 +19,8 @@ RESET = "blkzone report -c 1 /dev/nvme0n1; blkzone reset -c 1 /dev/nvme0n1"
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of prepared drives of our own, and of their locks."""
+    """A folder of prepared drives of our own, and of their locks. They are small, however full the disk is."""
+    monkeypatch.setattr(prepared, "need_space", lambda *_: None)
     monkeypatch.setattr(prepared, "FOLDER", tmp_path / "drives")
     monkeypatch.setattr(prepared, "lock", lambda name: base.lock(str(tmp_path / name)))
     return tmp_path / "drives"
