@@ -5,6 +5,7 @@ view/flash and view/ftl are what view/record leaves, each second line of it: a f
 and writes, a discard. What the page must show is computed here once more, from the same lines.
 """
 
+import contextlib
 import json
 import math
 import os
@@ -22,7 +23,8 @@ from typing import Any
 import pytest
 from mtlab.cmd import view
 from mtlab.exp import counters
-from mtlab.run import browser
+from mtlab.run import browser, qemu
+from mtlab.run.options import Options
 from mtlab.util.base import ROOT, LabError
 
 RECORDED = Path(__file__).parent / "view"
@@ -309,6 +311,63 @@ def test_a_run_is_followed_while_it_goes_on(chromium: browser.Browser, tmp_path:
         finally:
             serving.shutdown()
             thread.join()
+
+
+@contextlib.contextmanager
+def _followed(chromium: browser.Browser, folder: Path, *, until: str) -> Iterator[None]:
+    """A page that follows a folder, once a condition holds. Within the block its next question waits."""
+    with view.server(folder, 0) as serving:
+        thread = threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": .05})
+        thread.start()
+        try:
+            chromium.open(f"http://{view.ADDRESS}:{serving.server_address[1]}/", 1280)
+            chromium.until(until)
+            chromium.value("""(() => { const ask = fetch, held = new Promise((go) => { window.go = go; });
+                window.fetch = (...words) => { window.held = true; return held.then(() => ask(...words)); }; })()""")
+            chromium.until("window.held")
+            yield
+        finally:
+            serving.shutdown()
+            thread.join()
+
+
+def _begin(folder: Path, looks: Mapping[str, bytes]) -> None:
+    """What a run with --watch leaves that has come so far."""
+    qemu.watch_arguments(Options(watch=folder))
+    for name, text in looks.items():
+        (folder / name).write_bytes(text)
+
+
+def test_a_run_that_has_said_more_than_the_one_before_is_another_run(chromium: browser.Browser,
+                                                                     tmp_path: Path) -> None:
+    """A page in the background asks once a minute: its first question to the second run finds more than it has."""
+    lines = {name: (RECORDED / name).read_bytes().splitlines(keepends=True) for name in view.STREAMS}
+    _begin(tmp_path, {name: b"".join(found[:3]) for name, found in lines.items()})
+    with _followed(chromium, tmp_path, until="flash.looks.length === 3"):
+        _begin(tmp_path, {name: b"".join(found[5:]) for name, found in lines.items()})
+        chromium.value("go()")
+        chromium.until(f"flash.looks.length === {len(lines['flash']) - 5} && ftl.rest === '' && "
+                       "$('clock').textContent === `${view.last.toFixed(3)} s`")
+        assert _wrong(chromium, tmp_path, math.inf) == {}
+
+
+@pytest.mark.parametrize("change", [lambda look: {**look, "dies": look["dies"] * 2},
+                                    lambda look: {**look, "ftl": {"host": 0, "moved": 0, "trimmed": 0}}],
+                         ids=["more dies", "an FTL of its own"])
+def test_a_run_on_another_drive_is_followed(chromium: browser.Browser, tmp_path: Path,
+                                            change: Callable[[Look], Look]) -> None:
+    """Of streams that name no run, as a QEMU of one's own leaves them."""
+    looks = [json.loads(line) for line in (RECORDED / "flash").read_text().splitlines()]
+    first = "".join(json.dumps(look) + "\n" for look in looks[:9])
+    (tmp_path / "flash").write_text(first)
+    with _followed(chromium, tmp_path, until="flash.looks.length === 9"):
+        filler = " " * len(first) + "\n"
+        (tmp_path / "flash").write_text(filler + "".join(json.dumps(change(look)) + "\n" for look in looks[10:12]))
+        chromium.value("go()")
+        chromium.until("flash.looks.length === 2")
+        with open(tmp_path / "flash", "a") as f:
+            f.write(json.dumps(change(looks[12])) + "\n")
+        chromium.until("flash.looks.length === 3 && $('clock').textContent === `${view.last.toFixed(3)} s`")
 
 
 def test_what_is_missing_is_said(chromium: browser.Browser, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ instant is computed in the page alone, view.html. Saved, the page carries both; 
 """
 
 import argparse
+import contextlib
 import html
 import http.server
 import json
@@ -14,6 +15,7 @@ import re
 import urllib.parse
 from pathlib import Path
 
+from ..run.qemu import RUN
 from ..util.base import LabError, say, write_file
 
 TEMPLATE = Path(__file__).with_name("view.html")
@@ -50,8 +52,19 @@ def beyond(path: Path, start: int) -> bytes | None:
         return f.read(AT_ONCE)
 
 
+def run_of(folder: Path) -> str:
+    """Which run the streams of a folder are of; "": they are not of a run of the lab."""
+    with contextlib.suppress(OSError):
+        return (folder / RUN).read_text().strip()
+    return ""
+
+
 class _Handler(http.server.BaseHTTPRequestHandler):
-    """Answers with the page, and with what a stream has beyond ?from=BYTES."""
+    """Answers with the page, and with what a stream has beyond ?from=BYTES.
+
+    Each answer names the run. The name is read after the stream, and a run writes its name before it empties the
+    streams: so no page takes one run's lines for another's.
+    """
 
     folder: Path
 
@@ -71,6 +84,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(data)))
+        self.send_header("Run", run_of(self.folder))
         self.end_headers()
         self.wfile.write(data)
 

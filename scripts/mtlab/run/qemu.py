@@ -6,10 +6,12 @@ In virtual time the guest is a function of its inputs: no network, no shared fol
 
 import re
 import shlex
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..build import emulator, kernels
+from ..util.base import write_file
 from . import states
 from .options import NONE, PROFILES, STOCK, Options, nodes_of, profile_of
 from .outcome import AREA
@@ -37,6 +39,7 @@ STOCK_DEVICE = {"logical_block_size": "4096", "physical_block_size": "4096", "zo
                 "zoned.zone_size": "16M", "zoned.zone_capacity": "16M", "zoned.max_open": "16",
                 "zoned.max_active": "16"}
 STOCK_SIZE = 2 << 30
+RUN = "run"             # in the folder of --watch: the name of the run whose streams are there
 
 
 def _join(settings: Mapping[str, str]) -> str:
@@ -110,6 +113,7 @@ def watch_arguments(options: Options) -> list[str]:
     if not options.watch:
         return ["-serial", "null"]
     options.watch.mkdir(parents=True, exist_ok=True)
+    write_file(options.watch / RUN, f"{uuid.uuid4()}\n")
     for name in ("flash", "ftl"):
         (options.watch / name).write_bytes(b"")
     stream = [] if profile_of(options) in (STOCK, NONE) else [
