@@ -82,7 +82,7 @@ def base() -> Path:
     """The archive that every guest starts from: init and busybox."""
     debian.ensure("build", "guest")
     busybox = Path(shutil.which("busybox", path=PATHS) or "")
-    parts = [HERE / name for name in ("init", "shell", "watch")]
+    parts = [HERE / name for name in ("init", "shell")]
     ours = [program(name) for name in ("guest-area", "guest-seed")]
     target = BUILD / "guest" / f"base-{digest(*parts, busybox, *ours, *FIRST)}.cpio"
     if target.exists():
@@ -101,7 +101,6 @@ def base() -> Path:
     archive.file("lab/modules", "".join(f"{name}\n" for name in FIRST))
     archive.file("lab/seed", hashlib.sha512(b"dm-mtftl").digest())     # all that random numbers come from
     archive.file("lab/shell", (HERE / "shell").read_bytes())
-    archive.file("lab/watch", (HERE / "watch").read_bytes(), 0o755)
     _put_binary(archive, busybox, "usr/bin/busybox")
     for applet in output([busybox, "--list"]).split():
         if applet != "busybox":
@@ -207,11 +206,9 @@ def run_archive(command: str, *, pushed: Sequence[Path], pulled: Iterable[str], 
     archive = Archive()
     settings = {"LAB_PULL": " ".join(pulled), "LAB_WAIT": wait_for,
                 "LAB_INSMOD": f"/lab/{insmod.name}" if insmod else "", **(shell or {})}
-    env = "".join(f"{k}={shlex.quote(v)}\n" for k, v in settings.items())
     if settings.get("LAB_WATCH"):
-        archive.file("lab/watch-users", (HERE / "watch-users").read_bytes(), 0o755)
-        env += "mv /lab/watch-users /lab/watch\n"      # the base has an older one, which cpio would leave there
-    archive.file("lab/env", env)
+        archive.file("lab/watch", (HERE / "watch").read_bytes(), 0o755)
+    archive.file("lab/env", "".join(f"{k}={shlex.quote(v)}\n" for k, v in settings.items()))
     archive.file("lab/cmd", command + "\n")
     if insmod:
         archive.file(f"lab/{insmod.name}", insmod.read_bytes())
