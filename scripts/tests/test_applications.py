@@ -41,6 +41,22 @@ def test_db_bench() -> None:
         applications.samples({"btrfs": _files("rocksdb-fill", "Segmentation fault\n")})
 
 
+def test_sysbench() -> None:
+    """A percentile is the bar in which it lies."""
+    out = ("       value  ------------- distribution ------------- count\n"
+           "       1.000 |**************************************** 1979\n"
+           "       2.000 |                                         1\n"
+           f"       8.000 |*{' ' * 39} 20\n\n"
+           "    transactions:                        2000   (999.50 per sec.)\n"
+           "Latency (ms):\n         min:       0.9\n         avg:                                    1.07\n"
+           "         max:                                    8.13\n")
+    found, _ = applications.samples({"mtftl-xfs": _files("mariadb-write", out)})
+    assert (found["count"], found["rate"], found["mean_us"], found["max_us"]) == (2000, 999.5, 1070, 8130)
+    assert found["p99_us"] == 2000 and "p99.9_us" not in found and "programmed" not in found
+    with pytest.raises(ValueError, match="sysbench"):
+        applications.samples({"btrfs": _files("mariadb-write", "FATAL: no connection\n")})
+
+
 def test_a_percentile_needs_samples_beyond_it() -> None:
     took = "".join(f"{us}000\n" for us in range(1, 2001))
     found, _ = applications.samples({"btrfs": _files("sqlite-wal", took)})
@@ -55,7 +71,7 @@ def test_what_failed_counts_as_one_transaction() -> None:
         {"subject": "mtftl-ext4", "app": "files", "failed": 0, "rate": 400.0}]
     assert found[0] == {"subject": "btrfs", "app": "files", "failed": 1}
     (check,) = applications.checks(found, False)
-    assert check.measured == 200 and check.passed
+    assert check.measured == 400 * applications.SIZES["MS"] / 1000 and check.passed
     assert applications.table(found)[1][2:4] == ["failed", "-"]
 
 

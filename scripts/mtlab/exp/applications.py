@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """Databases and synced files, on file systems over dm-mtftl and on what users would pick instead; the same flash.
 
-SQLite commits, mail is delivered, RocksDB fills, overwrites, overwrites with sync, and reads while one thread writes:
-on a fresh drive (experiment applications), or on one that was filled and overwritten at random before
-(applications-aged). scripts/guest/applications has what the guests do.
+SQLite commits, mail is delivered, RocksDB fills, overwrites, overwrites with sync, and reads while one thread writes.
+PostgreSQL and MariaDB carry out the transactions of pgbench and sysbench. All on a fresh drive (experiment
+applications), or on one that was filled and overwritten at random before (applications-aged).
+scripts/guest/applications has what the guests do.
 
 Three peers need a device without zones, and one row of ours uses it for its log. It is in the guest's memory and takes
 no time, which no real drive offers.
 """
 
+import bisect
+import itertools
 import json
 import math
 import re
@@ -25,7 +28,8 @@ CPUS = 4
 ZONE_MIB, ZONES, CACHE_ZONES = 8, 128, 8
 BALLAST_MIB, AGE_MS = 640, 1000                 # with an application's 128 MiB three quarters of the flash
 # Milliseconds of what runs for a time; RocksDB's keys, which are written once a benchmark; synced writes of a thread.
-SIZES = {"MS": 500, "KEYS": 20000, "SYNCS": 60}
+# And rows of the databases: PostgreSQL's in hundreds of thousands, those of each of MariaDB's tables.
+SIZES = {"MS": 2000, "KEYS": 20000, "SYNCS": 240, "PG_SCALE": 2, "ROWS": 10000}
 QUICK = {"MS": 50, "KEYS": 4000, "SYNCS": 5}
 SPARE = 15                                      # percent, as black boxes have it
 BEYOND = 20                                     # samples that have to lie beyond a percentile
@@ -34,9 +38,12 @@ LABELS = {"mtftl-ext4": "dm-mtftl, ext4", "mtftl-xfs": "dm-mtftl, XFS", "mtftl-x
           "box-ext4": "black box, ext4", "box-xfs": "black box, XFS"}
 APPS = {"sqlite-wal": "SQLite, WAL", "sqlite-rollback": "SQLite, rollback", "files": "mail-like files",
         "rocksdb-fill": "RocksDB fillrandom", "rocksdb-overwrite": "RocksDB overwrite",
-        "rocksdb-sync": "RocksDB overwrite, sync", "rocksdb-mixed": "RocksDB readwhilewriting"}
+        "rocksdb-sync": "RocksDB overwrite, sync", "rocksdb-mixed": "RocksDB readwhilewriting",
+        "postgres-tpcb": "PostgreSQL, TPC-B-like", "postgres-update": "PostgreSQL, simple update",
+        "mariadb-write": "MariaDB, oltp_write_only", "mariadb-mixed": "MariaDB, oltp_read_write"}
 BYTES = {"sqlite": 200, "files": 8192, "rocksdb": 816}      # that a transaction writes
-SYNCED = ("sqlite-wal", "sqlite-rollback", "files", "rocksdb-sync")
+DATABASES = ("postgres-tpcb", "postgres-update", "mariadb-write", "mariadb-mixed")
+SYNCED = ("sqlite-wal", "sqlite-rollback", "files", "rocksdb-sync", *DATABASES)
 QUICK_LABELS, QUICK_APPS = ("mtftl-xfs", "zoned-xfs"), ("sqlite-wal", "files", "rocksdb-sync")
 ZONED = ("zoned-xfs", "btrfs", "f2fs", "dm-zoned")
 SHAPE = dmzoned.Shape("/dev/nvme0n1", "/dev/nullb0", ZONE_MIB, ZONES, CACHE_ZONES, 16)
@@ -72,7 +79,8 @@ def runs(state: str, quick: bool) -> list[Run]:
         found.append(Run(subject, script,
                          Options(clock="virtual", kernel="current", cpus=CPUS, memory="3G", profile="tlc",
                                  timeout=7200, module=subject.startswith("mtftl"), device=_device(subject),
-                                 packages=["rocksdb-tools/forky", "xfsprogs/forky"], push=push, before=before),
+                                 packages=["rocksdb-tools/forky", "xfsprogs/forky", "postgresql-15", "mariadb-server-core",
+                                           "mariadb-client-core", "sysbench"], push=push, before=before),
                          ("*.out", "*.state", "*.log", "*.cpus", "window", "complaints",
                           *(["kept"] if before else [])), seconds=100 if before else 60))
     return found
@@ -109,19 +117,43 @@ def _of_commits(out: str, ms: int) -> Sample:
             **{f"p{p:g}_us": took[math.ceil(p / 100 * len(took)) - 1] for p in (99, 99.9)}}
 
 
+def _of_sysbench(out: str) -> Sample:
+    """What sysbench prints, with its histogram: milliseconds, and how many transactions took as long."""
+    rate = re.search(r"transactions: +(\d+) +\(([\d.]+) per sec", out)
+    took = re.search(r"avg: +([\d.]+)\n +max: +([\d.]+)", out)
+    bars = [(float(ms), int(count)) for ms, count in re.findall(r"^ *([\d.]+) \|\** +(\d+)$", out, re.M)]
+    if not rate or not took or not bars:
+        raise ValueError("sysbench did not say what it measured")
+    found: Sample = {"count": int(rate[1]), "rate": float(rate[2]), "mean_us": round(float(took[1]) * 1000, 1),
+                     "max_us": round(float(took[2]) * 1000, 1)}
+    so_far = [*itertools.accumulate(count for _, count in bars)]
+    for p in (99, 99.9):
+        found[f"p{p:g}_us"] = bars[bisect.bisect_left(so_far, p / 100 * so_far[-1])][0] * 1000
+    return found
+
+
+def _took(app: str, out: str, window: int) -> Sample:
+    """Transactions and their times, as the program of an application prints them."""
+    if app.startswith("rocksdb"):
+        return _of_rocks(out)
+    if app.startswith("mariadb"):
+        return _of_sysbench(out)
+    return _of_commits(out, window)
+
+
 def _sample(files: Mapping[str, bytes], app: str) -> Sample:
     """What an application came to; if it failed, only that."""
     if files[f"{app}.state"].split() != [b"0"]:
         return {"failed": 1}
     out = files[f"{app}.out"].decode()
-    found = _of_rocks(out) if app.startswith("rocksdb") else _of_commits(out, int(files["window"]))
+    found = _took(app, out, int(files["window"]))
     for percentile in (99, 99.9):
         if round(found["count"] * (100 - percentile)) < 100 * BEYOND:
             del found[f"p{percentile:g}_us"]
     log = files[f"{app}.log"]
     programmed = counters.grown(*(counters.flash(log[i:i + counters.COUNTERS]) for i in (0, counters.COUNTERS)))
     found["instructions"] = round(_busy(files[f"{app}.cpus"].decode()) / found["count"])
-    if app != "rocksdb-mixed":      # its thread that writes counts nothing
+    if app != "rocksdb-mixed" and app not in DATABASES:     # what a transaction writes is not known
         found["programmed"] = round(programmed["programmed_bytes"] / found["count"] / BYTES[app.split("-")[0]], 3)
     return {"failed": 0, **found}
 
@@ -221,6 +253,6 @@ def about(title: str, question: str, drive: str) -> About:
     return About(
         title=title, question=question, by=("subject", "app"),
         caption=f"{CPUS} modelled CPUs, 1 GiB of TLC flash on 8 dies, in {ZONES} zones of {ZONE_MIB} MiB; {drive} "
-                "RocksDB and mail have four threads, SQLite has one. Zoned XFS, F2FS and dm-zoned have a device in "
+                "SQLite has one thread, all others have four. Zoned XFS, F2FS and dm-zoned have a device in "
                 "memory besides, which takes no time, for metadata, log or conventional zones; one row of ours has "
                 f"its log there. The FTL inside the black box takes 1 us a command and has {SPARE}% to spare.")
