@@ -424,6 +424,46 @@ static void test_renewed_unit(void **state)
     close_drive();
 }
 
+static void restart(void)
+{
+    run(FLASH_CMD_FLUSH, 0, 0);
+    flash_dev_cut(&dev, dev.time.now);
+    flash_time_run(&dev.time, dev.time.now);
+    flash_dev_power_on(&dev);
+    assert_true(ftl_load(ftl));
+}
+
+/*
+ * After a restart a handle goes on in the unit that it wrote last: not in one
+ * that an update has closed, wherever that lies.
+ */
+static void test_unit_after_a_restart(void **state)
+{
+    FtlOob oob;
+
+    (void)state;
+    for (uint32_t apart = 0; apart <= 2; apart += 2) {
+        config = plain_config("page");
+        config.handles = 2;
+        config.apart = apart;
+        open_configured(1, 40, 60, 64 * BLOCK);
+        for (uint32_t i = 0; i < 100; i++) {
+            uint32_t handle = i % 2, open;
+
+            ftl_handle_renew(ftl, handle);
+            for (uint32_t n = 0; n <= i % UNIT; n++) {
+                run_by(handle, i % 7 * UNIT + n, i);
+            }
+            open = lies_in(i % 7 * UNIT, &oob);
+            restart();
+            assert_int_equal(ftl_handle_left(ftl, handle), CAP - UNIT);
+            run_by(handle, 200 + handle, i);
+            assert_int_equal(lies_in(200 + handle, &oob), open);
+        }
+        close_drive();
+    }
+}
+
 /* Without handles the flash holds what it held before there were any. */
 static void test_without_handles(void **state)
 {
@@ -454,6 +494,7 @@ int main(void)
         cmocka_unit_test(test_hot_writes_apart),
         cmocka_unit_test(test_handles_apart),
         cmocka_unit_test(test_renewed_unit),
+        cmocka_unit_test(test_unit_after_a_restart),
         cmocka_unit_test(test_without_handles),
     };
     int failed;

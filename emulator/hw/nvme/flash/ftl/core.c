@@ -661,10 +661,10 @@ static bool block_inspect(Ftl *ftl, uint32_t block)
                 return false;
             }
             b->role = oob->lba >> FTL_ROLE;
-            ftl->version = oob->version > ftl->version ? oob->version :
-                                                         ftl->version;
+            b->newest = oob->version > b->newest ? oob->version : b->newest;
         }
     }
+    ftl->version = b->newest > ftl->version ? b->newest : ftl->version;
     return true;
 }
 

@@ -50,6 +50,7 @@ typedef struct FtlBlock {
     bool whole;                 /* found on flash full, and readable */
     uint32_t valid;             /* newest versions that it holds */
     uint64_t changed;           /* version when that changed last */
+    uint64_t newest;            /* version that was found on flash; 0: none */
     uint32_t next;              /* of the free blocks */
 } FtlBlock;
 

@@ -678,30 +678,9 @@ static void forget_lives(Ftl *ftl)
     }
 }
 
-static int load_stream_of_handle(const Ftl *ftl, const PageGroup *g,
-                                 uint8_t role)
-{
-    uint32_t handle = ftl_handle_of(role);
-    int stream;
-
-    if (handle == FTL_NONE) {
-        return g->open[STREAM_GC] == FTL_NONE ? STREAM_GC : NO_STREAM;
-    }
-    stream = stream_of_handle(handle);
-    if (*slot_of(ftl, 0, stream) == FTL_NONE) {
-        return stream;
-    }
-    stream++;
-    return ftl_is_apart(ftl, handle) && *slot_of(ftl, 0, stream) == FTL_NONE ?
-           stream : NO_STREAM;
-}
-
 /* The stream that may go on in such a block. */
 static int load_stream(const Ftl *ftl, const PageGroup *g, uint8_t role)
 {
-    if (ftl->config.handles) {
-        return load_stream_of_handle(ftl, g, role);
-    }
     if (role == ROLE_MAP) {
         return g->open[STREAM_MAP] == FTL_NONE ? STREAM_MAP : NO_STREAM;
     }
@@ -716,6 +695,64 @@ static int load_stream(const Ftl *ftl, const PageGroup *g, uint8_t role)
     }
     return ftl->config.wear_spread && g->open[STREAM_WEAR] == FTL_NONE ?
            STREAM_WEAR : NO_STREAM;
+}
+
+/* A stream of the block's group goes on there, if one still has none. */
+static void load_block(Ftl *ftl, uint32_t block)
+{
+    uint32_t group = block % ftl->nr_groups;
+    PageGroup *g = &((Page *)ftl->own)->groups[group];
+    int stream = load_stream(ftl, g, ftl->blocks[block].role);
+
+    if (stream != NO_STREAM) {
+        *slot_of(ftl, group, stream) = block;
+    }
+}
+
+/* The stream takes the newer of its block and this one; what is left then. */
+static uint32_t load_newer(Ftl *ftl, int stream, uint32_t block)
+{
+    uint32_t *slot = slot_of(ftl, 0, stream), had = *slot;
+
+    if (had != FTL_NONE &&
+        ftl->blocks[had].newest > ftl->blocks[block].newest) {
+        return block;
+    }
+    *slot = block;
+    return had;
+}
+
+/*
+ * An update leaves a block behind that has room.  So a handle goes on in the
+ * one that was written last.  If its data is kept apart, the next one is for
+ * what is moved: the image does not tell the two from each other.
+ */
+static void load_block_of_handle(Ftl *ftl, uint32_t block)
+{
+    uint32_t handle = ftl_handle_of(ftl->blocks[block].role);
+    int stream = handle == FTL_NONE ? STREAM_GC : stream_of_handle(handle);
+
+    block = load_newer(ftl, stream, block);
+    if (block != FTL_NONE && handle != FTL_NONE && ftl_is_apart(ftl, handle)) {
+        load_newer(ftl, stream + 1, block);
+    }
+}
+
+/* What the streams have is written on. */
+static void load_open(Ftl *ftl, uint32_t group)
+{
+    PageGroup *g = &((Page *)ftl->own)->groups[group];
+
+    for (int i = 0; i < nr_streams(ftl); i++) {
+        uint32_t block = *slot_of(ftl, group, i);
+
+        if (block != FTL_NONE) {
+            assert(ftl->blocks[block].state == FTL_CLOSED);
+            assert(g->left >= ftl->cap - ftl_used(ftl, block));
+            ftl->blocks[block].state = FTL_OPEN;
+            g->left -= ftl->cap - ftl_used(ftl, block);
+        }
+    }
 }
 
 /* Blocks that were being written go on; what there is more waits for GC. */
@@ -734,18 +771,18 @@ bool ftl_page_load(Ftl *ftl)
     }
     forget_lives(ftl);
     for (uint32_t i = 0; i < ftl->nr_blocks; i++) {
-        PageGroup *g = &page->groups[i % ftl->nr_groups];
-        int stream = load_stream(ftl, g, ftl->blocks[i].role);
-
-        if (ftl->blocks[i].state == FTL_CLOSED && ftl_used(ftl, i) < ftl->cap &&
-            stream != NO_STREAM) {
-            *slot_of(ftl, i % ftl->nr_groups, stream) = i;
-            ftl->blocks[i].state = FTL_OPEN;
-        } else if (ftl->blocks[i].state == FTL_CLOSED) {
-            g->left += ftl->cap - ftl_used(ftl, i);
+        if (ftl->blocks[i].state == FTL_CLOSED && ftl_used(ftl, i) < ftl->cap) {
+            page->groups[i % ftl->nr_groups].left += ftl->cap -
+                                                     ftl_used(ftl, i);
+            if (ftl->config.handles) {
+                load_block_of_handle(ftl, i);
+            } else {
+                load_block(ftl, i);
+            }
         }
     }
     for (uint32_t i = 0; i < ftl->nr_groups; i++) {
+        load_open(ftl, i);
         collect(ftl, i);
     }
     return true;
