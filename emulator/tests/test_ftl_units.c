@@ -21,6 +21,7 @@
 #define UNIT 4u                 /* blocks of a program unit */
 #define CAP 32u                 /* ... of an erase block */
 #define US 1000ull
+#define MOST_EVENTS 1000000u    /* of one command: more are a live lock */
 
 static char path[] = "/tmp/test-ftl-units-XXXXXX";
 static FlashDev dev;
@@ -52,9 +53,11 @@ static FtlConfig plain_config(const char *mapping)
     };
 }
 
-/* So many dies, each with its own erase blocks; config is as it is to be. */
-static void open_configured(uint32_t dies, uint32_t blocks, uint32_t spare,
-                            uint64_t buffer)
+/*
+ * So many dies, each with its own erase blocks; config is as it is to be.  What
+ * is wrong with it, or NULL.
+ */
+static char *try_to_open(uint32_t dies, uint32_t blocks, uint64_t buffer)
 {
     FlashShape shape = {
         .nr_zones = blocks, .zone_blocks = CAP, .zone_cap = CAP,
@@ -63,7 +66,6 @@ static void open_configured(uint32_t dies, uint32_t blocks, uint32_t spare,
         .program_pages = 1, .pages_per_block = CAP / UNIT, .zone_dies = 1,
     };
 
-    config.logical = ftl_logical((uint64_t)blocks * CAP, spare);
     shape.ext_size = (config.logical * FTL_TRIM / blocks + 8) / 8 * 8;
     dev = (FlashDev) {
         .done = on_done, .lost_power = on_lost_power,
@@ -75,7 +77,14 @@ static void open_configured(uint32_t dies, uint32_t blocks, uint32_t spare,
     };
     done = 0;
     assert_null(flash_dev_open(&dev, path, &shape));
-    assert_null(ftl_open(&ftl, &dev, &config));
+    return ftl_open(&ftl, &dev, &config);
+}
+
+static void open_configured(uint32_t dies, uint32_t blocks, uint32_t spare,
+                            uint64_t buffer)
+{
+    config.logical = ftl_logical((uint64_t)blocks * CAP, spare);
+    assert_null(try_to_open(dies, blocks, buffer));
 }
 
 static void open_drive(const char *mapping, uint32_t dies, uint32_t blocks,
@@ -107,7 +116,8 @@ static void run(FlashCmdKind kind, uint64_t lba, uint32_t value)
         cmd->handle = next_handle;
     }
     flash_dev_submit(&dev, cmd);
-    while (done == before) {
+    for (uint32_t events = 0; done == before; events++) {
+        assert_true(events < MOST_EVENTS);
         assert_true(flash_time_next(&dev.time, &when));
         flash_time_run(&dev.time, when);
     }
@@ -367,7 +377,7 @@ static void test_handles_apart(void **state)
         config = plain_config("page");
         config.handles = 2;
         config.apart = apart;
-        open_configured(1, 40, 30, 64 * BLOCK);
+        open_configured(1, 40, 45, 64 * BLOCK);
         for (uint64_t lba = 0; lba < config.logical; lba++) {
             run_by(lba % 2, lba, lba);
         }
@@ -464,6 +474,41 @@ static void test_unit_after_a_restart(void **state)
     }
 }
 
+/*
+ * With no more to spare than it asks for, a drive whose collection keeps handles
+ * apart goes on for ever: a victim gains a unit at least, and no job waits for a
+ * unit that nothing will fill.
+ */
+static void test_least_spare(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 32; seed++) {
+        uint32_t handles = 1 + seed % 4, blocks = 20 + seed % 3 * 8, open;
+        uint64_t random = seed;
+        char *why;
+
+        config = plain_config("page");
+        config.handles = config.apart = handles;
+        open = 1 + 2 * handles;
+        config.logical = (blocks - 3 - open) * (CAP - UNIT + 1) + 1;
+        why = try_to_open(1, blocks, 64 * BLOCK);
+        assert_non_null(why);
+        free(why);
+        flash_dev_close(&dev);
+        unlink(path);
+        config.logical--;
+        assert_null(try_to_open(1, blocks, 64 * BLOCK));
+        for (uint32_t i = 0; i < 8 * config.logical; i++) {
+            uint64_t lba;
+
+            random = random * 6364136223846793005ull + 1442695040888963407ull;
+            lba = i < config.logical ? i : (random >> 33) % config.logical;
+            run_by((random >> 20) % handles, lba, i);
+        }
+        close_drive();
+    }
+}
+
 /* Without handles the flash holds what it held before there were any. */
 static void test_without_handles(void **state)
 {
@@ -495,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_handles_apart),
         cmocka_unit_test(test_renewed_unit),
         cmocka_unit_test(test_unit_after_a_restart),
+        cmocka_unit_test(test_least_spare),
         cmocka_unit_test(test_without_handles),
     };
     int failed;

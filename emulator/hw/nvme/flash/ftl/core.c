@@ -460,17 +460,34 @@ static bool job_wait(Ftl *ftl, FtlJob *job, FlashCmd *cmd, bool push)
     return held;
 }
 
+/*
+ * The job's unit that is not issued yet, or -1.  All that is in it may be stale
+ * by now: the job waits for its program nevertheless.
+ */
+static int64_t job_awaits(const Ftl *ftl, const FtlJob *job)
+{
+    return job->step == FTL_WAITING && job->waits ?
+           flash_dev_awaits(ftl->dev, job->programs) : -1;
+}
+
 void ftl_hurry_jobs(Ftl *ftl, uint32_t tag)
 {
     for (FtlJob *job = ftl->jobs; job; job = job->next) {
         if (job->tag == tag && !(job->held && job->step == FTL_WAITING &&
-                                 job_wait(ftl, job, NULL, false))) {
+                                 (job_wait(ftl, job, NULL, false) ||
+                                  job_awaits(ftl, job) >= 0))) {
             return;             /* a job goes on by itself, and gives a block */
         }
     }
     for (FtlJob *job = ftl->jobs; job; job = job->next) {
         if (job->tag == tag) {
+            int64_t block;
+
+            assert(!job->in_place);     /* its unit could not be pushed */
             job_wait(ftl, job, NULL, true);
+            while ((block = job_awaits(ftl, job)) >= 0) {
+                flash_dev_push(ftl->dev, block);
+            }
         }
     }
 }
@@ -508,6 +525,7 @@ static void job_moved(Ftl *ftl, FtlJob *job)
     FlashCmd *cmd = job_step(ftl, job);
 
     job->step = FTL_WAITING;
+    job->programs = cmd;
     assert(job->put == job->nr);
     for (uint32_t i = 0; job->moves && i < ftl->config.handles; i++) {
         if (job->moves[i].nlb) {

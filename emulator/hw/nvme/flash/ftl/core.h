@@ -80,6 +80,7 @@ struct FtlJob {
     uint32_t last;              /* where the last one went */
     uint8_t *read;              /* which have been read */
     FtlEvent *moves;            /* by handle: what was moved; NULL: none are */
+    FlashCmd *programs;         /* waits for what was moved; NULL: not yet */
     uint32_t asked, put;
     uint32_t waits;             /* for programs, or erases under way */
     enum { FTL_MOVING, FTL_WAITING, FTL_ERASING } step;

@@ -111,6 +111,18 @@ static uint32_t most_open(const Ftl *ftl)
     return STREAMS - !ftl->mapping->follow - !c->hot_writes - !c->wear_spread;
 }
 
+/*
+ * Data that fills an erase block, if any amount of it can be.  As long as all
+ * blocks hold more than that, collection must fill units with moves from several
+ * victims.  That cannot be relied on if these go to several streams: so each
+ * victim has to gain a unit.
+ */
+static uint32_t most_valid(const Ftl *ftl)
+{
+    return ftl->config.apart ? ftl->cap - (ftl->dev->unit_blocks - 1) :
+                               ftl->cap;
+}
+
 char *ftl_page_open(Ftl *ftl, size_t more)
 {
     const FtlConfig *c = &ftl->config;
@@ -128,7 +140,7 @@ char *ftl_page_open(Ftl *ftl, size_t more)
         uint32_t n = ftl->groups[i].nr_blocks;
         uint32_t aside = kept_free(ftl, i) + most_open(ftl);
 
-        room += n > aside ? (uint64_t)(n - aside) * ftl->cap : 0;
+        room += n > aside ? (uint64_t)(n - aside) * most_valid(ftl) : 0;
     }
     if (room < ftl->space) {
         return asprintf(&why, "the page mapping can hold %llu blocks of data "

@@ -165,6 +165,16 @@ void flash_dev_release(FlashDev *dev, FlashCmd *cmd)
     flash_cmd_step(dev, cmd);
 }
 
+int64_t flash_dev_awaits(const FlashDev *dev, const FlashCmd *cmd)
+{
+    for (const FlashUnit *u = dev->fill_head; u; u = u->next) {
+        if (flash_unit_awaited(u, cmd)) {
+            return u->zone;
+        }
+    }
+    return -1;
+}
+
 void flash_dev_align(FlashDev *dev, uint32_t zone)
 {
     FlashZone *z = &dev->zones[zone];

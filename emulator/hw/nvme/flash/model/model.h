@@ -71,6 +71,9 @@ bool flash_dev_wait(FlashDev *dev, uint32_t zone, uint64_t block,
                     FlashCmd *cmd);
 void flash_dev_release(FlashDev *dev, FlashCmd *cmd);
 
+/* A unit that it waits for and that is not issued yet: its zone, or -1. */
+int64_t flash_dev_awaits(const FlashDev *dev, const FlashCmd *cmd);
+
 /* After a partly stored unit, skip the rest of it: it is never written. */
 void flash_dev_align(FlashDev *dev, uint32_t zone);
 

@@ -88,6 +88,16 @@ void flash_unit_wait(FlashUnit *u, FlashCmd *cmd)
     cmd->pending++;
 }
 
+bool flash_unit_awaited(const FlashUnit *u, const FlashCmd *cmd)
+{
+    const FlashWaiter *w = u->waiters;
+
+    while (w && w->cmd != cmd) {
+        w = w->next;
+    }
+    return w;
+}
+
 static void waiters_step(FlashDev *dev, FlashUnit *u)
 {
     while (u->waiters) {

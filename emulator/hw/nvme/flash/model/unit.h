@@ -65,8 +65,9 @@ void flash_unit_issue(FlashDev *dev, FlashUnit *u);
 /* If units that are not full hold all of the buffer, issue one of them. */
 void flash_units_make_room(FlashDev *dev);
 
-/* The command waits for the unit; for all units that a host wants on flash. */
+/* The command waits for the unit; does it; for all that a host wants on flash. */
 void flash_unit_wait(FlashUnit *u, FlashCmd *cmd);
+bool flash_unit_awaited(const FlashUnit *u, const FlashCmd *cmd);
 void flash_units_flush(FlashDev *dev, FlashCmd *cmd);
 
 /* The unit that holds the block, or NULL. */
