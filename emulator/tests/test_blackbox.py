@@ -54,6 +54,17 @@ BAD = [
 @pytest.mark.parametrize("settings,word", BAD, ids=[x[1] for x in BAD])
 def test_bad_properties(emulator_binary: Path, bios: Path, tmp_path: Path, settings: dict[str, str], word: str) -> None:
     assert word in refuses(emulator_binary, bios, box(tmp_path / "media", **settings))
+    Monitor(emulator_binary, bios, *box(tmp_path / "media")).end()      # as it would have been the first one
+
+
+def test_a_refused_start_keeps_the_data(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    media = tmp_path / "media"
+    with driver(emulator_binary, bios, *box(media)) as drive:
+        assert drive.write(7, fua=1) == 0
+    assert "flash.gc_begin" in refuses(emulator_binary, bios, box(media, **{"flash.gc_begin": "96"}))
+    assert "zone descriptor extension" in refuses(emulator_binary, bios, box(media, **{"flash.spare": "1"}))
+    with driver(emulator_binary, bios, *box(media)) as drive:
+        assert drive.read(7) == 0x61
 
 
 def test_media_of_another_drive(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from bare import DATA, FLUSH, WRITE, Driver, device, driver
+from bare import DATA, FLUSH, WRITE, Driver, Monitor, device, driver
 from shared import BOX, LOCKSTEP, refuses
 
 RECEIVE, SEND, GET_LOG, SET_FEATURES = 0x12, 0x1D, 0x02, 0x09
@@ -169,11 +169,14 @@ def test_what_does_not_go_with_it(emulator_binary: Path, bios: Path, tmp_path: P
         "flash.fdp_persistent is 5, expected at most fdp.nruh (4)": (SUBSYS, {"flash.fdp_persistent": "5"}),
         "placement handles need the mapping 'page', not 'dftl'": (SUBSYS, {"flash.mapping": "dftl"}),
         "placement handles need erase blocks on all dies": (SUBSYS.replace("256K", "128K"), {"flash.zone_dies": "1"}),
+        "invalid reclaim unit handle identifier": (SUBSYS, {"fdp.ruhs": "9"}),
         "hot_writes=off": (SUBSYS, {"flash.hot_writes": "on"}),
         "flash.fdp_persistent needs a subsystem with fdp=on": ("nvme-subsys,id=sub0", {}),
     }
-    for i, (words, (subsys, settings)) in enumerate(wrong.items()):
-        assert words in refuses(emulator_binary, bios, with_fdp(tmp_path / f"media{i}", subsys, **settings))
+    for words, (subsys, settings) in wrong.items():
+        assert words in refuses(emulator_binary, bios, with_fdp(tmp_path / "media", subsys, **settings))
+    # what was refused has left nothing that would refuse a sound drive
+    Monitor(emulator_binary, bios, *with_fdp(tmp_path / "media")).end()
 
 
 def test_another_kind_of_drive(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:

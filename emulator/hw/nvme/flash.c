@@ -489,10 +489,20 @@ void nvme_flash_instance_init(NvmeNamespace *ns)
     t->delay_erase = t->delay_transfer = true;
 }
 
+/* The namespace cannot be: what it made of a blank file goes with it. */
+static void nvme_flash_refuse(NvmeNamespace *ns)
+{
+    flash_media_unmake(&ns->flash->dev.media);
+    nvme_flash_close(ns);
+}
+
 void nvme_flash_instance_finalize(NvmeNamespace *ns)
 {
     NvmeFlashConf *conf = conf_of(ns);
 
+    if (ns->flash) {
+        nvme_flash_refuse(ns);  /* something else of it was wrong */
+    }
     nvme_flash_fault_free(&conf->flash);
     nvme_flash_journal_free(&conf->flash);
     g_free(conf->params.media);
@@ -744,7 +754,7 @@ int nvme_flash_open(NvmeNamespace *ns, Error **errp)
     if (why) {
         error_setg(errp, "%s", why);
         free(why);
-        nvme_flash_close(ns);
+        nvme_flash_refuse(ns);
         return -1;
     }
     nvme_flash_arm(f);

@@ -184,6 +184,7 @@ char *flash_media_open(FlashMedia *m, const char *path, const FlashShape *shape)
     m->map_len = st.st_size;
     if (is_blank(m->fd, m->map_len, l.end)) {
         m->map_len = l.end;
+        m->fresh = true;
         why = create(m, path, l.end);
         if (why) {
             goto fail;
@@ -226,9 +227,18 @@ void flash_media_close(FlashMedia *m)
         m->map = MAP_FAILED;
     }
     if (m->fd >= 0) {
+        if (m->unmade && ftruncate(m->fd, 0)) {
+            /* so the image stays, and the next start says if it differs */
+            m->unmade = false;
+        }
         close(m->fd);
         m->fd = -1;
     }
+}
+
+void flash_media_unmake(FlashMedia *m)
+{
+    m->unmade = m->fresh;
 }
 
 bool flash_media_bad(const FlashMedia *m, uint64_t lba, uint64_t nlb)

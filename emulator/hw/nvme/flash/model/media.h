@@ -99,6 +99,8 @@ typedef struct FlashMedia {
     uint8_t *oob;
     uint8_t *data;
     FlashJournal *journal;      /* NULL: none is wanted; the owner sets it */
+    bool fresh;                 /* the file was blank when it was opened */
+    bool unmade;                /* ... and is to be so again */
 } FlashMedia;
 
 /*
@@ -108,6 +110,12 @@ typedef struct FlashMedia {
 char *flash_media_open(FlashMedia *m, const char *path,
                        const FlashShape *shape);
 void flash_media_close(FlashMedia *m);
+
+/*
+ * The drive is refused after all.  If its image was created for it, a file
+ * without data is left once it is closed, which any drive takes.
+ */
+void flash_media_unmake(FlashMedia *m);
 
 static inline uint8_t *flash_media_data(const FlashMedia *m, uint64_t lba)
 {
