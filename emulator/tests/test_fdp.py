@@ -179,6 +179,16 @@ def test_what_does_not_go_with_it(emulator_binary: Path, bios: Path, tmp_path: P
     Monitor(emulator_binary, bios, *with_fdp(tmp_path / "media")).end()
 
 
+def test_alone_in_its_subsystem(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """Another namespace is refused before and behind it, whatever it is."""
+    args = with_fdp(tmp_path / "media")
+    second = ["-drive", "if=none,id=plain,driver=null-co,size=1M",
+              "-device", "nvme-ns,id=ns1,drive=plain,bus=nvme0,nsid=2,logical_block_size=4096,physical_block_size=4096"]
+    for both in ([*args, *second], [*args[:4], *second, *args[4:]]):
+        assert "the namespace must be alone, but there is namespace" in refuses(emulator_binary, bios, both)
+    Monitor(emulator_binary, bios, *args).end()
+
+
 def test_another_kind_of_drive(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     """An image remembers its handles: no drive with others mixes what is apart."""
     with driver(emulator_binary, bios, *with_fdp(tmp_path / "media")) as drive:

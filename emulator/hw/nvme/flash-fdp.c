@@ -8,6 +8,7 @@
 
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
+#include "qapi/error.h"
 
 #include "flash-fdp.h"
 #include "flash-io.h"
@@ -109,6 +110,22 @@ void nvme_flash_fdp_sync(NvmeSubsystem *subsys)
     }
 }
 
+/* The counters are those of one drive, and so are the reclaim units. */
+bool nvme_flash_fdp_suits(NvmeNamespace *ns, Error **errp)
+{
+    for (uint32_t i = 1; i <= NVME_MAX_NAMESPACES; i++) {
+        NvmeNamespace *other = nvme_subsys_ns(ns->subsys, i);
+
+        if (other && other != ns && (ns->flash || other->flash)) {
+            error_setg(errp, "flash.media: in a subsystem with fdp=on the "
+                       "namespace must be alone, but there is namespace %"
+                       PRIu32 ", too", i);
+            return false;
+        }
+    }
+    return true;
+}
+
 void nvme_flash_fdp_renew(NvmeNamespace *ns, uint16_t ruhid)
 {
     g_assert(ruhid < ns->flash->ftl_config.handles);
@@ -148,15 +165,6 @@ char *nvme_flash_fdp_start(NvmeNamespace *ns)
     FtlConfig *c = &f->ftl_config;
     char *why = NULL;
 
-    for (uint32_t i = 1; i <= NVME_MAX_NAMESPACES; i++) {
-        NvmeNamespace *other = nvme_subsys_ns(ns->subsys, i);
-
-        if (other && other != ns) {
-            return asprintf(&why, "flash.media: in a subsystem with fdp=on the "
-                            "namespace must be alone, but there is namespace %"
-                            PRIu32 ", too", i) < 0 ? NULL : why;
-        }
-    }
     if (endgrp->fdp.nrg != 1) {
         return asprintf(&why, "flash.media: fdp.nrg is %" PRIu16 ", expected 1: "
                         "a reclaim unit is on all dies",

@@ -21,6 +21,9 @@
 void nvme_flash_fdp_sync(NvmeSubsystem *subsys);
 void nvme_flash_fdp_renew(NvmeNamespace *ns, uint16_t ruhid);
 
+/* ns.c: may the namespace be in its subsystem, which has fdp=on? */
+bool nvme_flash_fdp_suits(NvmeNamespace *ns, Error **errp);
+
 /*
  * Personalities: before the FTL is opened, what is wrong (to be freed) or NULL;
  * the reclaim unit handle that a write names.
