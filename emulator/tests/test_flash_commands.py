@@ -84,6 +84,16 @@ def test_completions_into_our_own_registers(emulator_binary: Path, bios: Path, t
         assert drive.reg(0x1C) & 2                      # the controller gives up
 
 
+def test_a_larger_buffer_lets_a_write_go_on(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """It ends where the buffer grew: at once, and while completions are held as for any other."""
+    settings = SMALL | {"flash.buffer": "16K", "flash.program_ns": "100000000"}
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **settings)) as drive:
+        cids = [drive.submit(1, WRITE, nsid=1, prp=DATA, cdw10=lba) for lba in range(5)]
+        assert [cid for cid, status, _ in drive.ended(1) if not status] == cids[:4]
+        assert "error" not in drive.set("buffer", 65536)
+        assert [cid for cid, status, _ in drive.ended(1) if not status] == cids[4:]
+
+
 def test_faults_are_bounded(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL)) as drive:
         got = [flash(drive, 0x10, 3, 1, 1) for _ in range(1030)]

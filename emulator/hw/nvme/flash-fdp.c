@@ -130,7 +130,9 @@ void nvme_flash_fdp_renew(NvmeNamespace *ns, uint16_t ruhid)
 {
     g_assert(ruhid < ns->flash->ftl_config.handles);
     nvme_flash_run(ns->flash);
+    nvme_flash_enter(ns->flash);
     ftl_handle_renew(ns->flash->ftl, ruhid);
+    nvme_flash_leave(ns->flash);
     nvme_flash_arm(ns->flash);
 }
 

@@ -58,14 +58,17 @@ static void nvme_flash_each_ctrl(NvmeFlash *f, void (*call)(NvmeCtrl *n))
  * Commands end in the model, and what a read found goes to guest memory, which
  * may be the registers of any controller here: none may come back into us.
  */
-static void nvme_flash_enter(NvmeFlash *f)
+void nvme_flash_enter(NvmeFlash *f)
 {
+    f->entered++;
     nvme_flash_each_ctrl(f, nvme_hold_cqes);
 }
 
-static void nvme_flash_leave(NvmeFlash *f)
+void nvme_flash_leave(NvmeFlash *f)
 {
+    g_assert(f->entered);
     nvme_flash_each_ctrl(f, nvme_release_cqes);
+    f->entered--;
 }
 
 void nvme_flash_run(NvmeFlash *f)
@@ -209,6 +212,7 @@ static void nvme_flash_done(FlashDev *dev, FlashCmd *cmd)
     uint64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
     uint16_t status = nvme_flash_status(cmd);
 
+    g_assert(f->entered || !req);
     if (now > dev->time.now) {
         f->late++;
         f->late_ns += now - dev->time.now;

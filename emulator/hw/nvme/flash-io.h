@@ -72,10 +72,13 @@ uint16_t nvme_flash_compare(NvmeRequest *req, uint32_t zone, uint64_t block,
 
 /*
  * All rooms: let the model come to the present; and set the timer to what is
- * next, after anything that may have changed that.
+ * next, after anything that may have changed that.  Between the two, what may
+ * end commands of the model stands between enter and leave.
  */
 void nvme_flash_run(struct NvmeFlash *f);
 void nvme_flash_arm(struct NvmeFlash *f);
+void nvme_flash_enter(struct NvmeFlash *f);
+void nvme_flash_leave(struct NvmeFlash *f);
 
 /* flash.c: life.  The device is open between the two. */
 void nvme_flash_io_start(struct NvmeFlash *f);

@@ -44,6 +44,7 @@ struct NvmeFlash {
     /* flash-io.c */
     QEMUTimer *timer;
     uint64_t armed;             /* what the timer is set to */
+    uint32_t entered;           /* times that its controllers are held */
     uint64_t orphans;           /* bytes of commands whose request is gone */
     uint64_t held;              /* memory of what is in flight, in bytes */
     uint64_t held_max;

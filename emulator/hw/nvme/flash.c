@@ -396,7 +396,9 @@ static void nvme_flash_set_prop(Object *obj, Visitor *v, const char *name,
         if (!f->personality->check(f->ns, errp)) {
             f->dev.tuning.buffer = buffer;
         }
+        nvme_flash_enter(f);
         flash_dev_retune(&f->dev);
+        nvme_flash_leave(f);
         nvme_flash_arm(f);
     }
 }
