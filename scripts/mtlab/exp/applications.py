@@ -25,6 +25,8 @@ from . import counters, dmzoned, figures
 from .experiments import About, Check, Run, Sample, at_least, ours
 
 CPUS = 4
+PACKAGES = ["rocksdb-tools/forky", "xfsprogs/forky", "postgresql-15", "mariadb-server-core", "mariadb-client-core",
+            "sysbench"]
 ZONE_MIB, ZONES, CACHE_ZONES = 8, 128, 8
 BALLAST_MIB, AGE_MS = 640, 1000                 # with an application's 128 MiB three quarters of the flash
 # Milliseconds of what runs for a time; RocksDB's keys, which are written once a benchmark; synced writes of a thread.
@@ -79,8 +81,7 @@ def runs(state: str, quick: bool) -> list[Run]:
         found.append(Run(subject, script,
                          Options(clock="virtual", kernel="current", cpus=CPUS, memory="3G", profile="tlc",
                                  timeout=7200, module=subject.startswith("mtftl"), device=_device(subject),
-                                 packages=["rocksdb-tools/forky", "xfsprogs/forky", "postgresql-15", "mariadb-server-core",
-                                           "mariadb-client-core", "sysbench"], push=push, before=before),
+                                 packages=PACKAGES, push=push, before=before),
                          ("*.out", "*.state", "*.log", "*.cpus", "window", "complaints",
                           *(["kept"] if before else [])), seconds=100 if before else 60))
     return found
