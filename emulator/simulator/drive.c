@@ -135,6 +135,13 @@ void parse_word(const char *text, const Word *own)
         set_personality(value + 1);
         return;
     }
+    if (!strncmp(text, "page_types=", 11)) {
+        end = flash_cell_parse(&tuning, value + 1);
+        if (end) {
+            fail("%s", end);
+        }
+        return;
+    }
     number = strtoull(value + 1, &end, 0);
     if (end == value + 1 || *end) {
         fail("'%s' has no number", text);

@@ -507,6 +507,148 @@ static uint64_t write_rate(FlashShape shape, FlashTuning t, uint32_t nlb)
     return bytes;
 }
 
+static void set_pages(FlashTuning *t, const char *text)
+{
+    char *why = flash_cell_parse(t, text);
+
+    if (why) {
+        fail_msg("%s", why);
+    }
+}
+
+/* How long reads of so many blocks from there on take, one after the other. */
+static uint64_t read_each(Rig *rig, uint64_t block, uint32_t n)
+{
+    uint64_t start = rig->dev.time.now;
+
+    for (uint32_t i = 0; i < n; i++) {
+        submit(rig, FLASH_CMD_READ, 0, block + i, 1);
+        run(rig, 1);
+    }
+    return rig->dev.time.now - start;
+}
+
+/*
+ * Pages of a word line, programmed one by one (three dies), and three of them
+ * at once.  Erase blocks have 48 pages, so the zone has some of each die.
+ */
+static void test_page_types(void **state)
+{
+    FlashTuning t = tuning_of(7 * US, 7 * US, 0);
+    uint64_t start;
+    Rig *rig;
+
+    (void)state;
+    set_pages(&t, "20000/300000:40000/600000:90000/1500000");
+    t.buffer = 0;
+    t.cache = false;
+    for (uint32_t dies = 1; dies <= 3; dies += 2) {
+        uint32_t pages = dies == 1 ? 3 : 1;     /* of a program */
+        FlashShape shape = shape_of(1, dies, 1, 4096, pages);
+
+        shape.pages_per_block = 48;
+        rig = rig_new(shape, t);
+        /* block n is page n / dies of its die; of each kind there are three */
+        start = rig->dev.time.now;
+        for (uint32_t i = 0; i < 9; i += pages) {
+            put_write(rig, 0, i, pages, 1, false);
+            run(rig, 1);
+        }
+        assert_int_equal(rig->dev.time.now - start, 3 * 2400 * US);
+        assert_int_equal(read_each(rig, 0, 9), 3 * 150 * US);
+        for (uint32_t i = 0; i < 9; i++) {
+            static const uint64_t us[] = { 20, 40, 90 };
+
+            assert_int_equal(read_each(rig, i, 1), us[i / dies % 3] * US);
+        }
+        rig_free(rig);
+    }
+    t.delay_read = t.delay_program = false;
+    rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+    put_write(rig, 0, 0, 1, 1, false);
+    assert_int_equal(run(rig, 1), 0);
+    assert_int_equal(read_each(rig, 0, 1), 0);
+    rig_free(rig);
+}
+
+/* The second erase block begins with a word line; so does padding anywhere. */
+static void test_page_types_of_padding(void **state)
+{
+    FlashTuning t = tuning_of(0, 0, 0);
+    FlashShape shape = shape_of(1, 2, 1, 4096, 1);
+    Rig *rig;
+
+    (void)state;
+    set_pages(&t, "0/100000:0/200000:0/600000");
+    t.buffer = 0;
+    shape.pages_per_block = 12;
+    shape.zone_cap = 2 * 24;
+    rig = rig_new(shape, t);
+    for (uint32_t first = 1; first < 8; first++) {
+        /* pages that die 0 has, and what its rest takes */
+        uint32_t has = (first + 1) / 2, last = first / 2, pad = 0, pad1 = 0;
+        uint64_t start;
+
+        for (uint32_t page = 0; page < 24; page++) {
+            static const uint32_t us[] = { 100, 200, 600 };
+
+            pad += page < has ? 0 : us[page % 3];
+            pad1 += page < last ? 0 : us[page % 3];
+        }
+        put_write(rig, first, 0, first, 1, false);
+        drain(rig);
+        start = rig->dev.time.now;
+        submit(rig, FLASH_CMD_FINISH, first, 0, 0);
+        assert_int_equal(run(rig, 1) - start, (pad1 > pad ? pad1 : pad) * US);
+    }
+    rig_free(rig);
+}
+
+/* Dies that always have a read to do: each takes the mean of the pages. */
+static void test_page_types_bandwidth(void **state)
+{
+    FlashTuning t = tuning_of(0, 0, 0);
+    FlashShape shape = shape_of(1, 4, 1, 4096, 1);
+    const uint32_t n = 24000;
+    uint64_t start, random = 1;
+    Rig *rig;
+
+    (void)state;
+    set_pages(&t, "20000/0:40000/0:90000/0");
+    shape.pages_per_block = 48;
+    rig = rig_new(shape, t);
+    fill(rig, 0, 0, 192);
+    start = rig->dev.time.now;
+    for (uint32_t i = 0; i < n; i++) {
+        random = random * 6364136223846793005ull + 1442695040888963407ull;
+        submit(rig, FLASH_CMD_READ, 0, (random >> 33) % 48 * 4 + i % 4, 1);
+    }
+    assert_near(run(rig, n) - start, n / 4 * 50 * US);
+    rig_free(rig);
+}
+
+static void test_page_types_in_words(void **state)
+{
+    static const char *const wrong[] = {
+        "1", "1/", "/1", "1/2:", ":1/2", "1/2::3/4", "1/2,3/4", "-1/2", "1/-2",
+        "1 /2", "1/2 ", "1000000000001/1", "99999999999999999999/1",
+        "1/1:1/1:1/1:1/1:1/1:1/1:1/1:1/1:1/1",
+    };
+    FlashTuning t = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        char *why = flash_cell_parse(&t, wrong[i]);
+
+        assert_non_null(why);
+        free(why);
+    }
+    set_pages(&t, "1/1:1/1:1/1:1/1:1/1:1/1:1/1:1/1");
+    assert_int_equal(t.page_types, 8);
+    set_pages(&t, "");
+    assert_int_equal(t.page_types, 0);
+}
+
 static void test_write_bandwidth(void **state)
 {
     FlashShape s = shape_of(2, 4, 2, 16384, 3);
@@ -2502,6 +2644,10 @@ int main(void)
         cmocka_unit_test(test_reads_pass_so_often),
         cmocka_unit_test(test_channel_switch),
         cmocka_unit_test(test_channel_turns),
+        cmocka_unit_test(test_page_types),
+        cmocka_unit_test(test_page_types_of_padding),
+        cmocka_unit_test(test_page_types_bandwidth),
+        cmocka_unit_test(test_page_types_in_words),
         cmocka_unit_test(test_write_bandwidth),
         cmocka_unit_test(test_qlc),
         cmocka_unit_test(test_femu),

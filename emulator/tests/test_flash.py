@@ -53,6 +53,8 @@ BAD = [
     ({"flash.page": "3000"}, "flash.page must be a power of two"),
     ({"flash.page": "2K"}, "multiple of the logical block"),
     ({"flash.program_pages": "3", "flash.block_pages": "256"}, "multiple of flash.program_pages"),
+    ({"flash.page_types": "40000"}, "expected READ/PROGRAM"),
+    ({"flash.page_types": "1/2:3/4:5/6", "flash.block_pages": "256"}, "multiple of the number of flash.page_types (3)"),
     ({"flash.dies": "4", "flash.zone_dies": "3"}, "must divide the number of dies"),
     ({"flash.blocks": "1"}, "blocks a plane"),
     ({"flash.stream": "nothing"}, "no chardev 'nothing'"),

@@ -160,6 +160,14 @@ def test_geometry(drive: Drive) -> None:
     assert drive.admin(GEOMETRY, nsid=1, prp=NOWHERE)[0] == TRANSFER
 
 
+def test_geometry_of_page_types(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """Of pages that differ the typical and the longest times."""
+    types = "20000/300000:40000/600000:90000/1500000"
+    with boot(emulator_binary, bios, tmp_path / "media", **{"flash.page_types": types}) as drive:
+        assert drive.admin(GEOMETRY, nsid=1, prp=DATA)[0] == 0
+        assert struct.unpack_from("<4I", drive.load(DATA, 4096), 192) == (50_000, 90_000, 800_000, 1_500_000)
+
+
 def test_identify(drive: Drive) -> None:
     """What Linux looks at: the mark, the size with its holes, metadata apart."""
     assert drive.admin(6, nsid=1, prp=DATA)[0] == 0

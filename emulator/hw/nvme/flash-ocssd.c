@@ -744,12 +744,14 @@ uint16_t nvme_ocssd_geometry(NvmeCtrl *n, NvmeRequest *req)
     const FlashTuning *t;
     const NvmeFlashOcssd *o;
     OcssdGeometry g = { .major = 2 };
+    FlashCellTimes cells;
 
     if (!ns) {
         return NVME_INVALID_NSID | NVME_DNR;
     }
     o = ocssd_of(ns);
     t = &ns->flash->dev.tuning;
+    cells = flash_cell_times(&ns->flash->dev);
     g.group_bits = o->group_bits;
     g.pu_bits = o->pu_bits;
     g.chunk_bits = o->chunk_bits;
@@ -765,8 +767,10 @@ uint16_t nvme_ocssd_geometry(NvmeCtrl *n, NvmeRequest *req)
     g.mw_cunits = cpu_to_le32(ns->flash_conf->chunks.mw_cunits);
     g.maxoc = cpu_to_le32(o->groups * o->pus * o->chunks);
     g.maxocpu = cpu_to_le32(o->chunks);
-    g.read_ns = g.read_max_ns = cpu_to_le32(MIN(t->read_ns, UINT32_MAX));
-    g.write_ns = g.write_max_ns = cpu_to_le32(MIN(t->program_ns, UINT32_MAX));
+    g.read_ns = cpu_to_le32(MIN(cells.read_ns, UINT32_MAX));
+    g.read_max_ns = cpu_to_le32(MIN(cells.read_max_ns, UINT32_MAX));
+    g.write_ns = cpu_to_le32(MIN(cells.program_ns, UINT32_MAX));
+    g.write_max_ns = cpu_to_le32(MIN(cells.program_max_ns, UINT32_MAX));
     g.reset_ns = g.reset_max_ns = cpu_to_le32(MIN(t->erase_ns, UINT32_MAX));
     return nvme_c2h(n, (void *)&g, sizeof(g), req);
 }

@@ -32,6 +32,7 @@ static const NvmeFlashPersonality *const nvme_flash_personalities[] = {
 typedef struct NvmeFlashParams {
     char *media;
     char *personality;
+    char *page_types;
     uint64_t size;
     uint32_t channels;
     uint32_t dies;
@@ -280,6 +281,8 @@ static const NvmeFlashProp nvme_flash_props[] = {
           "of a map on flash: pages of it in memory"),
     LIVE("read_ns", U64, read_ns, "cell read"),
     LIVE("program_ns", U64, program_ns, "cell program"),
+    FIXED("page_types", STR, page_types,
+          "READ/PROGRAM:... in place of both, for each page of a word line"),
     LIVE("erase_ns", U64, erase_ns, "erase of a zone's first block on a die"),
     LIVE("erase_more_ns", U64, erase_more_ns,
          "... of each further block; 0: the same"),
@@ -509,6 +512,7 @@ void nvme_flash_instance_finalize(NvmeNamespace *ns)
     nvme_flash_journal_free(&conf->flash);
     g_free(conf->params.media);
     g_free(conf->params.personality);
+    g_free(conf->params.page_types);
     g_free(conf->flash.ftl_config.mapping);
     g_free(conf->params.stream);
     g_free(conf->params.journal);
@@ -687,6 +691,27 @@ fits:
     return true;
 }
 
+/* Word lines are whole: an erase block has as many pages of each kind. */
+static bool nvme_flash_parse_pages(NvmeNamespace *ns, Error **errp)
+{
+    const NvmeFlashParams *p = &conf_of(ns)->params;
+    FlashTuning *t = &ns->flash_conf->dev.tuning;
+    char *why = flash_cell_parse(t, p->page_types ? p->page_types : "");
+
+    if (why) {
+        error_setg(errp, "%s", why);
+        free(why);
+        return false;
+    }
+    if (t->page_types && p->block_pages % t->page_types) {
+        error_setg(errp, "flash.block_pages (%" PRIu32 ") must be a multiple "
+                   "of the number of flash.page_types (%" PRIu32 ")",
+                   p->block_pages, t->page_types);
+        return false;
+    }
+    return true;
+}
+
 void nvme_flash_close(NvmeNamespace *ns)
 {
     NvmeFlash *f = ns->flash;
@@ -732,6 +757,7 @@ int nvme_flash_open(NvmeNamespace *ns, Error **errp)
     nvme_flash_geometry(ns, &shape);
     f->personality->shape(ns, &shape, &f->dev);
     if (!nvme_flash_check_shape(ns, &shape, errp) ||
+        !nvme_flash_parse_pages(ns, errp) ||
         (p->stream &&
          !nvme_flash_stream_open(f, p->stream, p->stream_ms, errp))) {
         return -1;

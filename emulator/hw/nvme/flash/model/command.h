@@ -15,6 +15,7 @@
 
 #define FLASH_ALL_ZONES UINT32_MAX
 #define FLASH_SHORT_READ 4096   /* bytes */
+#define FLASH_PAGE_TYPES 8      /* at most */
 
 typedef enum FlashWay {
     FLASH_FROM_HOST,
@@ -80,10 +81,18 @@ struct FlashCmd {
     uint32_t pending;           /* operations, units and jobs to wait for */
 };
 
+/* A page by its place in the word line, whose cells have a bit of each. */
+typedef struct FlashPageType {
+    uint64_t read_ns;
+    uint64_t program_ns;
+} FlashPageType;
+
 /* Times and policies: all may change while the device runs. */
 typedef struct FlashTuning {
     uint64_t read_ns;
     uint64_t program_ns;
+    FlashPageType pages[FLASH_PAGE_TYPES];
+    uint32_t page_types;        /* fixed: of these; 0: all pages are alike */
     uint64_t erase_ns;
     uint64_t erase_more_ns;     /* each further block on a die; 0: the same */
     FlashBus bus;

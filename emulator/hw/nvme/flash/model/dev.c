@@ -57,11 +57,6 @@ uint64_t flash_zone_end(const FlashDev *dev, uint32_t zone)
     return accepted > ahead ? accepted : ahead;
 }
 
-uint64_t flash_program_ns(const FlashDev *dev)
-{
-    return dev->tuning.delay_program ? dev->tuning.program_ns : 0;
-}
-
 /* The buffer and the media. */
 
 void flash_buffer_add(FlashDev *dev, int64_t bytes)

@@ -96,7 +96,6 @@ uint64_t flash_units_at(const FlashDev *dev, uint64_t from, uint64_t to,
 
 /* Where the zone's data ends, that in its window included. */
 uint64_t flash_zone_end(const FlashDev *dev, uint32_t zone);
-uint64_t flash_program_ns(const FlashDev *dev);
 
 /*
  * Slots of the buffer: count more bytes as in use, blocks that still fit, and

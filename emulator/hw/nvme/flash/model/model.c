@@ -358,8 +358,8 @@ void flash_dev_power_on(FlashDev *dev)
 /* Does no step of a read or a write take time? */
 static bool takes_no_time(const FlashTuning *t)
 {
-    bool cells = (t->delay_read && t->read_ns) ||
-                 (t->delay_program && t->program_ns) ||
+    bool cells = (t->delay_read && (t->read_ns || t->page_types)) ||
+                 (t->delay_program && (t->program_ns || t->page_types)) ||
                  (t->delay_erase && t->erase_ns);
     bool transfers = t->delay_transfer &&
                      (t->bus.bytes_per_s || t->bus.setup_ns ||

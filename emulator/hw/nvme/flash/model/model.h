@@ -22,6 +22,7 @@
 #ifndef HW_NVME_FLASH_MODEL_H
 #define HW_NVME_FLASH_MODEL_H
 
+#include "cell.h"
 #include "dev.h"
 #include "read.h"
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cache.h"
+#include "cell.h"
 #include "read.h"
 #include "unit.h"
 
@@ -99,7 +100,7 @@ void flash_read(FlashDev *dev, FlashCmd *cmd)
             .die = flash_dev_die(dev, cmd->zone,
                                  (block - 1) / dev->unit_blocks),
             .bytes = wanted * s->block_size,
-            .cell_ns = dev->tuning.delay_read ? dev->tuning.read_ns : 0,
+            .cell_ns = flash_cell_read_ns(dev, block - 1),
             .done = read_ended,
             .arg = cmd,
         };

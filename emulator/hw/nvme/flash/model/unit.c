@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cell.h"
 #include "unit.h"
 
 struct FlashWaiter {
@@ -273,7 +274,7 @@ void flash_unit_issue(FlashDev *dev, FlashUnit *u)
         .kind = FLASH_OP_PROGRAM,
         .die = flash_dev_die(dev, u->zone, u->block / dev->unit_blocks),
         .bytes = flash_unit_bytes(dev),
-        .cell_ns = flash_program_ns(dev),
+        .cell_ns = flash_cell_program_ns(dev, u->block / dev->unit_blocks),
         .started = unit_started,
         .done = unit_ended,
         .arg = u,

@@ -9,6 +9,7 @@
 
 #include "buffer.h"
 #include "cache.h"
+#include "cell.h"
 #include "erase.h"
 #include "unit.h"
 #include "zone.h"
@@ -26,6 +27,7 @@ struct FlashJob {
     FlashCmd *cmd;
     FlashJob *next, **pprev;
     uint64_t left;
+    uint64_t unit;              /* padding: the zone's next one on this die */
     bool begun;                 /* the operation is in the cell array */
     bool dropped;               /* padding whose zone was reset */
     FlashShare *shares;         /* erases: what they are of */
@@ -96,14 +98,16 @@ static void job_next(FlashDev *dev, FlashJob *job)
                               t->erase_more_ns : t->erase_ns;
         }
     } else {
-        job->op.cell_ns = flash_program_ns(dev);
+        job->op.cell_ns = flash_cell_program_ns(dev, job->unit);
+        job->unit += dev->media.shape.zone_dies;
     }
     flash_op_submit(&dev->time, &job->op);
 }
 
-/* The shares, if any, pass to the job. */
+/* The shares, of erases, pass to the job; padding has its first unit. */
 static void job_start(FlashDev *dev, FlashCmd *cmd, FlashOpKind kind,
-                      uint32_t die, uint64_t count, FlashShare *shares)
+                      uint32_t die, uint64_t count, FlashShare *shares,
+                      uint64_t unit)
 {
     FlashJob *job;
 
@@ -114,6 +118,7 @@ static void job_start(FlashDev *dev, FlashCmd *cmd, FlashOpKind kind,
     job = flash_alloc(1, sizeof(*job));
     job->cmd = cmd;
     job->left = count;
+    job->unit = unit;
     job->shares = job->share = shares;
     job->op.kind = kind;
     job->op.die = die;
@@ -258,7 +263,7 @@ void flash_zone_reset(FlashDev *dev, FlashCmd *cmd)
     }
     for (uint32_t die = 0; die < nr_dies; die++) {
         job_start(dev, cmd, FLASH_OP_ERASE, die, dies[die].blocks,
-                  dies[die].shares);
+                  dies[die].shares, 0);
     }
     free(dies);
     flash_buffer_pump(dev);
@@ -308,10 +313,13 @@ static bool finish_admit(FlashDev *dev, FlashCmd *cmd)
         flash_unit_wait(u, cmd);
     }
     if (z->accepted && !z->finished) {
-        for (uint32_t i = 0; i < dev->media.shape.zone_dies; i++) {
+        uint32_t width = dev->media.shape.zone_dies;
+
+        for (uint32_t i = 0; i < width; i++) {
             job_start(dev, cmd, FLASH_OP_PROGRAM,
                       flash_dev_die(dev, cmd->zone, i),
-                      flash_units_at(dev, from, to, i), NULL);
+                      flash_units_at(dev, from, to, i), NULL,
+                      from + (i + width - from % width) % width);
         }
     }
     z->finished = true;

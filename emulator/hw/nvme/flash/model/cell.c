@@ -1,0 +1,120 @@
+/*
+ * How long the cell array takes.  See cell.h.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <assert.h>
+#include <stdio.h>
+
+#include "cell.h"
+
+#define MOST_NS 1000000000000ull    /* of a page: sums of them do not wrap */
+
+/* A number of nanoseconds, and what follows it; NULL: there is none. */
+static const char *parse_ns(const char *text, uint64_t *ns)
+{
+    const char *at = text;
+
+    for (*ns = 0; *at >= '0' && *at <= '9' && *ns <= MOST_NS; at++) {
+        *ns = 10 * *ns + (*at - '0');
+    }
+    return at > text && *ns <= MOST_NS ? at : NULL;
+}
+
+char *flash_cell_parse(FlashTuning *t, const char *text)
+{
+    const char *at = text;
+    char *why = NULL;
+
+    t->page_types = 0;
+    while (at && *at && t->page_types < FLASH_PAGE_TYPES) {
+        FlashPageType *type = &t->pages[t->page_types++];
+
+        at = parse_ns(at, &type->read_ns);
+        at = at && *at == '/' ? parse_ns(at + 1, &type->program_ns) : NULL;
+        if (at && *at == ':' && at[1]) {
+            at++;
+        } else if (at && *at) {
+            at = NULL;
+        }
+    }
+    if (at && !*at) {
+        return NULL;
+    }
+    return asprintf(&why, "flash.page_types is '%s', expected READ/PROGRAM:... "
+                    "in nanoseconds, at most %u times and %llu each", text,
+                    FLASH_PAGE_TYPES, MOST_NS) < 0 ? NULL : why;
+}
+
+/* The number in its erase block of the first page of a zone's program unit. */
+static uint64_t first_page(const FlashDev *dev, uint64_t unit)
+{
+    const FlashShape *s = &dev->media.shape;
+
+    return unit / s->zone_dies % dev->units_per_block * s->program_pages;
+}
+
+/* The sum of so many pages' times, from that one on. */
+static uint64_t program_ns(const FlashDev *dev, uint64_t page)
+{
+    const FlashTuning *t = &dev->tuning;
+    uint64_t ns = 0;
+
+    for (uint32_t i = 0; i < dev->media.shape.program_pages; i++) {
+        ns += t->pages[(page + i) % t->page_types].program_ns;
+    }
+    return ns;
+}
+
+uint64_t flash_cell_read_ns(const FlashDev *dev, uint64_t block)
+{
+    const FlashTuning *t = &dev->tuning;
+    uint64_t page;
+
+    assert(block < dev->media.shape.zone_cap);
+    if (!t->delay_read || !t->page_types) {
+        return t->delay_read ? t->read_ns : 0;
+    }
+    page = first_page(dev, block / dev->unit_blocks) +
+           block % dev->unit_blocks / dev->row_blocks;
+    return t->pages[page % t->page_types].read_ns;
+}
+
+uint64_t flash_cell_program_ns(const FlashDev *dev, uint64_t unit)
+{
+    const FlashTuning *t = &dev->tuning;
+
+    if (!t->delay_program || !t->page_types) {
+        return t->delay_program ? t->program_ns : 0;
+    }
+    return program_ns(dev, first_page(dev, unit));
+}
+
+FlashCellTimes flash_cell_times(const FlashDev *dev)
+{
+    const FlashTuning *t = &dev->tuning;
+    FlashCellTimes times = { 0 };
+
+    if (!t->page_types) {
+        return (FlashCellTimes) {
+            t->read_ns, t->read_ns, t->program_ns, t->program_ns,
+        };
+    }
+    for (uint32_t i = 0; i < t->page_types; i++) {
+        uint64_t read = t->pages[i].read_ns, program = program_ns(dev, i);
+
+        times.read_ns += read;
+        times.program_ns += program;
+        times.read_max_ns = read > times.read_max_ns ? read :
+                                                       times.read_max_ns;
+        times.program_max_ns = program > times.program_max_ns ?
+                               program : times.program_max_ns;
+    }
+    times.read_ns /= t->page_types;
+    times.program_ns /= t->page_types;
+    return times;
+}
