@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..build import debian, emulator, guest, kernels, target
-from ..exp.campaign import DURATIONS, Campaign, job_name
+from ..exp.campaign import DURATIONS, Campaign, job_name, some
 from ..exp.compare import differences
 from ..exp.experiments import Experiment, load, names
 from ..exp.results import RESULTS, Results, again, format_checks, format_table, write
@@ -63,6 +63,10 @@ def _exp(args: argparse.Namespace) -> int:
         print(f"{results.title}\n\n{format_table(results.table)}\n\n{format_checks(results.checks)}\n", flush=True)
         misses += len(results.misses)
 
+    if args.only:
+        for experiment in chosen:
+            print(format_table(experiment.table(some(experiment, args.only, args.quick, args.fresh))))
+        return 0
     if args.again:
         for experiment in chosen:
             try:
@@ -155,6 +159,8 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     exp.add_argument("--fresh", action="store_true",
                      help="boot all guests, even if an earlier run in virtual time had the same inputs")
     exp.add_argument("--again", action="store_true", help="judge and draw the existing results, without guests")
+    exp.add_argument("--only", action="append", metavar="RUN",
+                     help="boot this run alone, print what it measured, and write no results; may be repeated")
     exp.add_argument("--jobs", type=int, default=guests_at_once(), metavar="N",
                      help="guests side by side; default: the host's cores, as far as its memory goes")
     exp.add_argument("--out", type=Path, metavar="DIR", help="keep the results below this folder instead")

@@ -18,7 +18,7 @@ from ..run.options import MODEL, SEED
 from ..run.outcome import Result
 from ..util import pool
 from ..util.base import ROOT, LabError, digest, guests_at_once, output, say, terminal
-from .experiments import Experiment, Run, load
+from .experiments import Experiment, Run, Sample, load
 from .results import Results, by_seed, judge, keys
 
 DURATIONS = "experiments"               # where pool keeps them
@@ -64,6 +64,14 @@ def _boot(run: Run, seed: int, fresh: bool) -> Result:
         tail = "\n".join(result.output.splitlines()[-15:])
         raise LabError(f"run {run.key(seed)}: {result.failure or f'exit status {result.status}'}\n{tail}")
     return result
+
+
+def some(experiment: Experiment, names: Sequence[str], quick: bool, fresh: bool) -> list[Sample]:
+    """What some of an experiment's runs measured, one after the other; their first seed."""
+    found = {run.name: run for run in experiment.runs(quick)}
+    if missing := [name for name in names if name not in found]:
+        raise LabError(f"{experiment.name} has no run '{missing[0]}': there are {', '.join(found)}")
+    return experiment.samples({name: _boot(found[name], 0, fresh).files for name in names})
 
 
 def _inputs(run: Run, seed: int) -> str:
