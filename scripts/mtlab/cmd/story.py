@@ -22,7 +22,7 @@ CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Does it scale?", ("scaling", "width", "mt-ftl-users", "mt-ftl-units", "mt-ftl-buffers", "engines")),
     ("Is it fast where drives live?", ("steady", "gc", "policies", "write-cliff", "headers", "aging")),
     ("Is the tail short?", ("zone-reset", "mount")),
-    ("Does it lose nothing?", ("torture", "boots", "suites")),
+    ("Does it lose nothing?", ("misfortunes", "torture", "boots", "suites")),
     ("Is the emulator true?", ("geometry", "femu", "femu-full", "femu-hot", "fragmentation", "artifact", "vssim",
                                "vssim-guest", "mappings", "fdp", "page-types", "virtual-time")),
     ("What do others do?", ("peers", "applications", "applications-aged", "pblk", "host-or-drive")),
@@ -168,6 +168,12 @@ ANSWERS = {
         f"On a drive that is three quarters full, RocksDB overwrites on dm-mtftl with XFS at {{rate .2f | "
         f"{_XFS}rocksdb-overwrite over {_ZONED}rocksdb-overwrite}} times the rate of zoned XFS, and with sync at "
         f"{{rate .2f | {_XFS}rocksdb-sync over {_ZONED}rocksdb-sync}} times.",
+    "misfortunes":
+        "After a power cut dm-mtftl with ext4 lacks {lost_kib .0f | subject=mtftl-ext4; what=power-cut} KiB of what "
+        "was synced. If a zone turns read-only while it is written, programs on it see "
+        "{errors .0f | subject=mtftl-ext4; what=read-only} errors, on zoned XFS "
+        "{errors .0f | subject=zoned-xfs; what=read-only}, and on btrfs "
+        "{errors .0f | subject=btrfs; what=read-only}.",
     "host-or-drive":
         "A fresh drive is limited by the core inside: with 8 us a command the host's FTL is "
         "{iops .1f | ftl=host; state=fresh; users=64 over ftl=8; state=fresh; users=64} times as fast. In the steady "

@@ -7,6 +7,7 @@ The same data give the same bytes: no date, no version, fixed element ids.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import matplotlib
@@ -15,12 +16,14 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.patches import Rectangle  # noqa: E402
 from matplotlib.transforms import ScaledTranslation  # noqa: E402
 
 # Okabe and Ito's palette; the first line of a figure is ours.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 PANEL = 4.2         # inches; two panels side by side are as wide as a page
 PAGE = 2 * PANEL
+GRADES = ("#b7e0c9", "#f4e6a2", "#f5b97f", "#e78a7c")      # of a cell, from good to bad
 MARKERS = ("o", "s", "^", "D", "v", "P", "x", "*")
 
 plt.rcParams.update({
@@ -195,6 +198,24 @@ def heat(axes: Axes, columns: Sequence[float], rows: Sequence[float], values: Se
     colours = axes.figure.colorbar(image, ax=axes)
     colours.set_label(value)
     colours.outline.set_visible(False)
+
+
+def grades(axes: Axes, columns: Sequence[str], rows: Sequence[str],
+           cells: Sequence[Sequence[tuple[int, str]]]) -> None:
+    """Draw a table in which each cell has a grade, from 0 to 3, and a word; less than 0: nothing. From the top down."""
+    for i, row in enumerate(cells):
+        for j, (grade, word) in enumerate(row):
+            if grade >= 0:
+                axes.add_patch(Rectangle((j - 0.48, i - 0.45), 0.96, 0.9, color=GRADES[grade]))
+                axes.text(j, i, fill(word, 12), ha="center", va="center", fontsize=6)
+    axes.set_xticks(range(len(columns)), [fill(c, 12) for c in columns], fontsize=7)
+    axes.xaxis.tick_top()
+    axes.set_yticks(range(len(rows)), [fill(r, 24) for r in rows], fontsize=7)
+    axes.set_xlim(-0.5, len(columns) - 0.5)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.grid(visible=False)
 
 
 def timeline(axes: Axes, rows: Mapping[str, Sequence[Sequence[float]]], span: tuple[float, float],
