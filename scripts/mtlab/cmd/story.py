@@ -148,6 +148,11 @@ ANSWERS = {
         "{of_quiet .1f | quiet=at random; noisy=90; drive=persistently isolated} if persistently. Handles that write "
         "in order write {of_quiet .2f | quiet=in order; noisy=0; drive=initially isolated} without noise and "
         "{of_quiet .2f | quiet=in order; noisy=90; drive=initially isolated} with it.",
+    "page-types":
+        "One read at a time takes the mean, and the slowest page's time at worst. With as many reads in flight as "
+        "dies, pages of 20, 40 and 120 us give {iops .0% | pages=120 at most; depth=8 over pages=alike; depth=8} of "
+        "the rate of pages that take 60 us each, and a 99th percentile of "
+        "{p99_us .0f | pages=120 at most; depth=8} us in place of {p99_us .0f | pages=alike; depth=8}.",
     "peers":
         "dm-mtftl takes {iops/1000 .0f | line=mtftl} thousand random writes a second where dm-zoned, once its "
         "conventional zones are full, copies zones. Below ext4 it takes "
