@@ -8,6 +8,7 @@
 #include "device/thread.h"
 #include "durable/checkpoint.h"
 #include "map/map.h"
+#include "module.h"
 #include "zone/life.h"
 #include "zone/stream.h"
 #include "zone/super.h"
@@ -94,9 +95,12 @@ void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))
 	(void)heard;
 }
 
+void (*module_flushes)(struct mtftl *ftl);
+
 int mtftl_flush_sync(struct mtftl *ftl)
 {
-	(void)ftl;
+	if (module_flushes)
+		module_flushes(ftl);
 	return 0;
 }
 

@@ -21,6 +21,7 @@
 #include "durable/recover.h"
 #include "image.h"
 #include "map/map.h"
+#include "module.h"
 #include "replay.h"
 #include "super.h"
 #include "zone/super.h"
@@ -35,6 +36,7 @@ static struct {
 	int fail_write;		/* writes until one fails; 0: none does */
 	bool pause_then;	/* and the device is suspended */
 	int fail_read;		/* the next one, with this error */
+	int fail_log;		/* so many writes to the superblock log */
 } drive;
 
 /* Of zones that are read-only: where what is written ends, and what reads say that go on behind. */
@@ -43,8 +45,12 @@ static struct {
 	int error;
 } read_only;
 
-/* Zones from this one on are left out of reports, without an error. */
+/* They last over mounts. Zones from @reported on are left out of reports, without an error. */
 static u32 reported = U32_MAX;
+static u32 unreadable;		/* page; 0: none */
+static int unreadable_error = -ENODATA;
+static bool finish_fails;
+static int mount_fails_write;	/* see fail_write */
 
 /* The module that mounted it last. */
 static struct mtftl_cpu_stats stats;
@@ -105,6 +111,10 @@ static int write_sectors(u32 zone, u32 at, const void *data, u32 nr)
 	struct flash_zone *state = &image->flash.zones[zone];
 	u32 end = at + nr;
 
+	if (zone < MTFTL_NR_SB_ZONES && drive.fail_log) {
+		drive.fail_log--;
+		return -EIO;
+	}
 	if (drive.fail_write && !--drive.fail_write) {
 		device.paused |= drive.pause_then;
 		return -EIO;
@@ -139,6 +149,9 @@ int mtftl_rw_sectors(struct mtftl *of, blk_opf_t opf, sector_t sector, void *dat
 		drive.fail_read = 0;
 		return r;
 	}
+	if (unreadable && unreadable >= flash_page(&image->flash, zone, at / MTFTL_BLOCK_SECTORS) &&
+	    unreadable < flash_page(&image->flash, zone, (at + nr) / MTFTL_BLOCK_SECTORS))
+		return unreadable_error;
 	/* Drives need not answer for what is not written. */
 	if (state->cond <= FLASH_OPEN &&
 	    at + nr > state->wp * MTFTL_BLOCK_SECTORS + state->torn_sectors)
@@ -167,6 +180,8 @@ int mtftl_zone_mgmt(struct mtftl *of, u32 zone, enum req_op op)
 	command();
 	if (op == REQ_OP_ZONE_RESET)
 		return image->flash.reset(&image->flash, zone);
+	if (finish_fails || image->flash.zones[zone].cond > FLASH_FULL)
+		return -EIO;
 	image->flash.zones[zone] = (struct flash_zone) {
 		.cond = FLASH_FULL, .wp = image->flash.zone_capacity,
 	};
@@ -208,6 +223,7 @@ static int try_to_mount(void)
 
 	unmount();
 	memset(&drive, 0, sizeof(drive));
+	drive.fail_write = mount_fails_write;
 	memset(&stats, 0, sizeof(stats));
 	memset(&seq, 0, sizeof(seq));
 	memset(&space, 0, sizeof(space));
@@ -247,9 +263,34 @@ static int try_to_mount(void)
 	return r;
 }
 
+/* Of the blocks of zones, and of zones in each state. A zone in part is as long as the drive's. */
+static void expect_counts(void)
+{
+	u32 *blocks = calloc(ftl.config.nr_zones, sizeof(*blocks)), i;
+	u32 states[ARRAY_SIZE(space.state.zones)] = {};
+
+	for (i = 0; i < ftl.config.logical_blocks; i++)
+		if (mtftl_is_page(map.entries[i]))
+			blocks[mtftl_page_zone(&ftl, map.entries[i])]++;
+	for (i = 0; i < ftl.config.nr_zones; i++) {
+		const struct mtftl_zone *zone = mtftl_zone(&ftl, i);
+
+		states[zone->state]++;
+		assert_int_equal(map.zones[i].blocks.counter, blocks[i]);
+		assert_int_equal(zone->full_seq, zone->first_seq);
+		if (zone->state != MTFTL_ZONE_PARTIAL)
+			continue;
+		assert_int_equal(zone->wp, image->flash.zones[i].wp);
+		assert_int_equal(zone->quiet_wp, zone->wp);
+	}
+	assert_memory_equal(states, space.state.zones, sizeof(states));
+	free(blocks);
+}
+
 static void mount(void)
 {
 	assert_int_equal(try_to_mount(), 0);
+	expect_counts();
 }
 
 /* What the tool finds first: a mount may write zeroes behind what is torn. */
@@ -300,7 +341,19 @@ static int teardown(void **state)
 {
 	unmount();
 	image_free(image);
+	unreadable = 0;
+	unreadable_error = -ENODATA;
+	finish_fails = false;
+	mount_fails_write = 0;
+	module_flushes = NULL;
 	return 0;
+}
+
+static void begin_anew(void **state)
+{
+	unmount();
+	image_free(image);
+	setup(state);
 }
 
 /* One block in a unit of its own; returns its page. */
@@ -506,6 +559,8 @@ static void an_entry_behind_the_write_pointer_is_lost(void **state)
 		/* And one of the zone that is offline. */
 		assert_checks(2, 1);
 		mount_like_the_tool();
+		assert_int_equal(stats.lost_blocks, 1);
+		assert_false(mtftl_super_is_clean(&ftl));
 		assert_int_equal(map.entries[5], entries[5]);
 		assert_int_equal(map.entries[6], MTFTL_MAP_LOST);
 		assert_int_equal(map.entries[7], entries[7]);
@@ -831,6 +886,8 @@ static void a_checkpoint_that_was_cut_in_its_first_block(void **state)
 
 	image->flash.zones[last] = (struct flash_zone) { .cond = FLASH_OPEN, .wp = 1 };
 	mount();
+	/* The drive would count it until it is reset. */
+	assert_int_equal(image->flash.zones[last].cond, FLASH_FULL);
 	expect_checkpoints_in(last);
 }
 
@@ -999,6 +1056,371 @@ static void a_read_only_zone_has_no_write_pointer(void **state)
 	read_only.error = 0;
 }
 
+/* Torn payloads, on flash that fails to be read */
+
+/* What cannot be read together is read block by block. */
+static void a_payload_that_cannot_be_read_costs_one_block(void **state)
+{
+	const u64 lbas[] = { 5, 6, 7 };
+	const u16 contents[] = { 1, 2, 3 };
+	u32 old = put(FIRST_DATA, 1, 6, 9), new;
+
+	image->durable_seq = 1;
+	new = flash_page(&image->flash, FIRST_DATA + 1, 1);
+	image_write_unit(image, FIRST_DATA + 1, MTFTL_UNIT_DATA, 2, 3, lbas, contents);
+	unreadable = new + 1;
+	mount();
+	assert_int_equal(map.entries[5], new);
+	assert_int_equal(map.entries[6], old);
+	assert_int_equal(map.entries[7], new + 2);
+	/* An error that may pass is no answer. */
+	unreadable_error = -EIO;
+	assert_int_equal(try_to_mount(), -EIO);
+	/* A header that cannot be read hides its unit. */
+	unreadable_error = -EILSEQ;
+	unreadable = new - 1;
+	mount();
+	assert_int_equal(map.entries[5], MTFTL_MAP_UNMAPPED);
+	assert_int_equal(map.entries[6], old);
+}
+
+/* Of two units with one number the valid one counts: a write failed, and was done again. */
+static void a_unit_that_was_written_twice_is_whole_in_one_place(void **state)
+{
+	const u64 lbas[] = { 5, 6 };
+	const u16 contents[] = { 1, 2 };
+	u32 broken, i;
+
+	for (i = 0; i < 2; i++) {
+		begin_anew(state);
+		put(FIRST_DATA + 2, 1, 5, 9);
+		image->durable_seq = 1;
+		image_write_unit(image, FIRST_DATA, MTFTL_UNIT_DATA, 2, 2, lbas, contents);
+		image_write_unit(image, FIRST_DATA + 1, MTFTL_UNIT_DATA, 2, 2, lbas, contents);
+		image->durable_seq = 2;
+		put(FIRST_DATA + 2, 3, 7, 9);
+		broken = FIRST_DATA + i;
+		image_block(image, broken, 1)[9] ^= 1;
+		image_block(image, broken, 2)[9] ^= 1;
+		mount_like_the_tool();
+		assert_int_equal(map.entries[5], flash_page(&image->flash, FIRST_DATA + !i, 1));
+		assert_int_equal(map.entries[6], flash_page(&image->flash, FIRST_DATA + !i, 2));
+		/* In neither: older data does not come back. */
+		image_block(image, FIRST_DATA + !i, 1)[9] ^= 1;
+		mount_like_the_tool();
+		assert_int_equal(map.entries[5], MTFTL_MAP_LOST);
+		assert_int_equal(map.entries[6], flash_page(&image->flash, FIRST_DATA + !i, 2));
+	}
+}
+
+/* Zones that are written in part */
+
+static void zones_beyond_the_budget_are_finished(void **state)
+{
+	u32 i, fails;
+
+	for (fails = 0; fails < 2; fails++) {
+		begin_anew(state);
+		for (i = 0; i < 4; i++)
+			put(FIRST_DATA + i, 1 + i, i, i);
+		finish_fails = fails;
+		mount();
+		for (i = 0; i < 4; i++) {
+			const struct mtftl_zone *zone = mtftl_zone(&ftl, FIRST_DATA + i);
+			bool first = i < 2;
+
+			assert_int_equal(zone->state,
+					 first ? MTFTL_ZONE_FULL : MTFTL_ZONE_PARTIAL);
+			assert_int_equal(zone->wp, first ? IMAGE_CAPACITY : 2);
+			assert_int_equal(zone->quiet_wp, zone->wp);
+			assert_int_equal(zone->failed_lives,
+					 first && fails ? MTFTL_ZONE_LIVES : 0);
+			assert_int_equal(image->flash.zones[zone->index].cond,
+					 first && !fails ? FLASH_FULL : FLASH_OPEN);
+		}
+	}
+}
+
+/* Some sectors are left behind its last block, so the drive counts it. */
+static void a_zone_that_is_written_to_its_last_block_is_finished(void **state)
+{
+	struct flash_zone *zone = &image->flash.zones[FIRST_DATA];
+
+	fill_with_footer(8, 1);
+	zone->cond = FLASH_OPEN;
+	mount();
+	assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->state, MTFTL_ZONE_FULL);
+	assert_int_equal(zone->cond, FLASH_FULL);
+	mount();
+	assert_int_equal(drive.commands, drive.reads);
+}
+
+static void a_zone_of_the_log_that_was_left_is_finished(void **state)
+{
+	struct flash_zone *other = &image->flash.zones[1];
+
+	*other = (struct flash_zone) { .cond = FLASH_OPEN, .wp = 3 };
+	mount();
+	assert_int_equal(other->cond, FLASH_FULL);
+	mount();
+	assert_int_equal(drive.commands, drive.reads);
+}
+
+static void a_torn_block_that_cannot_be_completed_ends_its_zone(void **state)
+{
+	const u64 lbas[] = { 5, 6, 7 };
+	const u16 contents[] = { 1, 2, 3 };
+	u32 i;
+
+	/* The write of what is left of the block fails, or that of the zeroes behind it. */
+	for (i = 1; i < 3; i++) {
+		begin_anew(state);
+		cut(FIRST_DATA, image_write_unit(image, FIRST_DATA, MTFTL_UNIT_DATA, 1, 3, lbas,
+						 contents), 1);
+		mount_fails_write = i;
+		mount();
+		assert_true(mtftl_zone(&ftl, FIRST_DATA)->broken);
+		assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->state, MTFTL_ZONE_FULL);
+	}
+}
+
+/* What is known of zones */
+
+static void ages_follow_from_numbers(void **state)
+{
+	const u64 numbers[] = { 11, 20, 50, 90 };
+	const u32 born[] = { 0, 0, 3, 7 };	/* eight steps of eleven numbers */
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(numbers); i++)
+		put(FIRST_DATA + i, numbers[i], i, i);
+	mount();
+	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+		assert_int_equal(mtftl_zone(&ftl, FIRST_DATA + i)->first_seq, numbers[i]);
+		assert_int_equal(mtftl_map_born(&ftl, FIRST_DATA + i), born[i]);
+	}
+}
+
+static void numbers_that_are_used_up_are_not_drawn(void **state)
+{
+	const u64 half = 1ull << (image->sb.oob ? MTFTL_OOB_SEQ_BITS - 1 : MTFTL_SEQ_BITS - 1);
+
+	put(FIRST_DATA, half - 1, 5, 9);
+	mount();
+	assert_false(mtftl_is_read_only(&ftl));
+	assert_int_equal(mtftl_seq_last(&ftl), half - 1);
+	put(FIRST_DATA, half, 6, 9);
+	mount();
+	assert_true(mtftl_is_read_only(&ftl));
+}
+
+static void what_is_durable_is_known(void **state)
+{
+	put(FIRST_DATA, 5, 5, 9);
+	image->durable_seq = 5;
+	put(FIRST_DATA + 1, 6, 6, 9);
+	image->durable_seq = 3;
+	put(FIRST_DATA + 2, 7, 7, 9);
+	mount();
+	assert_int_equal(seq.durable, 5);
+	assert_int_equal(mtftl_seq_last(&ftl), 7);
+}
+
+/* Checkpoints */
+
+static void a_checkpoint_keeps_what_is_known_of_zones(void **state)
+{
+	u32 i, erase_counts[IMAGE_ZONES];
+	u64 first[IMAGE_ZONES];
+
+	for (i = FIRST_DATA; i < IMAGE_ZONES; i++)
+		image->erase_count[i] = 100 * i;
+	for (i = 0; i < 2; i++)
+		put(FIRST_DATA + i, 20 - i, i, i);
+	mount();
+	mtftl_zone_move(mtftl_zone(&ftl, FIRST_DATA + 3), MTFTL_ZONE_BAD);
+	assert_int_equal(mtftl_checkpoint(&ftl, true), 0);
+	assert_int_equal(stats.checkpoints, 1);
+	for (i = 0; i < IMAGE_ZONES; i++) {
+		erase_counts[i] = mtftl_zone(&ftl, i)->erase_count;
+		first[i] = mtftl_zone(&ftl, i)->first_seq;
+	}
+	mount();
+	assert_true(mtftl_super_is_clean(&ftl));
+	assert_int_equal(mtftl_seq_ckpt(&ftl), 20);
+	assert_int_equal(mtftl_zone(&ftl, FIRST_DATA + 3)->state, MTFTL_ZONE_BAD);
+	for (i = FIRST_DATA; i < IMAGE_ZONES; i++) {
+		const struct mtftl_zone *zone = mtftl_zone(&ftl, i);
+
+		assert_int_equal(zone->erase_count, erase_counts[i]);
+		assert_int_equal(zone->first_seq, first[i]);
+		assert_int_equal(zone->wp, i < FIRST_DATA + 2 ? 2 : 0);
+	}
+	for (i = 0; i < 2; i++)
+		assert_int_equal(map.entries[i], flash_page(&image->flash, FIRST_DATA + i, 1));
+}
+
+static void reset_meanwhile(struct mtftl *of)
+{
+	mtftl_zone(of, FIRST_DATA)->erase_count++;
+}
+
+/* Its record is of the life that the map points to. */
+static void a_zone_that_is_reset_while_a_checkpoint_flushes(void **state)
+{
+	const struct mtftl_zone_record *record;
+
+	image->erase_count[FIRST_DATA] = 7;
+	put(FIRST_DATA, 1, 5, 9);
+	put(FIRST_DATA + 1, 2, 6, 9);
+	mount();
+	module_flushes = reset_meanwhile;
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	record = mtftl_checkpoint_record(&ftl, FIRST_DATA);
+	assert_int_equal(le32_to_cpu(record->erase_count), 8);
+	assert_int_equal(le32_to_cpu(record->wp), 0);
+	assert_int_equal(le64_to_cpu(record->first_seq), 0);
+	record = mtftl_checkpoint_record(&ftl, FIRST_DATA + 1);
+	assert_int_equal(le32_to_cpu(record->wp), 2);
+	assert_int_equal(le64_to_cpu(record->first_seq), 2);
+}
+
+/* One that is clean, and not the newest: a record behind it is missing. */
+static void a_clean_checkpoint_is_doubted_if_zones_hold_more(void **state)
+{
+	enum { NOTHING, A_UNIT, A_FULL_ZONE, A_TORN_BLOCK, A_FINISHED_ZONE, ALL } more;
+	struct flash_zone *zone;
+	u32 entries[IMAGE_LOGICAL];
+
+	for (more = NOTHING; more < ALL; more++) {
+		begin_anew(state);
+		memset(entries, 0xff, sizeof(entries));
+		entries[5] = put(FIRST_DATA, 1, 5, 9);
+		image_write_checkpoint(image, 2, 10, entries, MTFTL_SB_CLEAN);
+		zone = &image->flash.zones[FIRST_DATA + (more == A_FULL_ZONE)];
+		if (more == A_UNIT || more == A_FULL_ZONE)
+			put(FIRST_DATA + (more == A_FULL_ZONE), 11, 6, 9);
+		if (more == A_FULL_ZONE || more == A_FINISHED_ZONE)
+			*zone = (struct flash_zone) { .cond = FLASH_FULL, .wp = IMAGE_CAPACITY };
+		zone->torn_sectors = more == A_TORN_BLOCK;
+		mount();
+		assert_int_equal(mtftl_super_is_clean(&ftl),
+				 more == NOTHING || more == A_FINISHED_ZONE);
+		assert_int_equal(mtftl_is_page(map.entries[6]),
+				 more == A_UNIT || more == A_FULL_ZONE);
+		assert_int_equal(map.entries[5], entries[5]);
+	}
+}
+
+/* The superblock log */
+
+/* The checkpoint's record is the newest, and in that zone. */
+static void expect_record_in(u32 zone, u32 end)
+{
+	u64 number = mtftl_seq_ckpt(&ftl), generation = ftl.super->info.generation;
+
+	assert_false(mtftl_is_read_only(&ftl));
+	assert_int_equal(image->flash.zones[zone].wp, end);
+	mount();
+	assert_int_equal(ftl.super->zone, zone);
+	assert_int_equal(ftl.super->wp, end);
+	assert_int_equal(ftl.super->info.generation, generation);
+	assert_int_equal(mtftl_seq_ckpt(&ftl), number);
+}
+
+static void a_record_that_cannot_be_written_goes_to_the_other_zone(void **state)
+{
+	const struct flash_zone *log;
+	u32 fails, before;
+
+	for (fails = 0; fails < 4; fails++) {
+		begin_anew(state);
+		log = image->flash.zones;
+		put(FIRST_DATA, 1, 5, 9);
+		mount();
+		before = log[0].wp;
+		drive.fail_log = fails;
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		assert_int_equal(drive.fail_log, 0);
+		assert_int_equal(log[0].cond, fails < 2 ? FLASH_OPEN : FLASH_FULL);
+		/* Each try there begins with a reset. */
+		assert_int_equal(mtftl_zone(&ftl, 1)->erase_count, fails < 2 ? 0 : fails - 1);
+		expect_record_in(fails >= 2, fails < 2 ? before + 1 : 1);
+	}
+	drive.fail_log = 4;
+	assert_int_not_equal(mtftl_checkpoint(&ftl, false), 0);
+	assert_true(mtftl_is_read_only(&ftl));
+	mount();
+	assert_int_equal(mtftl_seq_ckpt(&ftl), 1);
+}
+
+static bool told_of_log(const char *message)
+{
+	kernel_listens = message;
+	kernel_told = NULL;
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	kernel_listens = NULL;
+	expect_record_in(1, 1);
+	return kernel_told;
+}
+
+static void a_log_zone_that_changed_is_left(void **state)
+{
+	struct flash_zone *log = image->flash.zones;
+
+	put(FIRST_DATA, 1, 5, 9);
+	mount();
+	log[0].wp++;
+	assert_true(told_of_log("zone %u is written up to block %u"));
+	begin_anew(state);
+	log = image->flash.zones;
+	put(FIRST_DATA, 1, 5, 9);
+	mount();
+	log[0].cond = FLASH_READONLY;
+	assert_true(told_of_log("zone %u is read-only or offline"));
+}
+
+/* Zone after zone, and the newest record is always found. */
+static void the_log_goes_round(void **state)
+{
+	u32 i, zone = 0, end = image->flash.zones[0].wp;
+
+	put(FIRST_DATA, 1, 5, 9);
+	mount();
+	for (i = 0; i < 5 * IMAGE_CAPACITY / 2; i++) {
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		if (end++ == IMAGE_CAPACITY) {
+			assert_int_equal(image->flash.zones[zone].cond, FLASH_FULL);
+			zone = !zone;
+			end = 1;
+		}
+		if (end < 3 || end > IMAGE_CAPACITY - 2)
+			expect_record_in(zone, end);
+	}
+	assert_int_equal(zone, 0);
+}
+
+static void a_clean_device_is_made_dirty_once(void **state)
+{
+	u32 before;
+
+	put(FIRST_DATA, 1, 5, 9);
+	mount();
+	assert_int_equal(mtftl_checkpoint(&ftl, true), 0);
+	before = image->flash.zones[0].wp;
+	device.paused = true;
+	assert_int_equal(mtftl_super_make_dirty(&ftl), -EAGAIN);
+	assert_int_equal(stats.sending, stats.landed);
+	device.paused = false;
+	assert_true(mtftl_super_is_clean(&ftl));
+	assert_int_equal(mtftl_super_make_dirty(&ftl), 0);
+	assert_int_equal(mtftl_super_make_dirty(&ftl), 0);
+	assert_int_equal(stats.sending, stats.landed);
+	assert_false(mtftl_super_is_clean(&ftl));
+	expect_record_in(0, before + 1);
+	assert_false(mtftl_super_is_clean(&ftl));
+}
+
 /* What another system wrote while the machine slept */
 
 static void only_another_writer_is_not_us(void **state)
@@ -1068,6 +1490,23 @@ int main(void)
 		TEST(a_clean_record_beside_an_offline_zone_of_the_log),
 		TEST(a_read_only_zone_has_no_write_pointer),
 		OOB_TEST(a_read_only_zone_has_no_write_pointer),
+		TEST(a_payload_that_cannot_be_read_costs_one_block),
+		TEST(a_unit_that_was_written_twice_is_whole_in_one_place),
+		TEST(zones_beyond_the_budget_are_finished),
+		TEST(a_zone_that_is_written_to_its_last_block_is_finished),
+		TEST(a_zone_of_the_log_that_was_left_is_finished),
+		TEST(a_torn_block_that_cannot_be_completed_ends_its_zone),
+		TEST(ages_follow_from_numbers),
+		TEST(numbers_that_are_used_up_are_not_drawn),
+		TEST(what_is_durable_is_known),
+		TEST(a_checkpoint_keeps_what_is_known_of_zones),
+		TEST(a_zone_that_is_reset_while_a_checkpoint_flushes),
+		TEST(a_clean_checkpoint_is_doubted_if_zones_hold_more),
+		TEST(a_record_that_cannot_be_written_goes_to_the_other_zone),
+		TEST(a_log_zone_that_changed_is_left),
+		TEST(the_log_goes_round),
+		TEST(a_clean_device_is_made_dirty_once),
+		OOB_TEST(numbers_that_are_used_up_are_not_drawn),
 		TEST(only_another_writer_is_not_us),
 	};
 
