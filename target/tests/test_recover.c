@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
+#include <linux/sched/signal.h>
 
 #include "check.h"
 #include "device/device.h"
@@ -346,6 +347,8 @@ static int teardown(void **state)
 	finish_fails = false;
 	mount_fails_write = 0;
 	module_flushes = NULL;
+	kernel_kill_at = 0;
+	assert_int_equal(kernel_allocated, 0);
 	return 0;
 }
 
@@ -719,6 +722,16 @@ static void a_checkpoint_of_many_units_is_loaded(void **state)
 	assert_int_equal(map.zones[data].blocks.counter, 50);
 	/* It is read once: a large read for each unit, and one to find out how long units are. */
 	assert_in_range(drive.reads, 4, 12);
+	/* So is the module's own, in the other two zones. */
+	assert_int_equal(mtftl_checkpoint(&ftl, true), 0);
+	assert_true(image->flash.zones[5].wp > 0);
+	mount_like_the_tool();
+	assert_memory_equal(map.entries, entries, logical * sizeof(*entries));
+	assert_in_range(drive.reads, 4, 12);
+	image_reset_zone(image, 2);
+	image_reset_zone(image, 3);
+	image->sb = ftl.super->info;
+	image_write_checkpoint(image, 2, 2000, entries, MTFTL_SB_CLEAN);
 	/* A payload in the second zone, then the last header of the first. */
 	image_block(image, 3, 1)[9] ^= 1;
 	assert_int_equal(try_to_mount(), -EBADMSG);
@@ -1113,6 +1126,94 @@ static void a_unit_that_was_written_twice_is_whole_in_one_place(void **state)
 	}
 }
 
+/* Lives of a zone that got longer than the one before, and a number that is the checkpoint's */
+
+/* The checkpoint's record ends within what is there now. */
+static void a_zone_that_was_reset_is_read_from_its_beginning(void **state)
+{
+	u32 entries[IMAGE_LOGICAL], pages[3], i;
+
+	memset(entries, 0xff, sizeof(entries));
+	entries[5] = put(FIRST_DATA, 1, 5, 9);
+	put(FIRST_DATA, 2, 6, 9);
+	image_write_checkpoint(image, 2, 10, entries, 0);
+	image_reset_zone(image, FIRST_DATA);
+	for (i = 0; i < ARRAY_SIZE(pages); i++)
+		pages[i] = put(FIRST_DATA, 11 + i, i, i);
+	mount_like_the_tool();
+	for (i = 0; i < ARRAY_SIZE(pages); i++)
+		assert_int_equal(map.entries[i], pages[i]);
+	assert_int_equal(map.entries[5], MTFTL_MAP_LOST);
+	assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->first_seq, 11);
+}
+
+static void a_zone_with_the_checkpoints_own_number_is_spent(void **state)
+{
+	u32 last = fill_zones_but_one();
+
+	put(last, 50, FIRST_DATA, 7);
+	image_write_checkpoint(image, 2, 50, map_of_blocks(last), 0);
+	mount();
+	expect_checkpoints_in(last);
+}
+
+/* What no drive and no checkpoint should say */
+
+static void a_report_of_a_zone_beyond_its_capacity_is_refused(void **state)
+{
+	struct flash_zone *zone = &image->flash.zones[FIRST_DATA];
+
+	*zone = (struct flash_zone) { .cond = FLASH_OPEN, .wp = IMAGE_CAPACITY };
+	assert_int_equal(try_to_mount(), 0);
+	*zone = (struct flash_zone) { .cond = FLASH_OPEN, .wp = IMAGE_CAPACITY, .torn_sectors = 1 };
+	assert_int_equal(try_to_mount(), -EIO);
+}
+
+/* No user's block is there. */
+static void an_entry_in_a_zone_of_metadata_is_lost(void **state)
+{
+	u32 entries[IMAGE_LOGICAL];
+
+	memset(entries, 0xff, sizeof(entries));
+	entries[5] = 0;
+	entries[6] = flash_page(&image->flash, 2, 1);
+	entries[7] = put(FIRST_DATA, 1, 7, 9);
+	image_write_checkpoint(image, 2, 10, entries, MTFTL_SB_CLEAN);
+	mount();
+	assert_int_equal(map.entries[5], MTFTL_MAP_LOST);
+	assert_int_equal(map.entries[6], MTFTL_MAP_LOST);
+	assert_int_equal(map.entries[7], entries[7]);
+	assert_int_equal(stats.lost_blocks, 2);
+	assert_false(mtftl_super_is_clean(&ftl));
+}
+
+/* Wherever it is. */
+static void a_mount_that_is_killed_says_so(void **state)
+{
+	const u64 lbas[] = { 5, 6, 7 };
+	const u16 contents[] = { 1, 2, 3 };
+	unsigned long at;
+	int r = -EINTR;
+
+	put(FIRST_DATA, 1, 5, 9);
+	put(FIRST_DATA, 2, 8, 9);
+	lose_header(0);
+	fill_with_ranges(3);
+	image_write_unit(image, FIRST_DATA + 1, MTFTL_UNIT_DATA, 900, 3, lbas, contents);
+	for (at = 1; r; at++) {
+		assert_int_equal(r, -EINTR);
+		kernel_kill_at = at;
+		kernel_asked = 0;
+		r = try_to_mount();
+		assert_int_equal(!r, kernel_asked < at);
+	}
+	assert_true(at > 20);
+	kernel_kill_at = 1;
+	kernel_asked = 0;
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	assert_int_equal(mtftl_checkpoint_mount(&ftl), -EINTR);
+}
+
 /* Zones that are written in part */
 
 static void zones_beyond_the_budget_are_finished(void **state)
@@ -1492,6 +1593,11 @@ int main(void)
 		OOB_TEST(a_read_only_zone_has_no_write_pointer),
 		TEST(a_payload_that_cannot_be_read_costs_one_block),
 		TEST(a_unit_that_was_written_twice_is_whole_in_one_place),
+		TEST(a_zone_that_was_reset_is_read_from_its_beginning),
+		TEST(a_zone_with_the_checkpoints_own_number_is_spent),
+		TEST(a_report_of_a_zone_beyond_its_capacity_is_refused),
+		TEST(an_entry_in_a_zone_of_metadata_is_lost),
+		TEST(a_mount_that_is_killed_says_so),
 		TEST(zones_beyond_the_budget_are_finished),
 		TEST(a_zone_that_is_written_to_its_last_block_is_finished),
 		TEST(a_zone_of_the_log_that_was_left_is_finished),
