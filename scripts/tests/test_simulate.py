@@ -120,4 +120,5 @@ dmsetup status ftl
     status = {name: int(value) for name, value in re.findall(r" ([a-z_]+) (\d+)(?= |$)", result.output)}
     kernel = 1 + status["flash_gc"] / status["flash_data"]
     found = simulate("zones=256", "capacity=256", "lanes=4", "buffer_entries=256", "age=6", "writes=4", f"load={load}")
+    print(f"{load}: {kernel:.3f} in the kernel, {found['amplification']:.3f} simulated")
     assert kernel == pytest.approx(found["amplification"], rel=within)

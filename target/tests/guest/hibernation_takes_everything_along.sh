@@ -8,7 +8,7 @@
 # cpus: 2
 # profile: tlc
 # device: small
-# timeout: 400
+# timeout: 1200
 # needs: swap
 # judge: test_faults.py
 
@@ -30,6 +30,7 @@ swapon $other
 echo 0 > /sys/power/image_size
 cat /sys/class/block/${other#/dev/}/dev > /sys/power/resume
 echo test_resume > /sys/power/disk
+gc_works() { dmsetup status t | grep -q 'gc active'; }
 for turn in 1 2; do
 	fio --name=load --filename=/dev/mapper/t --direct=1 --rw=randwrite --bs=4k --ioengine=io_uring --iodepth=16 \
 		--offset=32M --size=32M --time_based --runtime=1h --output=load.log --eta=never &
@@ -38,6 +39,7 @@ for turn in 1 2; do
 	# GC has a lot to do, on slow dies: it would be at work all the while.
 	dmsetup message t 0 low_water 12
 	for die in 0 1 2 3; do flash 0x17 $die 2000; done
+	until_true 60 gc_works
 	before=$(field victims t)
 	echo disk > /sys/power/state
 	echo "woke up, $before victims before, $(field victims t) now, $(field free t) zones free"
@@ -51,5 +53,5 @@ done
 dmesg | grep -c 'PM: hibernation: Image restored successfully\|hibernation: hibernation exit'
 swapoff $other
 # The kernel closes io_uring's files after their process.
-until_true 10 dmsetup remove t
+until_true 60 dmsetup remove t
 mtftl check $zoned
