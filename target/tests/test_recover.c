@@ -732,9 +732,15 @@ static void a_checkpoint_of_many_units_is_loaded(void **state)
 	image_reset_zone(image, 3);
 	image->sb = ftl.super->info;
 	image_write_checkpoint(image, 2, 2000, entries, MTFTL_SB_CLEAN);
+	kernel_listens = "checkpoint is damaged";
+	kernel_told = NULL;
+	mount();
+	assert_null(kernel_told);
 	/* A payload in the second zone, then the last header of the first. */
 	image_block(image, 3, 1)[9] ^= 1;
 	assert_int_equal(try_to_mount(), -EBADMSG);
+	assert_non_null(kernel_told);
+	kernel_listens = NULL;
 	image_block(image, 3, 1)[9] ^= 1;
 	mount();
 	image_block(image, 2, 96)[9] ^= 1;
@@ -1214,6 +1220,20 @@ static void a_mount_that_is_killed_says_so(void **state)
 	assert_int_equal(mtftl_checkpoint_mount(&ftl), -EINTR);
 }
 
+/* A unit that lies there twice, too: lost, then whole. */
+static void blocks_beyond_the_device_are_passed_over(void **state)
+{
+	const u64 lbas[] = { 5, IMAGE_LOGICAL, IMAGE_LOGICAL + 1 };
+	const u16 contents[] = { 1, 2, 3 };
+
+	image_write_unit(image, FIRST_DATA, MTFTL_UNIT_DATA, 2, 3, lbas, contents);
+	image_write_unit(image, FIRST_DATA + 1, MTFTL_UNIT_DATA, 2, 3, lbas, contents);
+	image->durable_seq = 2;
+	put(FIRST_DATA + 1, 3, 6, 9);
+	mount_like_the_tool();
+	assert_true(mtftl_is_page(map.entries[5]));
+}
+
 /* Zones that are written in part */
 
 static void zones_beyond_the_budget_are_finished(void **state)
@@ -1598,6 +1618,7 @@ int main(void)
 		TEST(a_report_of_a_zone_beyond_its_capacity_is_refused),
 		TEST(an_entry_in_a_zone_of_metadata_is_lost),
 		TEST(a_mount_that_is_killed_says_so),
+		TEST(blocks_beyond_the_device_are_passed_over),
 		TEST(zones_beyond_the_budget_are_finished),
 		TEST(a_zone_that_is_written_to_its_last_block_is_finished),
 		TEST(a_zone_of_the_log_that_was_left_is_finished),
