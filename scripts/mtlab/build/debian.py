@@ -20,6 +20,8 @@ PACKAGES = {
     "build": "gcc libc6-dev make patch bc kmod dpkg-dev xz-utils zstd libelf-dev flex bison",
     "emulator": "ninja-build pkg-config python3-venv python3-setuptools libglib2.0-dev libpixman-1-dev"
                 " libfdt-dev libcap-ng-dev libattr1-dev zlib1g-dev qemu-system-data seabios",
+    "full": "libslirp-dev libaio-dev liburing-dev",
+    "image": "mmdebstrap uidmap genext2fs e2fsprogs qemu-utils openssh-client",
     "guest": "busybox-static bash fio nvme-cli zbd-utils dmsetup sysbench util-linux blktrace"
              " e2fsprogs xfsprogs btrfs-progs f2fs-tools libsqlite3-dev",
     "tool": "libzbd-dev libdevmapper-dev libisal-dev libblkid-dev uuid-dev",
@@ -127,7 +129,7 @@ def entries(etc: Path) -> list[tuple[str, str, str]]:
     return found
 
 
-def _mirror() -> tuple[str, str]:
+def mirror() -> tuple[str, str]:
     """URL and keyring of the mirror that holds the machine's own suite."""
     suite = codename()
     for uri, name, key in entries(Path("/etc/apt")):
@@ -153,7 +155,7 @@ def _private(apart: str = "") -> dict[str, str]:
     config = home / "apt.conf"
     env = dict(os.environ, APT_CONFIG=str(config), LC_ALL="C")
     with lock("apt"):
-        uri, key = _mirror()
+        uri, key = mirror()
         signed = f"[signed-by={key}] " if key else ""
         wanted = {"deb": _usual(), "deb-src": {codename(), "trixie"}}
         if apart:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """QEMU as Debian ships it, plus every file under emulator/hw, accel and configs, plus our patches.
 
-Three places under BUILD/emulator:
+Places under BUILD/emulator:
   source-*/   the pristine tree (never written to)
   tree/       src and obj: only files that change are rewritten, so ninja is incremental, also when
               several checkouts share BUILD and take turns
   tree-sanitize/
               the same with SANITIZE=1: under ASan and UBSan, each of whose reports ends the emulator
+  tree-full/  the same with all of QEMU's devices, for a guest that is not the lab's own (FULL)
   bin-HASH/   finished binaries by the hash of all their inputs; the last few are kept
 """
 
@@ -16,6 +17,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..util.base import (
@@ -52,6 +54,29 @@ if SANITIZE:
                   "--extra-cflags=-fno-sanitize-recover=all -fno-sanitize=alignment"]
 else:
     CONFIGURE += ["--disable-debug-info"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A build of the emulator. What is in one does not change the other: saved boot states are named by its bytes."""
+
+    name: str
+    configure: tuple[str, ...]
+    packages: tuple[str, ...]       # by their purpose
+    minutes: int                    # of a build from scratch, on two cores
+
+    @property
+    def tree(self) -> Path:
+        """Where it is built."""
+        return HOME / "-".join(["tree", *([] if self.name == "emulator" else [self.name]), *["sanitize"] * SANITIZE])
+
+
+# Guests of the lab, thousands of which are started.
+LAB = Kind("emulator", tuple(CONFIGURE), ("build", "emulator"), 2)
+# Guests of users: all devices, a network without root, and disks read through Linux's own queues.
+FULL = Kind("full", (*(word for word in CONFIGURE if "devices" not in word),
+                     "--enable-slirp", "--enable-linux-aio", "--enable-linux-io-uring"),
+            ("build", "emulator", "full"), 3)
 # Firmware comes from Debian's packages: Debian's source tree holds none.
 FIRMWARE = ("/usr/share/qemu", "/usr/share/seabios")
 
@@ -132,9 +157,9 @@ def patched(source: Path) -> dict[str, bytes]:
     return result
 
 
-def _configure_needed(obj: Path) -> bool:
+def _configure_needed(obj: Path, kind: Kind) -> bool:
     mark = obj / "mtftl-configured"
-    return not (obj / "build.ninja").exists() or not mark.exists() or mark.read_text() != " ".join(CONFIGURE)
+    return not (obj / "build.ninja").exists() or not mark.exists() or mark.read_text() != " ".join(kind.configure)
 
 
 def _meson() -> dict[str, str]:
@@ -152,10 +177,10 @@ def _meson() -> dict[str, str]:
     return env
 
 
-def _inputs(source: Path) -> str:
+def _inputs(source: Path, kind: Kind) -> str:
     """A hash of all that patched() reads, and of how that is compiled."""
     ours = {place: path.read_bytes() for place, path in our_files().items()}
-    return digest(source.name, source / "VERSION", " ".join(CONFIGURE), digest_files(ours), *series())
+    return digest(source.name, source / "VERSION", " ".join(kind.configure), digest_files(ours), *series())
 
 
 def _binary(key: str) -> Path:
@@ -164,39 +189,39 @@ def _binary(key: str) -> Path:
 
 @part
 @functools.cache
-def build() -> Path:
+def build(kind: Kind = LAB) -> Path:
     """The emulator's binary for the files as they were when this lab first asked."""
     if FORBIDDEN in os.environ:
         raise LabError("`lab check` starts no emulator; a test that needs it asks for the fixture emulator_binary")
-    debian.ensure("build", "emulator")
+    debian.ensure(*kind.packages)
     source = pristine()
     # To apply all patches takes longer than to look up what came out of it the last time.
-    inputs = _inputs(source)
+    inputs = _inputs(source, kind)
     known = HOME / "keys" / inputs
     if known.exists() and (binary := _binary(known.read_text())).exists():
         os.utime(binary.parent)
         return binary
     files = patched(source)
-    key = digest(source.name, source / "VERSION", " ".join(CONFIGURE), digest_files(files))
-    if _inputs(source) == inputs:           # they were not edited meanwhile
+    key = digest(source.name, source / "VERSION", " ".join(kind.configure), digest_files(files))
+    if _inputs(source, kind) == inputs:           # they were not edited meanwhile
         write_file(known, key)
     binary = _binary(key)
     if binary.exists():
         os.utime(binary.parent)
         return binary
-    tree = HOME / ("tree-sanitize" if SANITIZE else "tree")
-    with lock(tree.name):
+    with lock(kind.tree.name):
         if binary.exists():
             return binary
-        _build_tree(source, files, tree)
+        _build_tree(source, files, kind)
         with fresh_folder(binary.parent) as part:
-            shutil.copy2(tree / "obj/qemu-system-x86_64", part)
+            shutil.copy2(kind.tree / "obj/qemu-system-x86_64", part)
         for old in sorted(HOME.glob("bin-*"), key=lambda p: p.stat().st_mtime)[:-KEEP]:
             shutil.rmtree(old, ignore_errors=True)
     return binary
 
 
-def _build_tree(source: Path, files: dict[str, bytes], tree: Path) -> None:
+def _build_tree(source: Path, files: dict[str, bytes], kind: Kind) -> None:
+    tree = kind.tree
     src, obj = tree / "src", tree / "obj"
     stamp = tree / "source"
     if not stamp.exists() or stamp.read_text() != source.name:
@@ -217,12 +242,13 @@ def _build_tree(source: Path, files: dict[str, bytes], tree: Path) -> None:
             (src / place).unlink(missing_ok=True)
     write_file(manifest, "\n".join(sorted(files)))
     env = _meson()
-    if _configure_needed(obj):
+    if _configure_needed(obj, kind):
         say("configuring the emulator")
         shutil.rmtree(obj, ignore_errors=True)
         obj.mkdir()
-        logged([src / "configure", "--python=/usr/bin/python3", *CONFIGURE],
-               BUILD / "log/emulator-configure.log", cwd=obj, env=env)
-        write_file(obj / "mtftl-configured", " ".join(CONFIGURE))
-    say("building the emulator (about 2 minutes on 2 cores when from scratch)")
-    logged(["nice", "ninja", "qemu-system-x86_64"], BUILD / "log/emulator-build.log", cwd=obj, env=env, progress=True)
+        logged([src / "configure", "--python=/usr/bin/python3", *kind.configure],
+               BUILD / f"log/{kind.name}-configure.log", cwd=obj, env=env)
+        write_file(obj / "mtftl-configured", " ".join(kind.configure))
+    say(f"building the emulator (about {kind.minutes} minutes on 2 cores when from scratch)")
+    logged(["nice", "ninja", "qemu-system-x86_64"], BUILD / f"log/{kind.name}-build.log", cwd=obj, env=env,
+           progress=True)
