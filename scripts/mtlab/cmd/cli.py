@@ -37,12 +37,13 @@ from . import (
     torture,
     upstream,
     view,
+    vm,
     worker,
 )
 
 # What `lab --help` shows, by what it is for.
 GROUPS = {
-    "Run something:": ("run", "shell", "top", "view", "c2c", "timeline"),
+    "Run something:": ("run", "shell", "vm", "top", "view", "c2c", "timeline"),
     "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware"),
     "Break it:": ("torture", "cuts", "boots", "drives", "fuzz", "mutants", "suite", "night"),
     "Change it:": ("check", "test", "lint", "layers", "prose"),
@@ -164,6 +165,7 @@ def _parser() -> argparse.ArgumentParser:
     build.set_defaults(function=_build)
 
     shell.add_command(commands)
+    vm.add_command(commands)
     experiments.add_commands(commands)
     report.add_command(commands, update_commands)
     torture.add_command(commands)

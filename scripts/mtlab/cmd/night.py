@@ -41,6 +41,8 @@ PARTS = (
     Part("fuzz", "fuzzers of all that reads media", "fuzz --seconds 7200"),
     Part("tests-kasan", "the target's tests under KASAN", "test --kernel kasan target/tests"),
     Part("tests-current", "the target's tests on the newest kernel", "test --kernel current target/tests"),
+    Part("own-machine", "a Debian with ssh, and RocksDB on its drive, survive a power cut",
+         "test --night scripts/tests/test_vm.py"),
     Part("shuffle", "all tests in another order", "test --shuffle {seed}"),
 )
 

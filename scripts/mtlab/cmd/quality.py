@@ -54,6 +54,7 @@ def _test(args: argparse.Namespace) -> int:
     for series in kernels.SERIES:
         guest.modules(kernels.get(series))
     return _pytest(args.jobs, f"--kernel={args.kernel}", *(["-k", args.k] if args.k else []),
+                   *(["--night"] if args.night else []),
                    *([] if args.shuffle is None else [f"--shuffle={args.shuffle}"]), *args.paths,
                    MTFTL_QEMU=str(emulator.build()))
 
@@ -220,6 +221,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
                       help="kernel of all guests that would run the default one; default %(default)s")
     test.add_argument("--jobs", type=int, default=guests_at_once(), metavar="N",
                       help="tests side by side; default: the host's cores, as far as its memory goes")
+    test.add_argument("--night", action="store_true", help="also the tests that take minutes, as `make night` does")
     test.add_argument("--shuffle", type=int, metavar="SEED",
                       help="run in an order that this seed chooses, not the longest first")
     test.add_argument("paths", nargs="*", metavar="PATH", help="only the tests in these files or folders")

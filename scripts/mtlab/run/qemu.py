@@ -167,12 +167,16 @@ def memory_arguments(options: Options) -> list[str]:
             for x in ("-object", f"memory-backend-ram,id={name},size={size}")]
 
 
-def machine_arguments(binary: Path, options: Options, clock: Sequence[str]) -> list[str]:
-    """QEMU's arguments that every guest has, for a clock of clock_arguments()."""
+def started_by_lab(binary: Path) -> list[str]:
+    """The beginning of QEMU's command line: it finds its firmware, and adds nothing of its own to the machine."""
     # The kernel ends the emulator when the lab dies, however that happens.
     return ["setpriv", "--pdeathsig", "KILL", str(binary), *(x for f in emulator.FIRMWARE for x in ("-L", f)),
-            "-nodefaults", "-no-user-config", "-display", "none", "-name", "mtftl-lab",
-            "-machine", "q35,hpet=off,sata=off,usb=off,smbus=off,vmport=off,smm=off", *clock,
+            "-nodefaults", "-no-user-config", "-display", "none", "-name", "mtftl-lab"]
+
+
+def machine_arguments(binary: Path, options: Options, clock: Sequence[str]) -> list[str]:
+    """QEMU's arguments that every guest has, for a clock of clock_arguments()."""
+    return [*started_by_lab(binary), "-machine", "q35,hpet=off,sata=off,usb=off,smbus=off,vmport=off,smm=off", *clock,
             *(node_arguments(options) or ["-smp", str(options.cpus)]), "-m", options.memory,
             "-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-action", "reboot=shutdown,panic=none"]
 

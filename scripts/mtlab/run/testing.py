@@ -53,6 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Our own words on the command line."""
     parser.addoption("--kernel", default=kernels.DEFAULT, help="kernel of the guests that would run the default one")
     parser.addoption("--no-guest", action="store_true", help="only tests that do not start the emulator")
+    parser.addoption("--night", action="store_true", help="also the tests that are marked night")
     parser.addoption("--shuffle", type=int, metavar="SEED", help="in an order of this seed, not the longest first")
 
 
@@ -118,6 +119,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.hookimpl(tryfirst=True)  # type: ignore[misc]
 def pytest_configure(config: pytest.Config) -> None:
     """No test may hang the run. The limit is a test's with all of its fixtures; pytest-timeout keeps it."""
+    config.addinivalue_line("markers", "night: a test that is skipped without --night, because it takes minutes")
     if config.pluginmanager.hasplugin("timeout") and config.option.timeout is None:
         debug = config.getoption("--kernel") in sourcekernel.DEBUG
         config.option.timeout = LIMIT * SLOWNESS if debug else LIMIT
@@ -142,6 +144,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if starts_emulator(item)]
         items[:] = [item for item in items if not starts_emulator(item)]
         config.hook.pytest_deselected(items=left_out)
+    if not config.getoption("--night"):
+        for item in items:
+            if item.get_closest_marker("night"):
+                item.add_marker(pytest.mark.skip(reason="for minutes: `make night`, or `lab test --night`"))
     told = getattr(config, "workerinput", None)
     known: dict[str, float] = _known() if told is None else told["durations"]
     groups: dict[str, list[pytest.Item]] = {}
