@@ -45,6 +45,8 @@ APPS = {"sqlite-wal": "SQLite, WAL", "sqlite-rollback": "SQLite, rollback", "fil
         "mariadb-write": "MariaDB, oltp_write_only", "mariadb-mixed": "MariaDB, oltp_read_write"}
 BYTES = {"sqlite": 200, "files": 8192, "rocksdb": 816}      # that a transaction writes
 DATABASES = ("postgres-tpcb", "postgres-update", "mariadb-write", "mariadb-mixed")
+# Of two guests one hung beside MariaDB and one beside RocksDB: dm-zoned answered no write for 120 s.
+HANGS = {("dm-zoned", app) for app in (*DATABASES, *(app for app in APPS if app.startswith("rocksdb")))}
 SYNCED = ("sqlite-wal", "sqlite-rollback", "files", "rocksdb-sync", *DATABASES)
 QUICK_LABELS, QUICK_APPS = ("mtftl-xfs", "zoned-xfs"), ("sqlite-wal", "files", "rocksdb-sync")
 ZONED = ("zoned-xfs", "btrfs", "f2fs", "dm-zoned")
@@ -65,7 +67,7 @@ def _script(subject: str, state: str, quick: bool) -> tuple[str, str]:
     """What prepares the drive, if it is to be aged; and what is measured."""
     start = "\n".join([". ./applications", f"echo '{SHAPE.table}' >dmz.table",
                        "format_dm_zoned() {", *SHAPE.format(), "}"])
-    apps = " ".join(QUICK_APPS if quick else APPS)
+    apps = " ".join(QUICK_APPS if quick else [app for app in APPS if (subject, app) not in HANGS])
     settings = "\n".join([f"APPS='{apps}'", *(f"{key}={value}" for key, value in (QUICK if quick else SIZES).items())])
     before = f"{start}\nprepare {subject} {BALLAST_MIB} {100 if quick else AGE_MS}"
     return before if state == "aged" else "", f"{start}\n{settings}\napplications {subject} {state}"
