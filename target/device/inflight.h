@@ -11,6 +11,8 @@
 
 #include "device/ftl.h"
 
+#define MTFTL_SHORT_SLEEP	(5 * HZ)
+
 struct mtftl_inflight {
 	atomic_t count;
 	struct completion done;
@@ -36,11 +38,21 @@ static inline void mtftl_inflight_put(struct mtftl_inflight *inflight)
 		complete(&inflight->done);
 }
 
-/* Sleeps. */
+/*
+ * Sleeps until the drive has answered. That may take minutes, and the kernel's detector of hung
+ * tasks tells of a long sleep. So the wait consists of short ones, as the block layer's own does.
+ */
+static inline void mtftl_wait_for_io(struct completion *done)
+{
+	while (!wait_for_completion_io_timeout(done, MTFTL_SHORT_SLEEP))
+		;
+}
+
+/* Likewise. */
 static inline void mtftl_inflight_wait(struct mtftl_inflight *inflight)
 {
 	mtftl_inflight_put(inflight);
-	wait_for_completion_io(&inflight->done);
+	mtftl_wait_for_io(&inflight->done);
 }
 
 #endif

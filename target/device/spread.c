@@ -9,6 +9,7 @@
 #include <linux/workqueue.h>
 
 #include "device/device.h"
+#include "device/inflight.h"
 #include "device/thread.h"
 
 /* Parts may wait for the drive, and a drive is quick only with several reads in flight. */
@@ -28,6 +29,7 @@ struct mtftl_spread {
 	u32 nr;
 	atomic_t next;		/* the first part that is not begun */
 	int error;		/* the first one */
+	struct mtftl_inflight helpers;	/* that were asked for help, and may be at it */
 	u32 nr_workers;		/* that have a buffer */
 	struct worker *workers;	/* the first one is the caller */
 };
@@ -57,6 +59,7 @@ static void help(struct work_struct *work)
 
 	do_parts(worker, false);
 	memalloc_noio_restore(flags);
+	mtftl_inflight_put(&worker->spread->helpers);
 }
 
 int mtftl_spread(struct mtftl_spread *spread, u32 nr, mtftl_part_fn part, void *private)
@@ -69,11 +72,16 @@ int mtftl_spread(struct mtftl_spread *spread, u32 nr, mtftl_part_fn part, void *
 	spread->nr = nr;
 	spread->error = 0;
 	atomic_set(&spread->next, 0);
-	for (i = 1; i < workers; i++)
+	mtftl_inflight_begin(&spread->helpers);
+	for (i = 1; i < workers; i++) {
+		mtftl_inflight_get(&spread->helpers);
 		queue_work(spread->wq, &spread->workers[i].work);
+	}
 	do_parts(&spread->workers[0], true);
 	for (i = 1; i < workers; i++)
-		cancel_work_sync(&spread->workers[i].work);
+		if (cancel_work(&spread->workers[i].work))
+			mtftl_inflight_put(&spread->helpers);
+	mtftl_inflight_wait(&spread->helpers);
 	mtftl_assert(spread->error || (u32)atomic_read(&spread->next) >= nr, "%d of %u",
 		     atomic_read(&spread->next), nr);
 	return spread->error;
@@ -86,6 +94,7 @@ struct mtftl_spread *mtftl_spread_alloc(struct mtftl *ftl)
 
 	if (!spread)
 		return NULL;
+	init_completion(&spread->helpers.done);
 	spread->workers = kvcalloc(nr + 1, sizeof(*spread->workers), GFP_KERNEL);
 	spread->wq = alloc_workqueue("mtftl-mount-%s", WQ_UNBOUND, 0, mtftl_disk_name(ftl));
 	for (i = 0; spread->workers && i <= nr; i++) {

@@ -710,7 +710,7 @@ static bool write_slice(struct slice *slice)
 	for (i = 0; i < slice->nr; i += n) {
 		/* Its zone was at its end: the unit is needed again. */
 		if (sent)
-			wait_for_completion_io(&slice->landed);
+			mtftl_wait_for_io(&slice->landed);
 		wait.gen = mtftl_space_gen(movers->ftl);
 		n = send_unit(slice, i, &sent);
 		if (n)

@@ -37,7 +37,7 @@ struct bio_list { void *head, *tail; };
 struct bio_vec { void *unused; };
 struct bvec_iter { sector_t bi_sector; unsigned int bi_size; };
 struct bio { struct bvec_iter bi_iter; blk_status_t bi_status; };
-struct completion { int unused; };
+struct completion { u32 done; };
 struct cpumask;
 struct dm_target;
 struct mtftl_meta;
@@ -132,6 +132,7 @@ static inline unsigned long roundup_pow_of_two(unsigned long n)
 #define atomic_inc(v)			((void)(v)->counter++)
 #define atomic_add(n, v)		((void)((v)->counter += (n)))
 #define atomic_inc_return(v)		(++(v)->counter)
+#define atomic_dec_and_test(v)		(!--(v)->counter)
 #define atomic64_add(n, v)		((void)((v)->counter += (n)))
 #define cmpxchg(p, before, after)	((void)(*(p) == (before) && (*(p) = (after))))
 #define atomic_long_read(v)		((v)->counter)
@@ -144,6 +145,12 @@ static inline unsigned long roundup_pow_of_two(unsigned long n)
 #define MAX_SCHEDULE_TIMEOUT		(HZ * 1000)
 
 #define mutex_init(lock)		((void)(lock))
+#define init_completion(completion)	((completion)->done = 0)
+#define reinit_completion(completion)	((completion)->done = 0)
+#define complete(completion)		((completion)->done++)
+/* There is no other thread that could complete it. */
+#define wait_for_completion_io_timeout(completion, timeout) \
+	((void)(timeout), assert((completion)->done), true)
 #define INIT_WORK(work, run)		((void)(work), (void)(run))
 #define likely(x)			(x)
 #define unlikely(x)			(x)
@@ -283,7 +290,7 @@ static inline bool queue_work(struct workqueue_struct *wq, struct work_struct *w
 }
 
 /* Nothing has run that was queued. */
-static inline bool cancel_work_sync(struct work_struct *work)
+static inline bool cancel_work(struct work_struct *work)
 {
 	(void)work;
 	return true;
