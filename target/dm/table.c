@@ -7,6 +7,7 @@
 
 #include "device/meta.h"
 #include "device/options.h"
+#include "device/rw.h"
 #include "device/thread.h"
 #include "dm/target.h"
 #include "map/ring.h"
@@ -125,6 +126,12 @@ int mtftl_table_check_device(struct mtftl_target *target)
 	return 0;
 }
 
+/* There may have been a record that cannot be read any more. */
+static bool log_is_in_part(struct mtftl *ftl)
+{
+	return mtftl_zone_is_offline(ftl, 0) || mtftl_zone_is_offline(ftl, 1);
+}
+
 int mtftl_table_check_super(struct mtftl_target *target)
 {
 	struct mtftl *ftl = &target->ftl;
@@ -138,6 +145,8 @@ int mtftl_table_check_super(struct mtftl_target *target)
 		break;
 	case -ENODATA:
 		ti->error = "No superblock found, expected a device formatted by mtftl format";
+		if (log_is_in_part(ftl))
+			ti->error = "No superblock found, and one of its zones is offline";
 		return -EINVAL;
 	case -EPROTO:
 		ti->error = "Superblock is of a newer version or has unknown features";

@@ -115,6 +115,21 @@ static void no_superblock(void **state)
 	assert_int_equal(recover(), -ENODATA);
 }
 
+static void a_superblock_may_have_been_in_an_offline_zone(void **state)
+{
+	u32 zone;
+
+	(void)state;
+	for (zone = 0; zone < MTFTL_NR_SB_ZONES; zone++) {
+		image->flash.zones[zone].cond = FLASH_OFFLINE;
+		assert_int_equal(recover(), -ENXIO);
+		image->flash.zones[zone].cond = FLASH_EMPTY;
+	}
+	image_write_super(image, 0);
+	image->flash.zones[1].cond = FLASH_OFFLINE;
+	assert_int_equal(recover(), 0);
+}
+
 static void newest_whole_superblock_counts(void **state)
 {
 	(void)state;
@@ -988,6 +1003,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(formatted_device_is_unmapped),
 		test(no_superblock),
+		test(a_superblock_may_have_been_in_an_offline_zone),
 		test(newest_whole_superblock_counts),
 		test(newer_superblock_is_not_skipped_for_an_older_one),
 		test(superblock_of_another_geometry),

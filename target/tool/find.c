@@ -56,7 +56,7 @@ int cmd_probe(int argc, char **argv)
 		fail(EXIT_USAGE, "probe: %d devices given, expected one", argc - optind);
 	device = device_open(argv[optind], DEVICE_READ);
 	err = super_find(&device->flash, &super);
-	if (err == -ENODATA)
+	if (err == -ENODATA || err == -ENXIO)
 		fail(EXIT_NOTHING, "%s: %s", device->path, super_error(err));
 	/* Metadata that cannot be read says nothing about what the drive is. */
 	if (err && err != -EOPNOTSUPP)

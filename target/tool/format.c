@@ -71,7 +71,7 @@ static bool find_ours(struct device *device, char *found, size_t size)
 	struct super super;
 	int err = super_find(&device->flash, &super);
 
-	if (err == -ENODATA)
+	if (err == -ENODATA || err == -ENXIO)
 		return false;
 	if (err && err != -ESTALE && err != -EOPNOTSUPP) {
 		snprintf(found, size, "%s", super_error(err));
@@ -111,8 +111,9 @@ static u32 usable_zones(struct device *device)
 		if (cond != FLASH_READONLY && cond != FLASH_OFFLINE)
 			nr++;
 		else if (i < MTFTL_NR_SB_ZONES)
-			fail(EXIT_FAILED, "%s: zone %u is %s, expected a writable one for superblocks",
-			     device->path, i, cond == FLASH_OFFLINE ? "offline" : "read-only");
+			fail(EXIT_FAILED, "%s: zone %u is %s, expected a writable one for superblocks;"
+			     " format a dm-linear that begins behind it", device->path, i,
+			     cond == FLASH_OFFLINE ? "offline" : "read-only");
 	}
 	return nr;
 }

@@ -113,6 +113,21 @@ static void check_geometry(const struct device *device, const struct mtftl_sb_in
 		     flash->zone_capacity, info->nr_zones, info->zone_capacity);
 }
 
+/* The log goes on in one zone, if the drive has given up the other one. */
+static u32 log_zone(const struct device *device)
+{
+	u32 zone;
+
+	for (zone = 0; zone < MTFTL_NR_SB_ZONES; zone++) {
+		enum flash_cond cond = device->flash.zones[zone].cond;
+
+		if (cond != FLASH_READONLY && cond != FLASH_OFFLINE)
+			return zone;
+	}
+	fail(EXIT_FAILED, "%s: zones 0 and 1 are read-only or offline, expected a writable one for"
+	     " superblocks", device->path);
+}
+
 int cmd_header_restore(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -126,6 +141,7 @@ int cmd_header_restore(int argc, char **argv)
 	struct super super;
 	bool force = false;
 	char **words;
+	u32 zone;
 	int err;
 
 	words = two_words(argc, argv, options, &force);
@@ -136,11 +152,16 @@ int cmd_header_restore(int argc, char **argv)
 	check_geometry(device, &info);
 	err = super_find(&device->flash, &super);
 	/* A record that is whole knows more than a backup: where the checkpoint is. */
-	if (err != -ENODATA && !force)
+	if (err != -ENODATA && err != -ENXIO && !force)
 		fail(EXIT_FAILED, "%s: %s; expected a drive without a superblock, or --force",
 		     device->path, err ? super_error(err) : "has a superblock that is whole");
+	zone = log_zone(device);
+	/* Records in a zone that is read-only stay: this one is the newest. */
+	if (!err)
+		info.generation = super.info.generation + 1;
+	mtftl_sb_compose(block, &info);
 	device_reset(device, 0, MTFTL_NR_SB_ZONES, "superblocks");
-	device_write_first(device, 0, block);
+	device_write_first(device, zone, block);
 	uuid_unparse(info.uuid, uuid);
 	printf("%s: is %s again; the next mount looks at all zones\n", device->path, uuid);
 	free(block);

@@ -26,6 +26,17 @@ static int newest_in_zone(struct flash *flash, u32 zone, struct mtftl_sb_info *i
 	return -ENODATA;
 }
 
+/* There may have been a record that cannot be read any more. */
+static bool log_is_in_part(const struct flash *flash)
+{
+	u32 zone;
+
+	for (zone = 0; zone < MTFTL_NR_SB_ZONES && zone < flash->nr_zones; zone++)
+		if (flash->zones[zone].cond == FLASH_OFFLINE)
+			return true;
+	return false;
+}
+
 int super_find(struct flash *flash, struct super *super)
 {
 	struct mtftl_sb_info info;
@@ -49,7 +60,7 @@ int super_find(struct flash *flash, struct super *super)
 		found = true;
 	}
 	if (!found)
-		return -ENODATA;
+		return log_is_in_part(flash) ? -ENXIO : -ENODATA;
 	/* The log had to go round to the other zone. */
 	if (flash->zones[super->zone].wp == flash->zone_capacity)
 		skipped |= flash->zones[!super->zone].cond == FLASH_OFFLINE;
@@ -69,6 +80,9 @@ const char *super_error(int error)
 	switch (error) {
 	case -ENODATA:
 		return "no mtftl superblock, expected a device made by mtftl format";
+	case -ENXIO:
+		return "no mtftl superblock, and a zone where it may have been is offline, expected a"
+		       " record in zone 0 or 1: mtftl header-restore writes one";
 	case -EPROTO:
 		return "a superblock of another version, expected version 1 and no new features: a newer"
 		       " mtftl may know it";
