@@ -19,6 +19,7 @@
 enum {
 	GC, FLUSH, REDO, SUBMIT, READ_PART, PLACE, DISCARD, STARVE, RESET, LOAD, SCAN, SORT, FIRST,
 	LATE, LANDED, ERASE, NOWHERE, PRESUSPEND, UNDO, THREADS, WAKE, PROBE, FULL, CLOSE, LIST,
+	OWN, HELP,
 	NR_PLACES
 };
 
@@ -196,6 +197,24 @@ static int close_later(void *zone, const void *footer, void *buf)
 	return write(zone, footer, buf);
 }
 
+static int part_later(void *private, u32 number, void *buf)
+{
+	int (*part)(void *private, u32 number, void *buf) = original(OWN);
+
+	hold(OWN);
+	return part(private, number, buf);
+}
+
+/* The detector of hung tasks shall see other threads alone. */
+static int help_later(void *private, u32 number, void *buf)
+{
+	int (*part)(void *private, u32 number, void *buf) = original(HELP);
+
+	while (!completion_done(&places[HELP].release))
+		schedule_timeout_idle(1);
+	return part(private, number, buf);
+}
+
 /* Its caller has a spinlock, so it cannot sleep. */
 static void list_later(void *ftl, const void *rec)
 {
@@ -289,6 +308,9 @@ static struct place places[] = {
 	[CLOSE] = { "close", "mtftl_footer_write", "kworker/", NULL, close_later },
 	/* A discard stands still before its record is listed, for two seconds. */
 	[LIST] = { "list", "mtftl_range_add", "blkdiscard", NULL, list_later },
+	/* The process that mounts waits in its first part of the map, and a helper in its own. */
+	[OWN] = { "own", "count_part", "dmsetup", NULL, part_later },
+	[HELP] = { "help", "count_part", "kworker/", NULL, help_later },
 	/* The process that loads a table waits before its lanes are made. */
 	[THREADS] = { "threads", "mtftl_lanes_alloc", "dmsetup", NULL, alloc_later },
 };
