@@ -57,6 +57,15 @@ def test_bad_properties(emulator_binary: Path, bios: Path, tmp_path: Path, setti
     Monitor(emulator_binary, bios, *box(tmp_path / "media")).end()      # as it would have been the first one
 
 
+def test_an_image_that_cannot_be_mapped_is_none(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """It had its length and its header by then."""
+    narrow = tmp_path / "narrow"
+    narrow.write_text(f'#!/bin/sh\nulimit -v {64 << 20}\nexec {emulator_binary} "$@"\n')
+    narrow.chmod(0o755)
+    assert "Cannot allocate memory" in refuses(narrow, bios, box(tmp_path / "media", **{"flash.size": "128G"}))
+    Monitor(emulator_binary, bios, *box(tmp_path / "media")).end()
+
+
 def test_a_refused_start_keeps_the_data(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     media = tmp_path / "media"
     with driver(emulator_binary, bios, *box(media)) as drive:

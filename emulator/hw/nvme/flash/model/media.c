@@ -173,12 +173,17 @@ char *flash_media_open(FlashMedia *m, const char *path, const FlashShape *shape)
     m->shape = *shape;
     m->map = MAP_FAILED;
     m->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (m->fd < 0 || fstat(m->fd, &st)) {
+    if (m->fd < 0) {
         why = complain(path, strerror(errno));
         goto fail;
     }
     if (flock(m->fd, LOCK_EX | LOCK_NB)) {
         why = complain(path, "in use by another emulator");
+        goto fail;
+    }
+    /* Only now: until it had the lock, another emulator may have made it. */
+    if (fstat(m->fd, &st)) {
+        why = complain(path, strerror(errno));
         goto fail;
     }
     m->map_len = st.st_size;
@@ -216,6 +221,7 @@ char *flash_media_open(FlashMedia *m, const char *path, const FlashShape *shape)
     return NULL;
 
 fail:
+    flash_media_unmake(m);
     flash_media_close(m);
     return why;
 }
