@@ -12,7 +12,8 @@
 
 #include "cell.h"
 
-#define MOST_NS 1000000000000ull    /* of a page: sums of them do not wrap */
+/* Of a page: neither sums of them wrap, nor those of the slowest die. */
+#define MOST_NS 100000000000ull
 
 /* A number of nanoseconds, and what follows it; NULL: there is none. */
 static const char *parse_ns(const char *text, uint64_t *ns)
