@@ -112,7 +112,7 @@ static u32 usable_zones(struct device *device)
 			nr++;
 		else if (i < MTFTL_NR_SB_ZONES)
 			fail(EXIT_FAILED, "%s: zone %u is %s, expected a writable one for superblocks;"
-			     " format a dm-linear that begins behind it", device->path, i,
+			     " format a dm-linear that begins behind it", device->path, device->first_zone + i,
 			     cond == FLASH_OFFLINE ? "offline" : "read-only");
 	}
 	return nr;
