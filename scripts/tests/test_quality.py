@@ -52,11 +52,15 @@ def test_a_clean_file_is_checked_once(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "good" in checked(good, other)[0]
 
 
+# Of a pytest of its own: it is no worker of the one that runs this test, and has none of its options.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")} | {
+    "PYTHONPATH": str(ROOT / "scripts")}
+
+
 def _collected(tests: Path, *options: str) -> set[str]:
     """Names of the tests in a file that a run would take."""
     command = [sys.executable, "-B", "-m", "pytest", "--collect-only", "-q", "-p", "mtlab.run.testing", *options, tests]
-    env = os.environ | {"PYTHONPATH": str(ROOT / "scripts")}
-    done = subprocess.run(command, cwd=tests.parent, env=env, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=tests.parent, env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return set(re.findall(r"::(\w+)$", done.stdout, re.M))
 
@@ -88,7 +92,7 @@ def test_a_test_that_hangs_fails_by_name(tmp_path: Path) -> None:
         "def test_fixture(stuck): pass\n"
         "def test_other(): pass\n")
     command = [sys.executable, "-B", "-m", "pytest", "-q", "--numprocesses=1", tmp_path]
-    env = os.environ | {"PYTHONPATH": str(ROOT / "scripts"), "MTFTL_BUILD": str(tmp_path / "build")}
+    env = ENVIRONMENT | {"MTFTL_BUILD": str(tmp_path / "build")}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
     at_once, at_end = done.stdout.split("= FAILURES =")
     assert set(re.findall(r"^failed after 1 s: .*::(\w+)$", at_once, re.M)) == {"test_program", "test_fixture"}
