@@ -86,10 +86,12 @@ def table(found: list[Sample]) -> list[list[str]]:
 def draw(found: list[Sample], path: Path) -> None:
     figure, (rate, tail) = figures.panels(2)
     figures.lines(rate, [figures.Line(pages, DEPTHS, [_of(found, pages, n) / 1e3 for n in DEPTHS])
-                         for pages in PAGES], x="reads in flight", y="thousand reads a second", log2_x=True)
+                         for pages in PAGES], x="reads in flight", y="thousand reads a second", log2_x=True,
+                  title="rate")
     few = [n for n in DEPTHS if n != FULL]
     figures.lines(tail, [figures.Line(pages, few, [_of(found, pages, n, "p99_us") for n in few])
-                         for pages in PAGES], x="reads in flight", y="99th percentile (us)", log2_x=True)
+                         for pages in PAGES], x="reads in flight", y="99th percentile (us)", log2_x=True,
+                  title="slowest hundredth")
     figures.save(figure, path)
 
 

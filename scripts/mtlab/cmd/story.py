@@ -163,12 +163,11 @@ ANSWERS = {
         f"programs {{programmed .1f | {_USED}multi}} blocks for one where pblk programs "
         f"{{programmed .1f | {_USED}pblk}}. On a fresh drive with large units pblk is a little faster.",
     "applications":
-        f"With XFS, RocksDB overwrites on dm-mtftl at {{rate .2f | {_XFS}rocksdb-overwrite over "
-        f"{_ZONED}rocksdb-overwrite}} times the rate of zoned XFS, and with sync at {{rate .2f | {_XFS}rocksdb-sync "
-        f"over {_ZONED}rocksdb-sync}} times. With its log on the same free device as zoned XFS, that is "
-        f"{{rate .2f | {_LOG}rocksdb-sync over {_ZONED}rocksdb-sync}} times. SQLite's WAL commits "
-        f"{{rate .2f | {_XFS}sqlite-wal over subject=box-xfs; app=sqlite-wal}} times as often as on a black box of "
-        "the same flash.",
+        f"With XFS, PostgreSQL's simple updates on dm-mtftl are {{rate .2f | {_XFS}postgres-update over "
+        f"{_ZONED}postgres-update}} times as many as on zoned XFS, and RocksDB's synced overwrites "
+        f"{{rate .2f | {_XFS}rocksdb-sync over {_ZONED}rocksdb-sync}} times, or {{rate .2f | {_LOG}rocksdb-sync over "
+        f"{_ZONED}rocksdb-sync}} with the log on the same free device. SQLite's WAL commits {{rate .2f | "
+        f"{_XFS}sqlite-wal over subject=box-xfs; app=sqlite-wal}} times as often as on a black box of the same flash.",
     "applications-aged":
         f"On a drive that is three quarters full, RocksDB overwrites on dm-mtftl with XFS at {{rate .2f | "
         f"{_XFS}rocksdb-overwrite over {_ZONED}rocksdb-overwrite}} times the rate of zoned XFS, and with sync at "

@@ -207,7 +207,7 @@ def grades(axes: Axes, columns: Sequence[str], rows: Sequence[str],
         for j, (grade, word) in enumerate(row):
             if grade >= 0:
                 axes.add_patch(Rectangle((j - 0.48, i - 0.45), 0.96, 0.9, color=GRADES[grade]))
-                axes.text(j, i, fill(word, 12), ha="center", va="center", fontsize=6)
+                axes.text(j, i, fill(word, 12), ha="center", va="center", fontsize=7)
     axes.set_xticks(range(len(columns)), [fill(c, 12) for c in columns], fontsize=7)
     axes.xaxis.tick_top()
     axes.set_yticks(range(len(rows)), [fill(r, 24) for r in rows], fontsize=7)
