@@ -26,8 +26,8 @@ def _args(**more: object) -> argparse.Namespace:
 
 
 @pytest.fixture(scope="module")
-def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a run that lost nothing."""
+def journal(emulator_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a run that lost nothing; a guest makes it."""
     path = tmp_path_factory.mktemp("journal") / "journal"
     boot = cuts.journal(SEED, _args(), None, path)
     assert boot.status == 0, boot.report
