@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from mtlab.build import guest
-from mtlab.exp import dmzoned, figures
+from mtlab.exp import applications, dmzoned, figures
+from mtlab.exp.applications import ZONE_MIB
 from mtlab.exp.experiments import About, Check, Run, Sample, at_least, at_most, ours
 from mtlab.run.options import Options
 from mtlab.util.base import ROOT
 
 CPUS = 4
-ZONE_MIB, ZONES, CACHE_ZONES = 8, 64, 4
+ZONES, CACHE_ZONES = 64, 4
 DRIVE_MIB = ZONE_MIB * ZONES
+BOX_MIB = DRIVE_MIB * 8 // 9 // 9 * 9
 SHAPE = dmzoned.Shape("/dev/nvme0n1", "/dev/mapper/mem", ZONE_MIB, ZONES, CACHE_ZONES, 16)
 SUBJECTS = {"mtftl-ext4": "dm-mtftl, ext4", "mtftl-xfs": "dm-mtftl, XFS", "zoned-xfs": "zoned XFS", "btrfs": "btrfs",
             "f2fs": "F2FS", "dm-zoned": "dm-zoned, ext4", "box-ext4": "black box, ext4",
@@ -55,16 +57,6 @@ STEADY = 4                              # windows over which a pace is taken
 HANGS, NONE = "hangs", "no zones"
 
 
-def _device(subject: str) -> dict[str, str]:
-    """8 dies of the profile's flash, with erase blocks that are a 43rd of its own."""
-    flash = {"flash.channels": "4", "flash.dies": "2", "flash.block_pages": "18", "flash.buffer": "4M",
-             "flash.erase_ns": f"{3_500_000 * 18 // 768}", "flash.size": f"{DRIVE_MIB}M"}
-    if subject.startswith("box"):
-        return flash | {"flash.size": f"{DRIVE_MIB * 8 // 9 // 9 * 9}M", "zoned": "off", "flash.spare": "15",
-                        "flash.personality": "blackbox", "flash.service_ns": "1000"}
-    return flash | {"zoned.zone_size": f"{ZONE_MIB}M", "zoned.zone_capacity": f"{ZONE_MIB}M"}
-
-
 def _cells() -> Iterator[tuple[str, str]]:
     for subject in SUBJECTS:
         for what in MISFORTUNES:
@@ -74,8 +66,7 @@ def _cells() -> Iterator[tuple[str, str]]:
 
 def runs(quick: bool) -> list[Run]:
     push = [ROOT / "scripts/guest/applications", ROOT / "scripts/guest/misfortunes", guest.program("guest-promises")]
-    functions = "\n".join([". ./misfortunes", f"echo '{SHAPE.table}' >dmz.table", "format_dm_zoned() {",
-                           *SHAPE.format(), "}"])
+    functions = applications.functions("misfortunes", SHAPE)
     found = []
     for subject, what in _cells():
         if subject not in MEASURED.get(what, ()) or (quick and (subject, what) != (OWN[0], "failed-write")):
@@ -84,7 +75,8 @@ def runs(quick: bool) -> list[Run]:
         before = f"{functions}\nmisfortune {subject} {what} {MISFORTUNES[what][1]} {size}"
         found.append(Run(f"{subject} {what}", f"{functions}\nafterwards {subject} {what}",
                          Options(clock="virtual", kernel="current", cpus=CPUS, memory="2G", profile="tlc",
-                                 timeout=900, module=subject.startswith("mtftl"), device=_device(subject),
+                                 timeout=900, module=subject.startswith("mtftl"),
+                                 device=applications.device(subject, ZONES, BOX_MIB),
                                  packages=["xfsprogs/forky"], push=push, before=before),
                          ("kept", "after"), seconds=15))
     return found

@@ -19,6 +19,7 @@ VERSION = "1"               # of what is made of the same packages
 SIZE = 16 << 30             # bytes of the disk, which is sparse
 START = 1 << 20             # byte at which its one partition begins; before it is the boot loader
 SECTOR = 512
+SSH = "root/.ssh"           # in the new system: whose keys enter
 PACKAGES = """linux-image-amd64 linux-headers-amd64 dkms systemd-sysv udev dbus libpam-systemd openssh-server
     iproute2 e2fsprogs xfsprogs nvme-cli dmsetup kmod fio grub-pc-bin""".split()
 LOADER = """set root=(hd0,msdos1)
@@ -103,7 +104,7 @@ def _install(part: Path, suite: str, key: str, debs: Path, packages: Sequence[st
     settings = [f"--aptopt={line}" for line in output(["apt-config", "dump"]).splitlines()
                 if line.startswith("Acquire::") and not line.startswith("Acquire::IndexTargets")]
     mirror, signed = debian.mirror()
-    hooks = ['mkdir -p "$1/root/.ssh" "$1/tmp/debs"', f"upload {part}/key /root/.ssh/authorized_keys",
+    hooks = [f'mkdir -p "$1/{SSH}" "$1/tmp/debs"', f"upload {part}/key /{SSH}/authorized_keys",
              f"upload {part}/loader /tmp/loader", f"upload {part}/setup /tmp/setup",
              *(f"upload {deb} /tmp/debs/{deb.name}" for deb in sorted(debs.glob("*.deb")) if "dbgsym" not in deb.name),
              'chroot "$1" sh /tmp/setup', f"download /tmp/core.img {part}/core.img",

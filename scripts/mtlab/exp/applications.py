@@ -28,6 +28,7 @@ CPUS = 4
 PACKAGES = ["rocksdb-tools/forky", "xfsprogs/forky", "postgresql-15", "mariadb-server-core", "mariadb-client-core",
             "sysbench"]
 ZONE_MIB, ZONES, CACHE_ZONES = 8, 128, 8
+BOX_MIB = 114 * 9
 BALLAST_MIB, AGE_MS = 640, 1000                 # with an application's 128 MiB three quarters of the flash
 # Milliseconds of what runs for a time; RocksDB's keys, which are written once a benchmark; synced writes of a thread.
 # And rows of the databases: PostgreSQL's in hundreds of thousands, those of each of MariaDB's tables.
@@ -53,20 +54,24 @@ ZONED = ("zoned-xfs", "btrfs", "f2fs", "dm-zoned")
 SHAPE = dmzoned.Shape("/dev/nvme0n1", "/dev/nullb0", ZONE_MIB, ZONES, CACHE_ZONES, 16)
 
 
-def _device(subject: str) -> dict[str, str]:
+def device(subject: str, zones: int, box_mib: int) -> dict[str, str]:
     """8 dies, with a 43rd of the profile's pages in an erase block, and of its time to erase one."""
     flash = {"flash.channels": "4", "flash.dies": "2", "flash.block_pages": "18", "flash.buffer": "4M",
-             "flash.erase_ns": f"{3_500_000 * 18 // 768}", "flash.size": f"{ZONES * ZONE_MIB}M"}
+             "flash.erase_ns": f"{3_500_000 * 18 // 768}", "flash.size": f"{zones * ZONE_MIB}M"}
     if subject.startswith("box"):
-        return flash | {"flash.size": f"{114 * 9}M", "zoned": "off", "flash.personality": "blackbox",
+        return flash | {"flash.size": f"{box_mib}M", "zoned": "off", "flash.personality": "blackbox",
                         "flash.spare": f"{SPARE}", "flash.service_ns": "1000"}
     return flash | {"zoned.zone_size": f"{ZONE_MIB}M", "zoned.zone_capacity": f"{ZONE_MIB}M"}
 
 
+def functions(script: str, shape: dmzoned.Shape) -> str:
+    """How a guest begins: with a script's functions, and the one that formats dm-zoned."""
+    return "\n".join([f". ./{script}", f"echo '{shape.table}' >dmz.table", "format_dm_zoned() {", *shape.format(), "}"])
+
+
 def _script(subject: str, state: str, quick: bool) -> tuple[str, str]:
     """What prepares the drive, if it is to be aged; and what is measured."""
-    start = "\n".join([". ./applications", f"echo '{SHAPE.table}' >dmz.table",
-                       "format_dm_zoned() {", *SHAPE.format(), "}"])
+    start = functions("applications", SHAPE)
     apps = " ".join(QUICK_APPS if quick else [app for app in APPS if (subject, app) not in HANGS])
     settings = "\n".join([f"APPS='{apps}'", *(f"{key}={value}" for key, value in (QUICK if quick else SIZES).items())])
     before = f"{start}\nprepare {subject} {BALLAST_MIB} {100 if quick else AGE_MS}"
@@ -82,7 +87,8 @@ def runs(state: str, quick: bool) -> list[Run]:
         before, script = _script(subject, state, quick)
         found.append(Run(subject, script,
                          Options(clock="virtual", kernel="current", cpus=CPUS, memory="3G", profile="tlc",
-                                 timeout=7200, module=subject.startswith("mtftl"), device=_device(subject),
+                                 timeout=7200, module=subject.startswith("mtftl"),
+                                 device=device(subject, ZONES, BOX_MIB),
                                  packages=PACKAGES, push=push, before=before),
                          ("*.out", "*.state", "*.log", "*.cpus", "window", "complaints",
                           *(["kept"] if before else [])), seconds=100 if before else 60))
