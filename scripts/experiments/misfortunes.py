@@ -7,6 +7,7 @@ scripts/guest/misfortunes has what the guests do, and guest-promises.c is who ju
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +44,13 @@ MISFORTUNES = {
     "hang": ("a drive that hangs for 40 s", USUAL),
     "reset": ("a controller reset under load", USUAL),
 }
-# Those that are booted. The others take a processor half an hour; their guests' part is written, and not measured.
-MEASURED = {"failed-write": ("mtftl-ext4", "zoned-xfs", "btrfs", "f2fs"),
-            "read-only": ("mtftl-ext4", "zoned-xfs", "btrfs", "f2fs"),
-            "power-cut": ("mtftl-ext4",)}
 FILE_BLOCKS, FULL_PERCENT = 512, 90     # of a file; of what df offers, where the drive is to be full
 OF_ZONES = ("read-only", "offline", "refused-reset")
 CUTS = ("power-cut", "cut-in-mount")
 AT_REST = ("rot-data", "rot-metadata")
 # The load itself becomes slower there: GC begins, or the drive is full from the start.
 NO_PACE = (*CUTS, *AT_REST, "refused-reset", "full")
+THREADS = 4                             # of the load
 STEADY = 4                              # windows over which a pace is taken
 HANGS, NONE = "hangs", "no zones"
 
@@ -64,15 +62,24 @@ def _cells() -> Iterator[tuple[str, str]]:
                 yield subject, what
 
 
+def _has_zones(subject: str, what: str) -> bool:
+    """Does a subject know what turns bad there?"""
+    return not subject.startswith("box") or what not in OF_ZONES
+
+
 def runs(quick: bool) -> list[Run]:
     push = [ROOT / "scripts/guest/applications", ROOT / "scripts/guest/misfortunes", guest.program("guest-promises")]
-    functions = applications.functions("misfortunes", SHAPE)
     found = []
     for subject, what in _cells():
-        if subject not in MEASURED.get(what, ()) or (quick and (subject, what) != (OWN[0], "failed-write")):
+        if not _has_zones(subject, what) or (quick and (subject, what) != (OWN[0], "failed-write")):
             continue
+        # dm-zoned alone is formatted by hand, and sends its zoned device no flush: so the end of a guest sends one.
+        by_hand = subject == "dm-zoned"
+        functions = applications.functions("misfortunes", replace(SHAPE, synced=by_hand))
         size = FULL_PERCENT if what == "full" else FILE_BLOCKS
         before = f"{functions}\nmisfortune {subject} {what} {MISFORTUNES[what][1]} {size}"
+        if by_hand and what not in CUTS:
+            before += f"\nwithin 60 kept/flushed nvme flush {SHAPE.flash}"
         found.append(Run(f"{subject} {what}", f"{functions}\nafterwards {subject} {what}",
                          Options(clock="virtual", kernel="current", cpus=CPUS, memory="2G", profile="tlc",
                                  timeout=900, module=subject.startswith("mtftl"),
@@ -133,7 +140,7 @@ def _sample(subject: str, what: str, files: Mapping[str, bytes]) -> Sample:
     work, judged, later, again = (_json(files, name) for name in
                                   ("kept/work", "after/judged", "after/later", "after/again"))
     found: Sample = {"subject": subject, "what": what, "live": "-" if what in (*CUTS, *AT_REST) else _live(files, work),
-                     "mount": _mounted(files), "errors": int(work.get("failed", 0))}
+                     "mount": _mounted(files), "errors": int(work["failed"] + work["stuck"]) if work else THREADS}
     if work and what not in NO_PACE and found["live"] == "goes on":
         found["slow_ms"] = _slow_ms(work)
     if what == "full" and work:
@@ -149,8 +156,7 @@ def _sample(subject: str, what: str, files: Mapping[str, bytes]) -> Sample:
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     return [_sample(subject, what, files[f"{subject} {what}"]) if f"{subject} {what}" in files else
             {"subject": subject, "what": what, "live": NONE}
-            for subject, what in _cells() if f"{subject} {what}" in files or
-            (subject.startswith("box") and what in OF_ZONES and what in MEASURED)]
+            for subject, what in _cells() if f"{subject} {what}" in files or not _has_zones(subject, what)]
 
 
 def _of(found: Sequence[Sample], subject: str, what: str) -> Sample | None:
@@ -182,7 +188,7 @@ def _own_checks(found: Sequence[Sample], subject: str, what: str) -> Iterator[Ch
         "what a zone held goes with it, and nothing else" if what == "offline" else
         "what an fsync covered is on flash, in a zone that is still there"))
     if what not in CUTS:
-        yield at_most(f"{name}: errors that programs see", sample["errors"] if sample["live"] == "goes on" else 1000, 0,
+        yield at_most(f"{name}: errors that programs see", sample["errors"], 0,
                       ours("a write that fails is repeated in another zone, and programs wait meanwhile"))
 
 
@@ -271,6 +277,7 @@ ABOUT = About(
     by=("subject", "what"),
     caption=f"{CPUS} modelled CPUs, {DRIVE_MIB} MiB of TLC flash on 8 dies, in {ZONES} zones of {ZONE_MIB} MiB; four "
             "threads overwrite and append to files with fsync. Zoned XFS, F2FS and dm-zoned have a disk in memory "
-            "besides, which has no misfortune of its own and stops when the power goes. Empty: not measured yet. "
-            "Green: no program noticed more than a pause; yellow: errors, or a repair, and nothing lost; orange: it "
-            "stopped, or says that data cannot be read; red: synced data is lost or wrong, or nothing mounts it.")
+            "besides, which has no misfortune of its own and stops when the power goes. Empty: a black box has no "
+            "zones. Green: no program noticed more than a pause; yellow: errors, or a repair, and nothing lost; "
+            "orange: it stopped, or says that data cannot be read; red: synced data is lost or wrong, or nothing "
+            "mounts it.")

@@ -21,6 +21,7 @@ class Shape:
     zones: int                  # of the zoned device
     cache_zones: int            # that the other one is taken to have
     reserved: int               # zones of them that hold no chunk; dmzadm takes 16
+    synced: bool = False        # is what formats them on flash, so that a power cut leaves it?
 
     @property
     def chunks(self) -> int:
@@ -47,7 +48,7 @@ class Shape:
         for zone, device, at in ((0, self.memory, 0), (1, self.memory, self.zone_mib * 256),
                                  (self.cache_zones, self.flash, 0)):
             data = "".join(f"\\x{byte:02x}" for byte in self._superblock(int(device == self.memory), zone))
-            write = f"dd of={device} bs=4096 conv=sync oflag=direct status=none"
+            write = f"dd of={device} bs=4096 conv=sync{',fsync' * self.synced} oflag=direct status=none"
             lines.append(f"printf '{data}' | {write} seek={at}")
             if device == self.memory:
                 lines.append(f"tr '\\0' '\\377' </dev/zero | head -c 4096 | {write} iflag=fullblock seek={at + 1}")
