@@ -4,10 +4,16 @@
 import functools
 
 from mtlab.exp import applications
+from mtlab.exp.experiments import Check, Sample
 
 runs = functools.partial(applications.runs, "aged")
-samples, checks = applications.samples, applications.checks
-table, draw = applications.table, applications.draw
+samples, table, draw = applications.samples, applications.table, applications.draw
+
+
+def checks(found: list[Sample], quick: bool) -> list[Check]:
+    return [*applications.checks(found, quick), *applications.tails(found)]
+
+
 ABOUT = applications.about(
     "Applications on an aged drive",
     "Is a database faster on dm-mtftl than on other file systems, once the drive is full enough for GC?",

@@ -25,7 +25,7 @@ CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Does it lose nothing?", ("misfortunes", "torture", "boots", "suites")),
     ("Is the emulator true?", ("geometry", "femu", "femu-full", "femu-hot", "fragmentation", "artifact", "vssim",
                                "vssim-guest", "mappings", "fdp", "page-types", "virtual-time")),
-    ("What do others do?", ("peers", "applications", "applications-aged", "pblk", "host-or-drive")),
+    ("What do others do?", ("peers", "files", "applications", "applications-aged", "pblk", "host-or-drive")),
 )
 OTHERS = {
     "policies": ("Placement and victims, without time", "what each policy writes for a block, beside the limit"),
@@ -40,6 +40,7 @@ _CACHES = "clock=caches; line="
 _BUFFER = "part=all; entries=1024; "
 _USERS = "clock=caches; cpus=8; write unit=1; users="
 _XFS, _LOG, _ZONED = (f"subject={name}; app=" for name in ("mtftl-xfs", "mtftl-xfs-log", "zoned-xfs"))
+_OVER, _FULL = "what=overwrite; subject=", "what=full; subject="
 _USED = "state=steady; unit=8; users=8; line="
 ANSWERS = {
     "scaling":
@@ -162,6 +163,11 @@ ANSWERS = {
         f"On a used drive dm-mtftl takes {{iops .1f | {_USED}multi over {_USED}pblk}} times the writes of pblk, and "
         f"programs {{programmed .1f | {_USED}multi}} blocks for one where pblk programs "
         f"{{programmed .1f | {_USED}pblk}}. On a fresh drive with large units pblk is a little faster.",
+    "files":
+        f"On files of an aged drive dm-mtftl with XFS takes {{iops .1f | {_OVER}mtftl-xfs over {_OVER}zoned-xfs}} "
+        f"times the random overwrites of zoned XFS, and {{iops .1f | {_FULL}mtftl-xfs over {_FULL}zoned-xfs}} times "
+        f"if both are 90% full. With 16 jobs, 4 KiB writes with fsync reach {{iops .2f | what=sync-16; subject=mtftl "
+        f"over what=sync-16; subject=box}} times the rate of a black box of the same flash.",
     "applications":
         f"With XFS, PostgreSQL's simple updates on dm-mtftl are {{rate .2f | {_XFS}postgres-update over "
         f"{_ZONED}postgres-update}} times as many as on zoned XFS, and RocksDB's synced overwrites "
@@ -171,7 +177,8 @@ ANSWERS = {
     "applications-aged":
         f"On a drive that is three quarters full, RocksDB overwrites on dm-mtftl with XFS at {{rate .2f | "
         f"{_XFS}rocksdb-overwrite over {_ZONED}rocksdb-overwrite}} times the rate of zoned XFS, and with sync at "
-        f"{{rate .2f | {_XFS}rocksdb-sync over {_ZONED}rocksdb-sync}} times.",
+        f"{{rate .2f | {_XFS}rocksdb-sync over {_ZONED}rocksdb-sync}} times. PostgreSQL's simple updates are "
+        f"{{rate .2f | {_XFS}postgres-update over {_ZONED}postgres-update}} times as many.",
     "misfortunes":
         "After a power cut dm-mtftl with ext4 lacks {lost_kib .0f | subject=mtftl-ext4; what=power-cut} KiB of what "
         "was synced. If a zone turns read-only while it is written, programs on it see "

@@ -22,7 +22,7 @@ from ..build import guest
 from ..run.options import Options
 from ..util.base import ROOT
 from . import counters, dmzoned, figures
-from .experiments import About, Check, Run, Sample, at_least, ours
+from .experiments import About, Check, Run, Sample, at_least, at_most, ours
 
 CPUS = 4
 PACKAGES = ["rocksdb-tools/forky", "xfsprogs/forky", "postgresql-15", "mariadb-server-core", "mariadb-client-core",
@@ -69,27 +69,33 @@ def functions(script: str, shape: dmzoned.Shape) -> str:
     return "\n".join([f". ./{script}", f"echo '{shape.table}' >dmz.table", "format_dm_zoned() {", *shape.format(), "}"])
 
 
-def _script(subject: str, state: str, quick: bool) -> tuple[str, str]:
-    """What prepares the drive, if it is to be aged; and what is measured."""
-    start = functions("applications", SHAPE)
+def preparing(subject: str, quick: bool) -> str:
+    """What fills and ages a subject's drive. Experiments with the same words and the same machine share the drive."""
+    return f"{functions('applications', SHAPE)}\nprepare {subject} {BALLAST_MIB} {100 if quick else AGE_MS}"
+
+
+def machine(subject: str, before: str = "") -> Options:
+    """A guest of a subject, its drive prepared by what runs before."""
+    push = [ROOT / "scripts/guest/applications",
+            guest.program("guest-commits", kind=(), libraries=("-lsqlite3", "-lpthread"))]
+    return Options(clock="virtual", kernel="current", cpus=CPUS, memory="3G", profile="tlc", timeout=7200,
+                   module=subject.startswith("mtftl"), device=device(subject, ZONES, BOX_MIB), packages=PACKAGES,
+                   push=push, before=before)
+
+
+def _script(subject: str, state: str, quick: bool) -> str:
+    """What is measured."""
     apps = " ".join(QUICK_APPS if quick else [app for app in APPS if (subject, app) not in HANGS])
     settings = "\n".join([f"APPS='{apps}'", *(f"{key}={value}" for key, value in (QUICK if quick else SIZES).items())])
-    before = f"{start}\nprepare {subject} {BALLAST_MIB} {100 if quick else AGE_MS}"
-    return before if state == "aged" else "", f"{start}\n{settings}\napplications {subject} {state}"
+    return f"{functions('applications', SHAPE)}\n{settings}\napplications {subject} {state}"
 
 
 def runs(state: str, quick: bool) -> list[Run]:
     """A guest for each subject, on a fresh drive or on an aged one."""
-    push = [ROOT / "scripts/guest/applications",
-            guest.program("guest-commits", kind=(), libraries=("-lsqlite3", "-lpthread"))]
     found = []
     for subject in QUICK_LABELS if quick else LABELS:
-        before, script = _script(subject, state, quick)
-        found.append(Run(subject, script,
-                         Options(clock="virtual", kernel="current", cpus=CPUS, memory="3G", profile="tlc",
-                                 timeout=7200, module=subject.startswith("mtftl"),
-                                 device=device(subject, ZONES, BOX_MIB),
-                                 packages=PACKAGES, push=push, before=before),
+        before = preparing(subject, quick) if state == "aged" else ""
+        found.append(Run(subject, _script(subject, state, quick), machine(subject, before),
                          ("*.out", "*.state", "*.log", "*.cpus", "window", "complaints",
                           *(["kept"] if before else [])), seconds=100 if before else 60))
     return found
@@ -150,6 +156,12 @@ def _took(app: str, out: str, window: int) -> Sample:
     return _of_commits(out, window)
 
 
+def programmed(log: bytes) -> float:
+    """Bytes that the flash programmed between two looks."""
+    return counters.grown(*(counters.flash(log[at:at + counters.COUNTERS])
+                            for at in (0, counters.COUNTERS)))["programmed_bytes"]
+
+
 def _sample(files: Mapping[str, bytes], app: str) -> Sample:
     """What an application came to; if it failed, only that."""
     if files[f"{app}.state"].split() != [b"0"]:
@@ -159,11 +171,9 @@ def _sample(files: Mapping[str, bytes], app: str) -> Sample:
     for percentile in (99, 99.9):
         if round(found["count"] * (100 - percentile)) < 100 * BEYOND:
             del found[f"p{percentile:g}_us"]
-    log = files[f"{app}.log"]
-    programmed = counters.grown(*(counters.flash(log[i:i + counters.COUNTERS]) for i in (0, counters.COUNTERS)))
     found["instructions"] = round(_busy(files[f"{app}.cpus"].decode()) / found["count"])
     if app != "rocksdb-mixed" and app not in DATABASES:     # what a transaction writes is not known
-        found["programmed"] = round(programmed["programmed_bytes"] / found["count"] / BYTES[app.split("-")[0]], 3)
+        found["programmed"] = round(programmed(files[f"{app}.log"]) / found["count"] / BYTES[app.split("-")[0]], 3)
     return {"failed": 0, **found}
 
 
@@ -223,6 +233,19 @@ def checks(found: list[Sample], quick: bool) -> list[Check]:
             if best[0] and best[1] and ran:             # beside peers that all failed a check could not fail
                 low = 1.0 if app in SYNCED else 0.95
                 result.append(at_least(f"{label}: {name}", best[0] / best[1], low, ours(why)))
+    return result
+
+
+def tails(found: Sequence[Sample]) -> list[Check]:
+    """Checks of the slowest transactions beside GC, where enough of them ran to tell."""
+    result = []
+    for app, label in APPS.items():
+        own, peers = (min((s["p99.9_us"] for s in found if s["app"] == app and s["subject"] in of and "p99.9_us" in s),
+                          default=None) for of in (("mtftl-ext4", "mtftl-xfs"), ("zoned-xfs", "btrfs", "f2fs")))
+        if own and peers:
+            result.append(at_most(f"{label}: p99.9 of dm-mtftl over the best of zoned XFS, btrfs and F2FS",
+                                  own / peers, 0.5, ours("GC takes turns with writers"),
+                                  late="dm-mtftl's own figures on XFS were known, and no peer's"))
     return result
 
 
