@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The flash device's front end, command by command, without a guest: also what no orderly driver sends."""
 
+import json
 import struct
 from pathlib import Path
 
@@ -63,10 +64,38 @@ def test_flush_of_all_tells_each_error(emulator_binary: Path, bios: Path, tmp_pa
               f"flash.size=1G,zoned.zone_size=16M,flash.media={tmp_path / 'second'}"]
     with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL), *second) as drive:
         assert drive.io(FLUSH, nsid=0xFFFFFFFF)[0] == 0
-        assert flash(drive, 1) == 0
+        assert flash(drive, 1) == 0 and flash(drive, 0, nsid=2) == 0
         assert drive.io(FLUSH, nsid=2)[0] == 0
         assert drive.io(FLUSH)[0] == 0x06
         assert drive.io(FLUSH, nsid=0xFFFFFFFF)[0] == 0x06
+
+
+@pytest.mark.parametrize("at_program", [False, True])
+def test_a_cut_takes_the_power_of_all_drives(emulator_binary: Path, bios: Path, tmp_path: Path,
+                                             at_program: bool) -> None:
+    """At one instant, that of the drive to which the cut was told; each comes back by itself."""
+    settings = ",".join(f"{key}={value}" for key, value in SMALL.items() if key != "flash.channels")
+    second = ["-device", "nvme,id=nvme1,serial=other,addr=5", "-device",
+              "nvme-ns,id=ns1,bus=nvme1,zoned=on,logical_block_size=4096,physical_block_size=4096,"
+              f"flash.media={tmp_path / 'second'},{settings}"]
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL), *second) as drive:
+        other = drive.beside(5)
+        for lba in range(0, 12, 2):                     # three programs, which end after 1, 2 and 3 ms
+            assert other.write(lba, 2) == 0
+        assert flash(drive, *((2, 1) if at_program else (1, 1_500_000))) == 0
+        other.step(1_499_999)
+        assert other.write(12) == 0
+        assert drive.write(0, 2) == 0
+        if at_program:
+            other.step(1)
+        assert drive.write(2, 2) == 0                   # its program begins
+        other.step(1)
+        assert [x.write(13) for x in (other, drive)] == [0x06, 0x06]
+        assert flash(drive, 0) == 0
+        assert (drive.write(4096), other.write(4096)) == (0, 0x06)
+        assert flash(other, 0) == 0
+        assert [other.read(lba) for lba in range(8)] == [0x61] * 4 + [None] * 4
+        assert [json.loads(str(drive.get("stats", ns)))["cuts"] for ns in ("ns0", "ns1")] == [1, 1]
 
 
 def test_completions_into_our_own_registers(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:

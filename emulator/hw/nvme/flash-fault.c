@@ -78,10 +78,15 @@ bool nvme_flash_faulty(NvmeFlash *f, bool write, uint64_t slba, uint64_t nlb)
 
 static void nvme_flash_lost_power(FlashDev *dev)
 {
-    NvmeFlash *f = container_of(dev, NvmeFlash, dev);
+    NvmeFlash *f = container_of(dev, NvmeFlash, dev), *other;
 
     f->powered = false;
     trace_nvme_flash_power(f->ns->params.nsid, false);
+    /* A machine has one supply: no drive sees another one without power. */
+    QTAILQ_FOREACH(other, &nvme_flash_machine, beside) {
+        flash_dev_cut(&other->dev, dev->time.now);
+        nvme_flash_arm(other);
+    }
 }
 
 static void nvme_flash_power_on(NvmeFlash *f)

@@ -20,6 +20,9 @@
 #define NVME_FLASH_MAX_ORPHANS  (64 * MiB)
 #define NVME_FLASH_MAX_HELD     (256 * MiB)
 
+NvmeFlashMachine nvme_flash_machine =
+    QTAILQ_HEAD_INITIALIZER(nvme_flash_machine);
+
 static NvmeFlash *flash_of(FlashDev *dev)
 {
     return container_of(dev, NvmeFlash, dev);
@@ -71,17 +74,66 @@ void nvme_flash_leave(NvmeFlash *f)
     f->entered--;
 }
 
-void nvme_flash_run(NvmeFlash *f)
+static void nvme_flash_run_to(NvmeFlash *f, uint64_t until)
 {
-    uint64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL), when;
-    bool due = flash_time_next(&f->dev.time, &when) && when <= now;
+    uint64_t when;
+    bool due = flash_time_next(&f->dev.time, &when) && when <= until;
 
     if (due) {
         nvme_flash_enter(f);
     }
-    flash_time_run(&f->dev.time, now);
+    flash_time_run(&f->dev.time, until);
     if (due) {
         nvme_flash_leave(f);
+    }
+}
+
+/*
+ * Is it in the middle of an event, and not itself the one that asks?  Only a
+ * guest that transfers data to registers gets there.
+ */
+static bool nvme_flash_busy(const NvmeFlash *f, const NvmeFlash *asks)
+{
+    return f->entered && f != asks;
+}
+
+/* Whose event comes first (@f: nobody's), and from when on another's may. */
+static NvmeFlash *nvme_flash_first(NvmeFlash *f, uint64_t now, uint64_t *until)
+{
+    NvmeFlash *each, *first = NULL;
+    uint64_t when, earliest = now;
+
+    *until = now;
+    QTAILQ_FOREACH(each, &nvme_flash_machine, beside) {
+        if (nvme_flash_busy(each, f) ||
+            !flash_time_next(&each->dev.time, &when) || when > now) {
+            continue;
+        }
+        if (first && when >= earliest) {
+            *until = MIN(*until, when);
+        } else {
+            *until = first ? earliest : now;
+            first = each;
+            earliest = when;
+        }
+    }
+    return first ? first : f;
+}
+
+/* The devices' events have the order of time: a cut finds all at one instant. */
+void nvme_flash_run(NvmeFlash *f)
+{
+    uint64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL), until;
+    NvmeFlash *first, *each;
+
+    do {
+        first = nvme_flash_first(f, now, &until);
+        nvme_flash_run_to(first, until);
+    } while (until < now);
+    QTAILQ_FOREACH(each, &nvme_flash_machine, beside) {
+        if (each != first && !nvme_flash_busy(each, f)) {
+            nvme_flash_run_to(each, now);
+        }
     }
 }
 
@@ -463,11 +515,13 @@ void nvme_flash_io_start(NvmeFlash *f)
     f->armed = NVME_FLASH_UNARMED;
     f->dev.done = nvme_flash_done;
     f->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, nvme_flash_timer, f);
+    QTAILQ_INSERT_TAIL(&nvme_flash_machine, f, beside);
 }
 
 /* The model ends what it still has when it closes: no request is left. */
 void nvme_flash_io_stop(NvmeFlash *f)
 {
+    QTAILQ_REMOVE(&nvme_flash_machine, f, beside);
     timer_free(f->timer);
     for (FlashCmd *cmd = f->dev.cmds; cmd; cmd = cmd->next) {
         nvme_flash_orphan(f, cmd);

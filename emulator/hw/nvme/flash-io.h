@@ -71,9 +71,10 @@ uint16_t nvme_flash_compare(NvmeRequest *req, uint32_t zone, uint64_t block,
                             uint32_t nlb);
 
 /*
- * All rooms: let the model come to the present; and set the timer to what is
- * next, after anything that may have changed that.  Between the two, what may
- * end commands of the model stands between enter and leave.
+ * All rooms: let the model come to the present, and with it those of the
+ * machine's other flash devices; and set the timer to what is next, after
+ * anything that may have changed that.  Between the two, what may end commands
+ * of the model stands between enter and leave.
  */
 void nvme_flash_run(struct NvmeFlash *f);
 void nvme_flash_arm(struct NvmeFlash *f);

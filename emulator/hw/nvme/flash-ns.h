@@ -10,6 +10,7 @@
 #ifndef HW_NVME_FLASH_NS_H
 #define HW_NVME_FLASH_NS_H
 
+#include "qemu/queue.h"
 #include "qemu/timer.h"
 
 #include "flash/ftl/ftl.h"
@@ -17,6 +18,10 @@
 #include "flash-personality.h"
 
 typedef struct NvmeFlash NvmeFlash;
+
+/* flash-io.c: the open flash devices of this machine, as they were opened. */
+typedef QTAILQ_HEAD(NvmeFlashMachine, NvmeFlash) NvmeFlashMachine;
+extern NvmeFlashMachine nvme_flash_machine;
 
 /* What the user asked for of chunks: flash.c fills it in. */
 typedef struct NvmeFlashChunks {
@@ -42,6 +47,7 @@ struct NvmeFlash {
     struct NvmeFlashOcssd *ocssd;
 
     /* flash-io.c */
+    QTAILQ_ENTRY(NvmeFlash) beside;     /* in nvme_flash_machine */
     QEMUTimer *timer;
     uint64_t armed;             /* what the timer is set to */
     uint32_t entered;           /* times that its controllers are held */
