@@ -97,6 +97,19 @@ def test_size_of_the_flash(device: dict[str, str], size: int) -> None:
     assert qemu.flash_size(Options(profile="tlc", device=device)) == size
 
 
+def test_further_drives_are_like_the_first(tmp_path: Path) -> None:
+    """Each has its own controller and image; what a user sets is for all of them."""
+    options = Options(profile="tlc", drives=3, device={"flash.size": "1G", "nvme0.mdts": "4", "subsys0.nqn": "x"})
+    args = qemu.device_arguments(options, tmp_path)
+    assert qemu.flash_size(options) == 3 << 30
+    for drive in (1, 2):
+        assert f"driver=nvme-subsys,id=subsys{drive},nqn=x" in args
+        assert f"driver=nvme,id=nvme{drive},serial=mtftl{drive},subsys=subsys{drive},mdts=4" in args
+        namespace = dict(pair.split("=") for pair in next(x for x in args if f"id=ns{drive}," in x).split(","))
+        assert namespace == qemu.profile_settings("tlc") | {
+            "id": f"ns{drive}", "bus": f"nvme{drive}", "flash.media": f"{tmp_path}/media{drive}", "flash.size": "1G"}
+
+
 def test_make_help_names_every_goal() -> None:
     makefile = (ROOT / "Makefile").read_text()
     phony = re.search(r"^\.PHONY: (.*)$", makefile, re.M)

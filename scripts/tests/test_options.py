@@ -52,6 +52,9 @@ def test_a_command_takes_some_of_them() -> None:
     ({"before": "true", "clock": "virtual", "media": Path("m")}, "--before true: .* expected no --media"),
     ({"before": "true", "clock": "virtual", "profile": "none"}, "--before true: .* expected another --profile"),
     ({"packages": ["a;b"]}, "--with: 'a;b': expected PACKAGE or PACKAGE/SUITE"),
+    ({"drives": 2, "profile": "stock"}, "--drives 2: .* expected another --profile"),
+    ({"drives": 2, "clock": "virtual", "before": "true"}, "--drives 2: .* expected no --before"),
+    ({"drives": 9}, "--drives 9: expected 1 to 8"),
     ({"packages": ["sqlite3"], "host_root": True}, "--with: .* expected no --host-root"),
     ({"clock": "virtual", "memory_model": "server2", "cpus": 3}, "--cpus 3: server2 needs a multiple of 2"),
 ])

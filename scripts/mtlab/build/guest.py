@@ -27,7 +27,8 @@ TOOLS = """bash fio nvme zbd blkzone blockdev lsblk blkdiscard fallocate dmsetup
     losetup mount umount mkfs.f2fs fsck.f2fs mkfs.btrfs btrfs mkfs.xfs xfs_repair mke2fs mkfs.ext4 e2fsck
     taskset chrt""".split()
 MODULES = """nvme null_blk dm-mod dm-flakey dm-zoned dm-log-writes dm-delay dm-dust f2fs xfs btrfs ext4 loop scsi_debug
-    sd_mod configfs crc32c_intel crc32c_generic raid6_pq xor overlay 9p 9pnet_virtio virtio_pci""".split()
+    sd_mod configfs crc32c_intel crc32c_generic raid6_pq xor overlay 9p 9pnet_virtio virtio_pci
+    raid0 raid1 raid10 raid456 virtio_net nvme-tcp nvmet-tcp drbd""".split()
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 PATHS = "/usr/sbin:/usr/bin:/sbin:/bin"
 FIRST = ["configfs", "nvme", "dm-mod", "libcrc32c"]      # loaded before the command runs; all others on demand

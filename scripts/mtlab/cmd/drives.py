@@ -10,7 +10,6 @@ guest/ makes each kind of drive that a kernel has and uses it. A test of some of
 """
 
 import argparse
-import configparser
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -90,9 +89,7 @@ def _emulated(profile: str, device: dict[str, str]) -> Drive:
     if profile == options.STOCK:
         words = {"flash.size": str(qemu.STOCK_SIZE)} | qemu.STOCK_DEVICE | device
     else:
-        parser = configparser.ConfigParser(interpolation=None)
-        parser.read(options.PROFILES / f"{profile}.cfg")
-        words = {key: text.strip('"') for key, text in parser['device "ns0"'].items()} | device
+        words = qemu.profile_settings(profile) | device
     zone = _bytes(words["zoned.zone_size"])
     return Drive(_bytes(words["flash.size"]), zone, _bytes(words.get("zoned.zone_capacity", str(zone))),
                  int(words["logical_block_size"]), int(words.get("zoned.max_open", "0")), int(words.get("ms", "0")))

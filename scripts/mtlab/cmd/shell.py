@@ -13,7 +13,7 @@ import sys
 
 from ..build import emulator, guest, kernels, target
 from ..run import accel, machine, qemu
-from ..run.options import NAMESPACE, add_options, options_from
+from ..run.options import add_options, namespaces, options_from
 from ..util.base import BUILD, LabError
 
 
@@ -31,7 +31,7 @@ def _shell(args: argparse.Namespace) -> int:
         device = qemu.device_arguments(options, folder)
         parts = [guest.base(), *filter(None, [guest.modules(kernel)])]
         own = guest.run_archive("", pushed=[], pulled=[], insmod=module, programs=[target.tool()],
-                                wait_for=NAMESPACE if device else "",
+                                wait_for=" ".join(namespaces(options)),
                                 shell={"LAB_SHELL": "1", "LAB_TERM": os.environ.get("TERM", "vt100"),
                                        "LAB_SIZE": " ".join(map(str, shutil.get_terminal_size())),
                                        "LAB_MODULE_TREE": str(kernel.modules or ""),
@@ -43,7 +43,8 @@ def _shell(args: argparse.Namespace) -> int:
                                     qemu.BOOT.replace("loglevel=5", "loglevel=3") + qemu.CLOCK_BOOT["wall"]),
             "-chardev", "stdio,id=console,mux=on,signal=off", "-serial", "chardev:console", "-mon", "chardev=console",
             *qemu.root_arguments(), *device, *qemu.watch_arguments(options)]
-        print(f"{kind}, {kernel.release}, {BUILD}; the device is {NAMESPACE}. Leave with exit or Ctrl-A X.")
+        drive = " ".join(["the flash is", *namespaces(options)])
+        print(f"{kind}, {kernel.release}, {BUILD}; {drive}. Leave with exit or Ctrl-A X.")
         saved = subprocess.run(["stty", "-g"], stdout=subprocess.PIPE, text=True).stdout.strip()
         try:
             return subprocess.run(command).returncode
@@ -56,5 +57,5 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     """`shell` on the command line of scripts/lab."""
     parser = commands.add_parser("shell",
                                  help="open an interactive guest that sees the host's files, with the device ready")
-    add_options(parser, only=("kernel", "cpus", "memory", "profile", "media", "watch", "watch_every"))
+    add_options(parser, only=("kernel", "cpus", "memory", "profile", "drives", "media", "watch", "watch_every"))
     parser.set_defaults(function=_shell)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..build import emulator, image
 from ..run import accel, machine, qemu
-from ..run.options import NAMESPACE, NONE, Options, add_options, options_from, profile_of
+from ..run.options import NONE, Options, add_options, namespaces, options_from, profile_of
 from ..util.base import LabError, write_file
 
 ADDRESS = "127.0.0.1"
@@ -89,7 +89,7 @@ def _vm(args: argparse.Namespace) -> int:
     with machine.folder() as folder, _terminal():
         qemu.make_media(options, folder)
         command = arguments(binary, options, kind, args.image, args.port, folder)
-        drive = f"the drive is {NAMESPACE}" if profile_of(options) != NONE else "no drive"
+        drive = " ".join(["the flash is", *namespaces(options)]) if profile_of(options) != NONE else "no drive"
         print(f"{kind}, {drive}. Leave with Ctrl-A X. For an image of --make: ssh -F {os.path.relpath(SSH)} guest",
               flush=True)
         return subprocess.run(command).returncode
@@ -108,5 +108,5 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
                         help="Debian packages that --make installs besides")
     parser.add_argument("--port", type=int, default=PORT, metavar="N",
                         help="port of this machine that leads to the guest's ssh; default %(default)s")
-    add_options(parser, only=("cpus", "memory", "profile", "device", "media", "watch", "watch_every", "qemu"))
+    add_options(parser, only=("cpus", "memory", "profile", "device", "drives", "media", "watch", "watch_every", "qemu"))
     parser.set_defaults(function=_vm)

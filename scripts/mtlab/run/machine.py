@@ -19,7 +19,7 @@ from ..build import emulator, guest, kernels, packages, sourcekernel, target
 from ..util import stop
 from ..util.base import BUILD, LabError, digest, free_memory, memory_at_once, need_space, say
 from . import failure, outcome, prepared, process, qemu, states
-from .options import NAMESPACE, NONE, PROFILES, Options, bytes_of, nodes_of, profile_of
+from .options import PROFILES, Options, bytes_of, namespaces, nodes_of
 from .options import check as check_options
 from .outcome import Result
 
@@ -38,19 +38,19 @@ def folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _flash_in_memory(options: Options, folder: Path) -> Iterator[None]:
-    """What this run's drive holds is in memory if there is enough of it, because it is of no use afterwards.
+    """What this run's drives hold is in memory if there is enough of it, because it is of no use afterwards.
 
     A file's pages take the host twice as long, and go to its disk.
     """
     if options.media or memory_at_once() < bytes_of(options.memory) + qemu.flash_size(options):
         yield
         return
-    memory = os.memfd_create("flash")
-    (folder / "media").symlink_to(f"/proc/{os.getpid()}/fd/{memory}")
-    try:
+    with contextlib.ExitStack() as files:
+        for drive in range(options.drives):
+            memory = os.memfd_create("flash")
+            files.callback(os.close, memory)
+            qemu.media_of(options, folder, drive).symlink_to(f"/proc/{os.getpid()}/fd/{memory}")
         yield
-    finally:
-        os.close(memory)
 
 
 def check(options: Options) -> None:
@@ -131,7 +131,7 @@ def _archive(command: str, options: Options, parts: _Parts) -> bytes:
         command = guest.in_host_root(command, parts.kernel)
     return guest.run_archive(command, pushed=options.push, pulled=options.pull,
                              insmod=target.module(parts.kernel) if options.module else None, programs=programs,
-                             wait_for="" if profile_of(options) == NONE else NAMESPACE,
+                             wait_for=" ".join(namespaces(options)),
                              shell=qemu.watch_settings(options, 2), below=guest.tools())
 
 

@@ -19,6 +19,7 @@ PROFILES = ROOT / "emulator/profiles"
 STOCK = "stock"
 NONE = "none"
 NAMESPACE = "/dev/nvme0n1"
+MOST_DRIVES = 8
 SOCKETS = {"server2": 2}    # of the models of memory that have more than one
 SEED = 42
 MODEL = "model"             # a clock: no guest, the model of flash by itself (firmware.py)
@@ -87,6 +88,14 @@ def _wrong_profile(profile: str, _options: "Options") -> str:
     return "" if not profile or profile in profiles() else f"no profile '{profile}': there are {', '.join(profiles())}"
 
 
+def _wrong_drives(drives: int, options: "Options") -> str:
+    if profile_of(options) in (STOCK, NONE):
+        return "there are several of the lab's own flash devices only, expected another --profile"
+    if options.before:
+        return "--before prepares a single drive, expected no --before"
+    return "" if 1 <= drives <= MOST_DRIVES else f"expected 1 to {MOST_DRIVES}"
+
+
 def _wrong_packages(packages: Sequence[str], options: "Options") -> str:
     if options.host_root:
         return "the command sees the host's programs instead, expected no --host-root"
@@ -138,7 +147,10 @@ class Options:
                            wrong=_wrong_profile)
     device: dict[str, str] = _option({}, "properties of the namespace (nvme0.KEY: of the controller, subsys0.KEY: of a "
                                      "subsystem) that replace the profile's", "KEY=VALUE,...", type=_properties)
-    media: Path | None = _option(None, "keep the flash's content in this file", "FILE", type=Path)
+    drives: int = _option(1, "flash devices like that one, each with a controller and an image of its own: "
+                          "/dev/nvme0n1, /dev/nvme1n1, ...", "N", wrong=_wrong_drives)
+    media: Path | None = _option(None, "keep the flash's content in this file; of a second drive in FILE1, and so on",
+                                 "FILE", type=Path)
     before: str = _option("", "virtual time: a guest of its own runs this first; what its drive then holds is kept, "
                           "and each run with the same COMMAND here starts with a copy of it", "COMMAND",
                           wrong=_wrong_before)
@@ -245,3 +257,8 @@ def nodes_of(options: Options) -> list[int]:
 def profile_of(options: Options) -> str:
     """The name of the device that a run has."""
     return options.profile or default_profile()
+
+
+def namespaces(options: Options) -> list[str]:
+    """The flash devices as the guest names them."""
+    return [] if profile_of(options) == NONE else [f"/dev/nvme{i}n1" for i in range(options.drives)]

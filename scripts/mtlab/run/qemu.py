@@ -4,6 +4,7 @@
 In virtual time the guest is a function of its inputs: no network, no shared folder, fixed seeds and clocks.
 """
 
+import configparser
 import re
 import shlex
 import uuid
@@ -56,9 +57,10 @@ def _namespace(options: Options) -> dict[str, str]:
     return {k.removeprefix("ns0."): v for k, v in options.device.items() if not k.startswith(("nvme0.", "subsys0."))}
 
 
-def media_of(options: Options, folder: Path) -> Path:
-    """The file of the flash's content: the user's, or one in the run's folder."""
-    return options.media.resolve() if options.media else folder / "media"
+def media_of(options: Options, folder: Path, drive: int = 0) -> Path:
+    """The file of a drive's content: the user's, or one in the run's folder."""
+    first = options.media.resolve() if options.media else folder / "media"
+    return first.with_name(f"{first.name}{drive or ''}")
 
 
 def make_media(options: Options, folder: Path) -> None:
@@ -69,18 +71,38 @@ def make_media(options: Options, folder: Path) -> None:
             f.truncate(STOCK_SIZE)
 
 
+def _controller(options: Options, drive: int) -> list[str]:
+    """QEMU's arguments for what a drive's namespace is in."""
+    subsystem, controller = _set_of(options, "subsys0"), _set_of(options, "nvme0")
+    args = []
+    if subsystem:
+        args += ["-device", _join({"driver": "nvme-subsys", "id": f"subsys{drive}"} | subsystem)]
+        controller = {"subsys": f"subsys{drive}"} | controller
+    named = {"driver": "nvme", "id": f"nvme{drive}", "serial": f"mtftl{drive or ''}"}
+    return [*args, "-device", _join(named | controller)]
+
+
+def profile_settings(name: str) -> dict[str, str]:
+    """The properties of a profile's namespace."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(PROFILES / f"{name}.cfg")
+    return {key: text.strip('"') for key, text in parser['device "ns0"'].items()}
+
+
+def _further_drive(options: Options, folder: Path, drive: int) -> list[str]:
+    """QEMU's arguments for another drive like the first one: QEMU reads a profile for one device only."""
+    own = {"id": f"ns{drive}", "bus": f"nvme{drive}", "flash.media": str(media_of(options, folder, drive))}
+    return [*_controller(options, drive), "-device",
+            _join(profile_settings(profile_of(options)) | own | _namespace(options))]
+
+
 def device_arguments(options: Options, folder: Path) -> list[str]:
-    """QEMU's arguments for the flash device."""
+    """QEMU's arguments for the flash devices."""
     name = profile_of(options)
     if name == NONE:
         return []
-    media = media_of(options, folder)
-    subsystem, controller, namespace = _set_of(options, "subsys0"), _set_of(options, "nvme0"), _namespace(options)
-    args = []
-    if subsystem:
-        args += ["-device", _join({"driver": "nvme-subsys", "id": "subsys0"} | subsystem)]
-        controller = {"subsys": "subsys0"} | controller
-    args += ["-device", _join({"driver": "nvme", "id": "nvme0", "serial": "mtftl"} | controller)]
+    media, namespace = media_of(options, folder), _namespace(options)
+    args = _controller(options, 0)
     if name == STOCK:
         settings = STOCK_DEVICE | namespace
         return [*args, "-drive", f"file={media},id=media,format=raw,if=none,cache=unsafe,discard=unmap",
@@ -88,15 +110,16 @@ def device_arguments(options: Options, folder: Path) -> list[str]:
     args += ["-readconfig", str(PROFILES / f"{name}.cfg")]
     for key, value in ({"flash.media": str(media)} | namespace).items():
         args += ["-set", f"device.ns0.{key}={value}"]
-    return args
+    return [*args, *(x for drive in range(1, options.drives) for x in _further_drive(options, folder, drive))]
 
 
 def flash_size(options: Options) -> int:
-    """Bytes that the drive may come to hold."""
+    """Bytes that the drives may come to hold."""
     given = _namespace(options).get("flash.size")
     text = f'flash.size = "{given}"' if given else "".join(p.read_text() for p in profile_files(options))
     found = re.search(r'^ *flash\.size = "(\d+)([KMGT]?)"', text, re.M)
-    return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[found[2]] if found else STOCK_SIZE
+    one = int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[found[2]] if found else STOCK_SIZE
+    return options.drives * one
 
 
 def profile_files(options: Options) -> list[Path]:

@@ -63,7 +63,7 @@ def _value(name: str, text: str, folder: Path) -> Any:
         raise LabError(f"no field '{name}': there are {', '.join([*kinds, *OURS])}")
     if name == "device":
         return _device(text, folder)
-    if name == "pull":
+    if name in ("pull", "packages"):
         return text.split()
     if kinds[name] not in (int, float, str):
         raise LabError(f"field '{name}': a header cannot give it")
