@@ -38,6 +38,49 @@ flash() {
 	echo "$said" | grep -qi success
 }
 
+# cut_machine: the power of all drives goes, at one instant; power_on: they are there again, and new to the kernel
+cut_machine() { flash 0x1 0; }
+power_on() {
+	local drive address
+	for drive in /sys/class/nvme/nvme*; do
+		controller=/dev/${drive##*/} flash 0x0 0
+		address=$(basename "$(readlink "$drive/device")")
+		echo "$address" > /sys/bus/pci/drivers/nvme/unbind
+		echo "$address" > /sys/bus/pci/drivers/nvme/bind
+		until [ -b "/dev/${drive##*/}n1" ]; do usleep 1000; done
+	done
+}
+
+# members N: t0 to tN-1, on as many drives, which are formatted; open_members N: the same as they are
+members() {
+	local i
+	for ((i = 0; i < $1; i++)); do
+		mtftl format --op 30% /dev/nvme${i}n1 > /dev/null
+	done
+	open_members "$1"
+}
+open_members() {
+	local i
+	for ((i = 0; i < $1; i++)); do
+		dmsetup create t$i --table "$(table /dev/nvme${i}n1 lanes 2)"
+	done
+}
+
+# array LEVEL MEMBER...: /dev/md0 of them, which are empty; md_is STATE: its members, as U_ of /proc/mdstat
+export MDADM_NO_UDEV=1
+array() {
+	local level=$1
+	shift
+	mdadm --create /dev/md0 --run --quiet --assume-clean --level="$level" --raid-devices=$# "${@/#//dev/mapper/}"
+}
+md_is() { grep -q "\[$1\]$" /proc/mdstat; }
+# mismatches: sectors in which the copies or parities of md0 differ
+mismatches() {
+	echo check > /sys/block/md0/md/sync_action
+	until_true 60 grep -q idle /sys/block/md0/md/sync_action
+	cat /sys/block/md0/md/mismatch_cnt
+}
+
 # sectors DEVICE: the length that a table line for it must have
 sectors() {
 	echo $(($(dd if="$1" bs=4096 count=1 iflag=direct status=none | od -An -tu8 -j56 -N8) * 8))
