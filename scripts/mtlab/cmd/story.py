@@ -19,7 +19,8 @@ from ..util.base import LabError
 Checks = Sequence[Mapping[str, Any]]
 # A chapter is a question; what answers it are experiments, and pages without one: their title and what they have.
 CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Does it scale?", ("scaling", "width", "mt-ftl-users", "mt-ftl-units", "mt-ftl-buffers", "engines")),
+    ("Does it scale?", ("scaling", "width", "several-drives", "mt-ftl-users", "mt-ftl-units", "mt-ftl-buffers",
+                           "engines")),
     ("Is it fast where drives live?", ("steady", "gc", "policies", "write-cliff", "headers", "aging")),
     ("Is the tail short?", ("zone-reset", "mount")),
     ("Does it lose nothing?", ("misfortunes", "torture", "boots", "suites")),
@@ -41,6 +42,7 @@ _BUFFER = "part=all; entries=1024; "
 _USERS = "clock=caches; cpus=8; write unit=1; users="
 _XFS, _LOG, _ZONED = (f"subject={name}; app=" for name in ("mtftl-xfs", "mtftl-xfs-log", "zoned-xfs"))
 _OVER, _FULL = "what=overwrite; subject=", "what=full; subject="
+_ONE, _STRIPE = "subject=one drive; direction=", "subject=dm-stripe; drives=4; direction="
 _USED = "state=steady; unit=8; users=8; line="
 ANSWERS = {
     "scaling":
@@ -51,6 +53,10 @@ ANSWERS = {
         f"With the caches of a server, 32 CPUs take {{iops .1f | {_CACHES}multi; cpus=32 over {_CACHES}multi; cpus=8}} "
         f"times the writes of 8. One lane takes {{iops/1000 .0f | {_CACHES}single; cpus=32}} thousand a second "
         "there, because one CPU sends all units.",
+    "several-drives":
+        f"Under dm-stripe four drives give {{iops .2f | {_STRIPE}read over {_ONE}read}} times the reads and {{iops .2f "
+        f"| {_STRIPE}write over {_ONE}write}} times the writes of one. Small writes to RAID 5 on four drives reach "
+        f"{{iops .2f | subject=md RAID 5; drives=4; direction=write over {_ONE}write}} times those of one drive.",
     "mt-ftl-users":
         "With the paper's parameters and caches, 8 users write "
         f"{{iops .1f | {_USERS}8; line=multi over {_USERS}8; line=pblk}} times as much as under pblk, and 32 users "
