@@ -11,25 +11,24 @@ from pathlib import Path
 
 import pytest
 from mtlab.build import kernels
-from mtlab.cmd import cuts, torture
+from mtlab.cmd import cuts, judge, records, torture
+from mtlab.cmd.records import HEAD, NOTE_ACKED, NOTE_FLUSH, NOTE_FLUSHED
 
 SEED = 4
-HEAD = struct.Struct("<QIIQII")             # FlashJournalRecord of emulator/hw/nvme/flash/model/journal.h
-ADMIT, NOTE = 1, 9
-NOTE_ACKED, NOTE_FLUSH, NOTE_FLUSHED = 2, 5, 6      # target/tests/torture/notes.h
+ADMIT, NOTE = records.KINDS.index("buffered"), records.KINDS.index("note")
 
 
 def _args(**more: object) -> argparse.Namespace:
     return argparse.Namespace(**{
         "rounds": 3, "cuts": 400, "states": 16, "sample": 0, "device": "ms=0", "cpus": 0, "timeout": 600,
-        "kernel": kernels.DEFAULT, "verbose": False, "workload": ""} | more)
+        "kernel": kernels.DEFAULT, "verbose": False} | more)
 
 
 @pytest.fixture(scope="module")
 def journal(emulator_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of a run that lost nothing; a guest makes it."""
     path = tmp_path_factory.mktemp("journal") / "journal"
-    boot = cuts.journal(SEED, _args(), None, path)
+    boot = judge.journal(SEED, _args(), None, path)
     assert boot.status == 0, boot.report
     return path
 
@@ -37,7 +36,8 @@ def journal(emulator_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 def _judge(program: Path, journal: Path, place: Path, **more: object) -> tuple[dict[str, float], str]:
     place.mkdir()
     args = _args(**more)
-    return cuts.judged(program, SEED, args, journal, place, args.sample)
+    verdict = judge.judged(program, SEED, journal, place, args.cuts, args.states)
+    return verdict.summary, verdict.report
 
 
 def _records(data: bytes) -> Iterator[tuple[int, int, bytes]]:
@@ -54,7 +54,7 @@ def _note(kind: int, op: int) -> bytes:
 
 
 def test_nothing_is_lost(journal: Path, tmp_path: Path) -> None:
-    summary, report = _judge(cuts.judge(), journal, tmp_path / "place")
+    summary, report = _judge(judge.program(), journal, tmp_path / "place")
     assert not report and summary["violations"] == 0
     assert summary["cuts"] > 300 and summary["distinct"] > 0.9 * summary["cuts"]
     assert summary["mounts_cut"] > 0 and summary["programmed"] > 0 and summary["acknowledged"] > 0
@@ -71,7 +71,7 @@ def test_a_promise_that_was_not_kept_is_found(journal: Path, tmp_path: Path) -> 
         if kind == NOTE and struct.unpack_from("<I", payload)[0] == NOTE_ACKED:
             broken += _note(NOTE_FLUSH, 77) + _note(NOTE_FLUSHED, 77)
     (tmp_path / "broken").write_bytes(broken)
-    summary, report = _judge(cuts.judge(), tmp_path / "broken", tmp_path / "place")
+    summary, report = _judge(judge.program(), tmp_path / "broken", tmp_path / "place")
     assert summary["violations"] > 0 and "stale: found version" in report
 
 
@@ -83,13 +83,13 @@ def test_another_blocks_data_is_found(journal: Path, tmp_path: Path) -> None:
             if payload[block:block + 8] == b"tforacle":
                 data[at + HEAD.size + block + 16] ^= 1      # the stamp's block number
     (tmp_path / "broken").write_bytes(data)
-    summary, _report = _judge(cuts.judge(), tmp_path / "broken", tmp_path / "place")
+    summary, _report = _judge(judge.program(), tmp_path / "broken", tmp_path / "place")
     assert summary["violations"] > 0
 
 
 @pytest.mark.parametrize("bug", ["recovery-prefers-older", "torn-unit-ends-scan"])
 def test_a_wrong_recovery_is_found_and_replayed(journal: Path, tmp_path: Path, bug: str) -> None:
-    program = cuts.judge(torture.patched_source(bug, tmp_path))
+    program = judge.program(torture.patched_source(bug, tmp_path))
     summary, report = _judge(program, journal, tmp_path / "place", cuts=3000)
     assert summary["violations"] > 0 and "VIOLATION" in report
     place = next(line.split()[1].rstrip(",") for line in report.splitlines() if line.startswith("in "))

@@ -15,35 +15,25 @@ import json
 import re
 import resource
 import shutil
-import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ..build import emulator, kernels, target
-from ..build.parts import part
 from ..run import cluster, machine
 from ..run.options import PROFILES, Options
 from ..util import pool
-from ..util.base import BUILD, LabError, digest, lock, output, say, write_file
-from . import torture
+from ..util.base import LabError, digest, say, write_file
+from . import history, judge, replay, shrink, torture
 
-SOURCE = target.SOURCE / "tests/cuts"
-WORK = BUILD / "cuts"
-KEPT = WORK / "kept"
+KEPT = judge.WORK / "kept"
 DRIVES = 48                 # that one guest reads
 DURATIONS = "cuts"
 BOOT_SECONDS = 60           # that it takes to make the cuts of one boot
 BUG_BOOTS = 6               # with seeds of their own, until one shows the bug
-# The smallest drive that format takes, of zones that hold two program units on each die.
-SMALLEST = ("flash.size=576K,zoned.zone_size=64K,zoned.zone_capacity=64K,zoned.max_open=0,zoned.max_active=0,"
-            "flash.channels=1,flash.dies=2,flash.planes=1,flash.page=16K,flash.program_pages=1,flash.block_pages=2,"
-            "flash.buffer=256K,ms=0")
 OF_ALL = "function", "json", "jobs", "boots", "scheduler", "twice"       # options that say nothing of one boot
-LONG = 3                    # workloads of so many operations are of few kinds
 
 
 @dataclass(frozen=True)
@@ -62,40 +52,6 @@ class Outcome:
     @property
     def cuts(self) -> int:
         return int(self.judged.get("cuts", 0))
-
-
-@part
-def judge(module: Path = target.SOURCE) -> Path:
-    """The program that judges, with the recovery of these sources of the module."""
-    sources = [*sorted(SOURCE.glob("*.[ch]")), *sorted(torture.SOURCE.glob("*.[ch]")), target.SOURCE / "Makefile",
-               target.SOURCE / "tests/module.c", *sorted((target.SOURCE / "tests/kernel").rglob("*.h")),
-               *sorted((emulator.OURS / "hw/nvme/flash/model").glob("*.[ch]")),
-               *(path for path in sorted(module.rglob("*.[ch]")) if "tests" not in path.relative_to(module).parts
-                 and not path.name.endswith(".mod.c"))]
-    binary = WORK / f"judge-{digest(*sources)}/judge"
-    with lock("judge"):
-        if not binary.exists():
-            output(["make", "-s", "-C", target.SOURCE, "judge", f"OUT={binary.parent}", f"MODULE={module}"])
-    return binary
-
-
-def journal(seed: int, args: argparse.Namespace, module: Path | None, path: Path) -> torture.Boot:
-    """One guest that runs its workload, and the journal that it leaves."""
-    device = ",".join(filter(None, [args.device, f"flash.journal={path}"]))
-    asked = argparse.Namespace(**vars(args) | {"device": device, "check_every": 0, "clock": "virtual"})
-    return torture.run_boot(seed, args.rounds, asked, module, mode=f"-j {args.workload}")
-
-
-def judged(program: Path, seed: int, args: argparse.Namespace, path: Path, place: Path,
-           sample: int) -> tuple[dict[str, float], str]:
-    """The judge's summary, and what it found wrong."""
-    done = subprocess.run([program, "-s", str(seed), "-n", str(args.cuts), "-m", str(args.states), "-k", str(sample),
-                           "-o", place, place / "image", path], capture_output=True, text=True)
-    lines = done.stdout.splitlines()
-    if done.returncode not in (0, 1) or not lines or not lines[-1].startswith("{"):
-        raise LabError(f"seed {seed}: the judge gave no verdict\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    report = "\n".join([*lines[:-1], *done.stderr.splitlines()[:20]])[:8000]
-    return json.loads(lines[-1]), report if done.returncode else ""
 
 
 def _profile() -> dict[str, str]:
@@ -156,28 +112,49 @@ def _inputs(seed: int, args: argparse.Namespace) -> str:
     """A digest of all that the outcome of a boot is a function of."""
     kernel = kernels.get(args.kernel)
     module = target.module(kernel, asserts=True)
-    return digest(str(emulator.build().parent.name), kernel.key, *filter(None, [module]), torture.program(), judge(),
-                  json.dumps([seed, args.rounds, args.cuts, args.states, args.sample, args.device, args.cpus,
-                              args.workload]))
+    return digest(str(emulator.build().parent.name), kernel.key, *filter(None, [module]), torture.program(),
+                  judge.program(), json.dumps([seed, args.rounds, args.cuts, args.states, args.sample, args.device,
+                                               args.cpus]), *map(str, _histories(args)))
+
+
+def _histories(args: argparse.Namespace) -> list[history.History]:
+    """What the guest runs; nothing: torture's own workload."""
+    return list(history.enumerated(args.enumerate)) if args.enumerate else []
 
 
 def _make(seed: int, args: argparse.Namespace) -> Outcome:
     """The cuts of one boot."""
     began = _worked()
-    WORK.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f"{seed}-", dir=WORK) as folder:
+    judge.WORK.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{seed}-", dir=judge.WORK) as folder:
         place = Path(folder)
-        boot = journal(seed, args, None, place / "journal")
+        histories = _histories(args)
+        boot = judge.journal(seed, args, None, place / "journal", histories)
         if boot.status:
             return Outcome(seed, boot.summary, {}, 0, 0, 0, f"the guest's own cuts: {boot.report}", _worked() - began)
-        summary, report = judged(judge(), seed, args, place / "journal", place, args.sample)
+        verdict = judge.judged(judge.program(), seed, place / "journal", place, args.cuts, args.states,
+                               ["-k", str(args.sample), "-o", place])
+        summary, report = verdict.summary, verdict.report
         if report:
-            shutil.copy(place / "journal", WORK / f"failed-{seed}")
-            report += f"\nreplay: {judge()} -s {seed} -m {args.states} -a PLACE:STATE image {WORK}/failed-{seed}"
+            kept = judge.WORK / f"failed-{seed}"
+            shutil.copy(place / "journal", kept)
+            report += f"\nreplay: {judge.program()} -s {seed} -m {args.states} -a PLACE:STATE image {kept}"
+        if verdict.violations:
+            bench = shrink.Bench(args.kernel, None, target.SOURCE, seed)
+            case = shrink.shrink(f"seed-{seed}", bench, _shown(verdict.violations[0], kept, histories, seed))
+            report += f"\n{case.summary(f'seed-{seed}') if case else shrink.NOT_SHOWN}"
         blocks = int(summary["blocks"])
         read, disagreed, first = compare(seed, blocks, place, args)
     return Outcome(seed, boot.summary, summary, read, read * blocks, disagreed,
                    "\n".join(filter(None, [report, first])), round(_worked() - began, 1))
+
+
+def _shown(violation: judge.Violation, journal: Path, histories: Sequence[history.History],
+           seed: int) -> shrink.Shown:
+    """What shows a violation: a history, or the operations of a long run."""
+    if violation.workload is not None:
+        return shrink.Shown(seed, history=histories[violation.workload])
+    return shrink.Shown(seed, history.of_journal(journal, violation.place))
 
 
 def _boot(seed: int, args: argparse.Namespace) -> Outcome:
@@ -248,7 +225,7 @@ def cuts(args: argparse.Namespace) -> int:
     """Make the cuts of all boots that were asked for, or take them from what is kept."""
     kernel = kernels.get(args.kernel)
     target.need_module(kernel)
-    judge(), torture.program(), target.tool(), target.module(kernel, asserts=True), torture.fua_module(kernel)
+    judge.program(), torture.program(), target.tool(), target.module(kernel, asserts=True), torture.fua_module(kernel)
     outcomes: list[Outcome] = []
     result = _summary(args, outcomes)
 
@@ -281,40 +258,45 @@ def cuts(args: argparse.Namespace) -> int:
 
 
 def _look_for(name: str, args: argparse.Namespace) -> dict[str, object]:
-    """Plant one bug in the guest's module and in the judge's recovery, and make cuts until it is found."""
-    kernel = kernels.get(args.kernel)
-    module = torture.buggy_module(name, kernel)
-    program = judge(module.parent)
-    began, cuts_made = time.monotonic(), 0
+    """Plant one bug in the guest's module and in the judge's recovery, make cuts until it is found, and shrink that."""
+    module = torture.buggy_module(name, kernels.get(args.kernel))
+    program = judge.program(module.parent)
+    seconds, cuts_made, row = 0.0, 0, {"bug": name, "found_by": "", "boots": BUG_BOOTS, "says": ""}
     for seed in range(args.seed, args.seed + BUG_BOOTS):
-        with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=WORK) as folder:
+        with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=judge.WORK) as folder:
             place = Path(folder)
-            boot = journal(seed, args, module, place / "journal")
-            summary, report = judged(program, seed, args, place / "journal", place, 0)
-            cuts_made += int(summary["cuts"])
-            by = "judge" if report else "guest" if boot.status else ""
+            boot = judge.journal(seed, args, module, place / "journal")
+            verdict = judge.judged(program, seed, place / "journal", place, args.cuts, args.states)
+            cuts_made += int(verdict.summary["cuts"])
+            seconds += boot.worked + verdict.summary["processor"]
+            by = "judge" if verdict.report else "guest" if boot.status else ""
             if not by:
                 continue
             honest = _boot(seed, args)
             if honest.report:
                 raise LabError(f"seed {seed}: the target fails without a planted bug, too:\n{honest.report}")
-            said = next((line for line in (report or boot.report).splitlines() if line.strip()), "")
-            return {"bug": name, "found_by": by, "boots": seed - args.seed + 1, "cuts": cuts_made,
-                    "seconds": round(time.monotonic() - began), "says": said[:200]}
-    return {"bug": name, "found_by": "", "boots": BUG_BOOTS, "cuts": cuts_made,
-            "seconds": round(time.monotonic() - began), "says": ""}
+            said = next((line for line in (verdict.report or boot.report).splitlines() if line.strip()), "")
+            row |= {"found_by": by, "boots": seed - args.seed + 1, "says": said[:200]}
+            shown = _shown(verdict.violations[0], place / "journal", [], seed) if verdict.violations else None
+        break
+    row |= {"cuts": cuts_made, "seconds": round(seconds)}
+    if not row["found_by"]:
+        return row
+    bench = shrink.Bench(args.kernel, module, module.parent, args.seed)
+    case = shrink.shrink(name, bench, shown or shrink.Shown(args.seed), name)
+    return row | {"shrunk": case.numbers() if case else {}}
 
 
 def bugs(args: argparse.Namespace) -> int:
     """Plant each bug and look for it."""
     names = args.bugs or torture.bug_names()
     rows: dict[str, dict[str, object]] = {}
-    WORK.mkdir(parents=True, exist_ok=True)
+    judge.WORK.mkdir(parents=True, exist_ok=True)
 
     def done(job: pool.Job[dict[str, object]], future: "Future[dict[str, object]]", left: str) -> None:
         row = rows[job.name] = future.result()
         say(f"{job.name}: {row['found_by'] or 'NOT FOUND'} after {row['cuts']} cuts, {row['seconds']} s"
-            f"  {row['says']}; {left}")
+            f"  {row['says']}, {row.get('shrunk') or 'not shrunk'}; {left}")
         if args.json:
             write_file(args.json, json.dumps({
                 "planted": len(rows), "judge": sum(row["found_by"] == "judge" for row in rows.values()),
@@ -329,13 +311,13 @@ def bugs(args: argparse.Namespace) -> int:
 
 
 def _choose(args: argparse.Namespace) -> int:
-    args.workload = ""
+    if args.replay:
+        return replay.bisect(args.replay, args.bisect) if args.bisect else replay.replay(args.replay)
     if args.scheduler and args.bugs is not None:
         raise LabError("--scheduler: planted bugs are looked for on one machine, expected no --bugs")
     if args.enumerate:
-        args.workload = f"-{'E' if args.enumerate >= LONG else 'e'} {args.enumerate}"
-        args.boots, args.cuts, args.rounds, args.cpus = 1, 0, 0, 3
-        args.device = ",".join([SMALLEST, *filter(None, [args.device])])
+        args.boots, args.cuts, args.rounds, args.cpus = 1, 0, 0, shrink.CPUS
+        args.device = ",".join([judge.SMALLEST, *filter(None, [args.device])])
     if args.bugs is not None:
         # Bugs are planted in what reads headers.
         args.device = ",".join(["ms=0", *filter(None, [args.device])])
@@ -376,6 +358,10 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="boots side by side; default %(default)s")
     parser.add_argument("--bugs", nargs="*", metavar="NAME",
                         help="plant these bugs (default: all), each in a target of its own, and look for it")
+    parser.add_argument("--replay", type=Path, metavar="FOLDER",
+                        help="run again what a violation was shrunk to, and judge the one cut")
+    parser.add_argument("--bisect", default="", metavar="COMMIT",
+                        help="with --replay: name the commit after this one with which the target begins to lose")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result, as boots end")
     parser.add_argument("-v", "--verbose", action="store_true", help="print what the guests print")
     cluster.add_options(parser)

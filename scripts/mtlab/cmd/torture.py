@@ -25,7 +25,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -184,8 +184,11 @@ def shape(seed: int) -> Shape:
 
 
 def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None = None, mode: str = "",
-             append: str = "") -> Boot:
-    """One guest, `cuts` power cuts; `mode` is more of the program's command line, `append` of the kernel's."""
+             append: str = "", push: Sequence[Path] = ()) -> Boot:
+    """One guest, `cuts` power cuts; `mode` is more of the program's command line, `append` of the kernel's.
+
+    The program finds the files of `push` where it runs.
+    """
     kernel = kernels.get(args.kernel)
     module = module or target.module(kernel, asserts=True)
     tool = target.tool()
@@ -198,7 +201,7 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
         kernel=args.kernel, clock=args.clock, cpus=args.cpus or chosen.cpus, quantum=chosen.quantum, seed=seed,
         stall=chosen.stall if args.clock == "virtual" else 0, stall_every=chosen.stall_every, memory="1G",
         profile="tlc", device=device,
-        timeout=args.timeout, module=False, push=[binary, *filter(None, [module]), tool, fua_module(kernel)],
+        timeout=args.timeout, module=False, push=[binary, *filter(None, [module]), tool, fua_module(kernel), *push],
         append=append + (sourcekernel.BOOT if kernel.target else ""))
     load = "insmod ./dm-mtftl.ko; " if module else ""
     command = (

@@ -324,10 +324,14 @@ static void program(struct drive *drive, uint32_t zone, const struct group *grou
 			commit(drive, zone, i);
 }
 
-/* The state of that number of a zone's groups: see states_of_zone(). 0: what has begun is torn. */
-static void program_groups(struct drive *drive, uint32_t zone, uint64_t number)
+/*
+ * The state of that number of a zone's groups: see states_of_zone(). 0: what has begun is torn. Returns
+ * the choices.
+ */
+static unsigned int program_groups(struct drive *drive, uint32_t zone, uint64_t number)
 {
 	uint64_t states = 1, with = 1, before = 0;
+	unsigned int choices = 0;
 	uint32_t at, end = 0;
 	struct group group;
 
@@ -346,15 +350,20 @@ static void program_groups(struct drive *drive, uint32_t zone, uint64_t number)
 	}
 	number -= before;
 	for (at = 0; at < end && next_group(drive, zone, at, &group); at = group.block + group.nlb) {
-		program(drive, zone, &group, (uint32_t)(number % (group.pages + 1)));
+		uint32_t pages = (uint32_t)(number % (group.pages + 1));
+
+		choices += pages + !group.begun;
+		program(drive, zone, &group, pages);
 		number /= group.pages + 1;
 	}
+	return choices;
 }
 
-void drive_cut(struct drive *drive, uint64_t number, uint64_t most, uint64_t seed)
+unsigned int drive_cut(struct drive *drive, uint64_t number, uint64_t most, uint64_t seed)
 {
 	bool all = drive_states(drive, MANY) <= most;
 	uint64_t random = mix(seed) ^ number;
+	unsigned int choices = 0;
 	uint32_t i;
 
 	for (i = 0; i < nr_zones(drive); i++) {
@@ -368,10 +377,13 @@ void drive_cut(struct drive *drive, uint64_t number, uint64_t most, uint64_t see
 		number = all ? number / states : number;
 		if (zone->was && n)
 			zone->seed ^= (uint32_t)mix(n);
-		else if (!zone->was)
-			program_groups(drive, i, n);
+		if (zone->was)
+			choices += n > 0;
+		else
+			choices += program_groups(drive, i, n);
 	}
 	lose_power(drive);
+	return choices;
 }
 
 uint64_t drive_digest(const struct drive *drive)

@@ -62,10 +62,11 @@ void drive_set_run(struct drive *drive, uint64_t run);
 /*
  * States that a cut may leave now, at most @most. Number 0 is what the emulator's own cut leaves.
  * drive_cut() leaves the one with that number, or, if there are more than @most, one that @seed and
- * the number choose.
+ * the number choose. It returns how many choices that took: programs that began only in the cut,
+ * pages that became whole, and erases that ended otherwise than in state 0.
  */
 uint64_t drive_states(const struct drive *drive, uint64_t most);
-void drive_cut(struct drive *drive, uint64_t number, uint64_t most, uint64_t seed);
+unsigned int drive_cut(struct drive *drive, uint64_t number, uint64_t most, uint64_t seed);
 /* Of all that is on flash. */
 uint64_t drive_digest(const struct drive *drive);
 

@@ -2,13 +2,18 @@
 /*
  * Judges what power cuts would leave, at each instant of a run that made a journal.
  *
- *   judge [-s seed] [-n cuts] [-m states] [-a place:state] [-k images -o folder] IMAGE JOURNAL
+ *   judge [-s seed] [-n cuts] [-m states] [-w] [-a place:state [-x file]] [-k images -o folder]
+ *	   IMAGE JOURNAL
  *
  * Replays the journal of the flash, and gives the notes in it to an oracle. Before each change of
  * what a cut would leave, that is at the latest instant with the same state, forks: the child makes
  * the cut, mounts what is left by the module's own code, and asks the oracle about each block. Of
  * some cuts the mount is cut, too. Draws so many cuts (0: takes all of them, with at most so many
  * states of an instant), or makes one.
+ *
+ * A workload (history.h) in which a cut shows a violation is left, and the next one goes on. With -w it
+ * is not: cuts that take fewer choices are made still, so the last violation is the simplest one. With
+ * -x the file tells what the one cut did to the drive, and what each block was found to be.
  *
  * Some states go to images that the emulator takes, NUMBER.image, with the versions that the blocks
  * have after recovery, NUMBER.versions, four bytes each: for a guest that reads the same.
@@ -34,6 +39,7 @@
 #include "mount.h"
 #include "notes.h"
 #include "oracle.h"
+#include "tell.h"
 
 #define MAX_OPS		64u
 #define MAX_VIOLATIONS	8u
@@ -65,6 +71,8 @@ struct verdict {
 	uint32_t writes;	/* of its mount */
 	uint32_t mount_cut;
 	uint32_t wrong;
+	uint32_t choices;
+	bool left_out;		/* it is not simpler than one that is known */
 	uint32_t versions[];
 };
 
@@ -75,6 +83,8 @@ struct judge {
 	uint64_t most;			/* states of an instant */
 	uint64_t only_place, only_state;
 	bool only;
+	bool simplest;
+	const char *tale;
 	uint64_t images;
 	const char *folder;
 
@@ -96,7 +106,9 @@ struct judge {
 	uint64_t instants, states, made, mount_cuts, distinct, saved, violations;
 	uint64_t compared, disagreed;
 	uint64_t workloads;
-	uint32_t workload, lanes;	/* the last one of sequences.c */
+	uint32_t workload;		/* the last one */
+	bool failed;			/* it did */
+	uint32_t fewest;		/* choices of a cut in which it did */
 	uint64_t by_instant[NR_INSTANTS], of_super;
 	uint64_t epoch;			/* of what the oracle asks for */
 	uint64_t *seen;
@@ -210,7 +222,7 @@ static void take_note(struct judge *judge, const struct note *note)
 		break;
 	case NOTE_WORKLOAD:
 		judge->workload = note->lba;
-		judge->lanes = note->nr;
+		judge->failed = false;
 		judge->workloads++;
 		break;
 	default:
@@ -302,21 +314,58 @@ static void save(struct judge *judge, uint64_t number)
 	}
 }
 
+static FILE *begin_tale(const struct judge *judge)
+{
+	FILE *tale = must(fopen(judge->tale, "we"));
+
+	fprintf(tale, "{\"now\": %" PRIu64 ", \"zones\": ", judge->now);
+	tell_zones(&judge->drive, tale);
+	return tale;
+}
+
+/* The version of each block, -1: it cannot be read; how often the mount was cut, too. */
+static void end_tale(const struct judge *judge, FILE *tale)
+{
+	const struct verdict *verdict = judge->verdict;
+	uint64_t lba;
+
+	fprintf(tale, ",\n\"choices\": %u, \"mounts_cut\": %u, \"versions\": [", verdict->choices,
+		verdict->mount_cut);
+	for (lba = 0; lba < judge->nr_blocks; lba++)
+		fprintf(tale, "%s%" PRId64, lba ? ", " : "",
+			verdict->versions[lba] == LOST ? -1 : (int64_t)verdict->versions[lba]);
+	fprintf(tale, "]}\n");
+	if (fclose(tale)) {
+		perror(judge->tale);
+		exit(2);
+	}
+}
+
 /* In a process of its own. */
 static void cut(struct judge *judge, uint64_t state, uint64_t random, bool keep)
 {
 	const struct rlimit limit = { CUT_SECONDS, CUT_SECONDS };
+	FILE *tale = NULL;
 	char path[4096];
 
 	setrlimit(RLIMIT_CPU, &limit);
 	drive_private(&judge->drive);
-	drive_cut(&judge->drive, state, judge->most, random);
+	if (judge->tale)
+		tell_before(&judge->drive);
+	judge->verdict->choices = drive_cut(&judge->drive, state, judge->most, random);
+	judge->verdict->left_out = judge->failed && judge->verdict->choices >= judge->fewest;
+	if (judge->verdict->left_out)
+		_exit(0);
 	judge->verdict->digest = drive_digest(&judge->drive);
+	if (judge->tale)
+		tale = begin_tale(judge);
 	if (keep) {
 		snprintf(path, sizeof(path), "%s/%" PRIu64 ".image", judge->folder, judge->saved);
 		drive_save(&judge->drive, path);
 	}
 	mount_and_judge(judge, random);
+	if (tale)
+		end_tale(judge, tale);
 	if (keep)
 		save(judge, judge->saved);
 	fflush(stdout);
@@ -347,6 +396,7 @@ static void make_cut(struct judge *judge, uint64_t state)
 	int status;
 
 	verdict->digest = verdict->writes = verdict->wrong = verdict->mount_cut = 0;
+	verdict->left_out = false;
 	fflush(stdout);
 	child = fork();
 	if (!child)
@@ -355,6 +405,8 @@ static void make_cut(struct judge *judge, uint64_t state)
 		perror("judge");
 		exit(2);
 	}
+	if (!status && verdict->left_out)
+		return;
 	judge->made++;
 	judge->saved += keep;
 	judge->mount_cuts += verdict->mount_cut;
@@ -363,11 +415,21 @@ static void make_cut(struct judge *judge, uint64_t state)
 		return;
 	if (WIFSIGNALED(status))
 		printf("VIOLATION recovery ended with signal %d\n", WTERMSIG(status));
-	printf("in %" PRIu64 ":%" PRIu64 ", %u blocks", judge->place, state, verdict->wrong);
+	printf("in %" PRIu64 ":%" PRIu64 ", %u blocks, %u choices", judge->place, state, verdict->wrong,
+	       verdict->choices);
 	if (judge->workloads)
-		printf(", workload %#x with %u lanes", judge->workload, judge->lanes);
+		printf(", workload %u", judge->workload);
 	printf("\n");
 	judge->violations++;
+	judge->failed = judge->workloads;
+	judge->fewest = verdict->choices;
+}
+
+/* So much is wrong that no more need be told. */
+static bool is_enough(const struct judge *judge)
+{
+	return judge->failed ? !judge->simplest :
+	       !judge->workloads && judge->violations >= MAX_VIOLATIONS;
 }
 
 /* All cuts of an instant */
@@ -410,7 +472,7 @@ static void cut_here(struct judge *judge, const FlashJournalRecord *last, bool c
 		judge->states += states;
 		return;
 	}
-	for (i = 0; i < states && judge->violations < MAX_VIOLATIONS; i++)
+	for (i = 0; i < states && !is_enough(judge); i++)
 		if (is_wanted(judge, last, i))
 			make_cut(judge, i);
 	judge->by_instant[last->kind] += judge->made - made;
@@ -423,7 +485,8 @@ static void expect(struct judge *judge)
 {
 	bool tight = judge->only;
 
-	if (!judge->promised || tight)
+	judge->expecting = false;
+	if (!judge->promised || judge->failed || tight)
 		return;
 	make_cut(judge, 0);
 	memcpy(judge->expected, judge->verdict->versions, judge->nr_blocks * sizeof(*judge->expected));
@@ -441,7 +504,20 @@ static const FlashJournalRecord *next_record(struct judge *judge)
 	return record;
 }
 
-/* Go through the journal: to count what there is, or to make cuts. */
+/* The instant behind record @last, and behind notes of which one may ask for more. */
+static void instant(struct judge *judge, const FlashJournalRecord *last, bool acked, bool count)
+{
+	FlashJournalRecord before = *last;
+
+	if (acked)
+		before.kind = FLASH_JOURNAL_NOTE;
+	cut_here(judge, &before, count);
+}
+
+/*
+ * Go through the journal: to count what there is, or to make cuts. The last instant is the end of all,
+ * when a stop may have promised everything.
+ */
 static void go_through(struct judge *judge, const char *image, bool count)
 {
 	const FlashJournalRecord *record, *last = NULL;
@@ -451,7 +527,6 @@ static void go_through(struct judge *judge, const char *image, bool count)
 	judge->place = 0;
 	for (; (record = next_record(judge)); judge->place += sizeof(*record) + record->bytes) {
 		const uint8_t *payload = (const uint8_t *)(record + 1);
-		FlashJournalRecord before;
 
 		judge->now = record->now;
 		if (record->kind == FLASH_JOURNAL_NOTE) {
@@ -463,20 +538,19 @@ static void go_through(struct judge *judge, const char *image, bool count)
 			memcpy(&shape, payload, sizeof(shape));
 			drive_open(&judge->drive, &shape, image);
 		} else {
-			if (last) {
-				before = *last;
-				before.kind = acked ? FLASH_JOURNAL_NOTE : last->kind;
-				cut_here(judge, &before, count);
-			}
+			if (last)
+				instant(judge, last, acked, count);
 			if (record->kind == FLASH_JOURNAL_CUT && !count)
 				expect(judge);
 			drive_apply(&judge->drive, record, payload);
 		}
 		last = record;
 		acked = false;
-		if (judge->violations >= MAX_VIOLATIONS)
+		if (!judge->workloads && is_enough(judge))
 			return;
 	}
+	if (last)
+		instant(judge, last, acked, count);
 }
 
 static void map_journal(struct judge *judge, const char *path)
@@ -527,8 +601,8 @@ static void print_summary(const struct judge *judge)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: judge [-s seed] [-n cuts] [-m states] [-a place:state]"
-		" [-k images -o folder] IMAGE JOURNAL\n");
+	fprintf(stderr, "usage: judge [-s seed] [-n cuts] [-m states] [-w]"
+		" [-a place:state [-x file]] [-k images -o folder] IMAGE JOURNAL\n");
 	return 2;
 }
 
@@ -561,7 +635,7 @@ int main(int argc, char **argv)
 	static struct judge judge = { .seed = 1, .most = 16 };
 	int opt;
 
-	while ((opt = getopt(argc, argv, "s:n:m:a:k:o:")) != -1) {
+	while ((opt = getopt(argc, argv, "s:n:m:wa:x:k:o:")) != -1) {
 		switch (opt) {
 		case 's':
 			judge.seed = strtoull(optarg, NULL, 0);
@@ -576,6 +650,12 @@ int main(int argc, char **argv)
 			judge.only = sscanf(optarg, "%" SCNu64 ":%" SCNu64, &judge.only_place,
 					    &judge.only_state) == 2;
 			break;
+		case 'w':
+			judge.simplest = true;
+			break;
+		case 'x':
+			judge.tale = optarg;
+			break;
 		case 'k':
 			judge.images = strtoull(optarg, NULL, 0);
 			break;
@@ -586,7 +666,7 @@ int main(int argc, char **argv)
 			return usage();
 		}
 	}
-	if (optind + 2 != argc || !judge.most)
+	if (optind + 2 != argc || !judge.most || (judge.tale && !judge.only))
 		return usage();
 	map_journal(&judge, argv[optind + 1]);
 	count_states(&judge, argv[optind]);

@@ -23,6 +23,7 @@ enum note_kind {
 	NOTE_FORMATTED,		/* ...until here: all is zeroes */
 	NOTE_ORACLE,		/* the first one: op is the run, lba the number of blocks */
 	NOTE_WORKLOAD,		/* what follows has this number; nr: its lanes */
+	NOTE_COMMAND,		/* of an administrator begins: nr of enum disturbance */
 	NR_NOTES,
 };
 

@@ -455,6 +455,8 @@ void oracle_formatted(struct oracle *oracle)
 	pthread_mutex_lock(&oracle->lock);
 	for (i = 0; i < oracle->nr_blocks; i++)
 		rebase(&oracle->blocks[i], ZEROES);
+	/* What was before says nothing of these blocks. */
+	oracle->nr_events = 0;
 	tell(NOTE_FORMATTED, 0, 0, 0);
 	pthread_mutex_unlock(&oracle->lock);
 }
@@ -545,6 +547,13 @@ void oracle_workload(struct oracle *oracle, uint32_t number, uint32_t lanes)
 {
 	pthread_mutex_lock(&oracle->lock);
 	tell(NOTE_WORKLOAD, 0, number, lanes);
+	pthread_mutex_unlock(&oracle->lock);
+}
+
+void oracle_command(struct oracle *oracle, uint32_t what)
+{
+	pthread_mutex_lock(&oracle->lock);
+	tell(NOTE_COMMAND, 0, 0, what);
 	pthread_mutex_unlock(&oracle->lock);
 }
 

@@ -97,6 +97,8 @@ void oracle_set_clock(struct oracle *oracle, const uint64_t *ns);
 void oracle_formatting(struct oracle *oracle);
 /* What follows is the workload with that number. */
 void oracle_workload(struct oracle *oracle, uint32_t number, uint32_t lanes);
+/* An administrator's command begins. It promises nothing. */
+void oracle_command(struct oracle *oracle, uint32_t what);
 /* Some version of this block, or zeroes: all that can be asked of damaged media. */
 bool oracle_plausible(struct oracle *oracle, uint64_t lba, const void *data);
 

@@ -7,11 +7,11 @@
  *
  *   torture [-s seed] [-n cuts] [-c n] [-w seconds] [-j] [-v]
  *	   [-f | -o times | -z rounds | -x images | -r file |
- *	   -e length] mem:BLOCKS[,BUG] | dm:SPEC
+ *	   -l file] mem:BLOCKS[,BUG] | dm:SPEC
  *
  * With -j the oracle's events go to the journal of the flash (notes.h). With -r the file gets what a
- * device holds that a run of this seed has left. With -e all workloads of so many operations follow
- * each other (sequences.h); -E: of few kinds.
+ * device holds that a run of this seed has left. With -l the histories of a file follow each other
+ * (history.h).
  *
  * With -f allocations fail instead: first each allocation of a mount or an administrator's command,
  * one after the other, then many at once under load. With -z the cuts leave a media image, which is
@@ -41,9 +41,9 @@
 #include "allocfail.h"
 #include "device.h"
 #include "fuzz.h"
+#include "history.h"
 #include "notes.h"
 #include "oracle.h"
-#include "sequences.h"
 
 #define MAX_WORKERS	12u
 #define MAX_IO_BLOCKS	16u	/* of a read or write: 64 KiB */
@@ -460,6 +460,7 @@ static void *disturb(void *arg)
 		nanosleep(&pause, NULL);
 		if (what == DISTURB_PAUSE)
 			let_one_end(&pause);
+		oracle_command(oracle, what);
 		err = dev->ops->disturb(dev, what, &plan->tuning);
 		if (err) {
 			if (!dev->ops->dead(dev))
@@ -1050,7 +1051,7 @@ static void print_summary(uint64_t seed, unsigned int rounds, unsigned int cuts,
 static int usage(void)
 {
 	fprintf(stderr, "usage: torture [-s seed] [-n cuts] [-c check-every] [-w hang-seconds] [-j] [-v]"
-		" [-f | -o times | -z rounds | -x images | -r file | -e length | -E length]"
+		" [-f | -o times | -z rounds | -x images | -r file | -l file]"
 		" mem:BLOCKS[,BUG] | dm:SPEC\n");
 	return 2;
 }
@@ -1104,16 +1105,16 @@ static int read_versions(uint64_t seed, const char *path, void *data)
 
 int main(int argc, char **argv)
 {
-	const char *versions = NULL;
+	const char *versions = NULL, *history = NULL;
 	unsigned int max_cuts = 100, check_every = 0, rounds = 0, cuts = 0, i;
 	static struct worker workers[MAX_WORKERS + 1];
 	uint64_t seed = 1, start = now_ns();
-	unsigned int damaged = 0, images = 0, overwrites = 0, length = 0;
-	bool allocations = false, reduced = false;
+	unsigned int damaged = 0, images = 0, overwrites = 0;
+	bool allocations = false;
 	pthread_t dog;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "s:n:c:w:fo:z:x:jr:e:E:v")) != -1) {
+	while ((opt = getopt(argc, argv, "s:n:c:w:fo:z:x:jr:l:v")) != -1) {
 		switch (opt) {
 		case 's':
 			seed = strtoull(optarg, NULL, 0);
@@ -1142,10 +1143,8 @@ int main(int argc, char **argv)
 		case 'j':
 			notes_open();
 			break;
-		case 'e':
-		case 'E':
-			length = (unsigned int)strtoul(optarg, NULL, 0);
-			reduced = opt == 'E';
+		case 'l':
+			history = optarg;
 			break;
 		case 'r':
 			versions = optarg;
@@ -1172,7 +1171,7 @@ int main(int argc, char **argv)
 			return 2;
 		return read_versions(seed, versions, workers[0].data);
 	}
-	if (!length && dev->nr_blocks <= MAX_OP_BLOCKS) {
+	if (!history && dev->nr_blocks <= MAX_OP_BLOCKS) {
 		fprintf(stderr, "the device has %" PRIu64 " blocks, more than %u are needed\n",
 			dev->nr_blocks, MAX_OP_BLOCKS);
 		return 2;
@@ -1184,8 +1183,8 @@ int main(int argc, char **argv)
 			return 2;
 	}
 	pthread_create(&dog, NULL, watchdog, NULL);
-	if (length)
-		return sequences(dev, oracle, length, reduced, enter);
+	if (history)
+		return histories(dev, oracle, history, enter);
 	if (allocations)
 		return fail_allocations(seed, workers);
 	if (overwrites)

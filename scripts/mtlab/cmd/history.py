@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Histories: short lists of operations that a guest carries out on a drive that was formatted for each.
+
+target/tests/torture/history.c runs them. They are enumerated here, drawn, or taken from the journal of a long run; and
+shrink.py makes them smaller.
+"""
+
+import itertools
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from . import records
+
+BLOCKS = 8                  # of users, on the smallest drive
+MOST_BLOCKS = 3             # of an operation
+MOST_LANES = 3
+NEW = 3                     # the first block that the preparation does not write
+LONG = 3                    # workloads of so many operations are of few kinds
+WAITS = "rest",             # no operations: time that passes
+# Weights of what is drawn.
+DRAWN = {"write": 40, "fua": 8, "discard": 10, "zeroes": 3, "flush": 12, "gc": 8, "rest": 6, "checkpoint": 4,
+         "suspend": 2, "pause": 2, "reload": 2, "cut": 1, "fault": 1}
+COMMANDS = "checkpoint", "gc", "suspend", "pause", "reload"     # enum disturbance of target/tests/torture/device.h
+
+
+class Step(NamedTuple):
+    """One operation. Those on no blocks have 0 and 1."""
+
+    name: str
+    block: int = 0
+    nr: int = 1
+    cpu: int = 0
+    together: bool = False      # the next one begins without waiting for it
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.block} {self.nr} {self.cpu}{' &' * self.together}"
+
+
+@dataclass(frozen=True)
+class History:
+    """Operations in order, on a drive with so many lanes."""
+
+    lanes: int
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        return "".join(f"{line}\n" for line in (f"history {self.lanes}", *self.steps))
+
+    @property
+    def operations(self) -> int:
+        return sum(step.name not in WAITS for step in self.steps)
+
+    def without(self, first: int, last: int) -> "History":
+        return replace(self, steps=self.steps[:first] + self.steps[last:])
+
+
+def parse(text: str) -> list[History]:
+    """The histories of a file."""
+    found = []
+    for part in re.split(r"^history ", text, flags=re.M)[1:]:
+        lanes, *lines = part.splitlines()
+        found.append(History(int(lanes), tuple(map(_step, lines))))
+    return found
+
+
+def _step(line: str) -> Step:
+    name, block, nr, cpu, *mark = line.split()
+    return Step(name, int(block), int(nr), int(cpu), bool(mark))
+
+
+# Three blocks are written several times, so that there are full zones; the others never were.
+PREPARED = tuple(Step("fua", number % NEW) for number in range(9))
+
+
+def _letters(few: bool) -> list[tuple[Step, ...]]:
+    """The operations that short workloads are made of; collection may go on until moves and erases have ended."""
+    alone = [(Step("flush"),), (Step("gc"),), (Step("gc"), Step("rest"))]
+    if few:
+        return [(Step("write", NEW),), (Step("write"),), alone[0], (Step("discard"),), *alone[1:]]
+    sizes = range(1, MOST_BLOCKS + 1)
+    return [*([(Step(name, block, nr),) for name, block in (("write", NEW), ("write", 0), ("fua", 0), ("discard", 0),
+                                                            ("zeroes", 0)) for nr in sizes]),
+            *alone, *((Step(name),) for name in ("checkpoint", "suspend", "reload"))]
+
+
+def enumerated(length: int) -> Iterator[History]:
+    """All workloads of up to so many operations, each after the preparation; long ones of few kinds."""
+    few = length >= LONG
+    for lanes in range(1, 2 if few else MOST_LANES + 1):
+        for several in range(1, length + 1):
+            for word in itertools.product(_letters(few), repeat=several):
+                yield History(lanes, PREPARED + tuple(step._replace(cpu=at % lanes)
+                                                      for at, letter in enumerate(word) for step in letter))
+
+
+def drawn(seed: int, length: int) -> History:
+    """One with operations that a seed chooses."""
+    rng = random.Random(seed)
+    lanes, steps = rng.randint(1, MOST_LANES), []
+    for name in rng.choices([*DRAWN], [*DRAWN.values()], k=length):
+        of_blocks = name in ("write", "fua", "discard", "zeroes")
+        nr = rng.randint(1, MOST_BLOCKS) if of_blocks else 1
+        block = rng.randint(0, BLOCKS - nr) if of_blocks or name == "fault" else 0
+        # One command at a time: device-mapper refuses another one meanwhile.
+        together = (of_blocks or name == "flush") and not rng.randrange(4)
+        steps.append(Step(name, block, nr, rng.randrange(lanes), together))
+    return History(lanes, PREPARED + tuple(steps))
+
+
+def of_journal(path: Path, before: int) -> list[Step]:
+    """What a long run had begun since its drive was formatted, up to a place of its journal.
+
+    On the smallest drive: fewer blocks, the same kinds, the same order. What overlapped there begins together here.
+    """
+    steps: list[Step] = []
+    begun: dict[int, int] = {}      # operations in flight, and their place in the list
+    tags: dict[int, int] = {}       # and whose they are
+
+    def add(step: Step, tag: int) -> None:
+        if steps and len(steps) - 1 in begun.values():
+            steps[-1] = steps[-1]._replace(together=True)
+        steps.append(step._replace(cpu=tags.setdefault(tag, len(tags)) % MOST_LANES))
+
+    for note in records.notes(path, before):
+        nr = min(note.nr, MOST_BLOCKS)
+        if note.kind in (records.NOTE_BEGIN, records.NOTE_CLEAR):
+            add(Step("write" if note.kind == records.NOTE_BEGIN else "discard",
+                     min(note.block % BLOCKS, BLOCKS - nr), nr), note.op)
+            begun[note.op] = len(steps) - 1
+        elif note.kind == records.NOTE_FLUSH:
+            add(Step("flush"), note.op)
+            begun[note.op] = len(steps) - 1
+        elif note.kind in records.ENDS:
+            at = begun.pop(note.op)
+            if note.kind == records.NOTE_DURABLE:
+                steps[at] = steps[at]._replace(name="fua")
+        elif note.kind == records.NOTE_COMMAND:
+            add(Step(COMMANDS[note.nr]), 0)
+        elif note.kind == records.NOTE_CRASHED:
+            add(Step("cut"), 0)
+            begun.clear()
+        elif note.kind == records.NOTE_FORMATTED:
+            steps.clear()
+            begun.clear()
+    return steps
+
+
+def windows(steps: Sequence[Step], lengths: Sequence[int]) -> Iterator[History]:
+    """The last operations of a run, so many of them, on each number of lanes."""
+    for length in lengths:
+        for lanes in range(1, MOST_LANES + 1):
+            yield History(lanes, PREPARED + tuple(step._replace(cpu=step.cpu % lanes) for step in steps[-length:]))

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A violation is shrunk until nothing can be left out, replays to the bit, and has a page with its numbers."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from mtlab.build import kernels, target
+from mtlab.cmd import explain, history, records, replay, shrink, torture
+from mtlab.cmd.history import History, Step
+
+BUG = "discard-not-logged"
+
+
+def _needs_both(histories: Sequence[History]) -> list[History | None]:
+    """A bug that takes an overwrite of block 5, and a flush after it."""
+    def fails(one: History) -> bool:
+        names = [(step.name, step.block) for step in one.steps]
+        return names.count(("write", 5)) >= 2 and ("flush", 0) in names[names.index(("write", 5)):]
+
+    return [one if fails(one) else None for one in histories]
+
+
+def test_what_is_left_is_needed() -> None:
+    noise = [Step("fua", at % 5, 2, at % 3, bool(at % 2)) for at in range(40)]
+    one = History(3, (*noise[:7], Step("write", 5, 3, 1, True), *noise[7:20], Step("write", 5, 2), *noise[20:],
+                      Step("flush", 0, 1, 2), Step("gc")))
+    assert shrink.smallest(one, _needs_both) == History(1, (Step("write", 5), Step("write", 5), Step("flush")))
+
+
+def test_a_history_is_read_as_it_is_written() -> None:
+    several = [*history.enumerated(1), history.drawn(3, 30)]
+    assert history.parse("".join(map(str, several))) == several
+    assert len(several) == 64 and sum(1 for _ in history.enumerated(2)) == 1386
+    assert sum(1 for _ in history.enumerated(3)) == 258
+
+
+@pytest.mark.parametrize("first", range(9))
+def test_the_first_bad_commit_is_named(first: int) -> None:
+    asked: list[str] = []
+
+    def loses(commit: str) -> bool:
+        asked.append(commit)
+        return int(commit) >= first
+
+    assert replay.first_bad([str(number) for number in range(9)], loses) == str(first) and len(asked) <= 5
+    assert replay.first_bad([str(number) for number in range(first)], loses) is None
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> tuple[shrink.Bench, Path]:
+    """A planted bug's case, shrunk from drawn operations."""
+    kernel = kernels.get(kernels.DEFAULT)
+    module = torture.buggy_module(BUG, kernel)
+    bench = shrink.Bench(kernels.DEFAULT, module, module.parent, seed=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shrink, "FOUND", tmp_path_factory.mktemp("found"))
+        found = shrink.shrink("case", bench, shrink.Shown(1, history.drawn(1, 40).steps), BUG)
+        assert found
+        return bench, shrink.FOUND / "case"
+
+
+def test_no_operation_can_be_left_out(case: tuple[shrink.Bench, Path]) -> None:
+    bench, folder = case
+    found = shrink.load(folder)
+    one, = history.parse(found.history)
+    assert found.after <= 12 < found.before and found.after == one.operations
+    assert all(bench.failing([one]))
+    assert not any(bench.failing([one.without(at, at + 1) for at in range(len(one.steps))]))
+    # And it is the bug: the target itself loses nothing.
+    assert not any(shrink.Bench(kernels.DEFAULT, None, target.SOURCE, found.seed).failing([one]))
+
+
+def test_it_replays_to_the_bit(lab: Path, case: tuple[shrink.Bench, Path]) -> None:
+    _bench, folder = case
+    done = subprocess.run([sys.executable, "-B", lab, "cuts", "--replay", folder], capture_output=True, text=True)
+    assert done.returncode == 1 and "the same to the bit" in done.stdout, done.stdout + done.stderr
+    assert shrink.load(folder).says in done.stdout
+
+
+def test_the_page_has_the_numbers_of_the_run(case: tuple[shrink.Bench, Path]) -> None:
+    _bench, folder = case
+    found, page = shrink.load(folder), (folder / "page.html").read_text()
+    told = json.loads((folder / "cut.json").read_text())
+    notes = list(records.notes(folder / "journal", found.place))
+    begun = [note for note in notes if note.kind in records.BEGINS]
+    # The first and the last operation, and the cut, at their own instants.
+    for now in (begun[-1].now, told["now"]):
+        assert f"{(now - begun[0].now) / 1000:.3f}" in page
+    # The block that is wrong has the version that the judge found, and the promised one is another.
+    block, version = map(int, re.findall(r"block (\d+): .*found version (\d+)", found.says)[0])
+    assert told["versions"][block] == version
+    came = explain.came_back(explain.operations(folder / "journal", found.place), told["versions"], block)
+    wrong, = (one for one in came if one.wrong)
+    assert (wrong.block, wrong.found) == (block, version) and wrong.acknowledged != version
+    assert f"lab cuts --replay {folder}" in page and page.count("<rect") > len(explain.FATES)
