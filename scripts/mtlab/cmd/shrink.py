@@ -113,6 +113,7 @@ def _size(one: History) -> tuple[int, ...]:
             sum(step.cpu for step in one.steps))
 
 
+Failing = Callable[[Sequence[History]], list[History | None]]
 Edit = dict[int, dict[str, Any]]    # what becomes of which steps: other fields; none: the step is left out
 _PLAIN: tuple[dict[str, Any], ...] = {"nr": 1}, {"together": False}, {"cpu": 0}
 
@@ -139,17 +140,33 @@ def _edits(one: History, size: int) -> list[Edit]:
     return chunks + [edit for edit in plain if _edited(one, [edit]) != one]
 
 
-def smallest(one: History, failing: Callable[[Sequence[History]], list[History | None]]) -> History:
-    """Leave out as many steps as can be: in the end none can be left out or made simpler."""
+def _first_alone(histories: Sequence[History], failing: Failing) -> History | None:
+    """The first of these that fails in a guest of its own: in a batch those before it leave traces in the guest."""
+    return next((one for one in histories if any(failing([one]))), None)
+
+
+def _likely(tried: Sequence[History], found: Sequence[History | None]) -> list[History]:
+    """What failed in a batch, and what of it had begun by then, smallest first."""
+    return sorted(dict.fromkeys(one for whole, begun in zip(tried, found, strict=True) if begun
+                                for one in (begun, whole)), key=_size)
+
+
+def smallest(one: History, failing: Failing) -> History:
+    """Leave out as many steps as can be: in the end none can be left out or made simpler.
+
+    A batch says what is likely to fail. Only what then fails alone is taken, and at last all that is left is tried so.
+    """
     size = max(1, len(one.steps) // 2)
     ahead: list[History] = []       # with all edits that do alone, and with half of them
     while True:
         edits = _edits(one, size)
-        found = failing([*ahead, *(_edited(one, [edit]) for edit in edits)])
+        tried = [*ahead, *(_edited(one, [edit]) for edit in edits)]
+        found = failing(tried)
         good = [edit for edit, other in zip(edits, found[len(ahead):], strict=True) if other]
-        smaller = [other for other in found if other and _size(other) < _size(one)]
-        if smaller:
-            best = min(smaller, key=_size)
+        likely = _likely(tried, found)
+        rest = [] if size else [other for other in tried if other not in likely]
+        best = _first_alone([other for other in [*likely, *rest] if _size(other) < _size(one)], failing)
+        if best:
             ahead = [other for number in (len(good), len(good) // 2) if number > 1
                      and _size(other := _edited(one, good[:number])) < _size(best)]
             one = best
@@ -157,6 +174,7 @@ def smallest(one: History, failing: Callable[[Sequence[History]], list[History |
         elif not size:
             return one
         else:
+            ahead = []
             size //= 2
 
 
@@ -172,9 +190,9 @@ def _first(bench: Bench, shown: Shown) -> History | None:
     """A history that fails, if one is found; the bench keeps its seed."""
     for seed, histories in _batches(shown):
         bench.seed = seed
-        found = [one for one in bench.failing(histories) if one]
-        if found:
-            return min(found, key=_size)
+        one = _first_alone(_likely(histories, bench.failing(histories)), bench.failing)
+        if one:
+            return one
     return None
 
 
