@@ -23,7 +23,7 @@ from pathlib import Path
 from ..build import kernels, target
 from ..util import pool
 from ..util.base import BUILD, LabError, digest, lock, say, write_file
-from . import cuts, hosttests, torture
+from . import hosttests, judge, torture
 from .planted import Planted, plants
 
 EQUIVALENT = Path(__file__).with_name("mutants-equivalent.json")
@@ -47,15 +47,14 @@ def journals() -> tuple[Path, ...]:
     kernel = kernels.get(kernels.DEFAULT)
     key = digest(kernel.key, target.module(kernel, asserts=True) or "", torture.program(), hosttests.inputs())
     made = []
-    args = argparse.Namespace(device="", rounds=4, workload="", cpus=0, kernel=kernels.DEFAULT, timeout=3600,
-                              verbose=False)
+    args = argparse.Namespace(device="", rounds=4, cpus=0, kernel=kernels.DEFAULT, timeout=3600, verbose=False)
     for seed in JOURNAL_SEEDS:
         path = BUILD / f"mutants/journals/{key}-{seed}"
         with lock(f"journal-{seed}"):
             if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 part = path.with_suffix(".part")
-                boot = cuts.journal(seed, args, None, part)
+                boot = judge.journal(seed, args, None, part)
                 if boot.status:
                     raise LabError(f"seed {seed}: the guest fails without a planted bug\n{boot.report}")
                 part.rename(path)
