@@ -53,6 +53,17 @@ def test_power_cuts_lose_nothing(lab: Path, seed: int, kernel: str) -> None:
     assert done.returncode == 0 and " 0 violations" in done.stdout, done.stdout + done.stderr
 
 
+def test_power_cuts_of_a_stripe_lose_nothing(lab: Path) -> None:
+    """Two drives that lose their power at one instant, below one dm-stripe."""
+    done = _torture(lab, "--drives", "2", "--seed", "5", "--cuts", "10", "--check-every", "5")
+    assert done.returncode == 0 and "seed 5: 10 cuts" in done.stdout and " 0 violations" in done.stdout, done.stdout
+
+
+def test_only_cuts_are_of_several_drives(lab: Path) -> None:
+    done = _torture(lab, "--drives", "2", "--storm", "3")
+    assert "--drives 2: only power cuts" in done.stderr
+
+
 def test_crafted_images_are_read_or_refused(lab: Path, tmp_path: Path) -> None:
     """Each has a field that is wrong, GC runs on it, and what is refused is refused by the field's name."""
     out = tmp_path / "crafted.json"

@@ -43,7 +43,7 @@ def journal(seed: int, args: argparse.Namespace, module: Path | None, path: Path
             histories: Sequence[History] = ()) -> torture.Boot:
     """One guest that runs its workload, or these histories, and the journal that it leaves."""
     device = ",".join(filter(None, [args.device, f"flash.journal={path}"]))
-    asked = argparse.Namespace(**vars(args) | {"device": device, "check_every": 0, "clock": "virtual"})
+    asked = argparse.Namespace(**vars(args) | {"device": device, "check_every": 0, "clock": "virtual", "drives": 1})
     if not histories:
         return torture.run_boot(seed, args.rounds, asked, module, mode="-j")
     listed = path.with_name("histories")

@@ -28,6 +28,7 @@ PARTS = (
     Part("cuts", "power cuts", "torture --cuts 5000 --seed {seed}"),
     Part("cuts-metadata", "power cuts of a drive that keeps headers in metadata",
          "torture --cuts 1000 --device ms=16 --seed {seed}"),
+    Part("cuts-drives", "power cuts of a stripe over two drives", "torture --drives 2 --cuts 1000 --seed {seed}"),
     Part("cuts-kasan", "power cuts under KASAN and lockdep", "torture --kernel kasan --cuts 200 --seed {seed}"),
     Part("cuts-kcsan", "power cuts under the detector of data races",
          "torture --kernel kcsan --cuts 200 --seed {seed}"),

@@ -39,7 +39,7 @@ from ..util.base import BUILD, ROOT, LabError, digest, guests_at_once, lock, out
 
 SOURCE = ROOT / "target/tests/torture"
 BUGS = SOURCE / "bugs"
-OF_A_BOOT = "kernel", "clock", "cpus", "device", "check_every", "timeout", "verbose"     # options
+OF_A_BOOT = "kernel", "clock", "cpus", "drives", "device", "check_every", "timeout", "verbose"     # options
 PER_BOOT = 250
 BUG_CUTS = 500
 BUG_PER_BOOT = 50           # many machines: a bug may need the right one
@@ -200,14 +200,14 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
     options = Options(
         kernel=args.kernel, clock=args.clock, cpus=args.cpus or chosen.cpus, quantum=chosen.quantum, seed=seed,
         stall=chosen.stall if args.clock == "virtual" else 0, stall_every=chosen.stall_every, memory="1G",
-        profile="tlc", device=device,
+        profile="tlc", device=device, drives=args.drives,
         timeout=args.timeout, module=False, push=[binary, *filter(None, [module]), tool, fua_module(kernel), *push],
         append=append + (sourcekernel.BOOT if kernel.target else ""))
     load = "insmod ./dm-mtftl.ko; " if module else ""
     command = (
         f"set -e; export PATH=$PATH:/root; {load}insmod ./fuawrite.ko;"
         f" exec ./{binary.name} -s {seed} -n {cuts} -c {args.check_every} -v {mode}"
-        f" dm:{NAMESPACE}")
+        f" {f'dm:{NAMESPACE}' if args.drives == 1 else f'stripe:{args.drives}'}")
 
     def show(text: str) -> None:
         print(text, end="", flush=True)
@@ -234,7 +234,7 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
 
 def _replay(seed: int, cuts: int, args: argparse.Namespace) -> str:
     words = ["scripts/lab torture", f"--seed {seed} --cuts {cuts}", f"--check-every {args.check_every}"]
-    defaults = {"kernel": kernels.DEFAULT, "clock": "virtual", "cpus": 0, "device": ""}
+    defaults = {"kernel": kernels.DEFAULT, "clock": "virtual", "cpus": 0, "drives": 1, "device": ""}
     words += [f"--{name} {getattr(args, name)}" for name, value in defaults.items() if getattr(args, name) != value]
     return " ".join([*words, "--verbose"])
 
@@ -263,8 +263,8 @@ def _summary(args: argparse.Namespace, boots: list[Boot], seconds: float, worked
         "failed_boots": sum(1 for boot in boots if boot.status), "seconds": round(seconds),
         "cuts_per_hour": round(3600 * cuts / seconds), "processor_seconds": round(worked),
         "cuts_per_processor_hour": round(3600 * cuts / worked) if worked else 0, "jobs": args.jobs,
-        "kernel": kernels.get(args.kernel).release, "clock": args.clock, "check_every": args.check_every,
-        "commit": commit(),
+        "kernel": kernels.get(args.kernel).release, "clock": args.clock, "drives": args.drives,
+        "check_every": args.check_every, "commit": commit(),
         "boots": [dict(boot.summary, status=boot.status, seconds=round(boot.seconds)) for boot in boots],
     }
 
@@ -285,7 +285,7 @@ def _inputs(seed: int, cuts: int, args: argparse.Namespace) -> str:
     kernel = kernels.get(args.kernel)
     files = target.module(kernel, asserts=True), program(), target.tool(), fua_module(kernel)
     return digest(booted(args.kernel), *filter(None, files),
-                  json.dumps([seed, cuts, args.check_every, args.device, args.cpus]))
+                  json.dumps([seed, cuts, args.check_every, args.device, args.cpus, args.drives]))
 
 
 def _proof(boot: Boot | None) -> object:
@@ -457,6 +457,9 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
                         help="clock of the guests; default %(default)s")
     parser.add_argument("--cpus", type=int, default=0, metavar="N",
                         help="processors of each guest; default: the seed chooses")
+    parser.add_argument("--drives", type=int, default=1, choices=(1, 2, 3, 4),
+                        help="drives of each guest, whose power goes at one instant; of several, each has its dm-mtftl "
+                        "below one dm-stripe; default %(default)s")
     parser.add_argument("--device", default="", metavar="KEY=VALUE,...",
                         help="properties of the device, over those that the seed chooses")
     parser.add_argument("--timeout", type=float, default=3600, metavar="S",
@@ -482,6 +485,8 @@ def _choose(args: argparse.Namespace) -> int:
         raise LabError("--scheduler: only power cuts are made on other machines, expected no other kind")
     if args.scheduler and args.clock != "virtual":
         raise LabError("--scheduler: only virtual time is the same elsewhere, expected --clock virtual")
+    if args.drives > 1 and (args.bugs is not None or args.allocations or args.storm or args.damage or args.crafted):
+        raise LabError(f"--drives {args.drives}: only power cuts are made of several, expected no other kind")
     if args.bugs is not None or args.damage or args.crafted:
         # Bugs are planted in what reads headers, and damage knows nothing of metadata. Crafted images do: with
         # --device ms=16 their units have no headers.

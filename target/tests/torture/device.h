@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A block device whose power can be cut, as the torture run sees it. Two of
+ * A block device whose power can be cut, as the torture run sees it. Three of
  * them: memdevice.c (a model in memory that can be told to misbehave, which
- * proves the oracle itself) and dmdevice.c (dm-mtftl over the emulated flash).
+ * proves the oracle itself), dmdevice.c (dm-mtftl over the emulated flash), and
+ * stripedevice.c (dm-stripe over several of these).
  *
  * read, write, flush and clear may be called by any number of threads; the rest
  * by one thread at a time. All return 0 or a negative errno.
@@ -99,8 +100,9 @@ struct device_ops {
 	bool (*disarm)(struct device *dev);
 };
 
-/* Each parses what follows "mem:" or "dm:"; NULL after a message. */
+/* Each parses what follows "mem:", "dm:" or "stripe:"; NULL after a message. */
 struct device *memdevice_open(const char *spec, uint64_t seed);
 struct device *dmdevice_open(const char *spec);
+struct device *stripedevice_open(const char *spec);
 
 #endif

@@ -9,7 +9,7 @@
  * kernel remembers of zones and write pointers does not outlive a real one.
  * Only I/O runs in many threads; it uses nothing but dm->fd.
  */
-#include "device.h"
+#include "dmdevice.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,6 @@
 #include "fuawrite/fuawrite.h"
 #include "oracle.h"
 
-#define DM_NAME		"torture"
 #define SPARE		25		/* percent */
 #define KEPT_CAPACITY	128		/* of a zone, if nothing is formatted: it has as much */
 
@@ -58,30 +57,7 @@ enum flash_action {
 #define FLASH_LOG_DIES		16	/* of a channel */
 #define FLASH_LOG_POWERED	272
 
-#define SECTORS(blocks)	((uint64_t)(blocks) * (BLOCK_BYTES / 512))
-
-struct dmdevice {
-	struct device dev;
-	char *namespace;
-	char *controller;	/* /dev/nvme0 */
-	char *pci;		/* its address on the bus */
-	int fd;			/* of the mounted device */
-	int fuawrite;
-	uint32_t nr_zones;
-	uint32_t zone_blocks;
-	uint32_t zone_capacity;
-	bool created;
-	bool replaced;		/* by the error target, where flushes succeed */
-};
-
-static struct dmdevice *to_dm(struct device *dev)
-{
-	return (struct dmdevice *)dev;
-}
-
-/* One device-mapper command; @text is a table line ("TARGET ...") or a message. */
-static int dm_command(unsigned long command, uint32_t flags, uint64_t sectors, const char *text,
-		      dev_t *number)
+int dm_command(struct dmdevice *dm, unsigned long command, uint32_t flags, const char *text)
 {
 	union {
 		struct dm_ioctl head;
@@ -98,9 +74,9 @@ static int dm_command(unsigned long command, uint32_t flags, uint64_t sectors, c
 	io.head.data_size = sizeof(io);
 	io.head.data_start = sizeof(io.head);
 	io.head.flags = flags;
-	strcpy(io.head.name, DM_NAME);
+	strcpy(io.head.name, dm->name);
 	if (command == DM_TABLE_LOAD) {
-		struct dm_target_spec spec = { .length = sectors };
+		struct dm_target_spec spec = { .length = SECTORS(dm->dev.nr_blocks) };
 
 		io.head.target_count = 1;
 		memcpy(spec.target_type, text, strcspn(text, " "));
@@ -111,12 +87,12 @@ static int dm_command(unsigned long command, uint32_t flags, uint64_t sectors, c
 	}
 	if (ioctl(control, command, &io))
 		return -errno;
-	if (number)
-		*number = (dev_t)io.head.dev;
+	if (command == DM_DEV_CREATE)
+		snprintf(dm->node, sizeof(dm->node), "/dev/dm-%u", minor((dev_t)io.head.dev));
 	return 0;
 }
 
-static int load_table(struct dmdevice *dm, const struct tuning *tuning, dev_t *number)
+static int load_table(struct dmdevice *dm, const struct tuning *tuning)
 {
 	static const char *const placements[NR_PLACEMENTS] = {
 		"none", "hot-cold", "by-age", "by-life",
@@ -132,10 +108,10 @@ static int load_table(struct dmdevice *dm, const struct tuning *tuning, dev_t *n
 		 " append %s", dm->namespace, tuning->lanes, entries, tuning->write_unit,
 		 tuning->cost_benefit ? "cost-benefit" : "greedy", placements[tuning->placement],
 		 tuning->append ? "on" : "off");
-	return dm_command(DM_TABLE_LOAD, 0, SECTORS(dm->dev.nr_blocks), line, number);
+	return dm_command(dm, DM_TABLE_LOAD, 0, line);
 }
 
-static int dm_unmount(struct device *dev)
+int dm_unmount(struct device *dev)
 {
 	struct dmdevice *dm = to_dm(dev);
 	int err = 0;
@@ -144,31 +120,40 @@ static int dm_unmount(struct device *dev)
 		close(dm->fd);
 	dm->fd = -1;
 	if (dm->created)
-		err = dm_command(DM_DEV_REMOVE, 0, 0, NULL, NULL);
+		err = dm_command(dm, DM_DEV_REMOVE, 0, NULL);
 	dm->created = false;
 	return err;
 }
 
-static int dm_mount(struct device *dev, const struct tuning *tuning)
+int dm_begin(struct dmdevice *dm)
 {
-	struct dmdevice *dm = to_dm(dev);
-	char node[64];
-	dev_t number;
-	int err = dm_command(DM_DEV_CREATE, 0, 0, NULL, NULL);
+	int err = dm_command(dm, DM_DEV_CREATE, 0, NULL);
 
 	if (err)
 		return err;
 	dm->created = true;
 	dm->replaced = false;
-	err = load_table(dm, tuning, &number);
-	if (!err)
-		err = dm_command(DM_DEV_SUSPEND, 0, 0, NULL, NULL);
-	if (!err) {
-		snprintf(node, sizeof(node), "/dev/dm-%u", minor(number));
-		dm->fd = open(node, O_RDWR | O_DIRECT | O_CLOEXEC);
-		if (dm->fd < 0)
-			err = -errno;
-	}
+	return 0;
+}
+
+int dm_take(struct dmdevice *dm)
+{
+	int err = dm_command(dm, DM_DEV_SUSPEND, 0, NULL);
+
+	if (err)
+		return err;
+	dm->fd = open(dm->node, O_RDWR | O_DIRECT | O_CLOEXEC);
+	return dm->fd < 0 ? -errno : 0;
+}
+
+static int dm_mount(struct device *dev, const struct tuning *tuning)
+{
+	struct dmdevice *dm = to_dm(dev);
+	int err = dm_begin(dm);
+
+	if (err)
+		return err;
+	err = load_table(dm, tuning) ?: dm_take(dm);
 	if (err)
 		dm_unmount(dev);
 	return err;
@@ -176,12 +161,12 @@ static int dm_mount(struct device *dev, const struct tuning *tuning)
 
 static int resume(struct dmdevice *dm)
 {
-	int err = dm_command(DM_DEV_SUSPEND, 0, 0, NULL, NULL);
+	int err = dm_command(dm, DM_DEV_SUSPEND, 0, NULL);
 
 	/* With the power off it stays suspended, and I/O waits: let it fail instead. */
 	dm->replaced = err;
-	if (err && !dm_command(DM_TABLE_LOAD, 0, SECTORS(dm->dev.nr_blocks), "error", NULL))
-		dm_command(DM_DEV_SUSPEND, 0, 0, NULL, NULL);
+	if (err && !dm_command(dm, DM_TABLE_LOAD, 0, "error"))
+		dm_command(dm, DM_DEV_SUSPEND, 0, NULL);
 	return err;
 }
 
@@ -194,14 +179,14 @@ static int dm_disturb(struct device *dev, enum disturbance what, const struct tu
 	if (what == DISTURB_PAUSE)
 		flags |= DM_NOFLUSH_FLAG | DM_SKIP_LOCKFS_FLAG;
 	if (what == DISTURB_CHECKPOINT)
-		return dm_command(DM_TARGET_MSG, 0, 0, "checkpoint", NULL);
+		return dm_command(dm, DM_TARGET_MSG, 0, "checkpoint");
 	if (what == DISTURB_GC)
-		return dm_command(DM_TARGET_MSG, 0, 0, "gc", NULL);
+		return dm_command(dm, DM_TARGET_MSG, 0, "gc");
 	if (what == DISTURB_RELOAD)
-		err = load_table(dm, tuning, NULL);
+		err = load_table(dm, tuning);
 	/* A loaded table comes into force with the resume. */
 	if (!err)
-		err = dm_command(DM_DEV_SUSPEND, flags, 0, NULL, NULL);
+		err = dm_command(dm, DM_DEV_SUSPEND, flags, NULL);
 	return err ?: resume(dm);
 }
 
@@ -212,14 +197,13 @@ static int result(ssize_t got, uint32_t nr, int partial)
 	return (size_t)got == (size_t)nr * BLOCK_BYTES ? 0 : partial;
 }
 
-static int dm_read(struct device *dev, uint64_t lba, uint32_t nr, void *data)
+int dm_read(struct device *dev, uint64_t lba, uint32_t nr, void *data)
 {
 	return result(pread(to_dm(dev)->fd, data, (size_t)nr * BLOCK_BYTES,
 			    (off_t)lba * BLOCK_BYTES), nr, -EIO);
 }
 
-static int dm_write(struct device *dev, uint64_t lba, uint32_t nr, const void *data,
-		    unsigned int flags)
+int dm_write(struct device *dev, uint64_t lba, uint32_t nr, const void *data, unsigned int flags)
 {
 	struct dmdevice *dm = to_dm(dev);
 	struct iovec iov = { (void *)data, (size_t)nr * BLOCK_BYTES };
@@ -237,7 +221,7 @@ static int dm_write(struct device *dev, uint64_t lba, uint32_t nr, const void *d
 		      nowait ? -EAGAIN : -EIO);
 }
 
-static int dm_flush(struct device *dev)
+int dm_flush(struct device *dev)
 {
 	struct dmdevice *dm = to_dm(dev);
 
@@ -246,7 +230,7 @@ static int dm_flush(struct device *dev)
 	return dm->replaced ? -EIO : 0;
 }
 
-static int dm_clear(struct device *dev, uint64_t lba, uint32_t nr, enum clear_kind kind)
+int dm_clear(struct device *dev, uint64_t lba, uint32_t nr, enum clear_kind kind)
 {
 	uint64_t range[2] = { lba * BLOCK_BYTES, (uint64_t)nr * BLOCK_BYTES };
 
@@ -424,7 +408,10 @@ static int dm_power_cycle(struct device *dev)
 
 static void dm_describe(struct device *dev)
 {
-	if (system("dmsetup status " DM_NAME))
+	char command[64];
+
+	snprintf(command, sizeof(command), "dmsetup status %s", to_dm(dev)->name);
+	if (system(command))
 		printf("no status\n");
 	if (dm_dead(dev))
 		printf("the power is off\n");
@@ -491,20 +478,33 @@ static const struct device_ops dm_ops = {
 	.disarm = dm_disarm,
 };
 
-struct device *dmdevice_open(const char *spec)
+static int open_fuawrite(void)
+{
+	int fd = open("/dev/fuawrite", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0) {
+		perror("/dev/fuawrite");
+		exit(2);
+	}
+	return fd;
+}
+
+void dmdevice_init(struct dmdevice *dm, const char *name, const struct device_ops *ops)
+{
+	dm->dev.ops = ops;
+	dm->name = name;
+	dm->fd = -1;
+	dm->fuawrite = open_fuawrite();
+}
+
+struct device *dmdevice_named(const char *name, const char *spec)
 {
 	struct dmdevice *dm = calloc(1, sizeof(*dm));
 	char path[PATH_MAX], real[PATH_MAX], *blocks, *flash;
 
 	if (!dm)
 		return NULL;
-	dm->dev.ops = &dm_ops;
-	dm->fd = -1;
-	dm->fuawrite = open("/dev/fuawrite", O_RDWR | O_CLOEXEC);
-	if (dm->fuawrite < 0) {
-		perror("/dev/fuawrite");
-		return NULL;
-	}
+	dmdevice_init(dm, name, &dm_ops);
 	dm->namespace = strdup(spec);
 	blocks = strchr(dm->namespace, ',');
 	if (blocks) {
@@ -531,4 +531,9 @@ struct device *dmdevice_open(const char *spec)
 	dm->pci = strdup(basename(real));
 	dm->dev.flash = dm->namespace;
 	return &dm->dev;
+}
+
+struct device *dmdevice_open(const char *spec)
+{
+	return dmdevice_named("torture", spec);
 }

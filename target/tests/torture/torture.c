@@ -7,7 +7,7 @@
  *
  *   torture [-s seed] [-n cuts] [-c n] [-w seconds] [-j] [-v]
  *	   [-f | -o times | -z rounds | -x images | -r file |
- *	   -l file] mem:BLOCKS[,BUG] | dm:SPEC
+ *	   -l file] mem:BLOCKS[,BUG] | dm:SPEC | stripe:DRIVES
  *
  * With -j the oracle's events go to the journal of the flash (notes.h). With -r the file gets what a
  * device holds that a run of this seed has left. With -l the histories of a file follow each other
@@ -1052,7 +1052,7 @@ static int usage(void)
 {
 	fprintf(stderr, "usage: torture [-s seed] [-n cuts] [-c check-every] [-w hang-seconds] [-j] [-v]"
 		" [-f | -o times | -z rounds | -x images | -r file | -l file]"
-		" mem:BLOCKS[,BUG] | dm:SPEC\n");
+		" mem:BLOCKS[,BUG] | dm:SPEC | stripe:DRIVES\n");
 	return 2;
 }
 
@@ -1162,6 +1162,8 @@ int main(int argc, char **argv)
 		dev = memdevice_open(argv[optind] + 4, seed);
 	else if (!strncmp(argv[optind], "dm:", 3))
 		dev = dmdevice_open(argv[optind] + 3);
+	else if (!strncmp(argv[optind], "stripe:", 7))
+		dev = stripedevice_open(argv[optind] + 7);
 	else
 		return usage();
 	if (!dev)
