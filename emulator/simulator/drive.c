@@ -64,6 +64,7 @@ static const Word words[] = {
     { "suspend", WORD_BOOL, &tuning.suspend },
     { "resume_ns", WORD_U64, &tuning.resume_ns },
     { "booked", WORD_BOOL, &tuning.booked },
+    { "plane_reads", WORD_BOOL, &tuning.plane_reads },
     { "spare_permille", WORD_U64, &spare_permille },
     { "gc_begin", WORD_U32, &config.gc_begin },
     { "gc_urgent", WORD_U32, &config.gc_urgent },
@@ -183,6 +184,11 @@ static void check_shape(void)
         dies % shape.zone_dies || !shape.program_pages ||
         shape.pages_per_block % shape.program_pages) {
         fail("no drive is of such a shape");
+    }
+    if (tuning.plane_reads &&
+        (tuning.booked || shape.page_size % shape.block_size)) {
+        fail("planes read by themselves only if nothing is booked, and a page "
+             "has whole sectors");
     }
     shape.zone_blocks = shape.zone_cap = row / shape.block_size *
                                          shape.pages_per_block *

@@ -420,6 +420,132 @@ static void test_reads_pass_so_often(void **state)
     rig_free(rig);
 }
 
+/* Block n is on plane n % planes; a row has a block of each. */
+static Rig *planes_rig(uint32_t channels, uint32_t planes, FlashTuning t)
+{
+    Rig *rig;
+
+    t.plane_reads = true;
+    rig = rig_new(shape_of(channels, 1, planes, 4096, 1), t);
+    fill(rig, 0, 0, 64);
+    return rig;
+}
+
+static void test_plane_reads(void **state)
+{
+    FlashTuning t = tuning_of(50 * US, 0, 0);
+    uint64_t start;
+    Rig *rig;
+
+    (void)state;
+    t.bus = bus;
+    for (int cache = 0; cache < 2; cache++) {
+        t.cache = cache;
+        rig = planes_rig(1, 4, t);
+        assert_int_equal(two_reads(rig, 0, 4),
+                         2 * 50 * US + (cache ? 1 : 2) * XFER);
+        assert_int_equal(two_reads(rig, 0, 5), 50 * US + 2 * XFER);
+        assert_int_equal(rig->dev.stats.reads, 4);
+
+        /* one command for all planes */
+        start = rig->dev.time.now;
+        submit(rig, FLASH_CMD_READ, 0, 8, 4);
+        assert_int_equal(run(rig, 1) - start, 50 * US + 4 * XFER);
+        assert_int_equal(rig->dev.stats.reads, 8);
+
+        /* a read passes those of another plane that wait */
+        start = rig->dev.time.now;
+        submit(rig, FLASH_CMD_READ, 0, 0, 1);
+        submit(rig, FLASH_CMD_READ, 0, 4, 1);
+        submit(rig, FLASH_CMD_READ, 0, 1, 1);
+        assert_int_equal(run(rig, 2) - start, 50 * US + 2 * XFER);
+        assert_int_equal(run(rig, 1) - start,
+                         2 * 50 * US + (cache ? 1 : 2) * XFER);
+        rig_free(rig);
+    }
+
+    /* planes that read together; pages of two blocks */
+    t.cache = false;
+    rig = rig_new(shape_of(1, 1, 4, 4096, 1), t);
+    fill(rig, 0, 0, 64);
+    assert_int_equal(two_reads(rig, 0, 1), 2 * (50 * US + XFER));
+    rig_free(rig);
+    t.plane_reads = true;
+    rig = rig_new(shape_of(1, 1, 2, 8192, 1), t);
+    fill(rig, 0, 0, 64);
+    assert_int_equal(two_reads(rig, 0, 1), 2 * (50 * US + XFER));
+    assert_int_equal(two_reads(rig, 1, 2), 50 * US + 2 * XFER);
+    start = rig->dev.time.now;
+    submit(rig, FLASH_CMD_READ, 0, 1, 4);       /* one row and a part of it */
+    assert_int_equal(run(rig, 1) - start, 2 * 50 * US + 2 * XFER);
+    rig_free(rig);
+}
+
+/* A program is of all planes: it waits for all reads, and all wait for it. */
+static void test_plane_reads_and_programs(void **state)
+{
+    FlashTuning t = tuning_of(50 * US, 1 * MS, 0);
+    uint64_t start;
+    Rig *rig;
+
+    (void)state;
+    t.cache = false;
+    rig = planes_rig(1, 2, t);
+    start = rig->dev.time.now;
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    submit(rig, FLASH_CMD_READ, 0, 2, 1);
+    put_write(rig, 0, 64, 2, 1, true);
+    submit(rig, FLASH_CMD_READ, 0, 1, 1);
+    submit(rig, FLASH_CMD_READ, 0, 4, 1);
+    flash_time_run(&rig->dev.time, start + 100 * US);
+    assert_int_equal(rig->dev.stats.reads, 4);
+    assert_int_equal(rig->dev.time.dies[0].ops[FLASH_OP_READ], 2);
+    assert_int_equal(run(rig, 1) - start, 1100 * US);
+    assert_int_equal(run(rig, 2) - start, 1150 * US);
+    assert_int_equal(rig->dev.time.dies[0].busy_ns, 33 * MS + 150 * US);
+
+    /* reads of both planes overlap in one interruption, and count */
+    rig->dev.tuning.suspend = true;
+    rig->dev.tuning.resume_ns = 7 * US;
+    rig->dev.tuning.read_limit = 3;
+    flash_dev_retune(&rig->dev);
+    start = rig->dev.time.now;
+    put_write(rig, 0, 66, 2, 1, true);
+    flash_time_run(&rig->dev.time, start + 300 * US);
+    for (int i = 0; i < 6; i++) {
+        submit(rig, FLASH_CMD_READ, 0, i, 1);
+    }
+    assert_int_equal(run(rig, 2) - start, 350 * US);
+    assert_int_equal(run(rig, 1) - start, 400 * US);
+    assert_int_equal(run(rig, 1) - start, 1107 * US);
+    assert_int_equal(run(rig, 3) - start, 1207 * US);
+    assert_int_equal(rig->dev.time.dies[0].active, 0);
+    rig_free(rig);
+}
+
+/* Dies whose planes always have a read to do. */
+static void test_plane_reads_bandwidth(void **state)
+{
+    FlashTuning t = tuning_of(50 * US, 0, 0);
+    const uint32_t n = 32000;
+    uint64_t start, random = 1;
+    Rig *rig;
+
+    (void)state;
+    for (int together = 0; together < 2; together++) {
+        rig = together ? rig_new(shape_of(2, 1, 4, 4096, 1), t) :
+                         planes_rig(2, 4, t);
+        fill(rig, 1, 0, 64);
+        start = rig->dev.time.now;
+        for (uint32_t i = 0; i < n; i++) {
+            random = random * 6364136223846793005ull + 1442695040888963407ull;
+            submit(rig, FLASH_CMD_READ, 1, (random >> 33) % 8 * 8 + i % 8, 1);
+        }
+        assert_near(run(rig, n) - start, n / (together ? 2 : 8) * 50 * US);
+        rig_free(rig);
+    }
+}
+
 /* A channel that turns to another of its dies pays for it. */
 static void test_channel_switch(void **state)
 {
@@ -2642,6 +2768,9 @@ int main(void)
         cmocka_unit_test(test_read_overtakes),
         cmocka_unit_test(test_suspend_with_cache),
         cmocka_unit_test(test_reads_pass_so_often),
+        cmocka_unit_test(test_plane_reads),
+        cmocka_unit_test(test_plane_reads_and_programs),
+        cmocka_unit_test(test_plane_reads_bandwidth),
         cmocka_unit_test(test_channel_switch),
         cmocka_unit_test(test_channel_turns),
         cmocka_unit_test(test_page_types),

@@ -52,6 +52,8 @@ BAD = [
     ({"flash.planes": "0"}, "flash.planes"),
     ({"flash.page": "3000"}, "flash.page must be a power of two"),
     ({"flash.page": "2K"}, "multiple of the logical block"),
+    ({"flash.plane_reads": "on", "flash.planes": "2", "flash.page": "2K"}, "flash.plane_reads: flash.page (2048)"),
+    ({"flash.plane_reads": "on", "flash.booked": "on"}, "needs flash.booked=off"),
     ({"flash.program_pages": "3", "flash.block_pages": "256"}, "multiple of flash.program_pages"),
     ({"flash.page_types": "40000"}, "expected READ/PROGRAM"),
     ({"flash.page_types": "1/2:3/4:5/6", "flash.block_pages": "256"}, "multiple of the number of flash.page_types (3)"),

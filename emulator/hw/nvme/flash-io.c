@@ -233,8 +233,8 @@ static uint64_t nvme_flash_weight(const NvmeFlash *f, const FlashCmd *cmd)
 
 /*
  * A command's share of the memory in flight.  A write's data is copied.  A
- * read has an operation for each row of pages, and below an FTL at worst a
- * command for each block.
+ * read has an operation for each page that it reads, and below an FTL at worst
+ * a command for each block.
  */
 static uint64_t nvme_flash_share(const NvmeFlash *f, const FlashCmd *cmd)
 {
@@ -246,7 +246,7 @@ static uint64_t nvme_flash_share(const NvmeFlash *f, const FlashCmd *cmd)
     } else if (cmd->kind == FLASH_CMD_READ && dev->serve) {
         share += cmd->nlb * (sizeof(FlashCmd) + sizeof(FlashOp));
     } else if (cmd->kind == FLASH_CMD_READ) {
-        share += (cmd->nlb / dev->row_blocks + 2) * sizeof(FlashOp);
+        share += (cmd->nlb / dev->page_blocks + 2) * sizeof(FlashOp);
     }
     return share;
 }

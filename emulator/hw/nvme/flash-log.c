@@ -262,7 +262,7 @@ void nvme_flash_health(NvmeNamespace *ns, NvmeFlashHealth *h)
 
     nvme_flash_run(ns->flash);
     nvme_flash_arm(ns->flash);
-    h->read_bytes += s->reads * dev->row_blocks * dev->media.shape.block_size;
+    h->read_bytes += s->reads * dev->page_blocks * dev->media.shape.block_size;
     h->written_bytes += s->programmed_bytes;
     h->errors += ns->flash->media_errors;
     h->starts = MAX(h->starts, 1 + s->cuts);

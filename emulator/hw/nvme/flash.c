@@ -298,6 +298,8 @@ static const NvmeFlashProp nvme_flash_props[] = {
          "bytes a second of the host's link, each way; 0: no transfer time"),
     DRIVE("booked", BOOL, dev.tuning.booked,
           "operations take their time of dies and channels when they come"),
+    DRIVE("plane_reads", BOOL, dev.tuning.plane_reads,
+          "planes read by themselves: reads of a die's planes overlap"),
     LIVE("cache", BOOL, cache, "a transfer overlaps the cell array's work"),
     LIVE("read_first", BOOL, read_first,
          "reads overtake waiting programs and erases"),
@@ -609,6 +611,10 @@ static bool nvme_flash_check_features(NvmeNamespace *ns, Error **errp)
     } else if (caches > 1024) {
         error_setg(errp, "flash.zone_caches: at most 1024, not %" PRIu32,
                    caches);
+    } else if (ns->flash_conf->dev.tuning.plane_reads &&
+               ns->flash_conf->dev.tuning.booked) {
+        error_setg(errp, "flash.plane_reads needs flash.booked=off: an "
+                   "operation is booked on its die");
     } else if (caches && !ns->flash_conf->dev.tuning.booked) {
         error_setg(errp, "flash.zone_caches needs flash.booked=on");
     } else if (caches && ns->flash_conf->dev.plp) {
@@ -643,6 +649,7 @@ static bool nvme_flash_check_shape(NvmeNamespace *ns, FlashShape *s,
                                    Error **errp)
 {
     const NvmeFlashParams *p = &conf_of(ns)->params;
+    const FlashTuning *t = &ns->flash_conf->dev.tuning;
     uint64_t dies = (uint64_t)p->channels * p->dies;
     uint64_t unit = p->planes * p->page * p->program_pages;
     uint32_t width = s->zone_dies;
@@ -661,6 +668,9 @@ static bool nvme_flash_check_shape(NvmeNamespace *ns, FlashShape *s,
         error_setg(errp, "flash.planes x flash.page (%" PRIu64 ") must be a "
                    "multiple of the logical block (%zu)", p->planes * p->page,
                    ns->lbasz);
+    } else if (t->plane_reads && p->page % ns->lbasz) {
+        error_setg(errp, "flash.plane_reads: flash.page (%" PRIu64 ") must be "
+                   "a multiple of the logical block (%zu)", p->page, ns->lbasz);
     } else if (!p->block_pages || p->block_pages % p->program_pages) {
         error_setg(errp, "flash.block_pages (%" PRIu32 ") must be a multiple "
                    "of flash.program_pages (%" PRIu32 ")", p->block_pages,

@@ -107,6 +107,7 @@ typedef struct FlashTuning {
     uint64_t link_rate;         /* bytes a second, each way; 0: no time */
     uint64_t cache_page_ns;     /* a zone's cache takes 4 KiB; it overlaps */
     bool booked;                /* fixed: FlashTime.booked */
+    bool plane_reads;           /* fixed: planes read by themselves */
 } FlashTuning;
 
 typedef struct FlashStats {

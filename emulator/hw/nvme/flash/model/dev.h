@@ -59,6 +59,7 @@ struct FlashDev {
     bool instant;               /* as tuned, no read and no write takes time */
     uint32_t unit_blocks;       /* logical blocks of a program unit */
     uint32_t row_blocks;        /* ... of a page on all planes */
+    uint32_t page_blocks;       /* ... of what one cell read reads of that */
     uint32_t units_per_block;
     uint64_t service_free;
     uint64_t link_free[FLASH_WAYS];

@@ -396,7 +396,8 @@ char *flash_dev_open(FlashDev *dev, const char *path, const FlashShape *shape)
         return why;
     }
     flash_time_init(&dev->time, shape->channels,
-                    shape->channels * shape->dies_per_channel);
+                    shape->channels * shape->dies_per_channel,
+                    dev->tuning.plane_reads ? shape->planes : 1);
     dev->row_blocks = row / shape->block_size;
     dev->unit_blocks = row * shape->program_pages / shape->block_size;
     dev->units_per_block = shape->pages_per_block / shape->program_pages;
@@ -406,7 +407,10 @@ char *flash_dev_open(FlashDev *dev, const char *path, const FlashShape *shape)
     flash_buffer_init(dev);
     flash_cache_init(dev);
     dev->time.booked = dev->tuning.booked;
+    dev->page_blocks = dev->row_blocks / dev->time.nr_planes;
     assert(!dev->nr_caches || dev->tuning.booked);
+    assert(!dev->tuning.plane_reads || !dev->tuning.booked);
+    assert(dev->page_blocks * dev->time.nr_planes == dev->row_blocks);
     dev->cut = flash_dev_cut;
     dev->powered = true;
     dev->cut_at = UINT64_MAX;

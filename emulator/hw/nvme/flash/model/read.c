@@ -59,7 +59,10 @@ static void read_through(FlashDev *dev, FlashCmd *cmd, uint64_t end)
     }
 }
 
-/* One cell read and one transfer for each row of pages that is touched. */
+/*
+ * One cell read and one transfer for each row of pages that is touched, or if
+ * planes read by themselves, for each page.
+ */
 void flash_read(FlashDev *dev, FlashCmd *cmd)
 {
     const FlashShape *s = &dev->media.shape;
@@ -78,12 +81,12 @@ void flash_read(FlashDev *dev, FlashCmd *cmd)
         read_through(dev, cmd, end);
     }
     if (block < end) {
-        cmd->reads = flash_alloc((end - 1) / dev->row_blocks -
-                                 block / dev->row_blocks + 1,
+        cmd->reads = flash_alloc((end - 1) / dev->page_blocks -
+                                 block / dev->page_blocks + 1,
                                  sizeof(*cmd->reads));
     }
     while (block < end) {
-        uint64_t edge = (block / dev->row_blocks + 1) * dev->row_blocks;
+        uint64_t edge = (block / dev->page_blocks + 1) * dev->page_blocks;
         uint64_t first = block;
         uint32_t wanted = 0;
 
@@ -99,6 +102,7 @@ void flash_read(FlashDev *dev, FlashCmd *cmd)
             .kind = FLASH_OP_READ,
             .die = flash_dev_die(dev, cmd->zone,
                                  (block - 1) / dev->unit_blocks),
+            .plane = (block - 1) / dev->page_blocks % dev->time.nr_planes,
             .bytes = wanted * s->block_size,
             .cell_ns = flash_cell_read_ns(dev, block - 1),
             .done = read_ended,

@@ -132,6 +132,12 @@ static FlashChannel *op_channel(FlashTime *ft, FlashOp *op)
     return &ft->channels[op->die % ft->nr_channels];
 }
 
+static FlashPlane *op_plane(FlashTime *ft, FlashOp *op)
+{
+    assert(op->kind == FLASH_OP_READ && op->plane < ft->nr_planes);
+    return &op_die(ft, op)->planes[op->plane];
+}
+
 uint64_t flash_xfer_ns(const FlashTime *ft, uint64_t bytes)
 {
     uint64_t ns = ft->bus.setup_ns;
@@ -201,13 +207,37 @@ static void xfer_begin(FlashTime *ft, FlashOp *op)
 /* Defined below; the turn is checked in flash_time_run(). */
 static void cell_end(FlashTime *ft, void *arg);
 
+/* A cell array of the die is at work from here on, or no longer. */
+static void array_begin(FlashTime *ft, FlashDie *die)
+{
+    if (!die->at_work++) {
+        die->at_work_since = ft->now;
+    }
+}
+
+static void array_end(FlashTime *ft, FlashDie *die)
+{
+    assert(die->at_work && die->at_work <= ft->nr_planes);
+    if (!--die->at_work) {
+        die->busy_ns += ft->now - die->at_work_since;
+    }
+}
+
+/* Where an operation is while the cell array works on it. */
+static FlashOp **op_cell(FlashTime *ft, FlashOp *op)
+{
+    return op->kind == FLASH_OP_READ ? &op_plane(ft, op)->cell :
+                                       &op_die(ft, op)->cell;
+}
+
 static void cell_begin(FlashTime *ft, FlashOp *op)
 {
     FlashDie *die = op_die(ft, op);
+    FlashOp **cell = op_cell(ft, op);
     bool first = !op->suspended;
 
-    assert(!die->cell);
-    assert(!die->parked || op->kind == FLASH_OP_READ);
+    assert(!die->cell && !*cell);
+    assert(op->kind == FLASH_OP_READ || (!die->parked && !die->at_work));
     if (first) {
         op->left_ns = op->cell_ns * die->slow / FLASH_SLOW_UNIT;
     } else {
@@ -215,7 +245,8 @@ static void cell_begin(FlashTime *ft, FlashOp *op)
         op->suspended = false;
     }
     op->since = ft->now;
-    die->cell = op;
+    *cell = op;
+    array_begin(ft, die);
     die->kind = op->kind;
     event_set(ft, ft->now + op->left_ns, cell_end, op, ++op->turn);
     if (first && op->started) {
@@ -230,8 +261,9 @@ static void op_done(FlashTime *ft, FlashOp *op)
     assert(die->active);
     die->active--;
     if (op->kind == FLASH_OP_READ) {
-        assert(die->reading);
+        assert(die->reading && op_plane(ft, op)->reading);
         die->reading--;
+        op_plane(ft, op)->reading--;
     } else {
         die->passed = 0;
     }
@@ -244,10 +276,11 @@ static void cell_end(FlashTime *ft, void *arg)
 {
     FlashOp *op = arg;
     FlashDie *die = op_die(ft, op);
+    FlashOp **cell = op_cell(ft, op);
 
-    assert(die->cell == op);
-    die->busy_ns += ft->now - op->since;
-    die->cell = NULL;
+    assert(*cell == op);
+    *cell = NULL;
+    array_end(ft, die);
 
     if (op->kind == FLASH_OP_READ) {
         xfer_begin(ft, op);
@@ -285,21 +318,27 @@ static void xfer_end(FlashTime *ft, void *arg)
     }
 }
 
+/* Has the read's plane a page register for it, if the die only reads? */
+static bool plane_admits(FlashTime *ft, FlashOp *read)
+{
+    const FlashPlane *plane = op_plane(ft, read);
+
+    return !plane->reading || (ft->cache && !op_die(ft, read)->parked &&
+                               plane->reading == 1 && !plane->cell);
+}
+
 /* May op join what the die is doing now? */
-static bool die_admits(const FlashTime *ft, const FlashDie *die,
-                       const FlashOp *op)
+static bool die_admits(FlashTime *ft, FlashDie *die, FlashOp *op)
 {
     if (!die->active) {
         return true;
     }
-    if (!ft->cache || die->active > 1 || op->kind != die->kind || die->parked) {
-        return false;
-    }
     switch (op->kind) {
     case FLASH_OP_READ:
-        return !die->cell;
+        return die->active == die->reading && plane_admits(ft, op);
     case FLASH_OP_PROGRAM:
-        return !die->transfers;
+        return ft->cache && die->active == 1 && !die->parked &&
+               die->kind == FLASH_OP_PROGRAM && !die->transfers;
     default:
         return false;
     }
@@ -318,7 +357,10 @@ static void op_begin(FlashTime *ft, FlashDie *die, FlashOp *op)
     assert(op_die(ft, op) == die && ft->now >= op->since);
     die_waited(die, ft->now - op->since);
     die->active++;
-    die->reading += op->kind == FLASH_OP_READ;
+    if (op->kind == FLASH_OP_READ) {
+        die->reading++;
+        op_plane(ft, op)->reading++;
+    }
     die->kind = op->kind;
     if (op->kind == FLASH_OP_PROGRAM) {
         xfer_begin(ft, op);
@@ -336,11 +378,11 @@ static bool die_suspend(FlashTime *ft, FlashDie *die)
 {
     FlashOp *op = die->cell;
 
-    if (!ft->suspend || !op || op->kind == FLASH_OP_READ || die->parked) {
+    if (!ft->suspend || !op || die->parked) {
         return false;
     }
     assert(op->left_ns >= ft->now - op->since);
-    die->busy_ns += ft->now - op->since;
+    array_end(ft, die);
     op->left_ns -= ft->now - op->since;
     op->suspended = true;
     op->turn++;
@@ -349,17 +391,38 @@ static bool die_suspend(FlashTime *ft, FlashDie *die)
     return true;
 }
 
-static FlashOp *first_read(FlashDie *die, FlashOp **prev)
-{
-    FlashOp *op;
+/* What may begin next: an operation of the queue, and the one before it. */
+typedef struct FlashChoice {
+    FlashOp *op, *prev;
+    bool passes;                /* programs or erases that came before it */
+} FlashChoice;
 
-    *prev = NULL;
-    for (op = die->queue.head; op; *prev = op, op = op->next) {
-        if (op->kind == FLASH_OP_READ) {
-            return op;
+/*
+ * The first read whose plane is free, or else the first one.  It passes other
+ * operations only if reads go first.
+ */
+static FlashChoice choose_read(FlashTime *ft, FlashDie *die, bool first)
+{
+    bool all_busy = die->at_work == ft->nr_planes ||
+                    (!ft->cache && die->reading == ft->nr_planes);
+    FlashChoice found = { 0 };
+    FlashOp *prev = NULL;
+    bool passes = false;
+
+    for (FlashOp *op = die->queue.head; op; prev = op, op = op->next) {
+        if (op->kind != FLASH_OP_READ) {
+            passes = true;
+            if (!first) {
+                break;
+            }
+        } else if (!found.op || plane_admits(ft, op)) {
+            found = (FlashChoice) { .op = op, .prev = prev, .passes = passes };
+            if (ft->nr_planes == 1 || all_busy || plane_admits(ft, op)) {
+                break;
+            }
         }
     }
-    return NULL;
+    return found;
 }
 
 /*
@@ -368,22 +431,19 @@ static FlashOp *first_read(FlashDie *die, FlashOp **prev)
  */
 static void die_kick(FlashTime *ft, FlashDie *die)
 {
-    FlashOp *prev, *read;
-
     for (;;) {
+        bool first = (ft->read_first || ft->suspend) &&
+                     die->passed < ft->read_limit;
+        FlashChoice next = choose_read(ft, die, first);
+
         assert(die->reading <= die->active && die->transfers <= die->active);
-        read = NULL;
-        prev = NULL;
-        if ((ft->read_first || ft->suspend) && die->passed < ft->read_limit) {
-            read = first_read(die, &prev);
-        }
-        if (read && die->parked && !die->reading) {
-            /* more reads, before the interrupted work goes on */
-            die->passed++;
-            op_begin(ft, die, queue_take(&die->queue, prev));
-            return;
-        }
         if (die->parked) {
+            if (first && next.op && plane_admits(ft, next.op)) {
+                /* more reads, before the interrupted work goes on */
+                die->passed++;
+                op_begin(ft, die, queue_take(&die->queue, next.prev));
+                continue;
+            }
             if (!die->reading) {
                 FlashOp *op = die->parked;
 
@@ -392,18 +452,17 @@ static void die_kick(FlashTime *ft, FlashDie *die)
             }
             return;
         }
-        if (read && die_suspend(ft, die)) {
+        if (first && next.op && die_suspend(ft, die)) {
             continue;
         }
-        if (!read) {
-            prev = NULL;
+        if (!next.op) {
+            next.op = die->queue.head;
         }
-        if (!die->queue.head ||
-            !die_admits(ft, die, prev ? prev->next : die->queue.head)) {
+        if (!next.op || !die_admits(ft, die, next.op)) {
             return;
         }
-        die->passed += prev != NULL;    /* all before the first read */
-        op_begin(ft, die, queue_take(&die->queue, prev));
+        die->passed += next.passes;
+        op_begin(ft, die, queue_take(&die->queue, next.prev));
     }
 }
 
@@ -508,16 +567,20 @@ void flash_time_run(FlashTime *ft, uint64_t until)
     }
 }
 
-void flash_time_init(FlashTime *ft, uint32_t channels, uint32_t dies)
+void flash_time_init(FlashTime *ft, uint32_t channels, uint32_t dies,
+                     uint32_t planes)
 {
     memset(ft, 0, sizeof(*ft));
-    assert(channels && dies % channels == 0);
+    assert(channels && dies % channels == 0 && planes);
     ft->nr_channels = channels;
     ft->nr_dies = dies;
+    ft->nr_planes = planes;
     ft->dies = calloc(dies, sizeof(*ft->dies));
+    ft->planes = calloc((size_t)dies * planes, sizeof(*ft->planes));
     ft->channels = calloc(channels, sizeof(*ft->channels));
-    assert(ft->dies && ft->channels);
+    assert(ft->dies && ft->planes && ft->channels);
     for (uint32_t i = 0; i < dies; i++) {
+        ft->dies[i].planes = &ft->planes[(size_t)i * planes];
         ft->dies[i].slow = FLASH_SLOW_UNIT;
     }
 }
@@ -528,6 +591,7 @@ void flash_time_free(FlashTime *ft)
         flash_book_free(&ft->channels[i].book);
     }
     free(ft->dies);
+    free(ft->planes);
     free(ft->channels);
     free(ft->heap);
 }
@@ -540,7 +604,9 @@ void flash_time_clear(FlashTime *ft)
         die->queue = (FlashQueue) { 0 };
         die->cell = die->ready = die->parked = NULL;
         die->active = die->reading = die->transfers = die->passed = 0;
+        die->at_work = 0;
         die->booked = 0;
+        memset(die->planes, 0, ft->nr_planes * sizeof(*die->planes));
     }
     for (uint32_t i = 0; i < ft->nr_channels; i++) {
         ft->channels[i].queue = (FlashQueue) { 0 };

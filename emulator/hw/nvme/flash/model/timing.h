@@ -16,6 +16,10 @@
  * of its transfer to the end of the cell program.  One controller begins all
  * transfers: turning to another channel may take it time.
  *
+ * Planes of a die may read by themselves.  Then each has a cell array and page
+ * registers of its own for reads, which overlap those of other planes and pass
+ * them in the die's queue.  Programs and erases are of all planes.
+ *
  * Or all operations are booked: each gets its time on the die and the channel
  * when it comes, behind what the die has, and in the gaps of the channel.  It
  * keeps that time: nothing overtakes it, interrupts it or takes it back.
@@ -50,6 +54,7 @@ typedef void FlashFire(FlashTime *ft, void *arg);
 struct FlashOp {
     FlashOpKind kind;
     uint32_t die;
+    uint32_t plane;             /* read: of those that read by themselves */
     uint64_t bytes;             /* to carry over the channel */
     uint64_t cell_ns;           /* nominal time in the cell array */
     void (*started)(FlashTime *ft, FlashOp *op);    /* cell work begins */
@@ -69,9 +74,16 @@ typedef struct FlashQueue {
     FlashOp *tail;
 } FlashQueue;
 
+/* What reads by itself: a plane, or all planes of a die. */
+typedef struct FlashPlane {
+    FlashOp *cell;              /* the read in its cell array */
+    uint32_t reading;           /* page registers that reads have */
+} FlashPlane;
+
 typedef struct FlashDie {
     FlashQueue queue;           /* waiting, in order of arrival */
-    FlashOp *cell;              /* in the cell array */
+    FlashPlane *planes;
+    FlashOp *cell;              /* program or erase in the cell array */
     FlashOp *ready;             /* program, transferred, waits for the array */
     FlashOp *parked;            /* program or erase that a read suspended */
     FlashOpKind kind;           /* of the work in progress */
@@ -81,8 +93,10 @@ typedef struct FlashDie {
     uint32_t passed;            /* reads that passed the next other operation */
     uint32_t slow;              /* percent of nominal cell time */
     uint64_t booked;            /* booked operations end then */
+    uint32_t at_work;           /* cell arrays, of planes or of the die */
+    uint64_t at_work_since;
 
-    uint64_t busy_ns;           /* cell array at work */
+    uint64_t busy_ns;           /* any cell array at work */
     uint64_t wait_ns;           /* sum of time in queue */
     uint64_t wait_max_ns;
     uint64_t ops[FLASH_OP_KINDS];
@@ -116,7 +130,9 @@ struct FlashTime {
     uint64_t now;
     uint32_t nr_channels;
     uint32_t nr_dies;           /* die d sits on channel d % nr_channels */
+    uint32_t nr_planes;         /* of a die, that read by themselves */
     FlashDie *dies;
+    FlashPlane *planes;         /* of all dies */
     FlashChannel *channels;
     FlashChannel *turned_to;    /* where the last transfer began; NULL: none */
     FlashOpKind turned_for;     /* ... for what */
@@ -136,7 +152,8 @@ struct FlashTime {
     uint64_t order;
 };
 
-void flash_time_init(FlashTime *ft, uint32_t channels, uint32_t dies);
+void flash_time_init(FlashTime *ft, uint32_t channels, uint32_t dies,
+                     uint32_t planes);
 void flash_time_free(FlashTime *ft);
 
 /* Forget all work and all events: the power is gone. */
