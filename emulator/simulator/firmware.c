@@ -13,8 +13,9 @@
  * With parts, the area is cut into as many, and what is written to one of them
  * goes by a handle of its own, if the drive has handles.
  *
- * The drive is filled in order, then aged by the load without delays, then
- * warmed up by it with them; what follows counts.
+ * The drive is filled in order, then aged by the load without delays, then it
+ * is worn and stands for a while, then warmed up by the load with delays; what
+ * follows counts.
  */
 
 #include <stdio.h>
@@ -36,6 +37,8 @@ typedef struct Words {
     uint64_t reads;             /* percent of requests */
     uint64_t fill;              /* percent of the area, in order, first */
     uint64_t age;               /* percent of the area, without delays */
+    uint64_t worn;              /* erases that its blocks have had then */
+    uint64_t kept_ns;           /* it stands for so long */
     uint64_t depth, warm, requests;
     uint64_t seed;
 } Words;
@@ -59,6 +62,8 @@ static const Word words[] = {
     { "reads", WORD_U64, &w.reads },
     { "fill", WORD_U64, &w.fill },
     { "age", WORD_U64, &w.age },
+    { "worn", WORD_U64, &w.worn },
+    { "kept_ns", WORD_U64, &w.kept_ns },
     { "depth", WORD_U64, &w.depth },
     { "warm", WORD_U64, &w.warm },
     { "requests", WORD_U64, &w.requests },
@@ -258,6 +263,7 @@ static void print_rates(const FtlStats *before, const FlashStats *flash,
         { "map_bytes", ftl_map_bytes(ftl) },
         { "programmed", (dev.stats.programmed_bytes - flash->programmed_bytes) /
                         shape.block_size },
+        { "read_retries", dev.stats.read_retries - flash->read_retries },
         { "padded_programs", dev.stats.programs_padded -
                              flash->programs_padded },
         { "logical", config.logical },
@@ -288,6 +294,16 @@ static void print_rates(const FtlStats *before, const FlashStats *flash,
     printf("}\n");
 }
 
+static void let_it_stand(void)
+{
+    for (uint64_t i = 0; w.worn && i < shape.nr_zones; i++) {
+        dev.media.zones[i].worn = w.worn * dev.erase_blocks;
+    }
+    if (w.kept_ns) {
+        flash_time_run(&dev.time, dev.time.now + w.kept_ns);
+    }
+}
+
 int main(int argc, char **argv)
 {
     FtlStats before;
@@ -312,6 +328,7 @@ int main(int argc, char **argv)
     run_load(w.age ? UINT64_MAX : 0, area_bytes() / 100 * w.age, false);
     wait_for(0);
     set_delays(true);
+    let_it_stand();
     run_load(w.warm, 0, true);
     before = *ftl_stats(ftl);
     flash = dev.stats;

@@ -14,7 +14,7 @@ import pytest
 from bare import DATA, FLUSH, READ, WRITE, Driver, device, driver
 from shared import BOX, HERE, LOCKSTEP, OCSSD, SMALL, compile_c, refuses
 
-INVALID_FIELD, POWER = 0x02, 0xC0
+INVALID_FIELD, POWER, OFFLINE = 0x02, 0xC0, 0x1BB
 UNIT = 16                       # blocks of a program: 64 KiB
 # 2 dies, erase blocks of 512 KiB on both: a small drive that collects all the time.
 PAGES = BOX | {"flash.planes": "2", "flash.page": "16K", "flash.program_pages": "2", "flash.block_pages": "8",
@@ -374,6 +374,30 @@ def test_resets_that_erase_little(emulator_binary: Path, bios: Path, tmp_path: P
             assert drive.stats()["erases"] == erased and used(drive)[3] == 100 * erased // 16
     with driver(emulator_binary, bios, *args) as drive:
         assert used(drive)[3] == 12
+
+
+def test_worn_out(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """A zone whose blocks have had their erases goes offline with the reset, for good; others go on."""
+    # 2 dies, an erase block of each in each zone; the pages of four writes are on both
+    args = device(tmp_path / "media", **SMALL | {"flash.size": "64M", "flash.block_pages": "2048", "flash.page": "4K",
+                                                 "flash.pe_cycles": "3", "flash.wear_out": "on"})
+
+    def live(drive: Driver, zone: int) -> int:
+        start = zone << 12
+        written = [drive.write(start + i, byte=0x30 + zone) for i in range(4)]
+        assert len(set(written)) == 1
+        if not written[0]:
+            assert drive.read(start + 3) == 0x30 + zone
+            assert drive.io(0x79, cdw10=start, cdw13=4)[0] == 0
+        return written[0] & 0x7FF
+
+    with driver(emulator_binary, bios, *args) as drive:
+        assert [live(drive, 0) for _ in range(4)] == [0, 0, 0, OFFLINE]
+        assert drive.read(0) is None and drive.io(0x79, cdw10=0, cdw13=4)[0] & 0x7FF != 0
+        assert [live(drive, 1) for _ in range(2)] == [0, 0]
+    with driver(emulator_binary, bios, *args) as drive:
+        assert live(drive, 0) == OFFLINE
+        assert [live(drive, 1) for _ in range(2)] == [0, OFFLINE]
 
 
 def test_a_long_life(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:

@@ -775,6 +775,158 @@ static void test_page_types_in_words(void **state)
     assert_int_equal(t.page_types, 0);
 }
 
+/* Wear. */
+
+static unsigned worn_out;
+
+static void on_worn_out(FlashDev *dev, uint32_t zone)
+{
+    (void)dev;
+    worn_out |= 1u << zone;
+}
+
+static void set_erases(Rig *rig, uint32_t zone, uint64_t erases)
+{
+    rig->dev.media.zones[zone].worn = erases * rig->dev.erase_blocks;
+}
+
+/* Times grow, or shrink, in proportion to the erases, up to those of its life. */
+static void test_worn_times(void **state)
+{
+    static const uint64_t erases[] = { 0, 25, 50, 100, 1000 };
+    FlashTuning t = tuning_of(50 * US, 200 * US, 1 * MS);
+
+    (void)state;
+    t.buffer = 0;
+    t.cache = false;
+    t.worn_read = 150;
+    t.worn_program = 80;
+    t.worn_erase = 300;
+    for (t.pe_cycles = 0; t.pe_cycles <= 100; t.pe_cycles += 100) {
+        for (size_t i = 0; i < sizeof(erases) / sizeof(erases[0]); i++) {
+            Rig *rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+            uint64_t n = t.pe_cycles && erases[i] < 100 ? erases[i] :
+                                                          t.pe_cycles;
+            uint64_t start;
+
+            set_erases(rig, 0, erases[i]);
+            put_write(rig, 0, 0, 1, 1, false);
+            assert_int_equal(run(rig, 1), 200 * US - 400 * n);
+            assert_int_equal(read_each(rig, 0, 1), 50 * US + 250 * n);
+            start = rig->dev.time.now;
+            submit(rig, FLASH_CMD_RESET, 0, 0, 0);
+            assert_int_equal(run(rig, 1) - start, 1 * MS + 20 * US * n);
+            rig_free(rig);
+        }
+    }
+}
+
+/* One more cell read for so many erases, and for so long since the program. */
+static void test_read_retries(void **state)
+{
+    FlashTuning t = tuning_of(50 * US, 0, 0);
+    uint64_t start, retries;
+    Rig *rig;
+
+    (void)state;
+    t.retry_erases = 10;
+    rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+    fill(rig, 0, 0, 64);
+    for (uint64_t n = 0; n < 50; n++) {
+        uint64_t times = n < 32 ? n : 32;
+
+        set_erases(rig, 0, 10 * n + n % 10);
+        retries = rig->dev.stats.read_retries;
+        assert_int_equal(read_each(rig, 0, 1), (1 + times) * 50 * US);
+        assert_int_equal(rig->dev.stats.read_retries - retries, times);
+    }
+
+    /* the first block's age is that of all */
+    rig->dev.tuning.retry_age_ns = 1 * MS;
+    set_erases(rig, 0, 20);
+    submit(rig, FLASH_CMD_RESET, 0, 0, 0);
+    start = run(rig, 1) + 10 * MS;
+    flash_time_run(&rig->dev.time, start);
+    fill(rig, 0, 0, 1);
+    flash_time_run(&rig->dev.time, start + 1500 * US);
+    fill(rig, 0, 1, 2);
+    flash_time_run(&rig->dev.time, start + 3999 * US);
+    assert_int_equal(read_each(rig, 1, 1), (1 + 2 + 3) * 50 * US);
+    flash_dev_cut(&rig->dev, start + 5 * MS);
+    flash_time_run(&rig->dev.time, start + 7 * MS);
+    flash_dev_power_on(&rig->dev);
+    assert_int_equal(read_each(rig, 0, 1), (1 + 2 + 7) * 50 * US);
+    submit(rig, FLASH_CMD_RESET, 0, 0, 0);
+    run(rig, 1);
+    fill(rig, 0, 0, 1);
+    assert_int_equal(read_each(rig, 0, 1), (1 + 2) * 50 * US);
+    rig_free(rig);
+}
+
+/* Dies that always have a read to do, of a zone that is worn and one that is not. */
+static void test_worn_bandwidth(void **state)
+{
+    FlashTuning t = tuning_of(50 * US, 0, 0);
+    const uint32_t n = 24000;
+    uint64_t start, random = 1;
+    Rig *rig;
+
+    (void)state;
+    t.pe_cycles = 1000;
+    t.worn_read = 140;
+    t.retry_erases = 200;
+    rig = rig_new(shape_of(1, 4, 1, 4096, 1), t);
+    fill(rig, 0, 0, 64);
+    fill(rig, 1, 0, 64);
+    set_erases(rig, 1, 500);
+    start = rig->dev.time.now;
+    for (uint32_t i = 0; i < n; i++) {
+        random = random * 6364136223846793005ull + 1442695040888963407ull;
+        submit(rig, FLASH_CMD_READ, random >> 63,
+               (random >> 33) % 16 * 4 + i % 4, 1);
+    }
+    /* half of them take 50 us, the others 60 us three times */
+    assert_near(run(rig, n) - start, n / 4 * 115 * US);
+    rig_free(rig);
+}
+
+/* A zone has so many lives; the image counts them. */
+static void test_wear_out(void **state)
+{
+    FlashTuning t = tuning_of(0, 0, 1 * MS);
+    FlashShape shape = shape_of(1, 2, 1, 4096, 1);
+    Rig *rig;
+
+    (void)state;
+    shape.zone_cap = 64;
+    t.pe_cycles = 3;
+    t.wear_out = true;
+    rig = rig_new(shape, t);
+    for (int open = 0; open < 2; open++) {
+        rig->dev.worn_out = on_worn_out;
+        worn_out = 0;
+        for (int i = open ? 2 : 0; i < 3; i++) {
+            assert_int_equal(worn_out, 0);
+            fill(rig, 2, 0, 64);
+            fill(rig, 3, 0, open ? 64 : 8);     /* one block of two a die */
+            submit(rig, FLASH_CMD_RESET, 3, 0, 0);
+            submit(rig, FLASH_CMD_RESET, 2, 0, 0);
+            flash_time_run(&rig->dev.time, rig->dev.time.now + 1 * MS);
+            assert_int_equal(worn_out, 0);
+            drain(rig);
+        }
+        assert_int_equal(worn_out, 1 << 2 | (open ? 1 << 3 : 0));
+        rig_free(rig);
+        if (!open) {
+            rig = rig_open(&shape, &t);
+            assert_int_equal(flash_cell_erases(&rig->dev, 2), 3);
+            assert_int_equal(flash_cell_erases(&rig->dev, 3), 1);
+            set_erases(rig, 2, 2);
+            set_erases(rig, 3, 2);
+        }
+    }
+}
+
 static void test_write_bandwidth(void **state)
 {
     FlashShape s = shape_of(2, 4, 2, 16384, 3);
@@ -2777,6 +2929,10 @@ int main(void)
         cmocka_unit_test(test_page_types_of_padding),
         cmocka_unit_test(test_page_types_bandwidth),
         cmocka_unit_test(test_page_types_in_words),
+        cmocka_unit_test(test_worn_times),
+        cmocka_unit_test(test_read_retries),
+        cmocka_unit_test(test_worn_bandwidth),
+        cmocka_unit_test(test_wear_out),
         cmocka_unit_test(test_write_bandwidth),
         cmocka_unit_test(test_qlc),
         cmocka_unit_test(test_femu),

@@ -3,7 +3,7 @@
  * The FTL inside a drive against an array, without a guest: random commands,
  * many at a time, with power cuts in between.
  *
- *     test_ftl MAPPING OPERATIONS SEED [plp] [whole] [torn] [handles]
+ *     test_ftl MAPPING OPERATIONS SEED [plp] [whole] [torn] [handles] [aged]
  *
  * Each version of a logical block carries its number.  What a read brings is
  * the version that was acknowledged last, or one under way; after a cut it is
@@ -40,7 +40,7 @@ static FlashShape shape;
 static FlashTuning tuning;
 static unsigned under_way;
 static bool dead;
-static bool plp, whole, torn, handles;
+static bool plp, whole, torn, handles, aged;
 static unsigned cut_at_end;     /* the power goes then, counted in events */
 
 /* What we know of a logical block; its versions are numbered from 1. */
@@ -578,6 +578,16 @@ static void choose(void)
         .delay_transfer = true, .service_ns = draw(2) * US,
         .buffer = draw(8) ? (1 + draw(256)) * BLOCK : 0,
     };
+    if (aged) {
+        config.refresh_ns = (20 + draw(200)) * 1000 * US;
+        tuning.plane_reads = draw(2);
+        tuning.pe_cycles = 1 + draw(20);
+        tuning.worn_read = draw(300);
+        tuning.worn_program = draw(300);
+        tuning.worn_erase = draw(300);
+        tuning.retry_erases = draw(10);
+        tuning.retry_age_ns = draw(50) * 1000 * US;
+    }
 }
 
 int main(int argc, char **argv)
@@ -590,6 +600,7 @@ int main(int argc, char **argv)
         whole |= !strcmp(argv[i], "whole");
         torn |= !strcmp(argv[i], "torn");
         handles |= !strcmp(argv[i], "handles");
+        aged |= !strcmp(argv[i], "aged");
     }
     config.mapping = argv[1];
     operations = strtoull(argv[2], NULL, 0);

@@ -42,12 +42,14 @@ def test_against_an_array(sanitized: Path, mapping: str) -> None:
 
 
 @pytest.mark.parametrize("mapping,modes", [(mapping, ("plp",)) for mapping in MAPPINGS] +
-                         [("page", ("whole",)), ("page", ("whole", "plp")), ("page", ("handles",)),
+                         [("page", ("aged",)), ("dftl", ("aged",)), ("page", ("aged", "handles", "whole", "plp")),
+                          ("page", ("whole",)), ("page", ("whole", "plp")), ("page", ("handles",)),
                           ("page", ("handles", "whole", "plp"))])
 def test_what_a_drive_promises(sanitized: Path, mapping: str, modes: tuple[str, ...]) -> None:
     """With capacitors nothing acknowledged is lost; atomic writes are not torn, also where blocks are collected.
 
-    What handles bring is mixed by collection only, and not at all if it is to stay apart.
+    What handles bring is mixed by collection only, and not at all if it is to stay apart. Blocks that wear and data
+    that ages, which is moved before it gets old, are no reason to break a promise.
     """
     operations = int(os.environ.get("MTFTL_FTL_OPERATIONS", 60000))
     for seed in SEEDS:

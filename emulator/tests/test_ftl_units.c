@@ -526,6 +526,58 @@ static void test_without_handles(void **state)
     close_drive();
 }
 
+/* The age of the oldest data that lies in a block which is not written on. */
+static uint64_t oldest(void)
+{
+    uint64_t age = 0;
+
+    for (uint32_t i = 0; i < ftl->nr_blocks; i++) {
+        uint64_t born = dev.zones[i].born;
+
+        if (ftl->blocks[i].state == FTL_CLOSED && ftl->blocks[i].valid &&
+            dev.time.now - born > age) {
+            age = dev.time.now - born;
+        }
+    }
+    return age;
+}
+
+/* An idle drive moves its data, all of it, when it gets old; and no other. */
+static void test_old_data_is_moved(void **state)
+{
+    static const char *const mappings[] = { "page", "dftl" };
+    const uint64_t limit = 1000000 * US;
+
+    (void)state;
+    for (int n = 0; n < 4; n++) {
+        uint64_t moved;
+
+        config = plain_config(mappings[n / 2]);
+        config.refresh_ns = n % 2 * limit;
+        open_configured(2, 40, 60, 64 * BLOCK);
+        for (uint32_t i = 0; i < config.logical; i++) {
+            run(FLASH_CMD_WRITE, i, i);
+        }
+        run(FLASH_CMD_FLUSH, 0, 0);
+        flash_time_run(&dev.time, 990000 * US);
+        assert_int_equal(ftl_stats(ftl)->refreshed, 0);
+        moved = ftl_stats(ftl)->moved;
+        for (int second = 2; second < 6; second++) {
+            /* a look, and the time that it takes to move it */
+            flash_time_run(&dev.time, second * limit);
+            assert_true(n % 2 ? oldest() < limit + limit / 64 + limit / 5 :
+                                oldest() > (second - 1) * limit);
+        }
+        moved = ftl_stats(ftl)->moved - moved;
+        assert_true(n % 2 ? moved > 3 * config.logical &&
+                            moved < 6 * config.logical : !moved);
+        for (uint32_t i = 0; i < config.logical; i++) {
+            assert_int_equal(value_of(i), i);
+        }
+        close_drive();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -542,6 +594,7 @@ int main(void)
         cmocka_unit_test(test_unit_after_a_restart),
         cmocka_unit_test(test_least_spare),
         cmocka_unit_test(test_without_handles),
+        cmocka_unit_test(test_old_data_is_moved),
     };
     int failed;
 

@@ -78,6 +78,7 @@ static const NvmeFlashCounter nvme_flash_counters[] = {
     STAT(12, programmed_bytes),
     STAT(13, buffer_hits),
     STAT(14, reads),
+    STAT(NOT_LOGGED, read_retries),
     STAT(15, programs_full),
     STAT(16, programs_padded),
     STAT(17, programs_finish),
@@ -237,24 +238,19 @@ static uint8_t nvme_flash_spare(const NvmeFlash *f)
 static uint8_t nvme_flash_used(const NvmeFlash *f)
 {
     const FlashMedia *m = &f->dev.media;
-    uint64_t units = flash_zone_units(&f->dev, m->shape.zone_cap);
-    uint64_t erases = 0, blocks = 0;
+    uint32_t pe_cycles = f->dev.tuning.pe_cycles;
+    uint64_t erases = 0;
 
-    if (!f->pe_cycles) {
+    if (!pe_cycles) {
         return 0;
-    }
-    for (uint32_t i = 0; i < m->shape.zone_dies; i++) {
-        blocks += DIV_ROUND_UP(flash_units_at(&f->dev, 0, units, i),
-                               f->dev.units_per_block);
     }
     for (uint64_t i = 0; i < m->shape.nr_zones; i++) {
         erases += m->zones[i].worn;
     }
-    blocks *= m->shape.nr_zones;
-    return MIN(100 * erases / blocks / f->pe_cycles, UINT8_MAX);
+    return MIN(100 * erases / (f->dev.erase_blocks * m->shape.nr_zones) /
+               pe_cycles, UINT8_MAX);
 }
 
-/* Nothing fails because it is worn: the log tells how far it is. */
 void nvme_flash_health(NvmeNamespace *ns, NvmeFlashHealth *h)
 {
     const FlashDev *dev = &ns->flash->dev;
@@ -269,7 +265,7 @@ void nvme_flash_health(NvmeNamespace *ns, NvmeFlashHealth *h)
     h->cuts += s->cuts;
     h->spare = MIN(h->flash ? h->spare : 100, nvme_flash_spare(ns->flash));
     h->used = MAX(h->used, nvme_flash_used(ns->flash));
-    h->life += muldiv64_round_up(ns->flash->bytes, ns->flash->pe_cycles,
+    h->life += muldiv64_round_up(ns->flash->bytes, dev->tuning.pe_cycles,
                                  1000000000);
     if (ns->flash->reserve) {
         h->spare_threshold = NVME_FLASH_SPARE_THRESHOLD;

@@ -37,7 +37,6 @@ struct NvmeFlash {
     const NvmeFlashPersonality *personality;
     uint64_t bytes;             /* of flash */
     uint64_t reserve;           /* erase blocks (on all planes) beyond zones */
-    uint32_t pe_cycles;         /* erases that a block is made for; 0: any */
 
     /* flash-zns.c */
     uint32_t auto_closed;       /* zones, for the command that is coming */

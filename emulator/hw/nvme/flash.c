@@ -267,6 +267,8 @@ static const NvmeFlashProp nvme_flash_props[] = {
           "... and so does what is written again sooner than most"),
     DRIVE("wear_spread", U32, ftl_config.wear_spread,
           "collection holds a die's blocks to so many erases apart; 0: not"),
+    DRIVE("refresh_ns", U64, ftl_config.refresh_ns,
+          "collection moves data when it is that old; 0: not"),
     DRIVE("gc_at_once", BOOL, ftl_config.at_once,
           "what is collected is charged to the dies at once, as FEMU does"),
     DRIVE("fdp_persistent", U32, ftl_config.apart,
@@ -313,8 +315,18 @@ static const NvmeFlashProp nvme_flash_props[] = {
     LIVE("delay_transfer", BOOL, delay_transfer, "transfers take time"),
     LIVE("buffer", SIZE, buffer,
          "write buffer in bytes; 0: a write ends when it is programmed"),
-    DRIVE("pe_cycles", U32, pe_cycles,
+    DRIVE("pe_cycles", U32, dev.tuning.pe_cycles,
           "erases that a block is made for, which SMART refers to; 0: any"),
+    DRIVE("wear_out", BOOL, dev.tuning.wear_out,
+          "a zone with so many erases goes offline when it is reset"),
+    LIVE("worn_read", U32, worn_read,
+         "percent of a cell read's time in a block with so many; 0: 100"),
+    LIVE("worn_program", U32, worn_program, "... of a program's"),
+    LIVE("worn_erase", U32, worn_erase, "... of an erase's"),
+    LIVE("retry_erases", U32, retry_erases,
+         "a read takes a retry for each so many erases of its block; 0: none"),
+    LIVE("retry_age_ns", U64, retry_age_ns,
+         "... and for each so long since its zone was begun; 0: none"),
     DRIVE("plp", BOOL, dev.plp,
           "power-loss protection: the buffer survives, and flushes do nothing"),
     DRIVE("zone_caches", U32, dev.nr_caches,
@@ -578,6 +590,25 @@ int nvme_flash_make_blk(NvmeNamespace *ns, Error **errp)
     return ns->blkconf.blk ? 0 : -1;
 }
 
+/* Nothing wears out of which nobody says how much it takes. */
+static bool nvme_flash_check_wear(const NvmeNamespace *ns, Error **errp)
+{
+    const FlashTuning *t = &ns->flash_conf->dev.tuning;
+    bool worn = t->worn_read || t->worn_program || t->worn_erase;
+
+    if ((t->wear_out || worn) && !t->pe_cycles) {
+        error_setg(errp, "flash.%s needs flash.pe_cycles",
+                   t->wear_out ? "wear_out" : "worn_...");
+    } else if (t->wear_out &&
+               ns->flash_conf->personality != &nvme_flash_zns) {
+        error_setg(errp, "flash.wear_out is of zoned drives: expected "
+                   "flash.personality=zns");
+    } else {
+        return true;
+    }
+    return false;
+}
+
 static bool nvme_flash_check_features(NvmeNamespace *ns, Error **errp)
 {
     uint32_t caches = ns->flash_conf->dev.nr_caches;
@@ -621,7 +652,8 @@ static bool nvme_flash_check_features(NvmeNamespace *ns, Error **errp)
         error_setg(errp, "flash.zone_caches are lost with the power: expected "
                    "flash.plp=off");
     } else {
-        return (!conf_of(ns)->params.journal ||
+        return nvme_flash_check_wear(ns, errp) &&
+               (!conf_of(ns)->params.journal ||
                 nvme_flash_journal_check(ns, errp)) &&
                ns->flash_conf->personality->check(ns, errp);
     }
@@ -753,6 +785,17 @@ static void nvme_flash_size_chunks(NvmeNamespace *ns)
     }
 }
 
+/* A zone that the host has taken into use again lives until its next reset. */
+static void nvme_flash_worn_out(FlashDev *dev, uint32_t zone)
+{
+    NvmeFlash *f = container_of(dev, NvmeFlash, dev);
+    NvmeZone *host = &f->ns->zone_array[zone];
+
+    if (nvme_get_zone_state(host) == NVME_ZONE_STATE_EMPTY) {
+        f->personality->fail(f->ns, host->d.zslba, true);
+    }
+}
+
 int nvme_flash_open(NvmeNamespace *ns, Error **errp)
 {
     NvmeFlash *f = ns->flash_conf;
@@ -765,6 +808,7 @@ int nvme_flash_open(NvmeNamespace *ns, Error **errp)
         return -1;
     }
     nvme_flash_geometry(ns, &shape);
+    f->dev.worn_out = nvme_flash_worn_out;
     f->personality->shape(ns, &shape, &f->dev);
     if (!nvme_flash_check_shape(ns, &shape, errp) ||
         !nvme_flash_parse_pages(ns, errp) ||

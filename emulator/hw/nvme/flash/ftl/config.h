@@ -43,6 +43,7 @@ typedef struct FtlConfig {
     bool hot_cold;              /* what GC moves has blocks of its own */
     bool hot_writes;            /* ... and what is soon written again, too */
     uint32_t wear_spread;       /* erases between blocks, at most; 0: any */
+    uint64_t refresh_ns;        /* data that old is moved; 0: none is */
     bool at_once;               /* moves are charged at once, as FEMU does */
     uint32_t log_blocks;        /* of a hybrid mapping */
     uint32_t log_ways;          /* ... of these, written in turn */
@@ -72,6 +73,7 @@ typedef struct FtlStats {
     uint64_t victims;           /* erase blocks that GC or a merge emptied */
     uint64_t urgent;            /* ... while writes waited for it */
     uint64_t levelled;          /* ... because they were worn least */
+    uint64_t refreshed;         /* ... because their data was old */
     uint64_t hot;               /* of host: to blocks of their own */
     uint64_t map_reads, map_writes;     /* pages of a map on flash */
     uint64_t free_blocks;       /* now */

@@ -310,6 +310,7 @@ const FtlCounter ftl_counters[] = {
     COUNTER(victims),
     COUNTER(urgent),
     COUNTER(levelled),
+    COUNTER(refreshed),
     COUNTER(hot),
     COUNTER(merges_switch),
     COUNTER(merges_partial),

@@ -44,6 +44,7 @@
 #define NO_STREAM (-1)
 
 #define LIVES 4096              /* that the mean of lives is over, about */
+#define LOOKS 64u               /* for old data, until data gets old */
 
 /* Behind these each handle has two: the host's writes, and what is moved. */
 enum { STREAM_USER, STREAM_GC, STREAM_MAP, STREAM_HOT, STREAM_WEAR, STREAMS };
@@ -327,6 +328,32 @@ static uint32_t pick_unworn(const Ftl *ftl, uint32_t group)
            least : FTL_NONE;
 }
 
+/*
+ * The one whose data is oldest, if it is as old as data may get; else FTL_NONE.
+ * Nothing may be gained by it either.
+ */
+static uint32_t pick_old(const Ftl *ftl, uint32_t group)
+{
+    const FlashDev *dev = ftl->dev;
+    uint64_t most = room(ftl, group);
+    uint32_t oldest = FTL_NONE;
+
+    if (!ftl->config.refresh_ns || ftl->groups[group].nr_free <= RESERVE) {
+        return FTL_NONE;
+    }
+    for (uint32_t i = group; i < ftl->nr_blocks; i += ftl->nr_groups) {
+        uint64_t born = dev->zones[i].born;
+
+        if (is_victim(ftl, i) && ftl->blocks[i].valid &&
+            dev->time.now - born >= ftl->config.refresh_ns &&
+            has_room(ftl, group, i, most) &&
+            (oldest == FTL_NONE || born < dev->zones[oldest].born)) {
+            oldest = i;
+        }
+    }
+    return oldest;
+}
+
 /* A block that was cut short, to go on there, or FTL_NONE. */
 static uint32_t take_left(Ftl *ftl, uint32_t group)
 {
@@ -477,18 +504,26 @@ static void collect(Ftl *ftl, uint32_t group)
     uint32_t n = ftl->groups[group].nr_blocks;
     uint32_t nr_free = ftl->groups[group].nr_free;
     bool urgent = nr_free <= kept_free(ftl, group);
-    uint32_t victim, unworn, gain;
+    uint32_t victim, old, unworn = FTL_NONE, gain;
 
-    if (g->collecting ||
-        (!urgent &&
-         (n - nr_free - g->held) * 100 < n * ftl->config.gc_begin)) {
+    if (g->collecting) {
+        return;
+    }
+    old = urgent ? FTL_NONE : pick_old(ftl, group);
+    if (!urgent && old == FTL_NONE &&
+        (n - nr_free - g->held) * 100 < n * ftl->config.gc_begin) {
         return;
     }
     for (int i = 0; i < nr_streams(ftl); i++) {
         open_of(ftl, group, i); /* what is full may be a victim */
     }
-    unworn = pick_unworn(ftl, group);
-    victim = unworn != FTL_NONE ? unworn : pick_victim(ftl, group);
+    victim = old;
+    if (victim == FTL_NONE) {
+        victim = unworn = pick_unworn(ftl, group);
+    }
+    if (victim == FTL_NONE) {
+        victim = pick_victim(ftl, group);
+    }
     if (victim == FTL_NONE) {
         if (urgent) {
             ftl_hurry_jobs(ftl, group);
@@ -496,14 +531,27 @@ static void collect(Ftl *ftl, uint32_t group)
         return;
     }
     gain = ftl->cap - ftl->blocks[victim].valid;
-    if (unworn == FTL_NONE && !urgent &&
+    if (old == FTL_NONE && unworn == FTL_NONE && !urgent &&
         gain < ftl->cap / ftl->config.gc_gain) {
         return;
     }
     g->levelled = unworn != FTL_NONE;
     ftl->stats.levelled += g->levelled;
+    ftl->stats.refreshed += old != FTL_NONE;
     ftl->stats.urgent += urgent;
     empty(ftl, group, victim);
+}
+
+/* Of an idle drive, too, old data is moved. */
+static void look_for_old(FlashTime *ft, void *arg)
+{
+    Ftl *ftl = arg;
+
+    for (uint32_t i = 0; i < ftl->nr_groups; i++) {
+        collect(ftl, i);
+    }
+    flash_time_at(ft, ft->now + ftl->config.refresh_ns / LOOKS + 1,
+                  look_for_old, ftl);
 }
 
 /* Users' writes. */
@@ -796,6 +844,10 @@ bool ftl_page_load(Ftl *ftl)
     for (uint32_t i = 0; i < ftl->nr_groups; i++) {
         load_open(ftl, i);
         collect(ftl, i);
+    }
+    flash_time_forget(&ftl->dev->time, look_for_old);
+    if (ftl->config.refresh_ns) {
+        look_for_old(&ftl->dev->time, ftl);
     }
     return true;
 }

@@ -71,28 +71,94 @@ static uint64_t program_ns(const FlashDev *dev, uint64_t page)
     return ns;
 }
 
-uint64_t flash_cell_read_ns(const FlashDev *dev, uint64_t block)
+uint64_t flash_cell_erases(const FlashDev *dev, uint32_t zone)
 {
-    const FlashTuning *t = &dev->tuning;
-    uint64_t page;
-
-    assert(block < dev->media.shape.zone_cap);
-    if (!t->delay_read || !t->page_types) {
-        return t->delay_read ? t->read_ns : 0;
-    }
-    page = first_page(dev, block / dev->unit_blocks) +
-           block % dev->unit_blocks / dev->row_blocks;
-    return t->pages[page % t->page_types].read_ns;
+    assert(zone < dev->media.shape.nr_zones);
+    return dev->media.zones[zone].worn / dev->erase_blocks;
 }
 
-uint64_t flash_cell_program_ns(const FlashDev *dev, uint64_t unit)
+bool flash_cell_worn_out(const FlashDev *dev, uint32_t zone)
 {
     const FlashTuning *t = &dev->tuning;
 
-    if (!t->delay_program || !t->page_types) {
-        return t->delay_program ? t->program_ns : 0;
+    return t->wear_out && flash_cell_erases(dev, zone) >= t->pe_cycles;
+}
+
+/* It grows with each erase, until the block has had all that it is made for. */
+static uint64_t worn_ns(const FlashDev *dev, uint32_t zone, uint64_t ns,
+                        uint32_t percent)
+{
+    uint64_t cycles = dev->tuning.pe_cycles, n;
+    unsigned __int128 scaled;
+
+    if (!cycles || !percent) {
+        return ns;
     }
-    return program_ns(dev, first_page(dev, unit));
+    n = flash_cell_erases(dev, zone);
+    n = n < cycles ? n : cycles;
+    scaled = (unsigned __int128)ns * (100 * (cycles - n) + percent * n);
+    return scaled / (100 * cycles);
+}
+
+uint32_t flash_cell_retries(const FlashDev *dev, uint32_t zone)
+{
+    const FlashTuning *t = &dev->tuning;
+    uint64_t n = 0;
+
+    assert(dev->time.now >= dev->zones[zone].born);
+    if (t->retry_erases) {
+        n += flash_cell_erases(dev, zone) / t->retry_erases;
+    }
+    if (t->retry_age_ns) {
+        n += (dev->time.now - dev->zones[zone].born) / t->retry_age_ns;
+    }
+    return n < FLASH_RETRIES ? n : FLASH_RETRIES;
+}
+
+uint64_t flash_cell_read_ns(const FlashDev *dev, uint32_t zone, uint64_t block)
+{
+    const FlashTuning *t = &dev->tuning;
+    uint64_t ns = t->read_ns;
+
+    assert(block < dev->media.shape.zone_cap);
+    if (!t->delay_read) {
+        return 0;
+    }
+    if (t->page_types) {
+        uint64_t page = first_page(dev, block / dev->unit_blocks) +
+                        block % dev->unit_blocks / dev->row_blocks;
+
+        ns = t->pages[page % t->page_types].read_ns;
+    }
+    return worn_ns(dev, zone, ns, t->worn_read) *
+           (1 + flash_cell_retries(dev, zone));
+}
+
+uint64_t flash_cell_program_ns(const FlashDev *dev, uint32_t zone,
+                               uint64_t unit)
+{
+    const FlashTuning *t = &dev->tuning;
+    uint64_t ns = t->program_ns;
+
+    if (!t->delay_program) {
+        return 0;
+    }
+    if (t->page_types) {
+        ns = program_ns(dev, first_page(dev, unit));
+    }
+    return worn_ns(dev, zone, ns, t->worn_program);
+}
+
+uint64_t flash_cell_erase_ns(const FlashDev *dev, uint32_t zone, uint64_t n)
+{
+    const FlashTuning *t = &dev->tuning;
+
+    if (!t->delay_erase) {
+        return 0;
+    }
+    return worn_ns(dev, zone, n && t->erase_more_ns ? t->erase_more_ns :
+                                                      t->erase_ns,
+                   t->worn_erase);
 }
 
 FlashCellTimes flash_cell_times(const FlashDev *dev)

@@ -16,6 +16,7 @@
 #define FLASH_ALL_ZONES UINT32_MAX
 #define FLASH_SHORT_READ 4096   /* bytes */
 #define FLASH_PAGE_TYPES 8      /* at most */
+#define FLASH_RETRIES 32        /* of a read, at most */
 
 typedef enum FlashWay {
     FLASH_FROM_HOST,
@@ -93,6 +94,13 @@ typedef struct FlashTuning {
     uint64_t program_ns;
     FlashPageType pages[FLASH_PAGE_TYPES];
     uint32_t page_types;        /* fixed: of these; 0: all pages are alike */
+    uint32_t pe_cycles;         /* fixed: a block is made for; 0: no wear */
+    bool wear_out;              /* fixed: a zone with so many is of no use */
+    /* percent of its time that a block of pe_cycles takes; 0: 100 */
+    uint32_t worn_read, worn_program, worn_erase;
+    /* so many erases, so much time cost a read one retry; 0: none */
+    uint32_t retry_erases;
+    uint64_t retry_age_ns;
     uint64_t erase_ns;
     uint64_t erase_more_ns;     /* each further block on a die; 0: the same */
     FlashBus bus;
@@ -116,6 +124,7 @@ typedef struct FlashStats {
     uint64_t read_bytes, written_bytes;
     uint64_t buffer_hits;       /* rows of a read found in the buffer */
     uint64_t reads;             /* cell reads */
+    uint64_t read_retries;      /* ... that had to be done again */
     uint64_t programs_full;     /* program units filled by the host */
     uint64_t programs_padded;   /* cut short by flush, FUA or a full buffer */
     uint64_t programs_finish;

@@ -25,6 +25,7 @@ typedef struct FlashZone {
     FlashUnit *units;           /* issued, not yet ended */
     bool open;
     bool finished;
+    uint64_t born;              /* its first program began then */
     bool pinned;                /* its unit is filled, and never padded */
 } FlashZone;
 
@@ -41,6 +42,7 @@ struct FlashDev {
     uint32_t nr_caches;         /* of zones, in place of the buffer; 0: none */
     void (*done)(FlashDev *dev, FlashCmd *cmd);
     void (*lost_power)(FlashDev *dev);
+    void (*worn_out)(FlashDev *dev, uint32_t zone); /* its erases have ended */
     void *owner;
 
     /* events of a drive's own FTL, if it has one (flash/ftl/ftl.c) */
@@ -61,6 +63,7 @@ struct FlashDev {
     uint32_t row_blocks;        /* ... of a page on all planes */
     uint32_t page_blocks;       /* ... of what one cell read reads of that */
     uint32_t units_per_block;
+    uint64_t erase_blocks;      /* of a zone */
     uint64_t service_free;
     uint64_t link_free[FLASH_WAYS];
     uint64_t cut_at;            /* the power goes; UINT64_MAX: it does not */

@@ -242,6 +242,9 @@ void flash_dev_write_begin(FlashDev *dev, uint32_t zone, uint32_t nlb)
     FlashZone *z = &dev->zones[zone];
 
     assert(!z->fill && !z->units);
+    if (!z->programmed) {
+        z->born = dev->time.now;
+    }
     flash_dev_begin(dev, zone, z->accepted, nlb);
     z->programmed = z->accepted + nlb;
 }
@@ -288,6 +291,7 @@ static void zone_load(FlashDev *dev, uint32_t zone)
         .accepted = iz->wp,
         .programmed = iz->wp,
         .finished = iz->flags & FLASH_ZONE_FINISHED,
+        .born = dev->zones[zone].born,
     };
 }
 
@@ -402,6 +406,14 @@ char *flash_dev_open(FlashDev *dev, const char *path, const FlashShape *shape)
     dev->unit_blocks = row * shape->program_pages / shape->block_size;
     dev->units_per_block = shape->pages_per_block / shape->program_pages;
     assert(dev->row_blocks && dev->unit_blocks && dev->units_per_block);
+    dev->erase_blocks = 0;
+    for (uint32_t i = 0; i < shape->zone_dies; i++) {
+        uint64_t units = flash_zone_units(dev, shape->zone_cap);
+
+        units = flash_units_at(dev, 0, units, i);
+        dev->erase_blocks += (units + dev->units_per_block - 1) /
+                             dev->units_per_block;
+    }
     dev->zones = flash_alloc(shape->nr_zones, sizeof(*dev->zones));
     flash_units_init(dev);
     flash_buffer_init(dev);

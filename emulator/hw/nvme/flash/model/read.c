@@ -104,13 +104,14 @@ void flash_read(FlashDev *dev, FlashCmd *cmd)
                                  (block - 1) / dev->unit_blocks),
             .plane = (block - 1) / dev->page_blocks % dev->time.nr_planes,
             .bytes = wanted * s->block_size,
-            .cell_ns = flash_cell_read_ns(dev, block - 1),
+            .cell_ns = flash_cell_read_ns(dev, cmd->zone, block - 1),
             .done = read_ended,
             .arg = cmd,
         };
         n++;
     }
     dev->stats.reads += n;
+    dev->stats.read_retries += (uint64_t)n * flash_cell_retries(dev, cmd->zone);
     cmd->pending += n;
     for (uint32_t i = 0; i < n; i++) {
         flash_op_submit(&dev->time, &cmd->reads[i]);

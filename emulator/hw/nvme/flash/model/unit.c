@@ -163,6 +163,9 @@ static void unit_started(FlashTime *ft, FlashOp *op)
     }
     dev->stats.programmed_bytes += op->bytes;
     u->begun = true;
+    if (!z->programmed) {
+        z->born = ft->now;
+    }
     if (z->programmed < u->block + u->nlb) {
         z->programmed = u->block + u->nlb;
     }
@@ -274,7 +277,8 @@ void flash_unit_issue(FlashDev *dev, FlashUnit *u)
         .kind = FLASH_OP_PROGRAM,
         .die = flash_dev_die(dev, u->zone, u->block / dev->unit_blocks),
         .bytes = flash_unit_bytes(dev),
-        .cell_ns = flash_cell_program_ns(dev, u->block / dev->unit_blocks),
+        .cell_ns = flash_cell_program_ns(dev, u->zone,
+                                         u->block / dev->unit_blocks),
         .started = unit_started,
         .done = unit_ended,
         .arg = u,

@@ -73,7 +73,6 @@ static void job_ended(FlashTime *ft, FlashOp *op)
 static void job_next(FlashDev *dev, FlashJob *job)
 {
     FlashCmd *cmd = job->cmd;
-    const FlashTuning *t = &dev->tuning;
 
     if (!job->left) {
         assert(*job->pprev == job);
@@ -92,13 +91,10 @@ static void job_next(FlashDev *dev, FlashJob *job)
             job->share++;
             job->block = 0;
         }
-        job->op.cell_ns = 0;
-        if (t->delay_erase) {
-            job->op.cell_ns = job->block && t->erase_more_ns ?
-                              t->erase_more_ns : t->erase_ns;
-        }
+        job->op.cell_ns = flash_cell_erase_ns(dev, job->share->zone,
+                                              job->block);
     } else {
-        job->op.cell_ns = flash_cell_program_ns(dev, job->unit);
+        job->op.cell_ns = flash_cell_program_ns(dev, cmd->zone, job->unit);
         job->unit += dev->media.shape.zone_dies;
     }
     flash_op_submit(&dev->time, &job->op);
@@ -236,6 +232,9 @@ static void reset_ended(FlashDev *dev, FlashCmd *cmd)
     assert(last < dev->media.shape.nr_zones);
     for (uint32_t i = first; i <= last; i++) {
         flash_erase_end(&dev->media, i);
+        if (flash_cell_worn_out(dev, i)) {
+            dev->worn_out(dev, i);
+        }
     }
     if (dev->trouble.cut_at_reset && !--dev->trouble.cut_at_reset) {
         dev->cut(dev, dev->time.now);
