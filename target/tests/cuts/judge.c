@@ -377,8 +377,10 @@ static bool is_new(struct judge *judge, uint64_t digest)
 {
 	uint64_t key = mix(digest ^ mix(judge->epoch)) | 1, i = key >> (64 - SET_SHIFT);
 
+	/* Shared: no fork copies its page tables, and no store after a fork copies a page. */
 	if (!judge->seen)
-		judge->seen = must(calloc(1ull << SET_SHIFT, sizeof(*judge->seen)));
+		judge->seen = must(mmap(NULL, sizeof(*judge->seen) << SET_SHIFT, PROT_READ | PROT_WRITE,
+					MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 	for (; judge->seen[i & ((1ull << SET_SHIFT) - 1)]; i++)
 		if (judge->seen[i & ((1ull << SET_SHIFT) - 1)] == key)
 			return false;
