@@ -20,9 +20,12 @@ void mtftl_set_read_only(struct mtftl *ftl, const char *why)
 	ftl->device->read_only = true;
 }
 
+unsigned int module_news;
+
 void mtftl_tell_news(struct mtftl *ftl)
 {
 	(void)ftl;
+	module_news++;
 }
 
 const char *mtftl_device_name(const struct mtftl *ftl)
@@ -57,11 +60,13 @@ u64 mtftl_seq_before_unordered(struct mtftl *ftl, u64 drawn)
 	return drawn;
 }
 
+unsigned int module_device_flushes, module_flush_fails;
+
 int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
 {
 	(void)ftl;
 	(void)drawn;
-	return 0;
+	return ++module_device_flushes == module_flush_fails ? -EIO : 0;
 }
 
 void mtftl_zone_move(struct mtftl_zone *zone, enum mtftl_zone_state state)
@@ -83,16 +88,23 @@ void mtftl_zone_retire(struct mtftl_zone *zone)
 	mtftl_zone_move(zone, MTFTL_ZONE_BAD);
 }
 
+u32 module_spare;
+
 struct mtftl_zone *mtftl_zones_set_aside(struct mtftl *ftl)
 {
-	(void)ftl;
-	return NULL;
+	struct mtftl_zone *zone = module_spare ? mtftl_zone(ftl, module_spare++) : NULL;
+
+	if (zone)
+		mtftl_zone_move(zone, MTFTL_ZONE_CKPT);
+	return zone;
 }
+
+void (*module_opened)(struct mtftl *ftl);
 
 void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))
 {
 	(void)ftl;
-	(void)heard;
+	module_opened = heard;
 }
 
 void (*module_flushes)(struct mtftl *ftl);

@@ -3,9 +3,18 @@
 #ifndef MTFTL_TESTS_MODULE_H
 #define MTFTL_TESTS_MODULE_H
 
-struct mtftl;
+#include "device/ftl.h"
 
 /* Happens while a checkpoint flushes; NULL: nothing does. */
 extern void (*module_flushes)(struct mtftl *ftl);
+/* To be called as if a stream had opened a zone. */
+extern void (*module_opened)(struct mtftl *ftl);
+
+/* Flushes of the device so far, and the one that fails; 0: none does. */
+extern unsigned int module_device_flushes, module_flush_fails;
+/* The first of the zones that serve if a zone for checkpoints fails; 0: there are none. */
+extern u32 module_spare;
+/* How often users were told to look. */
+extern unsigned int module_news;
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * As much of the kernel as recover.c, checkpoint.c, super.c, scan.c and walk.c need, for a single
- * thread on the host: no locks, no waiting, memory from malloc. The device is up to the file that
- * includes this: see fuzz_recover.c.
+ * thread on the host: no waiting, memory from malloc. A lock only knows whether it is held, as a
+ * thread that waited for one would hang. The device is up to the file that includes this: see
+ * fuzz_recover.c.
  */
 #ifndef MTFTL_TESTS_KERNEL_H
 #define MTFTL_TESTS_KERNEL_H
@@ -29,7 +30,7 @@ typedef s64 ktime_t;
 typedef u32 gfp_t;
 typedef struct { int counter; } atomic_t;
 typedef struct { s64 counter; } atomic64_t;
-struct mutex { int unused; };
+struct mutex { bool held; };
 struct wait_queue_head { int unused; };
 struct list_head { struct list_head *next, *prev; };
 struct hlist_node { void *unused; };
@@ -41,8 +42,8 @@ struct completion { u32 done; };
 struct cpumask;
 struct dm_target;
 struct mtftl_meta;
-struct work_struct { int unused; };
-struct workqueue_struct;
+struct work_struct { void (*run)(struct work_struct *work); bool queued; };
+struct workqueue_struct { int unused; };
 struct delayed_work { struct work_struct work; };
 struct timer_list { int unused; };
 struct srcu_struct { int unused; };
@@ -113,14 +114,29 @@ static inline unsigned long roundup_pow_of_two(unsigned long n)
 #define DMWARN			told
 #define DMINFO			told
 
-#define lockdep_assert_held(lock)	((void)(lock))
-#define spin_lock_init(lock)		((void)(lock))
-#define spin_lock(lock)			((void)(lock))
-#define spin_unlock(lock)		((void)(lock))
-#define spin_lock_irq(lock)		((void)(lock))
-#define spin_unlock_irq(lock)		((void)(lock))
-#define mutex_lock(lock)		((void)(lock))
-#define mutex_unlock(lock)		((void)(lock))
+static inline void mutex_init(struct mutex *lock)
+{
+	lock->held = false;
+}
+
+static inline void mutex_lock(struct mutex *lock)
+{
+	assert(!lock->held);
+	lock->held = true;
+}
+
+static inline void mutex_unlock(struct mutex *lock)
+{
+	assert(lock->held);
+	lock->held = false;
+}
+
+#define lockdep_assert_held(lock)	assert((lock)->held)
+#define spin_lock_init			mutex_init
+#define spin_lock			mutex_lock
+#define spin_unlock			mutex_unlock
+#define spin_lock_irq			mutex_lock
+#define spin_unlock_irq			mutex_unlock
 #define WARN_ON(condition)		(condition)
 #define cond_resched()			((void)0)
 #define memalloc_noio_save()		0u
@@ -144,14 +160,13 @@ static inline unsigned long roundup_pow_of_two(unsigned long n)
 	((void)sizeof(queue), (void)(condition), (void)(timeout))
 #define MAX_SCHEDULE_TIMEOUT		(HZ * 1000)
 
-#define mutex_init(lock)		((void)(lock))
 #define init_completion(completion)	((completion)->done = 0)
 #define reinit_completion(completion)	((completion)->done = 0)
 #define complete(completion)		((completion)->done++)
 /* There is no other thread that could complete it. */
 #define wait_for_completion_io_timeout(completion, timeout) \
 	((void)(timeout), assert((completion)->done), true)
-#define INIT_WORK(work, run)		((void)(work), (void)(run))
+#define INIT_WORK(work, does)		(*(work) = (struct work_struct) { .run = (does) })
 #define likely(x)			(x)
 #define unlikely(x)			(x)
 /* There is one thread. */
@@ -160,6 +175,9 @@ static inline unsigned long roundup_pow_of_two(unsigned long n)
 
 /* Bytes in use, and the most that ever were: a test may set them back. */
 __attribute__((weak)) size_t kernel_allocated, kernel_peak;
+
+/* Allocations so far, and the one that finds no memory: a test may set both; 0: none does. */
+__attribute__((weak)) unsigned long kernel_allocations, kernel_short_at;
 
 static inline void kvfree(const void *p)
 {
@@ -171,7 +189,7 @@ static inline void kvfree(const void *p)
 
 static inline void *kvcalloc(size_t n, size_t size, gfp_t gfp)
 {
-	void *p = calloc(n ? n : 1, size);
+	void *p = ++kernel_allocations == kernel_short_at ? NULL : calloc(n ? n : 1, size);
 
 	(void)gfp;
 	kernel_allocated += malloc_usable_size(p);
@@ -276,24 +294,34 @@ typedef int (*iterate_devices_callout_fn)(struct dm_target *ti, struct dm_dev *d
 
 sector_t bdev_zone_sectors(struct block_device *bdev);
 
+__attribute__((weak)) bool kernel_no_fua;
+
 static inline bool bdev_fua(struct block_device *bdev)
 {
 	(void)bdev;
-	return true;
+	return !kernel_no_fua;
 }
+
+/* What is queued stays queued, unless a test takes it here: with cancel_work(), to run it. */
+__attribute__((weak)) void (*kernel_queues)(struct work_struct *work);
 
 static inline bool queue_work(struct workqueue_struct *wq, struct work_struct *work)
 {
 	(void)wq;
-	(void)work;
+	if (work->queued)
+		return false;
+	work->queued = true;
+	if (kernel_queues)
+		kernel_queues(work);
 	return true;
 }
 
-/* Nothing has run that was queued. */
 static inline bool cancel_work(struct work_struct *work)
 {
-	(void)work;
-	return true;
+	bool was_queued = work->queued;
+
+	work->queued = false;
+	return was_queued;
 }
 
 #define WQ_MEM_RECLAIM	0u
@@ -304,7 +332,8 @@ static inline struct workqueue_struct *alloc_ordered_workqueue(const char *forma
 {
 	(void)format;
 	(void)flags;
-	return (void *)name;
+	(void)name;
+	return kvcalloc(1, sizeof(struct workqueue_struct), 0);
 }
 
 static inline struct workqueue_struct *alloc_workqueue(const char *format, u32 flags, int most,
@@ -321,7 +350,7 @@ static inline void flush_workqueue(struct workqueue_struct *wq)
 
 static inline void destroy_workqueue(struct workqueue_struct *wq)
 {
-	(void)wq;
+	kvfree(wq);
 }
 
 static inline void bio_endio(struct bio *bio)
