@@ -287,7 +287,9 @@ void image_write_checkpoint(struct image *image, u32 zone, u64 ckpt_seq, const u
 	for (i = 0; i < logical; i++)
 		entry[i] = cpu_to_le32(map[i]);
 	for (i = 0; i < blocks; i += n) {
-		n = blocks - i < IMAGE_STREAM_UNIT ? blocks - i : IMAGE_STREAM_UNIT;
+		u32 longest = image->unit_sizes ? *image->unit_sizes++ : IMAGE_STREAM_UNIT;
+
+		n = blocks - i < longest ? blocks - i : longest;
 		if (n > capacity - at - 1)
 			n = capacity - at - 1;
 		write_stream_unit(image, zone + used, MTFTL_UNIT_CKPT,
@@ -299,6 +301,7 @@ void image_write_checkpoint(struct image *image, u32 zone, u64 ckpt_seq, const u
 		}
 	}
 	free(stream);
+	image->unit_sizes = NULL;
 
 	image->sb.ckpt_seq = ckpt_seq;
 	image->sb.ckpt_blocks = blocks;

@@ -320,6 +320,28 @@ static void victims_fit_into_what_is_left_to_gc(void **unused)
 	assert_false(mtftl_admit_victim(&shared, &state, 1));
 }
 
+/* Zones that the buffers may still open; behind a shut gate it only gets less. */
+static void full_zones_are_promised_to_the_buffers(void **unused)
+{
+	static const struct { u32 room, promise; } cases[] = {
+		{ 0, 2 }, { 99, 2 }, { 100, 1 }, { 101, 1 }, { 199, 1 }, { 200, 0 }, { 300, 0 },
+	};
+	struct mtftl_admit_state state;
+	u32 i;
+
+	(void)unused;
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		state = (struct mtftl_admit_state){ ZONES(20, 3, 0), .users_room = cases[i].room };
+		mtftl_admit_gate(&drive, &state);
+		assert_int_equal(state.buffer_promise, cases[i].promise);
+		state.users_room = 0;
+		state.zones[MTFTL_ZONE_EMPTY] = 0;
+		mtftl_admit_gate(&drive, &state);
+		assert_true(state.gated);
+		assert_int_equal(state.buffer_promise, cases[i].promise);
+	}
+}
+
 static void what_is_left_ends_at_the_gate(void **unused)
 {
 	struct mtftl_admit_state state = { ZONES(5, 3, 0), .gc_has_zone = true };
@@ -388,6 +410,16 @@ static void limits_fit_the_device(void **unused)
 	assert_int_equal(limits.buffer_zones, 2);
 	assert_int_equal(limits.flush_zones, 2);
 	assert_true(limits.users_apart);
+	/* With little to spare flushes have one zone, and users no zones apart. */
+	for (spare = 8; spare < 18; spare++) {
+		entries = 10000;
+		mtftl_admit_keep(&limits, spare, 2048, 32, &entries);
+		assert_int_equal(limits.flush_zones, spare < 10 ? 1 : 2);
+		assert_int_equal(limits.users_apart, spare >= 16);
+		assert_int_equal(limits.buffer_zones, (spare < 10 ? 4 : spare / 2) - 2);
+	}
+	entries = 1024;
+	mtftl_admit_keep(&limits, 64, 2048, 1, &entries);
 	limits.gc_shares = true;
 	mtftl_admit_reserve(&limits, 64, 1024, 0);
 	assert_int_equal(limits.reserve, 4);
@@ -527,6 +559,7 @@ int main(void)
 		cmocka_unit_test(admission_is_as_the_docs_say),
 		cmocka_unit_test(users_wait_for_credit),
 		cmocka_unit_test(victims_fit_into_what_is_left_to_gc),
+		cmocka_unit_test(full_zones_are_promised_to_the_buffers),
 		cmocka_unit_test(what_is_left_ends_at_the_gate),
 		cmocka_unit_test(blocks_that_no_unit_takes_are_no_room),
 		cmocka_unit_test(limits_fit_the_device),

@@ -192,6 +192,18 @@ static void one_number_everywhere_is_refused(void **state)
 	assert_int_equal(r, -E2BIG);
 	mtftl_finds_free(finds);
 
+	/* If it is the lowest one, it comes first, and the others wait. */
+	finds = mtftl_finds_alloc(LIMIT, U64_MAX, 0);
+	for (i = 0, r = 0; !r && i < 60000; i++)
+		r = add_unit(finds, 5, 3, i);
+	for (i = 0; !r && i < 60000; i++)
+		r = add_unit(finds, 6 + i, 3, i);
+	assert_int_equal(r, 0);
+	assert_int_equal(mtftl_finds_sort(finds), 0);
+	assert_int_equal(mtftl_finds_next(finds)->seq, 5);
+	assert_true(mtftl_finds_forget(finds));
+	mtftl_finds_free(finds);
+
 	/* With lower ones beside it those come first. */
 	finds = mtftl_finds_alloc(LIMIT, U64_MAX, 0);
 	for (i = 0, r = 0; !r && i < 1000; i++)
@@ -224,6 +236,36 @@ static void a_fatal_signal_ends_it(void **state)
 	assert_int_equal(kernel_allocated, 0);
 }
 
+/* Nothing stays behind. */
+static void memory_that_is_short_ends_it(void **state)
+{
+	struct mtftl_numbers *numbers;
+	struct mtftl_finds *finds;
+	unsigned long at;
+	int r = -ENOMEM;
+	u64 i;
+
+	(void)state;
+	for (at = 1; r; at++) {
+		assert_int_equal(r, -ENOMEM);
+		kernel_allocations = 0;
+		kernel_short_at = at;
+		finds = mtftl_finds_alloc(LIMIT, U64_MAX, 0);
+		numbers = finds ? mtftl_numbers_alloc() : NULL;
+		r = numbers ? 0 : -ENOMEM;
+		for (i = 1; !r && i < 1000; i++)
+			r = mtftl_numbers_add(numbers, i);
+		if (!r)
+			r = add_unit(finds, 1, 3, 7);
+		mtftl_numbers_free(numbers);
+		mtftl_finds_free(finds);
+		assert_int_equal(kernel_allocated, 0);
+	}
+	/* One object and three arrays; one, a set and a larger one; a chunk and a unit's blocks. */
+	assert_int_equal(at - 2, 4 + 3 + 2);
+	kernel_short_at = 0;
+}
+
 static void sets_of_numbers(void **state)
 {
 	struct mtftl_numbers *numbers = mtftl_numbers_alloc();
@@ -251,6 +293,7 @@ int main(void)
 		cmocka_unit_test(looks_are_bounded_by_what_all_may_take),
 		cmocka_unit_test(one_number_everywhere_is_refused),
 		cmocka_unit_test(a_fatal_signal_ends_it),
+		cmocka_unit_test(memory_that_is_short_ends_it),
 		cmocka_unit_test(sets_of_numbers),
 	};
 

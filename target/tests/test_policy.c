@@ -122,6 +122,54 @@ static void budget_shares_few_zones_out(void **state)
 	assert_true(b.gc_shares);
 }
 
+/* What few zones or few that may be open leave: classes first, then streams of their own. */
+static void budget_of_small_drives(void **state)
+{
+	static const struct {
+		const char *placement;
+		u32 limit, lanes, nr_zones, data_zones, gc_streams, user_streams, user_classes;
+	} rows[] = {
+		/* An eighth of the zones is open at most. */
+		{ "by-life", 0, 8, 7, 1, 1, 1, 1 },
+		{ "by-life", 0, 8, 16, 2, 1, 1, 1 },
+		{ "by-life", 0, 8, 31, 3, 1, 2, 1 },
+		{ "by-age", 0, 8, 32, 4, 1, 3, 1 },
+		{ "by-life", 0, 1, 32, 4, 1, 1, 1 },
+		/* A class for each 16 zones; the hottest ones are one if they had no more than that. */
+		{ "by-life", 0, 1, 47, 4, 1, 1, 1 },
+		{ "by-life", 0, 1, 48, 6, 1, 2, 2 },
+		{ "by-life", 0, 8, 48, 6, 2, 4, 1 },
+		{ "by-life", 0, 8, 64, 8, 2, 6, 2 },
+		{ "by-life", 0, 1, 80, 10, 2, 3, 2 },
+		{ "by-life", 0, 8, 97, 12, 3, 6, 3 },
+		/* The coldest one has two streams if there are zones for one class more. */
+		{ "by-life", 0, 1, 97, 12, 3, 3, 2 },
+		{ "by-life", 0, 1, 128, 14, 3, 4, 3 },
+		/* As many may be closing. */
+		{ "by-life", 0, 2, 200, 18, 3, 6, 3 },
+		{ "by-life", 0, 8, 200, 18, 3, 6, 3 },
+		{ "by-life", 0, 8, 1000, 54, 3, 24, 3 },
+		{ "by-life", 14, 8, 1000, 11, 3, 6, 3 },
+		{ "by-life", 8, 8, 200, 5, 2, 3, 2 },
+		{ "by-life", 5, 8, 200, 2, 1, 1, 1 },
+		{ "hot-cold", 11, 8, 1000, 8, 1, 7, 1 },
+		{ "hot-cold", 11, 1, 48, 6, 1, 2, 1 },
+	};
+	struct mtftl_budget b;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		assert_int_equal(mtftl_budget(rows[i].limit, rows[i].lanes, rows[i].nr_zones,
+					      mtftl_placement(rows[i].placement), &b), 0);
+		assert_int_equal(b.data_zones, rows[i].data_zones);
+		assert_int_equal(b.gc_streams, rows[i].gc_streams);
+		assert_int_equal(b.user_streams, rows[i].user_streams);
+		assert_int_equal(b.user_classes, rows[i].user_classes);
+		assert_int_equal(b.gc_shares, b.data_zones == 1);
+	}
+}
+
 static u64 score(const char *name, u32 valid, u64 age)
 {
 	struct mtftl_candidate zone = { .valid = valid, .capacity = 1000, .age = age };
@@ -147,6 +195,8 @@ static void cost_benefit_prefers_the_old(void **state)
 	/* Nothing to gain, however old: never a victim. And no overflow. */
 	assert_int_equal(score("cost-benefit", 1000, UINT64_MAX), 0);
 	assert_true(score("cost-benefit", 0, UINT64_MAX) > score("cost-benefit", 1, UINT64_MAX));
+	assert_int_equal(score("cost-benefit", 0, UINT64_MAX), 1000 * ((1ull << 31) + 1));
+	assert_int_equal(score("cost-benefit", 500, 1000), 500 * 1001 / 1001);
 	/* What has just become full is worth it, if nothing better is there. */
 	assert_int_equal(score("cost-benefit", 999, 0), 1);
 	assert_int_equal(score("cost-benefit", 1000, 0), 0);
@@ -338,6 +388,7 @@ static void history_begin(struct history *history, u32 nr, const char *policy)
 {
 	*history = (struct history){ .nr = nr, .policy = mtftl_victim_policy(policy), .now = 1 };
 	history->zones = calloc(nr, sizeof(*history->zones));
+	memset(&history->chooser, 0x55, sizeof(history->chooser));
 	mtftl_chooser_init(&history->chooser, nr);
 	for (u32 i = 0; i < nr; i++)
 		if (rand() % 16)
@@ -738,6 +789,10 @@ static void victims_gain_something_worth_it(void **state)
 
 	(void)state;
 	assert_int_equal(mtftl_victim_limit(payload, 10000, 20), payload - payload / 32);
+	assert_int_equal(mtftl_victim_limit(payload, 9800, 10), 980);
+	assert_int_equal(mtftl_victim_limit(payload, 9801, 10), 981);
+	/* Of which some blocks are headers. */
+	assert_int_equal(mtftl_victim_limit(payload, 9990, 10), payload - payload / 128 - 1);
 	for (zones = 10; zones < 40; zones++) {
 		u32 limit = mtftl_victim_limit(payload, 9800, zones);
 
@@ -760,8 +815,14 @@ static void ready_goes_by_what_is_to_spare(void **state)
 		assert_true(ready == 2 || ready <= spare / 4);
 		assert_true(ready <= mtftl_rate_ready(spare + 1, 32));
 	}
+	assert_int_equal(mtftl_rate_ready(11, 32), 2);
+	assert_int_equal(mtftl_rate_ready(12, 32), 3);
+	assert_int_equal(mtftl_rate_ready(19, 32), 4);
+	assert_int_equal(mtftl_rate_ready(20, 32), 5);
+	assert_int_equal(mtftl_rate_ready(1000, 32), 5);
 	/* Many zones are small ones. */
 	assert_int_equal(mtftl_rate_ready(1000, 64 * 20), 20);
+	assert_int_equal(mtftl_rate_ready(0, 64 * 21 - 1), 20);
 }
 
 static struct mtftl_space_seen space(u32 zones, u64 room, u32 moving, u32 moved)
@@ -923,9 +984,18 @@ static void who_cannot_part_stays_at_home(void **state)
 	mtftl_follow_init(&follow);
 	for (i = 0; i < 1000; i++)
 		moved += mtftl_follow_choose(&config, &follow, 50, next, 4) != 0;
-	assert_true(moved > 0 && moved < 40);
+	/* Twice round the streams, then it rests for 256 units: three times, and once more. */
+	assert_int_equal(moved, 4 * 2 * 4);
 	/* And what finds its place goes there all the same. */
 	assert_int_equal(mtftl_follow_choose(&config, &follow, 2048 + 100, next, 4), 2);
+	/* From then on it tries as often again. */
+	mtftl_follow_init(&follow);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(mtftl_follow_choose(&config, &follow, 50, next, 4), 1);
+	assert_int_equal(mtftl_follow_choose(&config, &follow, 100, next, 4), 0);
+	for (i = 0; i < 2 * 4; i++)
+		assert_int_equal(mtftl_follow_choose(&config, &follow, 50, next, 4), 1);
+	assert_int_equal(mtftl_follow_choose(&config, &follow, 50, next, 4), 0);
 }
 
 static void what_lies_in_a_closed_zone_leads_nowhere(void **state)
@@ -963,6 +1033,7 @@ int main(void)
 		cmocka_unit_test(writers_in_order_have_two_streams),
 		cmocka_unit_test(budget_refuses_less_than_four),
 		cmocka_unit_test(budget_shares_few_zones_out),
+		cmocka_unit_test(budget_of_small_drives),
 		cmocka_unit_test(placement_follows_age),
 		cmocka_unit_test(lives_are_logarithms),
 		cmocka_unit_test(a_life_remembers),

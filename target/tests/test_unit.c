@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 #include "format/parse.h"
@@ -192,7 +193,8 @@ static void contradictions_in_a_unit_are_refused(void **state)
 	reseal(type, MTFTL_UNIT_RANGES);
 	assert_int_equal(parse_unit(), -EINVAL);
 
-	compose_unit(MTFTL_UNIT_DATA, 4, 4, OFFSET);
+	compose_unit(MTFTL_UNIT_DATA, MTFTL_UNIT_MAX_ENTRIES, MTFTL_UNIT_MAX_ENTRIES, OFFSET);
+	assert_int_equal(parse_unit(), 0);
 	reseal(nr_blocks, cpu_to_le16(MTFTL_UNIT_MAX_ENTRIES + 1));
 	assert_int_equal(parse_unit(), -EINVAL);
 
@@ -238,6 +240,10 @@ static void long_ranges_are_refused(void **state)
 	(void)state;
 	compose_unit(MTFTL_UNIT_RANGES, MTFTL_UNIT_MAX_RANGES, 0, OFFSET);
 	range[7].nr_blocks = cpu_to_le32(MTFTL_RANGE_MAX_BLOCKS);
+	reseal(lane, 0);
+	assert_int_equal(parse_unit(), 0);
+	range[0].nr_blocks = cpu_to_le32(1);
+	range[0].lba = cpu_to_le64(~0ull - 1);
 	reseal(lane, 0);
 	assert_int_equal(parse_unit(), 0);
 	for (i = 0; i < ARRAY_SIZE(refused); i++) {
@@ -336,6 +342,25 @@ static void bare_unit_round_trip(void **state)
 	assert_int_equal(parse_bare(0, OOB_BLOCKS, ZONE, CAPACITY - 3), 0);
 	assert_int_equal(parsed.nr_entries, 3);
 	assert_int_equal(parse_bare(0, OOB_BLOCKS, ZONE, CAPACITY), -EINVAL);
+}
+
+/* However many blocks go on as if they were of the same unit. */
+static void a_bare_unit_has_no_more_than_a_header_lists(void **state)
+{
+	const u32 nr = MTFTL_UNIT_MAX_ENTRIES + 1;
+	struct mtftl_oob *oob = calloc(nr, sizeof(*oob));
+	u8 *blocks = calloc(nr, MTFTL_BLOCK_SIZE);
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < nr; i++)
+		mtftl_oob_compose(oob + i, MTFTL_UNIT_DATA, 9, i,
+				  mtftl_payload_crc(seed(), blocks), seed(), ZONE, 1);
+	assert_int_equal(mtftl_oob_parse(blocks, oob, sizeof(*oob), nr, seed(), ZONE, 0, CAPACITY,
+					 block, &parsed), 0);
+	assert_int_equal(parsed.nr_blocks, nr - 1);
+	free(blocks);
+	free(oob);
 }
 
 static void bare_units_end_where_another_begins(void **state)
@@ -575,6 +600,38 @@ static void generations_that_would_wrap_are_refused(void **state)
 	assert_int_equal(mtftl_sb_parse(block, &out), -EINVAL);
 }
 
+/* What is just possible is no contradiction. */
+static void superblocks_of_the_largest_layout_are_accepted(void **state)
+{
+	struct mtftl_sb_info in = example_sb(), out;
+	u32 i;
+
+	(void)state;
+	in.ckpt_nr_zones = 1;
+	assert_int_equal(sb_round_trip(&in), 0);
+	in.op_permille = 999;
+	in.nr_zones = 1024;
+	in.ckpt_blocks = mtftl_ckpt_stream_blocks(in.nr_zones, in.logical_blocks);
+	in.ckpt_nr_zones = MTFTL_SB_MAX_CKPT_ZONES;
+	for (i = 0; i < MTFTL_SB_MAX_CKPT_ZONES; i++)
+		in.ckpt_zones[i] = in.nr_zones - 1 - i;
+	mtftl_sb_compose(block, &in);
+	assert_int_equal(mtftl_sb_parse(block, &out), 0);
+	assert_memory_equal(in.ckpt_zones, out.ckpt_zones, sizeof(in.ckpt_zones));
+	/* Of zones beyond their number a record says nothing. */
+	in.ckpt_nr_zones = 2;
+	mtftl_sb_compose(block, &in);
+	assert_int_equal(mtftl_sb_parse(block, &out), 0);
+	assert_int_equal(out.ckpt_zones[1], in.ckpt_zones[1]);
+	assert_int_equal(out.ckpt_zones[2], 0);
+	/* Nothing kept back, nothing written. */
+	in.ckpt_seq = in.ckpt_blocks = in.ckpt_nr_zones = in.op_permille = 0;
+	in.logical_blocks = mtftl_logical_blocks(in.nr_zones, in.zone_capacity, 0, false);
+	assert_int_equal(sb_round_trip(&in), 0);
+	in.logical_blocks++;
+	assert_int_equal(sb_round_trip(&in), -EINVAL);
+}
+
 static void too_many_ckpt_zones_are_refused(void **state)
 {
 	struct mtftl_sb_info in = example_sb(), out;
@@ -647,6 +704,8 @@ static void layout_arithmetic(void **state)
 	assert_true(mtftl_logical_blocks(zones, capacity, 250, true) > blocks * 102 / 100);
 
 	/* 10 zones of 1018 blocks in front of their footers, with one header for 32 blocks. */
+	assert_int_equal(mtftl_user_zones(1024, 9872, false), 10);
+	assert_int_equal(mtftl_user_zones(1024, 9873, false), 11);
 	assert_int_equal(mtftl_user_zones(1024, 32 * 308, false), 10);
 	assert_int_equal(mtftl_user_zones(1024, 32 * 309, false), 11);
 	assert_int_equal(mtftl_user_zones(1024, 1, true), 1);
@@ -659,6 +718,7 @@ static void layout_arithmetic(void **state)
 	assert_int_equal(mtftl_logical_blocks(8, 1024, 0, false), 0);
 	assert_true(mtftl_logical_blocks(9, 1024, 0, false) > 0);
 	assert_int_equal(mtftl_logical_blocks(9, 1024, 1000, false), 0);
+	assert_int_equal(mtftl_logical_blocks(9, 1024, 1001, false), 0);
 	assert_int_equal(mtftl_logical_blocks(64, 6, 0, false), 0);
 	assert_int_equal(mtftl_logical_blocks(1u << 22, 1024, 250, false), 0);
 }
@@ -811,6 +871,14 @@ static void full_footer_stays_unchanged(void **state)
 					  MTFTL_UNIT_MAX_ENTRIES, lbas), -ENOSPC);
 	assert_memory_equal(&footer, &before, sizeof(footer));
 	assert_int_equal(mtftl_footer_add(&footer, 1000, 0, MTFTL_UNIT_RANGES, 0, NULL), 0);
+	/* To its last byte. */
+	memset(&footer, 0x55, sizeof(footer));
+	mtftl_footer_init(&footer, stream, sizeof(stream));
+	assert_int_equal(footer.used + footer.nr_records + footer.min_seq + footer.max_seq, 0);
+	while (footer.used < footer.size)
+		assert_int_equal(mtftl_footer_add(&footer, 1 + footer.nr_records, 0,
+						  MTFTL_UNIT_RANGES, 0, NULL), 0);
+	assert_int_equal(mtftl_footer_add(&footer, 1000, 0, MTFTL_UNIT_RANGES, 0, NULL), -ENOSPC);
 }
 
 static void bad_tails_are_refused(void **state)
@@ -840,6 +908,14 @@ static void bad_tails_are_refused(void **state)
 	mtftl_tail_compose(block, seed(), ZONE, 9, 0, &footer);
 	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, false, &info), -EINVAL);
 	footer.min_seq = 22;
+	mtftl_tail_compose(block, seed(), ZONE, 9, 30, &footer);
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, false, &info), -EINVAL);
+	footer.min_seq = 0;
+	mtftl_tail_compose(block, seed(), ZONE, 9, 30, &footer);
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, false, &info), -EINVAL);
+	/* No stream at all. */
+	footer.min_seq = 21;
+	footer.used = 0;
 	mtftl_tail_compose(block, seed(), ZONE, 9, 30, &footer);
 	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, false, &info), -EINVAL);
 
@@ -879,6 +955,8 @@ static void bad_footer_streams_are_refused(void **state)
 	assert_int_equal(first_record(32), -EINVAL);
 	record->type = MTFTL_UNIT_GC;
 	assert_int_equal(first_record(32), 1);
+	record->nr_entries = cpu_to_le16(MTFTL_UNIT_MAX_ENTRIES);
+	assert_int_equal(first_record(sizeof(stream)), 1);
 	record->nr_entries = cpu_to_le16(MTFTL_UNIT_MAX_ENTRIES + 1);
 	assert_int_equal(first_record(sizeof(stream)), -EINVAL);
 }
@@ -1047,6 +1125,7 @@ int main(void)
 		cmocka_unit_test(numbers_that_would_wrap_are_refused),
 		cmocka_unit_test(retried_unit_keeps_its_number),
 		cmocka_unit_test(bare_unit_round_trip),
+		cmocka_unit_test(a_bare_unit_has_no_more_than_a_header_lists),
 		cmocka_unit_test(bare_units_end_where_another_begins),
 		cmocka_unit_test(headers_stand_between_bare_units),
 		cmocka_unit_test(each_bit_of_metadata_and_block_is_covered),
@@ -1055,6 +1134,7 @@ int main(void)
 		cmocka_unit_test(each_bit_of_a_superblock_is_covered),
 		cmocka_unit_test(newer_superblock_is_refused),
 		cmocka_unit_test(contradictions_in_a_superblock_are_refused),
+		cmocka_unit_test(superblocks_of_the_largest_layout_are_accepted),
 		cmocka_unit_test(too_many_ckpt_zones_are_refused),
 		cmocka_unit_test(generations_that_would_wrap_are_refused),
 		cmocka_unit_test(zone_records_are_bounded),

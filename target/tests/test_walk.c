@@ -28,6 +28,9 @@ static u8 *blocks[MAX_CAPACITY];
 static struct mtftl_oob oob[MAX_CAPACITY];
 static u32 reads, blocks_read;
 static u32 unreadable = MAX_CAPACITY;	/* a block that the medium has lost */
+static struct mtftl_cpu_stats stats;
+static struct mtftl_device device = { .stats = &stats };
+static u32 pauses;		/* that were sat out: there is one in each read */
 
 static u8 *block_at(u32 at)
 {
@@ -38,6 +41,11 @@ static u8 *block_at(u32 at)
 
 void mtftl_space_send_begin(struct mtftl *ftl)
 {
+	/* Who waits for the end of a pause has ended what it sent. */
+	assert_int_equal(stats.sending, stats.landed);
+	stats.sending++;
+	device.paused = false;
+	pauses++;
 }
 
 int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr)
@@ -45,6 +53,7 @@ int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr
 	u32 at = page & ((1u << ftl->config.zone_shift) - 1), i;
 
 	(void)opf;
+	device.paused = true;
 	reads++;
 	blocks_read += nr;
 	assert_int_equal(page >> ftl->config.zone_shift, ZONE);
@@ -135,6 +144,7 @@ static void seen(void *private, enum mtftl_unit_type type, u32 header, u32 index
 	assert_int_equal(header >> found->config->zone_shift, ZONE);
 	assert_in_range(at + mtftl_unit_head(!found->config->header_blocks, type) + index, 0,
 			found->config->capacity - 1);
+	assert_true(type != MTFTL_UNIT_RANGES || !index);
 	found->ranges += type == MTFTL_UNIT_RANGES;
 	found->blocks += type != MTFTL_UNIT_RANGES;
 	found->lbas += lba;
@@ -143,7 +153,6 @@ static void seen(void *private, enum mtftl_unit_type type, u32 header, u32 index
 /* With buffers as GC has them. */
 static struct found walk(u32 capacity, bool is_oob)
 {
-	struct mtftl_device device = { };
 	struct mtftl ftl = {
 		.device = &device,
 		.config = {
@@ -169,7 +178,13 @@ static struct found walk(u32 capacity, bool is_oob)
 	zone->erase_count = ERASES;
 	reads = 0;
 	blocks_read = 0;
+	pauses = 0;
+	device.paused = false;
+	stats.sending++;
 	mtftl_zone_walk(zone, scanner, buf, stream, seen, &found);
+	stats.landed++;
+	assert_int_equal(stats.sending, stats.landed);
+	assert_true(pauses || reads < 2);
 	mtftl_scanner_free(scanner);
 	free(ftl.zones);
 	free(stream);
