@@ -194,6 +194,7 @@ def test_what_a_program_says_is_sorted() -> None:
             (1, "[  FAILED  ] a_test", "test"),
             (-6, "test_x: /a/target/map/age.c:7: f: Assertion `x < 2' failed.", "assertion"),
             (-6, "test_x: tests/test_x.c:7: f: Assertion `x < 2' failed.", "test"),
+            (-6, "test_x: tests/kernel/kernel.h:7: mutex_lock: Assertion `!lock->held' failed.", "test"),
             (1, "==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x1", "sanitizer"),
             (1, "map/age.c:7:3: runtime error: shift exponent 64 is too large", "sanitizer"),
             (-24, "[ RUN      ] a_test", "hang"),
