@@ -160,6 +160,19 @@ ANSWERS = {
         "dies, pages of 20, 40 and 120 us give {iops .0% | pages=120 at most; depth=8 over pages=alike; depth=8} of "
         "the rate of pages that take 60 us each, and a 99th percentile of "
         "{p99_us .0f | pages=120 at most; depth=8} us in place of {p99_us .0f | pages=alike; depth=8}.",
+    "plane-reads":
+        "One read at a time gains nothing, and if no plane is idle and transfers take no time, planes apart give "
+        "{iops .1f | planes=apart; bus=no transfer; depth=1024 over planes=together; bus=no transfer; depth=1024} "
+        "times the rate. With channels of 800 MB/s and 32 reads in flight they give "
+        "{iops .1f | planes=apart; bus=800 MB/s; depth=32 over planes=together; bus=800 MB/s; depth=32} times the "
+        "rate, and a 99th percentile of {p99_us .0f | planes=apart; bus=800 MB/s; depth=32} us in place of "
+        "{p99_us .0f | planes=together; bus=800 MB/s; depth=32}.",
+    "wear":
+        "A read takes one cell read more for each retry: {mean_us .0f | drive=half worn; data=left alone; kept=950} "
+        "us from half worn blocks whose data has lain for 950 s, in place of "
+        "{mean_us .0f | drive=new; data=left alone; kept=50}. A refresh after 300 s keeps it at "
+        "{p99_us .0f | drive=half worn; data=refreshed; kept=850} us at most, and costs "
+        "{erases .0f | drive=half worn; data=refreshed; kept=950} erases of each block in that time.",
     "peers":
         "dm-mtftl takes {iops/1000 .0f | line=mtftl} thousand random writes a second where dm-zoned, once its "
         "conventional zones are full, copies zones. Below ext4 it takes "
