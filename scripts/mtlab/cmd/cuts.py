@@ -18,7 +18,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ..build import emulator, kernels, target
@@ -114,11 +114,15 @@ def _inputs(seed: int, args: argparse.Namespace) -> str:
     module = target.module(kernel, asserts=True)
     return digest(str(emulator.build().parent.name), kernel.key, *filter(None, [module]), torture.program(),
                   judge.program(), json.dumps([seed, args.rounds, args.cuts, args.states, args.sample, args.device,
-                                               args.cpus]), *map(str, _histories(args)))
+                                               args.cpus]), *map(str, _histories(seed, args)))
 
 
-def _histories(args: argparse.Namespace) -> list[history.History]:
+def _histories(seed: int, args: argparse.Namespace) -> list[history.History]:
     """What the guest runs; nothing: torture's own workload."""
+    if args.draw:
+        drawn = (history.drawn(seed * args.draw + number, shrink.DRAWN) for number in range(args.draw))
+        # A write that fails may take the smallest drive's last spare zone: then others fail, too.
+        return [replace(one, steps=tuple(step for step in one.steps if step.name != "fault")) for one in drawn]
     return list(history.enumerated(args.enumerate)) if args.enumerate else []
 
 
@@ -128,7 +132,7 @@ def _make(seed: int, args: argparse.Namespace) -> Outcome:
     judge.WORK.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"{seed}-", dir=judge.WORK) as folder:
         place = Path(folder)
-        histories = _histories(args)
+        histories = _histories(seed, args)
         boot = judge.journal(seed, args, None, place / "journal", histories)
         if boot.status:
             return Outcome(seed, boot.summary, {}, 0, 0, 0, f"the guest's own cuts: {boot.report}", _worked() - began)
@@ -315,8 +319,12 @@ def _choose(args: argparse.Namespace) -> int:
         return replay.bisect(args.replay, args.bisect) if args.bisect else replay.replay(args.replay)
     if args.scheduler and args.bugs is not None:
         raise LabError("--scheduler: planted bugs are looked for on one machine, expected no --bugs")
+    if args.enumerate and args.draw:
+        raise LabError("--draw: workloads are enumerated or drawn, expected no --enumerate")
     if args.enumerate:
-        args.boots, args.cuts, args.rounds, args.cpus = 1, 0, 0, shrink.CPUS
+        args.boots, args.cuts = 1, 0
+    if args.enumerate or args.draw:
+        args.rounds, args.cpus = 0, shrink.CPUS
         args.device = ",".join([judge.SMALLEST, *filter(None, [args.device])])
     if args.bugs is not None:
         # Bugs are planted in what reads headers.
@@ -347,6 +355,9 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--enumerate", type=int, choices=(1, 2, 3), default=0, metavar="N",
                         help="all cuts of all workloads of up to N operations on the smallest drive, in one guest; 3: "
                         "of few kinds of operations")
+    parser.add_argument("--draw", type=int, default=0, metavar="N",
+                        help=f"cuts of N workloads of {shrink.DRAWN} operations each, which the seed draws, on the "
+                        "smallest drive")
     parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH",
                         help="kernel of the guests; default %(default)s")
     parser.add_argument("--cpus", type=int, default=0, metavar="N",
