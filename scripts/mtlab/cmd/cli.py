@@ -35,6 +35,7 @@ from . import (
     timeline,
     top,
     torture,
+    traced,
     upstream,
     view,
     vm,
@@ -44,7 +45,7 @@ from . import (
 # What `lab --help` shows, by what it is for.
 GROUPS = {
     "Run something:": ("run", "shell", "vm", "top", "view", "c2c", "timeline"),
-    "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware"),
+    "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware", "replay"),
     "Break it:": ("torture", "cuts", "boots", "drives", "fuzz", "mutants", "suite", "night"),
     "Change it:": ("check", "test", "lint", "layers", "prose"),
     "On many machines:": ("worker",),
@@ -181,6 +182,7 @@ def _parser() -> argparse.ArgumentParser:
     layers.add_commands(commands)
     prose.add_commands(commands)
     simulate.add_commands(commands)
+    traced.add_commands(commands)
     fuzz.add_command(commands)
     night.add_command(commands)
     upstream.add_command(commands)
