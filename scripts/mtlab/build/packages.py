@@ -51,6 +51,8 @@ def archive(wanted: tuple[str, ...]) -> Path | None:
     below = [guest.base(), guest.tools()]
     versions = [f"{suite} {package}" for suite, found in suites.items() for package in found]
     target = BUILD / "guest" / f"packages-{digest(VERSION, *wanted, *versions, *(p.name for p in below))}.cpio"
+    if target.exists():         # it appears as a whole: others may be packed meanwhile
+        return target
     with lock("guest-packages"):
         if not target.exists():
             need_space(BUILD, 2, "packages for the guest")
