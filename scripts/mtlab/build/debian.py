@@ -38,6 +38,7 @@ PACKAGES = {
     "recipes": "lvm2 cryptsetup-bin thin-provisioning-tools rsync util-linux e2fsprogs xfsprogs btrfs-progs systemd",
     "roots": "debootstrap",
     "fuzz": "clang llvm libclang-rt-dev",
+    "coverage": "clang-19 llvm-19 libclang-rt-19-dev",
     "upstream": "git perl unifdef sparse",
     "lint": "shellcheck sparse clang-format mypy python3-venv git",
 }

@@ -18,6 +18,7 @@ from . import (
     boots,
     c2c,
     completion,
+    coverage,
     cuts,
     drives,
     experiments,
@@ -46,7 +47,7 @@ from . import (
 GROUPS = {
     "Run something:": ("run", "shell", "vm", "top", "view", "c2c", "timeline"),
     "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware", "replay"),
-    "Break it:": ("torture", "cuts", "boots", "drives", "fuzz", "mutants", "suite", "night"),
+    "Break it:": ("torture", "cuts", "boots", "drives", "fuzz", "mutants", "coverage", "suite", "night"),
     "Change it:": ("check", "test", "lint", "layers", "prose"),
     "On many machines:": ("worker",),
     "Build and install:": ("build", "install", "upstream", "completion"),
@@ -174,6 +175,7 @@ def _parser() -> argparse.ArgumentParser:
     boots.add_command(commands)
     drives.add_command(commands)
     mutants.add_command(commands)
+    coverage.add_command(commands)
     suites.add_command(commands)
     top.add_command(commands)
     view.add_command(commands)
