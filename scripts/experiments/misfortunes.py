@@ -47,10 +47,16 @@ MISFORTUNES = {
 FILE_BLOCKS, FULL_PERCENT = 512, 90     # of a file; of what df offers, where the drive is to be full
 OF_ZONES = ("read-only", "offline", "refused-reset")
 CUTS = ("power-cut", "cut-in-mount")
+WITH_MEMORY = ("zoned-xfs", "f2fs", "dm-zoned", ELSEWHERE)
+# A disk in memory that was stopped answers nothing, and a thread that waits for it cannot end. Later it fails them.
+GIVE_UP = ("{ until dmsetup info mem 2>/dev/null | grep -q SUSPENDED; do usleep 20000; done; sleep 1; "
+           "dmsetup wipe_table mem; } >/dev/null 2>&1 &\n")
+# The first guest of a cut was ended after eleven minutes of the host's clock. Neither is booted again.
+ENDLESS = {("dm-zoned", what) for what in CUTS}
 AT_REST = ("rot-data", "rot-metadata")
 # The load itself becomes slower there: GC begins, or the drive is full from the start.
 NO_PACE = (*CUTS, *AT_REST, "refused-reset", "full")
-THREADS = 4                             # of the load
+THREADS, FILES = 4, 3                   # of the load; of a thread
 STEADY = 4                              # windows over which a pace is taken
 HANGS, NONE = "hangs", "no zones"
 
@@ -62,22 +68,25 @@ def _cells() -> Iterator[tuple[str, str]]:
                 yield subject, what
 
 
-def _has_zones(subject: str, what: str) -> bool:
-    """Does a subject know what turns bad there?"""
-    return not subject.startswith("box") or what not in OF_ZONES
+def _without(subject: str, what: str) -> str:
+    """Why a cell is not booted; nothing if it is."""
+    if subject.startswith("box") and what in OF_ZONES:
+        return NONE
+    return HANGS if (subject, what) in ENDLESS else ""
 
 
 def runs(quick: bool) -> list[Run]:
     push = [ROOT / "scripts/guest/applications", ROOT / "scripts/guest/misfortunes", guest.program("guest-promises")]
     found = []
     for subject, what in _cells():
-        if not _has_zones(subject, what) or (quick and (subject, what) != (OWN[0], "failed-write")):
+        if _without(subject, what) or (quick and (subject, what) != (OWN[0], "failed-write")):
             continue
         # dm-zoned alone is formatted by hand, and sends its zoned device no flush: so the end of a guest sends one.
         by_hand = subject == "dm-zoned"
         functions = applications.functions("misfortunes", replace(SHAPE, synced=by_hand))
         size = FULL_PERCENT if what == "full" else FILE_BLOCKS
-        before = f"{functions}\nmisfortune {subject} {what} {MISFORTUNES[what][1]} {size}"
+        give_up = GIVE_UP if what in CUTS and subject in WITH_MEMORY else ""
+        before = f"{functions}\n{give_up}misfortune {subject} {what} {MISFORTUNES[what][1]} {size}"
         if by_hand and what not in CUTS:
             before += f"\nwithin 60 kept/flushed nvme flush {SHAPE.flash}"
         found.append(Run(f"{subject} {what}", f"{functions}\nafterwards {subject} {what}",
@@ -146,27 +155,29 @@ def _sample(subject: str, what: str, files: Mapping[str, bytes]) -> Sample:
     if what == "full" and work:
         since = sum(count for at, count in work["windows"] if at * work["window_ms"] >= work["struck_ms"])
         found["overwritten"] = round(since / 256 / DRIVE_MIB, 2)
+    every = {"promised": THREADS * FILES * FILE_BLOCKS * 4096}
+    found["promised_kib"] = (judged or _json(files, "kept/live") or every)["promised"] // 1024
     if judged:
         worst = {key: max(judged[key], later.get(key, 0)) // 1024 for key in ("lost", "unreadable", "wrong")}
-        found |= {"promised_kib": judged["promised"] // 1024, **{f"{key}_kib": value for key, value in worst.items()}}
+        found |= {f"{key}_kib": value for key, value in worst.items()}
     found["writes_again"] = int(bool(again) and again["well"] == again["threads"])
     return found
 
 
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     return [_sample(subject, what, files[f"{subject} {what}"]) if f"{subject} {what}" in files else
-            {"subject": subject, "what": what, "live": NONE}
-            for subject, what in _cells() if f"{subject} {what}" in files or not _has_zones(subject, what)]
+            {"subject": subject, "what": what, "live": _without(subject, what)}
+            for subject, what in _cells() if f"{subject} {what}" in files or _without(subject, what)]
 
 
 def _of(found: Sequence[Sample], subject: str, what: str) -> Sample | None:
-    return next((s for s in found if (s["subject"], s["what"]) == (subject, what) and s["live"] != NONE), None)
+    return next((s for s in found if (s["subject"], s["what"]) == (subject, what) and "mount" in s), None)
 
 
 def _gone(sample: Sample) -> int:
     """KiB of what was synced that are not there, or not right. All, if nothing mounts it."""
-    if "promised_kib" not in sample:
-        return 1 << 20
+    if "lost_kib" not in sample:
+        return int(sample["promised_kib"])
     return int(sample["lost_kib"] + sample["unreadable_kib"] + sample["wrong_kib"])
 
 
@@ -230,8 +241,8 @@ def table(found: list[Sample]) -> list[list[str]]:
              "wrong KiB", "writes again", "scripts/lab exp misfortunes --only"]]
     for what, (words, _) in MISFORTUNES.items():
         for s in found:
-            if s["what"] == what and s["live"] == NONE:
-                rows.append([words, SUBJECTS[s["subject"]], NONE, *["-"] * 8])
+            if s["what"] == what and "mount" not in s:
+                rows.append([words, SUBJECTS[s["subject"]], s["live"], *["-"] * 8])
             elif s["what"] == what:
                 kib = [str(s.get(f"{key}_kib", "-")) for key in ("lost", "unreadable", "wrong")]
                 rows.append([words, SUBJECTS[s["subject"]], s["live"], str(s["errors"]), _slow(s), s["mount"], *kib,
@@ -243,8 +254,8 @@ def _grade(sample: Sample | None) -> tuple[int, str]:
     """For the figure: how bad it is, from 0 to 3, and in a word."""
     if not sample or sample["live"] == NONE:
         return -1, ""
-    if "promised_kib" not in sample:
-        return 3, "no mount"
+    if "lost_kib" not in sample:
+        return 3, "no mount" if "mount" in sample else HANGS
     if sample["wrong_kib"]:
         return 3, "wrong data"
     if sample["lost_kib"]:
