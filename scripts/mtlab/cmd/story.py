@@ -185,8 +185,8 @@ ANSWERS = {
     "files":
         f"On files of an aged drive dm-mtftl with XFS takes {{iops .1f | {_OVER}mtftl-xfs over {_OVER}zoned-xfs}} "
         f"times the random overwrites of zoned XFS, and {{iops .1f | {_FULL}mtftl-xfs over {_FULL}zoned-xfs}} times "
-        f"if both are 90% full. With 16 jobs, 4 KiB writes with fsync reach {{iops .2f | what=sync-16; subject=mtftl "
-        f"over what=sync-16; subject=box}} times the rate of a black box of the same flash.",
+        "once both collect garbage. With 16 jobs, 4 KiB writes with fsync reach {iops .2f | what=sync-16; "
+        "subject=mtftl over what=sync-16; subject=box} times the rate of a black box of the same flash.",
     "applications":
         f"With XFS, PostgreSQL's simple updates on dm-mtftl are {{rate .2f | {_XFS}postgres-update over "
         f"{_ZONED}postgres-update}} times as many as on zoned XFS, and RocksDB's synced overwrites "
@@ -194,7 +194,7 @@ ANSWERS = {
         f"{_ZONED}rocksdb-sync}} with the log on the same free device. SQLite's WAL commits {{rate .2f | "
         f"{_XFS}sqlite-wal over subject=box-xfs; app=sqlite-wal}} times as often as on a black box of the same flash.",
     "applications-aged":
-        f"On a drive that is three quarters full, RocksDB overwrites on dm-mtftl with XFS at {{rate .2f | "
+        f"On an aged drive, RocksDB overwrites on dm-mtftl with XFS at {{rate .2f | "
         f"{_XFS}rocksdb-overwrite over {_ZONED}rocksdb-overwrite}} times the rate of zoned XFS, and with sync at "
         f"{{rate .2f | {_XFS}rocksdb-sync over {_ZONED}rocksdb-sync}} times. PostgreSQL's simple updates are "
         f"{{rate .2f | {_XFS}postgres-update over {_ZONED}postgres-update}} times as many.",
