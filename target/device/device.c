@@ -153,7 +153,10 @@ static u64 sum(const struct mtftl *ftl, size_t offset)
 	return all;
 }
 
-/* Writes that the device says it has: those before a flush are what that covers. */
+/*
+ * Writes that the device says it has, perhaps in its cache: those before a flush are what that
+ * covers. What was written with FUA is on flash, and does not count.
+ */
 u64 mtftl_taken(struct mtftl *ftl)
 {
 	return sum(ftl, offsetof(struct mtftl_cpu_stats, taken));

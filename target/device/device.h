@@ -29,7 +29,7 @@ struct mtftl_cpu_stats {
 	u64 user_writes, user_overwrites, user_reads, buffer_reads, user_trims;	/* blocks */
 	u64 data_blocks, gc_blocks, meta_blocks;			/* to flash */
 	u64 sending, landed;		/* what is sent, and has ended: see pause.h */
-	u64 taken;			/* writes that the device says it has */
+	u64 taken;			/* writes that the device has, on flash or in its cache */
 	u64 asked, answered;		/* commands that are neither users' nor units */
 	u64 units, waits, flushes, read_errors, write_errors, lost_blocks, victims, checkpoints;
 };

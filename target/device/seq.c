@@ -38,6 +38,8 @@ void mtftl_seq_set_last(struct mtftl *ftl, u64 last, u64 durable)
 	atomic64_set(&ftl->seq->last, last);
 	ftl->seq->durable = durable;
 	ftl->seq->unsure = false;
+	/* What the drive was given before this mount may be in its cache. */
+	ftl->seq->known = false;
 }
 
 void mtftl_seq_set_ckpt(struct mtftl *ftl, u64 number)
@@ -109,13 +111,23 @@ static int flush_now(struct mtftl *ftl)
 	mtftl_count(ftl, asked, 1);
 	r = seq->unsure ? -EIO : blkdev_issue_flush(mtftl_bdev(ftl));
 	mtftl_count(ftl, answered, 1);
-	if (!r)
-		seq->flushed = taken;
-	else if (mtftl_taken(ftl) != seq->flushed)
-		seq->unsure = true;
+	if (!r) {
+		WRITE_ONCE(seq->flushed, taken);
+		WRITE_ONCE(seq->known, true);
+	} else if (mtftl_taken(ftl) != seq->flushed) {
+		WRITE_ONCE(seq->unsure, true);
+	}
 	if (seq->unsure)
 		mtftl_set_read_only(ftl, "a flush failed: what the device dropped is not known");
 	return r;
+}
+
+bool mtftl_seq_is_flushed(struct mtftl *ftl)
+{
+	struct mtftl_seq *seq = ftl->seq;
+
+	return READ_ONCE(seq->known) && !READ_ONCE(seq->unsure) &&
+	       mtftl_taken(ftl) == READ_ONCE(seq->flushed);
 }
 
 /*
@@ -142,4 +154,23 @@ int mtftl_flush_device(struct mtftl *ftl, u64 drawn)
 	mutex_unlock(&seq->flushing);
 	trace_mtftl_flush(mtftl_dev(ftl), seq->durable, r);
 	return r;
+}
+
+int mtftl_flush_cache(struct mtftl *ftl, u64 drawn)
+{
+	struct mtftl_seq *seq = ftl->seq;
+	bool flushed;
+
+	if (!mtftl_seq_is_flushed(ftl))
+		return mtftl_flush_device(ftl, drawn);
+	mutex_lock(&seq->flushing);
+	/* One may have failed meanwhile. */
+	flushed = mtftl_seq_is_flushed(ftl);
+	if (flushed && drawn > seq->durable)
+		WRITE_ONCE(seq->durable, drawn);
+	mutex_unlock(&seq->flushing);
+	if (!flushed)
+		return mtftl_flush_device(ftl, drawn);
+	trace_mtftl_flush(mtftl_dev(ftl), seq->durable, 0);
+	return 0;
 }

@@ -22,7 +22,8 @@ struct mtftl_seq {
 	struct mutex flushing;	/* one flush of the device at a time: what follows, and durable */
 	unsigned long flushes;	/* begun */
 	int result;		/* of the last one */
-	u64 flushed;		/* of mtftl_taken() */
+	u64 flushed;		/* of mtftl_taken(); of no use before the first flush succeeds */
+	bool known;		/* one has */
 	bool unsure;		/* the device may have dropped what it was given */
 	struct list_head unordered;	/* units that flushes do not wait for; fixed in a mount */
 };
@@ -80,5 +81,9 @@ u64 mtftl_seq_before_unordered(struct mtftl *ftl, u64 drawn);
 bool mtftl_seq_has_unordered(struct mtftl *ftl);
 
 int mtftl_flush_device(struct mtftl *ftl, u64 drawn);
+/* The same, but nothing is sent if all that was written since the last one was with FUA. */
+int mtftl_flush_cache(struct mtftl *ftl, u64 drawn);
+/* All writes that have landed are on flash, without another flush. */
+bool mtftl_seq_is_flushed(struct mtftl *ftl);
 
 #endif

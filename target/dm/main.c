@@ -18,6 +18,7 @@
 #include "dm/stats.h"
 #include "dm/target.h"
 #include "dm/version.h"
+#include "durable/flush.h"
 #include "gc/gc.h"
 #include "io/discard.h"
 #include "io/lane.h"
@@ -183,7 +184,7 @@ static int mtftl_map(struct dm_target *ti, struct bio *bio)
 
 	if (bio->bi_opf & REQ_PREFLUSH) {
 		/* Always empty here: device-mapper takes the data apart. */
-		mtftl_pending_flush(ftl, bio);
+		mtftl_flush(ftl, bio);
 		return DM_MAPIO_SUBMITTED;
 	}
 	switch (bio_op(bio)) {

@@ -65,6 +65,16 @@ int mtftl_flush_sync(struct mtftl *ftl)
 	return r;
 }
 
+/* If no other flush is under way, what it wants goes while the flusher wakes up. */
+void mtftl_flush(struct mtftl *ftl, struct bio *bio)
+{
+	struct mtftl_flush *flush = ftl->flush;
+
+	if (mtftl_pending_asked(ftl) == READ_ONCE(flush->done))
+		mtftl_lanes_hurry(ftl);
+	mtftl_pending_flush(ftl, bio);
+}
+
 /* Ranges */
 
 bool mtftl_flush_for_range(struct mtftl *ftl)
@@ -135,6 +145,7 @@ static u32 compose_ranges(struct mtftl *ftl, u32 from, struct mtftl_write *unit)
 		mtftl_unit_add_range(unit->header, recs[i].lba, recs[i].nr_blocks, recs[i].seq,
 				     recs[i].kind);
 	mtftl_write_start(unit, MTFTL_UNIT_RANGES, info.seq);
+	unit->through = mtftl_lanes_go_through(ftl);
 	return nr;
 }
 
@@ -195,7 +206,7 @@ static int flush_device(struct mtftl *ftl, u64 drawn)
 	int r;
 
 	mtftl_space_send_begin(ftl);
-	r = mtftl_flush_device(ftl, drawn);
+	r = mtftl_flush_cache(ftl, drawn);
 	mtftl_send_end(ftl);
 	return r;
 }
@@ -222,6 +233,19 @@ static int wait_for_lanes(struct mtftl *ftl)
 	return mtftl_rings_are_drained(ftl) ? 0 : -EIO;
 }
 
+/*
+ * What a flush wants goes with FUA if it is little, and the drive's cache holds nothing else that a
+ * flush of the device would have to program. Then that flush is not sent.
+ */
+static void gather(struct mtftl *ftl, u64 blocks)
+{
+	struct block_device *bdev = mtftl_bdev(ftl);
+
+	/* Without FUA the kernel would flush the device for each unit. */
+	mtftl_lanes_gather(ftl, blocks, (bdev_fua(bdev) || !bdev_write_cache(bdev)) &&
+			   mtftl_seq_is_flushed(ftl));
+}
+
 static int flush_round(struct mtftl *ftl)
 {
 	unsigned long killed = mtftl_map_killed(ftl);
@@ -235,7 +259,7 @@ static int flush_round(struct mtftl *ftl)
 	drawn = mtftl_seq_last(ftl);
 	/* Pairs with the locks of the rings, and of those that draw numbers. */
 	smp_mb();
-	mtftl_rings_mark_drain(ftl);
+	gather(ftl, mtftl_rings_mark_drain(ftl));
 	mtftl_lanes_kick(ftl);
 	r = write_ranges(ftl, false);
 	if (r)

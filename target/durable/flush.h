@@ -13,6 +13,8 @@ void mtftl_flush_start(struct mtftl *ftl);
 void mtftl_flush_stop(struct mtftl *ftl);
 void mtftl_flush_free(struct mtftl *ftl);
 
+/* Completes the bio, which has no data. Any context. */
+void mtftl_flush(struct mtftl *ftl, struct bio *bio);
 /* All that was acknowledged before the call is durable when it returns 0. */
 int mtftl_flush_sync(struct mtftl *ftl);
 /* Keep room for a record, as mtftl_range_reserve(). False: nothing can be written any more. */

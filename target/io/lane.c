@@ -45,6 +45,7 @@
 #define BEHIND		(HZ / 10)	/* users do more so long after several waited */
 #define SPARE_AFTER	2	/* jiffies without a user of its own */
 #define NEIGHBOURS	8u	/* lanes that are looked at for room */
+#define GATHER		(HZ / 20)	/* so long after a flush that wanted little */
 #define LATENCIES	24	/* the last: 4 s and more */
 
 enum stall {
@@ -86,6 +87,7 @@ struct lane {
 	u32 stalled_at;			/* mtftl_space_gen() when it was refused */
 	unsigned long turns;		/* that it took */
 	struct timer_list timer;	/* makes it overdue */
+	u64 limited;			/* the oldest slot when the timer was started */
 	u64 latency[LATENCIES];		/* writes that waited, by log2 of microseconds; writer */
 	struct mtftl_follow follow;	/* writer */
 };
@@ -107,6 +109,9 @@ struct mtftl_lanes {
 	cpumask_var_t allowed;		/* to threads of ours; place */
 	unsigned int nr;
 	unsigned int first ____cacheline_aligned_in_smp;	/* to hear what is next; a hint */
+	struct lane *gathers ____cacheline_aligned_in_smp;	/* all small writes; a hint */
+	unsigned long gather_until;	/* jiffies; the flusher, like the next */
+	bool through;			/* what a flush wants goes with FUA meanwhile */
 	struct lane all[];
 };
 
@@ -289,14 +294,21 @@ static void lane_kick(struct lane *lane)
 /* Too little for a unit: it goes after a jiffy, whatever comes. */
 static void limit_wait(struct lane *lane)
 {
-	if (!timer_pending(&lane->timer) && mtftl_ring_next_is_filled(lane->ring))
-		mod_timer(&lane->timer, jiffies + (may_hold_slots(lane) ? HELD : 1));
+	if (timer_pending(&lane->timer) || !mtftl_ring_next_is_filled(lane->ring))
+		return;
+	WRITE_ONCE(lane->limited, READ_ONCE(lane->ring->next));
+	mod_timer(&lane->timer, jiffies + (may_hold_slots(lane) ? HELD : 1));
 }
 
+/* What has come since the timer was started waits for its own time. */
 static void lane_overdue(struct timer_list *timer)
 {
 	struct lane *lane = timer_container_of(lane, timer, timer);
 
+	if (READ_ONCE(lane->limited) != READ_ONCE(lane->ring->next)) {
+		limit_wait(lane);
+		return;
+	}
 	WRITE_ONCE(lane->overdue, true);
 	lane_kick(lane);
 }
@@ -538,6 +550,13 @@ static struct mtftl_write *find_place(struct lane *lane, const struct mtftl_pick
 	return unit;
 }
 
+/* A flush wants it, or soon will. If little is wanted, it is on flash when its unit lands. */
+static bool goes_through(const struct lane *lane)
+{
+	return (!mtftl_ring_is_drained(lane->ring) || READ_ONCE(lane->overdue)) &&
+	       mtftl_lanes_go_through(lane->ftl);
+}
+
 /* The first @n picked slots, except those that are dead, become the unit's. */
 static void take_slots(struct lane *lane, const struct mtftl_pick *picked, u32 n,
 		       struct mtftl_write *unit)
@@ -591,6 +610,7 @@ static bool lane_compose(struct lane *lane)
 	 */
 	seq = mtftl_seq_draw(ftl);
 	mtftl_write_start(unit, MTFTL_UNIT_DATA, seq);
+	unit->through = goes_through(lane);
 	take_slots(lane, &picked, n, unit);
 	if (unit->nr) {
 		mtftl_write_take_place(unit, stream);
@@ -958,7 +978,7 @@ static struct lane *choose_lane(struct mtftl *ftl, struct cpu_choice *here, stru
 	return here->lane;
 }
 
-static struct lane *pick_lane(struct mtftl *ftl)
+static struct lane *usual_lane(struct mtftl *ftl)
 {
 	struct cpu_choice *here = raw_cpu_ptr(ftl->lanes->cpus);
 	struct lane *home = here->home, *lane = READ_ONCE(here->lane);
@@ -970,10 +990,78 @@ static struct lane *pick_lane(struct mtftl *ftl)
 	return choose_lane(ftl, here, home);
 }
 
+/*
+ * Gathering
+ *
+ * A drive programs a whole program unit for a flush, and one for each zone that was written to. A
+ * file system writes its journal on another CPU than the data, so in lanes of their own they would
+ * be two units in two zones, perhaps on one die. So as long as all that is written between two
+ * flushes fits into one unit, one lane takes it. What does not fit any more goes its usual way.
+ */
+
+static bool is_gathering(const struct mtftl_lanes *lanes)
+{
+	return time_before(jiffies, READ_ONCE(lanes->gather_until));
+}
+
+bool mtftl_lanes_go_through(const struct mtftl *ftl)
+{
+	return is_gathering(ftl->lanes) && READ_ONCE(ftl->lanes->through);
+}
+
+void mtftl_lanes_gather(struct mtftl *ftl, u64 blocks, bool through)
+{
+	struct mtftl_lanes *lanes = ftl->lanes;
+	bool gather = blocks <= ftl->config.write_unit;
+
+	if (gather && !is_gathering(lanes))
+		WRITE_ONCE(lanes->gathers, NULL);
+	if (gather || is_gathering(lanes))
+		WRITE_ONCE(lanes->gather_until, jiffies + (gather ? GATHER : 0));
+	if (through != lanes->through)
+		WRITE_ONCE(lanes->through, through);
+}
+
+/* A flush comes: the writer begins while the flusher wakes up. */
+void mtftl_lanes_hurry(struct mtftl *ftl)
+{
+	struct lane *lane = READ_ONCE(ftl->lanes->gathers);
+
+	if (!lane || !is_gathering(ftl->lanes) || !mtftl_ring_unsent(lane->ring))
+		return;
+	WRITE_ONCE(lane->overdue, true);
+	lane_kick(lane);
+}
+
+static bool gathers(const struct lane *lane, const struct bio *bio)
+{
+	u32 blocks = bio->bi_iter.bi_size >> MTFTL_BLOCK_SHIFT;
+	const struct cpu_choice *here = raw_cpu_ptr(lane->ftl->lanes->cpus);
+
+	return is_near(lane, here->home) && !is_full(lane) && !is_waited_for(lane) &&
+	       mtftl_ring_unsent(lane->ring) + blocks <= lane->ftl->config.write_unit;
+}
+
+static struct lane *pick_lane(struct mtftl *ftl, const struct bio *bio)
+{
+	struct mtftl_lanes *lanes = ftl->lanes;
+	struct lane *lane, *gatherer;
+
+	if (!is_gathering(lanes))
+		return usual_lane(ftl);
+	gatherer = READ_ONCE(lanes->gathers);
+	if (gatherer && gathers(gatherer, bio))
+		return gatherer;
+	lane = usual_lane(ftl);
+	if (!gatherer)
+		WRITE_ONCE(lanes->gathers, lane);
+	return lane;
+}
+
 /* A user's write: never sleeps. Completes the bio, now or later. */
 void mtftl_lane_write(struct mtftl *ftl, struct bio *bio)
 {
-	struct lane *lane = pick_lane(ftl);
+	struct lane *lane = pick_lane(ftl, bio);
 
 	if (unlikely(mtftl_is_read_only(ftl))) {
 		bio_io_error(bio);
@@ -1251,6 +1339,7 @@ int mtftl_lanes_alloc(struct mtftl *ftl)
 		return -ENOMEM;
 	ftl->lanes = lanes;
 	INIT_DELAYED_WORK(&lanes->place, place_writers);
+	lanes->gather_until = jiffies;
 	lanes->cpus = alloc_percpu(struct cpu_choice);
 	if (!lanes->cpus || !zalloc_cpumask_var(&lanes->allowed, GFP_KERNEL))
 		return -ENOMEM;

@@ -26,6 +26,14 @@ void mtftl_lane_write(struct mtftl *ftl, struct bio *bio);
 
 /* There may be something to do: space, or a flush that wants what is buffered. */
 void mtftl_lanes_kick(struct mtftl *ftl);
+/*
+ * A flush wants so many blocks. If they fit into one unit, one lane takes all writes for a while.
+ * @through: and what flushes want goes to flash at once. The flusher.
+ */
+void mtftl_lanes_gather(struct mtftl *ftl, u64 blocks, bool through);
+bool mtftl_lanes_go_through(const struct mtftl *ftl);
+/* A flush is about to be asked for: a hint. Any context. */
+void mtftl_lanes_hurry(struct mtftl *ftl);
 /* So many blocks may enter the buffers while users are slowed. Any context. */
 void mtftl_lanes_allow(struct mtftl *ftl, u32 blocks);
 /* The device gives back: bios that wait, and none waits afterwards. */

@@ -43,18 +43,21 @@ bool mtftl_rings_are_empty(const struct mtftl *ftl)
 	return true;
 }
 
-void mtftl_rings_mark_drain(struct mtftl *ftl)
+u64 mtftl_rings_mark_drain(struct mtftl *ftl)
 {
 	unsigned int i;
+	u64 all = 0;
 
 	for (i = 0; i < ftl->rings->nr; i++) {
 		struct mtftl_ring *ring = &ftl->rings->all[i];
 
 		spin_lock_irq(&ring->lock);
 		mtftl_assert(ring->drain_to <= ring->head);
+		all += ring->head - ring->drain_to;
 		WRITE_ONCE(ring->drain_to, ring->head);
 		spin_unlock_irq(&ring->lock);
 	}
+	return all;
 }
 
 bool mtftl_rings_are_drained(const struct mtftl *ftl)

@@ -134,8 +134,8 @@ static inline bool mtftl_ring_is_sound(const struct mtftl_ring *ring)
 /* Free what is done at the tail, in order. Lock held. */
 void mtftl_ring_advance(struct mtftl_ring *ring);
 bool mtftl_rings_are_empty(const struct mtftl *ftl);
-/* Flushes: up to the heads of now. */
-void mtftl_rings_mark_drain(struct mtftl *ftl);
+/* Flushes: up to the heads of now. Returns how many slots were filled since the flush before. */
+u64 mtftl_rings_mark_drain(struct mtftl *ftl);
 bool mtftl_rings_are_drained(const struct mtftl *ftl);
 
 #endif

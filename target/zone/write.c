@@ -147,7 +147,7 @@ static void unit_ended(struct bio *bio)
 	mtftl_assert(READ_ONCE(place->zone->state) == MTFTL_ZONE_OPEN ||
 		     READ_ONCE(place->zone->state) == MTFTL_ZONE_CLOSING, "zone %u: state %u",
 		     place->zone->index, place->zone->state);
-	if (!status)
+	if (!status && !unit->through)
 		mtftl_count(ftl, taken, 1);
 	/* A place that cannot be true is an error like any other. */
 	if (!status && place->zone->append &&
