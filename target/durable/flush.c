@@ -31,9 +31,16 @@
 #include "zone/super.h"
 #include "zone/write.h"
 
+#define PATIENCE	8	/* of a round's time that the next one waits for company */
+#define LONGEST		(NSEC_PER_MSEC / 2)	/* that a round waits, whatever the last one took */
+#define VAIN		8	/* rounds */
+
 struct mtftl_flush {
 	struct task_struct *flusher;
-	u64 done;			/* rounds completed; flusher */
+	u64 done;			/* rounds completed; flusher, like the next */
+	u64 company;			/* requests since the last round began, at its end */
+	u64 took;			/* it, in ns */
+	unsigned int vain;		/* rounds that wait for nobody */
 	spinlock_t lock;		/* failures and error */
 	u64 failures;			/* rounds that failed */
 	int error;			/* of the last one that did */
@@ -65,12 +72,12 @@ int mtftl_flush_sync(struct mtftl *ftl)
 	return r;
 }
 
-/* If no other flush is under way, what it wants goes while the flusher wakes up. */
+/* If no other flush is under way or expected, what it wants goes while the flusher wakes up. */
 void mtftl_flush(struct mtftl *ftl, struct bio *bio)
 {
 	struct mtftl_flush *flush = ftl->flush;
 
-	if (mtftl_pending_asked(ftl) == READ_ONCE(flush->done))
+	if (READ_ONCE(flush->company) < 2 && mtftl_pending_asked(ftl) == READ_ONCE(flush->done))
 		mtftl_lanes_hurry(ftl);
 	mtftl_pending_flush(ftl, bio);
 }
@@ -276,6 +283,28 @@ static int flush_round(struct mtftl *ftl)
 	return r ?: flush_device(ftl, drawn);
 }
 
+/*
+ * Threads whose flushes end together ask again together, within microseconds. If a round began
+ * with the first of them, the others would wait for two. So the round waits a moment for as many as
+ * there were. If few of them come, the next rounds do not wait.
+ */
+static void wait_for_company(struct mtftl *ftl)
+{
+	struct mtftl_flush *flush = ftl->flush;
+	u64 came = mtftl_pending_asked(ftl), all = flush->done + flush->company;
+
+	if (came == flush->done || came >= all)
+		return;
+	if (flush->vain) {
+		flush->vain--;
+		return;
+	}
+	wait_event_hrtimeout(*mtftl_pending_wait(ftl), mtftl_pending_asked(ftl) >= all,
+			     ns_to_ktime(min_t(u64, flush->took / PATIENCE, LONGEST)));
+	if (mtftl_pending_asked(ftl) - came < (all - came) / 2 + 1)
+		flush->vain = VAIN;
+}
+
 static bool flusher_has_work(struct mtftl *ftl)
 {
 	return mtftl_pending_asked(ftl) != READ_ONCE(ftl->flush->done) ||
@@ -291,7 +320,7 @@ static int flusher(void *data)
 	struct mtftl_flush *flush = ftl->flush;
 	struct bio_list bios;
 	struct bio *bio;
-	u64 round;
+	u64 round, begun;
 	int r;
 
 	while (!kthread_should_stop()) {
@@ -303,6 +332,8 @@ static int flusher(void *data)
 		else if (mtftl_pending_asked(ftl) == flush->done && mtftl_ranges_fill_unit(ftl))
 			write_ranges(ftl, true);
 
+		wait_for_company(ftl);
+		begun = ktime_get_ns();
 		round = mtftl_pending_begin_round(ftl);
 		if (round == flush->done)
 			continue;
@@ -319,6 +350,8 @@ static int flusher(void *data)
 			flush->error = r;
 			spin_unlock_irq(&flush->lock);
 		}
+		WRITE_ONCE(flush->company, mtftl_pending_asked(ftl) - flush->done);
+		flush->took = ktime_get_ns() - begun;
 		/* A thread that sees the round done sees its error. */
 		smp_store_release(&flush->done, round);
 		mtftl_pending_wake(ftl);

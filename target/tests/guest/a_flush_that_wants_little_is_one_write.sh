@@ -30,6 +30,7 @@ units=$(($(field flash_headers t) - units))
 flash 1 0
 echo "written $written rounds $rounds units $units flushes $(($(sent) - before))"
 [ $written = 256 ]
+[ $rounds -le $((written / 3)) ]
 [ $units -le $((rounds + 8)) ]
 [ $(($(sent) - before)) -le 4 ]
 dmsetup remove t
