@@ -150,6 +150,7 @@ static void budget_of_small_drives(void **state)
 		{ "by-life", 0, 8, 200, 18, 3, 6, 3 },
 		{ "by-life", 0, 8, 1000, 54, 3, 24, 3 },
 		{ "by-life", 14, 8, 1000, 11, 3, 6, 3 },
+		{ "by-life", 14, 8, 16, 2, 1, 1, 1 },
 		{ "by-life", 8, 8, 200, 5, 2, 3, 2 },
 		{ "by-life", 5, 8, 200, 2, 1, 1, 1 },
 		{ "hot-cold", 11, 8, 1000, 8, 1, 7, 1 },

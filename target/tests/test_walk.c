@@ -237,6 +237,28 @@ static void footer_saves_reads(void **state)
 	assert_int_equal(reads, 2);
 }
 
+static void a_footer_of_several_units_is_read(void **state)
+{
+	const u32 capacity = 27648, nr = 6000, size = 40 * MTFTL_BLOCK_SIZE;
+	struct mtftl_footer long_one;
+	u8 *longest = malloc(size);
+	struct found found;
+	u64 lba;
+
+	(void)state;
+	mtftl_footer_init(&long_one, longest, size);
+	for (lba = 0; lba < nr; lba++)
+		assert_int_equal(mtftl_footer_add(&long_one, 10 + lba, 2 * lba, MTFTL_UNIT_DATA, 1,
+						  &lba), 0);
+	write_footer(2 * nr, capacity, longest, &long_one, ERASES);
+	found = walk(capacity, false);
+	assert_int_equal(found.blocks, nr);
+	assert_int_equal(found.lbas, (u64)nr * (nr - 1) / 2);
+	/* The tail, and two units for 36 blocks. */
+	assert_int_equal(reads, 3);
+	free(longest);
+}
+
 static void headers_say_the_same(void **state)
 {
 	struct found found;
@@ -404,6 +426,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(footer_saves_reads),
+		cmocka_unit_test(a_footer_of_several_units_is_read),
 		cmocka_unit_test(headers_say_the_same),
 		cmocka_unit_test(footer_without_headers),
 		cmocka_unit_test(stream_longer_than_the_buffer_is_refused),
