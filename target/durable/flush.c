@@ -241,8 +241,8 @@ static int wait_for_lanes(struct mtftl *ftl)
 }
 
 /*
- * What a flush wants goes with FUA if it is little, and the drive's cache holds nothing else that a
- * flush of the device would have to program. Then that flush is not sent.
+ * What a user's flush wants goes with FUA if it is little, and the drive's cache holds nothing else
+ * that a flush of the device would have to program. Then that flush is not sent.
  */
 static void gather(struct mtftl *ftl, u64 blocks)
 {
@@ -253,10 +253,11 @@ static void gather(struct mtftl *ftl, u64 blocks)
 			   mtftl_seq_is_flushed(ftl));
 }
 
-static int flush_round(struct mtftl *ftl)
+/* @users: they asked for it. What resets and checkpoints ask for says nothing of users' writes. */
+static int flush_round(struct mtftl *ftl, bool users)
 {
 	unsigned long killed = mtftl_map_killed(ftl);
-	u64 drawn;
+	u64 drawn, blocks;
 	int r;
 
 	/*
@@ -266,7 +267,9 @@ static int flush_round(struct mtftl *ftl)
 	drawn = mtftl_seq_last(ftl);
 	/* Pairs with the locks of the rings, and of those that draw numbers. */
 	smp_mb();
-	gather(ftl, mtftl_rings_mark_drain(ftl));
+	blocks = mtftl_rings_mark_drain(ftl);
+	if (users)
+		gather(ftl, blocks);
 	mtftl_lanes_kick(ftl);
 	r = write_ranges(ftl, false);
 	if (r)
@@ -321,6 +324,7 @@ static int flusher(void *data)
 	struct bio_list bios;
 	struct bio *bio;
 	u64 round, begun;
+	bool users;
 	int r;
 
 	while (!kthread_should_stop()) {
@@ -334,11 +338,11 @@ static int flusher(void *data)
 
 		wait_for_company(ftl);
 		begun = ktime_get_ns();
-		round = mtftl_pending_begin_round(ftl);
+		round = mtftl_pending_begin_round(ftl, &users);
 		if (round == flush->done)
 			continue;
 		mtftl_assert(round > flush->done, "round %llu after %llu", round, flush->done);
-		r = flush_round(ftl);
+		r = flush_round(ftl, users);
 		bios = mtftl_pending_end_round(ftl);
 		while ((bio = bio_list_pop(&bios))) {
 			bio->bi_status = errno_to_blk_status(r);

@@ -103,7 +103,7 @@ u64 mtftl_pending_asked(struct mtftl *ftl)
 	return READ_ONCE(ftl->pending->asked);
 }
 
-u64 mtftl_pending_begin_round(struct mtftl *ftl)
+u64 mtftl_pending_begin_round(struct mtftl *ftl, bool *users)
 {
 	struct mtftl_pending *pending = ftl->pending;
 	u64 round;
@@ -111,6 +111,7 @@ u64 mtftl_pending_begin_round(struct mtftl *ftl)
 	spin_lock_irq(&pending->lock);
 	bio_list_merge(&pending->round, &pending->bios);
 	bio_list_init(&pending->bios);
+	*users = !bio_list_empty(&pending->round);
 	round = pending->asked;
 	spin_unlock_irq(&pending->lock);
 	return round;

@@ -35,8 +35,8 @@ void mtftl_pending_flush(struct mtftl *ftl, struct bio *bio);
 /* The number of the round that covers what was acknowledged by now. */
 u64 mtftl_pending_ask(struct mtftl *ftl);
 u64 mtftl_pending_asked(struct mtftl *ftl);
-/* All that has asked by now is in the round that begins; its number. */
-u64 mtftl_pending_begin_round(struct mtftl *ftl);
+/* All that has asked by now is in the round that begins; its number. @users: their bios, too. */
+u64 mtftl_pending_begin_round(struct mtftl *ftl, bool *users);
 struct bio_list mtftl_pending_end_round(struct mtftl *ftl);
 
 /*
