@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 from mtlab.build import parts
-from mtlab.cmd import cli, cuts, torture
+from mtlab.cmd import cli, cuts, judge, torture
 from mtlab.exp import campaign, experiments
 from mtlab.run import cluster, outcome
 from mtlab.util import pool, stop
@@ -318,7 +318,7 @@ def there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Elsewhere:
 
     monkeypatch.setattr(cluster, "connect", connect)
     monkeypatch.setattr(pool, "DURATIONS", tmp_path / "durations")
-    for module, names in ((torture, ("program", "fua_module")), (cuts, ("judge",)),
+    for module, names in ((torture, ("program", "fua_module")), (judge, ("program",)),
                           (torture.target, ("tool", "module", "need_module"))):
         for name in names:
             monkeypatch.setattr(module, name, lambda *_args, **_more: None)
