@@ -87,7 +87,8 @@ class Monitor:
         return self.execute("human-monitor-command", **{"command-line": line})
 
     def wait(self) -> None:
-        assert self.process.wait(timeout=120) == 1
+        status = self.process.wait(timeout=120)
+        assert status == 1, f"the emulator ended with {status}"
 
 
 @contextlib.contextmanager
