@@ -36,7 +36,8 @@ static int rw(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32
 	mtftl_count(ftl, asked, 1);
 	r = submit_bio_wait(&bio);
 	mtftl_count(ftl, answered, 1);
-	if (op_is_write(opf) && !(opf & REQ_FUA) && !r)
+	/* The kernel takes the flag away if it thinks that the drive has no cache. */
+	if (op_is_write(opf) && !(bio.bi_opf & REQ_FUA) && !r)
 		mtftl_count(ftl, taken, 1);
 	if (op_is_write(opf) || oob)
 		mtftl_meta_detach(&bio);

@@ -98,7 +98,9 @@ bool mtftl_seq_has_unordered(struct mtftl *ftl)
 /* It serves all callers that asked before it began. */
 static int flush_now(struct mtftl *ftl)
 {
+	struct block_device *bdev = mtftl_bdev(ftl);
 	struct mtftl_seq *seq = ftl->seq;
+	bool sent;
 	u64 taken;
 	int r;
 
@@ -109,17 +111,27 @@ static int flush_now(struct mtftl *ftl)
 	smp_mb();
 	taken = mtftl_taken(ftl);
 	mtftl_count(ftl, asked, 1);
-	r = seq->unsure ? -EIO : blkdev_issue_flush(mtftl_bdev(ftl));
+	/* The kernel sends none if it thinks that the drive has no cache. That may change. */
+	sent = bdev_write_cache(bdev);
+	r = seq->unsure ? -EIO : blkdev_issue_flush(bdev);
 	mtftl_count(ftl, answered, 1);
 	if (!r) {
 		WRITE_ONCE(seq->flushed, taken);
-		WRITE_ONCE(seq->known, true);
+		WRITE_ONCE(seq->known, sent && bdev_write_cache(bdev));
 	} else if (mtftl_taken(ftl) != seq->flushed) {
 		WRITE_ONCE(seq->unsure, true);
 	}
 	if (seq->unsure)
 		mtftl_set_read_only(ftl, "a flush failed: what the device dropped is not known");
 	return r;
+}
+
+/* The device was in other hands: what its cache holds is not known. Sleeps. */
+void mtftl_seq_forget_cache(struct mtftl *ftl)
+{
+	mutex_lock(&ftl->seq->flushing);
+	WRITE_ONCE(ftl->seq->known, false);
+	mutex_unlock(&ftl->seq->flushing);
 }
 
 bool mtftl_seq_is_flushed(struct mtftl *ftl)

@@ -23,7 +23,7 @@ struct mtftl_seq {
 	unsigned long flushes;	/* begun */
 	int result;		/* of the last one */
 	u64 flushed;		/* of mtftl_taken(); of no use before the first flush succeeds */
-	bool known;		/* one has */
+	bool known;		/* one has, and was sent */
 	bool unsure;		/* the device may have dropped what it was given */
 	struct list_head unordered;	/* units that flushes do not wait for; fixed in a mount */
 };
@@ -83,6 +83,7 @@ bool mtftl_seq_has_unordered(struct mtftl *ftl);
 int mtftl_flush_device(struct mtftl *ftl, u64 drawn);
 /* The same, but nothing is sent if all that was written since the last one was with FUA. */
 int mtftl_flush_cache(struct mtftl *ftl, u64 drawn);
+void mtftl_seq_forget_cache(struct mtftl *ftl);
 /* All writes that have landed are on flash, without another flush. */
 bool mtftl_seq_is_flushed(struct mtftl *ftl);
 

@@ -185,6 +185,7 @@ static void end_pause(struct mtftl *ftl)
 {
 	if (!mtftl_is_paused(ftl))
 		return;
+	mtftl_seq_forget_cache(ftl);
 	mtftl_pause_set(ftl, false);
 	mtftl_streams_close_idle(ftl);
 	mtftl_space_appeared(ftl);

@@ -38,6 +38,7 @@
 struct mtftl_flush {
 	struct task_struct *flusher;
 	u64 done;			/* rounds completed; flusher, like the next */
+	u64 blocks;			/* written since a round that users asked for */
 	u64 company;			/* requests since the last round began, at its end */
 	u64 took;			/* it, in ns */
 	unsigned int vain;		/* rounds that wait for nobody */
@@ -249,15 +250,15 @@ static void gather(struct mtftl *ftl, u64 blocks)
 	struct block_device *bdev = mtftl_bdev(ftl);
 
 	/* Without FUA the kernel would flush the device for each unit. */
-	mtftl_lanes_gather(ftl, blocks, (bdev_fua(bdev) || !bdev_write_cache(bdev)) &&
-			   mtftl_seq_is_flushed(ftl));
+	mtftl_lanes_gather(ftl, blocks, bdev_fua(bdev) && mtftl_seq_is_flushed(ftl));
 }
 
 /* @users: they asked for it. What resets and checkpoints ask for says nothing of users' writes. */
 static int flush_round(struct mtftl *ftl, bool users)
 {
 	unsigned long killed = mtftl_map_killed(ftl);
-	u64 drawn, blocks;
+	struct mtftl_flush *flush = ftl->flush;
+	u64 drawn;
 	int r;
 
 	/*
@@ -267,9 +268,11 @@ static int flush_round(struct mtftl *ftl, bool users)
 	drawn = mtftl_seq_last(ftl);
 	/* Pairs with the locks of the rings, and of those that draw numbers. */
 	smp_mb();
-	blocks = mtftl_rings_mark_drain(ftl);
-	if (users)
-		gather(ftl, blocks);
+	flush->blocks += mtftl_rings_mark_drain(ftl);
+	if (users) {
+		gather(ftl, flush->blocks);
+		flush->blocks = 0;
+	}
 	mtftl_lanes_kick(ftl);
 	r = write_ranges(ftl, false);
 	if (r)

@@ -305,6 +305,8 @@ static void lane_overdue(struct timer_list *timer)
 {
 	struct lane *lane = timer_container_of(lane, timer, timer);
 
+	/* Pairs with lane_kick(): if a user saw the timer pending, this sees the user's slot. */
+	smp_mb();
 	if (READ_ONCE(lane->limited) != READ_ONCE(lane->ring->next)) {
 		limit_wait(lane);
 		return;

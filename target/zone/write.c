@@ -147,7 +147,8 @@ static void unit_ended(struct bio *bio)
 	mtftl_assert(READ_ONCE(place->zone->state) == MTFTL_ZONE_OPEN ||
 		     READ_ONCE(place->zone->state) == MTFTL_ZONE_CLOSING, "zone %u: state %u",
 		     place->zone->index, place->zone->state);
-	if (!status && !unit->through)
+	/* The kernel takes the flag away if it thinks that the drive has no cache. */
+	if (!status && !(bio->bi_opf & REQ_FUA))
 		mtftl_count(ftl, taken, 1);
 	/* A place that cannot be true is an error like any other. */
 	if (!status && place->zone->append &&
