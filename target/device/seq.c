@@ -126,12 +126,13 @@ static int flush_now(struct mtftl *ftl)
 	return r;
 }
 
-/* The device was in other hands: what its cache holds is not known. Sleeps. */
+/*
+ * The device was in other hands: what its cache holds is not known. Before a pause ends, so a flush
+ * that waits for that, with the mutex, is sent afterwards.
+ */
 void mtftl_seq_forget_cache(struct mtftl *ftl)
 {
-	mutex_lock(&ftl->seq->flushing);
 	WRITE_ONCE(ftl->seq->known, false);
-	mutex_unlock(&ftl->seq->flushing);
 }
 
 bool mtftl_seq_is_flushed(struct mtftl *ftl)
