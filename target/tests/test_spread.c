@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests on the host of how a mount's work is spread (spread.c of the module): each part is done
- * once, whoever does it, and an error ends the work. A helper runs as soon as it is asked, or never.
+ * once, by the mount or by a helper, and an error ends the work. A helper runs as soon as it is
+ * asked, or never.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -41,7 +41,7 @@ static u8 *block_at(u32 at)
 
 void mtftl_space_send_begin(struct mtftl *ftl)
 {
-	/* Who waits for the end of a pause has ended what it sent. */
+	/* Whatever waits for the end of a pause must have nothing in flight. */
 	assert_int_equal(stats.sending, stats.landed);
 	stats.sending++;
 	device.paused = false;
