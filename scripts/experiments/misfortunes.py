@@ -277,8 +277,8 @@ def _grade(sample: Sample | None) -> tuple[int, str]:
 
 def draw(found: list[Sample], path: Path) -> None:
     subjects = [s for s in SUBJECTS if any(f["subject"] == s and f["live"] != NONE for f in found)]
-    figure, (axes,) = figures.panels(1, height=0.6 + 0.4 * len({f["what"] for f in found}))
     tried = [what for what in MISFORTUNES if any(f["what"] == what for f in found)]
+    figure, (axes,) = figures.panels(1, height=0.6 + 0.4 * len(tried), width=figures.PAGE)
     cells = [[_grade(next((f for f in found if (f["subject"], f["what"]) == (s, what)), None)) for s in subjects]
              for what in tried]
     figures.grades(axes, [SUBJECTS[s] for s in subjects], [MISFORTUNES[what][0] for what in tried], cells)

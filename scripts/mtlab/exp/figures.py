@@ -57,11 +57,11 @@ class Bars:
     spread: Sequence[tuple[float, float]] = ()
 
 
-def panels(count: int, height: float = 2.9, columns: int = 2) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels, in rows that fill a page's width."""
+def panels(count: int, height: float = 2.9, columns: int = 2, width: float = PANEL) -> tuple[Figure, list[Axes]]:
+    """A figure with so many panels of that size, in rows that fill a page's width."""
     columns = min(columns, count)
     rows = -(-count // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(PANEL * columns, height * rows), squeeze=False,
+    figure, axes = plt.subplots(rows, columns, figsize=(width * columns, height * rows), squeeze=False,
                                 layout="constrained")
     for extra in list(axes.flat)[count:]:
         extra.set_axis_off()
