@@ -49,7 +49,7 @@ def test_model(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("emulator_binary")
 @pytest.mark.parametrize("icount, why", [
-    ("shift=0,sleep=off,memory=server", "speed, spin, memory and stall need quantum"),
+    ("shift=0,sleep=off,memory=server", "speed, spin, memory, stall and schedule need quantum"),
     ("shift=1,sleep=off,quantum=100,memory=server", "memory needs shift=0"),
     ("shift=0,sleep=off,quantum=100,sharing=file", "sharing needs memory"),
 ])

@@ -31,11 +31,15 @@ def program(tmp_path_factory):
     ("shift=0,sleep=off,quantum=1000001", "quantum must be a number from 1 to 1000000, not '1000001'"),
     ("shift=0,sleep=off,quantum=fast", "quantum must be a number from 1 to 1000000, not 'fast'"),
     ("shift=0,sleep=off,quantum=", "quantum must be a number from 1 to 1000000, not ''"),
-    ("shift=0,sleep=off,speed=4", "speed, spin, memory and stall need quantum"),
-    ("shift=0,sleep=off,spin=10", "speed, spin, memory and stall need quantum"),
-    ("shift=0,sleep=off,stall=10", "speed, spin, memory and stall need quantum"),
+    ("shift=0,sleep=off,speed=4", "speed, spin, memory, stall and schedule need quantum"),
+    ("shift=0,sleep=off,spin=10", "speed, spin, memory, stall and schedule need quantum"),
+    ("shift=0,sleep=off,stall=10", "speed, spin, memory, stall and schedule need quantum"),
     ("shift=0,sleep=off,quantum=100,stall=0", "stall must be a number from 1 to 1000000000, not '0'"),
     ("shift=0,sleep=off,quantum=100,stall-every=10", "stall-every needs stall"),
+    ("shift=0,sleep=off,schedule=1", "speed, spin, memory, stall and schedule need quantum"),
+    ("shift=0,sleep=off,quantum=100,changes=1", "changes and period need schedule"),
+    ("shift=0,sleep=off,quantum=100,schedule=1,changes=9", "changes must be a number from 1 to 8, not '9'"),
+    ("shift=0,sleep=off,quantum=100,schedule=1,stall=10", "schedule and memory or stall are incompatible"),
     ("shift=0,sleep=off,quantum=100,spin=101", "spin must be a number from 1 to 100, not '101'"),
     ("shift=0,sleep=off,quantum=100,spin=0", "spin must be a number from 1 to 100, not '0'"),
     ("shift=0,sleep=off,quantum=100,speed=0", "speed must be a number from 1 to 100, not '0'"),
@@ -171,6 +175,36 @@ def test_stalls(program, tmp_path, quantum):
     assert len(set(lines["lost"])) == cpus
     none = parsed(run(image, LOCKSTEP.format(quantum), cpus, tmp_path / "none", "-seed", "1"))
     assert none["leaps"] == [0] * cpus
+
+
+@pytest.mark.parametrize("quantum", [100, 1000, 100000])
+def test_priorities(program, tmp_path, quantum):
+    """One CPU goes on until it is done, or until its priority changes. The seed says which one, and when."""
+    image, cpus = program("order"), 8
+
+    def ran(name: str, schedule: str) -> str:
+        return run(image, LOCKSTEP.format(quantum) + schedule, cpus, tmp_path / name)
+
+    # All steps together take fewer instructions than this period.
+    by_seed = [parsed(ran("plain", f",schedule={seed},period=10000000")) for seed in range(1, 7)]
+    assert all(cpus <= lines["switches"][0] <= 2 * cpus for lines in by_seed)
+    assert len({tuple(lines["order"]) for lines in by_seed}) > 3
+    assert parsed(ran("none", ""))["switches"][0] > 2 * cpus
+    quiet = ran("quiet", ",schedule=1,changes=8,period=200000")
+    with busy_host():
+        assert ran("busy", ",schedule=1,changes=8,period=200000") == quiet
+    assert ran("other", ",schedule=2,changes=8,period=200000") != quiet
+    assert parsed(quiet)["switches"] > parsed(ran("unchanged", ",schedule=1,period=200000"))["switches"]
+
+
+@pytest.mark.parametrize("icount", ["schedule=1", "schedule=7,changes=3", "schedule=7,changes=8,period=1000"])
+def test_all_goes_on_with_priorities(program, tmp_path, icount):
+    """Timers, halts, locks and interrupts work, whoever is held, and it is the same in every run."""
+    image, icount = program("mix"), LOCKSTEP.format(1000) + f",{icount}"
+    quiet = run(image, icount, 8, tmp_path / "quiet")
+    with busy_host():
+        assert run(image, icount, 8, tmp_path / "busy") == quiet
+    assert quiet != run(image, LOCKSTEP.format(1000), 8, tmp_path / "none")
 
 
 @pytest.mark.parametrize("hold, rest", CONTENTION)

@@ -1,8 +1,8 @@
 /*
  * Lockstep virtual time: N modelled cores on one host thread.
  *
- * With -icount shift=S,sleep=off,quantum=Q[,speed=N][,spin=P][,stall=L] time
- * passes in rounds.
+ * With -icount shift=S,sleep=off,quantum=Q[,speed=N][,spin=P] time passes in
+ * rounds.
  * In a round every vCPU that is not halted runs up to Q instructions (its
  * slice), all from the same instant; then the clock moves on by the longest
  * slice.  When every vCPU is halted, the clock jumps to the next timer.  What
@@ -46,6 +46,11 @@
  * as when a host takes its processor away: so that what others may do between
  * two instructions of it is seen to happen.
  *
+ * With schedule=SEED (lockstep-schedule.c) only the vCPU with the highest
+ * priority has a turn, and those above it that spin; the others stand still.
+ * The round ends with that turn: where the vCPU halts, or interrupts another
+ * one, which may have a higher priority.
+ *
  * Nothing here waits for the main loop, except that a request to stop (pause,
  * reset, debugger) freezes time at the end of the round until it was served.
  *
@@ -76,6 +81,7 @@
 #include "tcg/startup.h"
 
 #include "lockstep-memory.h"
+#include "lockstep-schedule.h"
 #include "tcg-accel-ops.h"
 #include "tcg-accel-ops-icount.h"
 #include "tcg-accel-ops-lockstep.h"
@@ -107,6 +113,10 @@
 #define STALL_EVERY 100000
 #define MAGNITUDES 8
 
+/* Instructions that vCPUs run with the priorities of one draw. */
+#define MAX_PERIOD 1000000000
+#define PERIOD 1000000
+
 int64_t icount_quantum;
 
 typedef struct VCpu {
@@ -117,7 +127,8 @@ typedef struct VCpu {
     int64_t owes;       /* for memory or a stall: ticks to stand still */
     int64_t runs;       /* ticks until it stalls */
     bool looked;        /* it has read the clock since PAUSE */
-    bool turns;         /* with a model of memory: has a turn in this round */
+    bool turns;         /* its turn was cut; with a model of memory: it has
+                           another one in this round */
 } VCpu;
 
 static struct {
@@ -138,7 +149,7 @@ static struct {
     int64_t now;        /* while no vCPU runs: the vCPU thread's clock */
     int64_t seen;       /* the latest instant that a running vCPU has read */
     int64_t end;        /* while a vCPU runs: when its budget is used up */
-    int64_t stalls;     /* while a vCPU runs: when it stalls */
+    int64_t stalls;     /* while a vCPU runs: when it stalls, or may yield */
     int64_t due;        /* first timer, as far as known; maybe too early */
     int64_t calm;       /* rounds are short until then: a vCPU has spun */
     bool armed;         /* a timer may be earlier than "due" says */
@@ -174,15 +185,22 @@ static bool check_options(QemuOpts *opts, long shift, bool sleep,
                           Error **errp)
 {
     bool memory = qemu_opt_get(opts, "memory");
+    bool schedule = qemu_opt_get(opts, "schedule");
     bool part = qemu_opt_get(opts, "speed") || qemu_opt_get(opts, "spin") ||
-                memory || stall;
+                memory || stall || schedule;
     const struct {
         bool wrong;
         const char *why;
     } checks[] = {
-        { !quantum && part, "speed, spin, memory and stall need quantum" },
+        { !quantum && part,
+          "speed, spin, memory, stall and schedule need quantum" },
         { quantum && qemu_opt_get(opts, "stall-every") && !stall,
           "stall-every needs stall" },
+        { quantum && !schedule && (qemu_opt_get(opts, "changes") ||
+                                   qemu_opt_get(opts, "period")),
+          "changes and period need schedule" },
+        { schedule && (memory || stall),
+          "schedule and memory or stall are incompatible" },
         { quantum && qemu_opt_get(opts, "rr"),
           "quantum and rr are incompatible" },
         { quantum && shift < 0, "quantum needs a fixed shift" },
@@ -196,6 +214,23 @@ static bool check_options(QemuOpts *opts, long shift, bool sleep,
             error_setg(errp, "icount: %s", checks[i].why);
             return false;
         }
+    }
+    return true;
+}
+
+static bool configure_schedule(QemuOpts *opts, Error **errp)
+{
+    int64_t seed = 0;
+    int64_t changes = 0;
+    int64_t period = PERIOD;
+
+    if (!parse_count(opts, "schedule", INT64_MAX, &seed, errp) ||
+        !parse_count(opts, "changes", MAX_CHANGES, &changes, errp) ||
+        !parse_count(opts, "period", MAX_PERIOD, &period, errp)) {
+        return false;
+    }
+    if (seed) {
+        schedule_configure(seed, changes, period << lockstep.shift);
     }
     return true;
 }
@@ -232,7 +267,7 @@ bool lockstep_configure(QemuOpts *opts, long shift, bool sleep, Error **errp)
     lockstep.stall_every = every * speed;
     assert(lockstep.spin_slice > 0 && lockstep.spin_slice <= lockstep.slice);
     icount_quantum = quantum;
-    return true;
+    return configure_schedule(opts, errp);
 }
 
 /* The clock */
@@ -363,7 +398,7 @@ void icount_spin_hint(CPUState *cpu)
 /*
  * The next block has @size instructions, more than are left of @cpu's budget.
  * Lend it the rest, so that the block is not cut: but never more than a slice,
- * and never beyond a timer or a stall.
+ * and never beyond a timer, a stall or a change of priorities.
  */
 bool lockstep_lend(CPUState *cpu, int size)
 {
@@ -524,7 +559,10 @@ static void stand_still(VCpu *vcpu, int64_t limit)
     lockstep.now += stall;
 }
 
-/* Run @vcpu until @limit, a timer or its next stall; what ended its run. */
+/*
+ * Run @vcpu until @limit, a timer, its next stall or the next change of
+ * priorities; what ended its run.
+ */
 static int run_until_stall(VCpu *vcpu, int64_t limit)
 {
     int64_t began = lockstep.now;
@@ -532,10 +570,17 @@ static int run_until_stall(VCpu *vcpu, int64_t limit)
 
     run_queued_work(vcpu->cpu);
     lockstep.stalls = began + vcpu->runs;
+    if (unlikely(schedule_on())) {
+        lockstep.stalls = began + MIN(vcpu->runs, schedule_left());
+    }
     ret = run_until(vcpu->cpu, MIN(limit, MIN(lockstep.due, lockstep.stalls)));
     assert(lockstep.now >= began);
     if (unlikely(lockstep.stall)) {
         maybe_stall(vcpu, lockstep.now - began);
+    }
+    if (unlikely(schedule_on())) {
+        vcpu->turns |= schedule_ran(vcpu - lockstep.vcpus,
+                                    lockstep.now - began);
     }
     return ret;
 }
@@ -688,6 +733,24 @@ static void run_furthest_behind(Round *round)
     }
 }
 
+/*
+ * A turn for the vCPU with the highest priority; if it spins, for the next one,
+ * too: that may be the one it waits for.  Whom it woke begins in the next round.
+ */
+static void run_by_priority(Round *round)
+{
+    for (int rank = 0; rank < lockstep.count; rank++) {
+        VCpu *vcpu = &lockstep.vcpus[schedule_ranked(rank)];
+
+        if (can_run(vcpu->cpu)) {
+            take_turn(round, vcpu, true);
+            if (vcpu->waits < 0 || vcpu->turns) {
+                break;
+            }
+        }
+    }
+}
+
 /* One turn each, in order.  @busy: how many vCPUs can run. */
 static void run_in_turn(Round *round, int busy)
 {
@@ -731,6 +794,8 @@ static bool run_round(void)
         round.far = lockstep.due;
     } else if (busy > 1 && icount_lockstep_memory()) {
         run_furthest_behind(&round);
+    } else if (busy > 1 && schedule_on()) {
+        run_by_priority(&round);
     } else {
         run_in_turn(&round, busy);
     }
@@ -769,6 +834,7 @@ static void list_vcpus(void)
             plan_stall(vcpu);
         }
     }
+    schedule_vcpus(lockstep.count);
 }
 
 /* The clock may have been set: by the load of a snapshot. */
