@@ -226,6 +226,17 @@ def test_stalls_begin_with_the_run(lab_run: LabRun) -> None:
         machine.check(Options(stall=1000))
 
 
+def test_priorities_begin_with_the_run(lab_run: LabRun) -> None:
+    """From the same state; another seed or another number of changes is another run, the same one is to the bit."""
+    command = "for i in 1 2 3 4; do (seq 2000 | sort -rn | sha256sum; echo $i ${EPOCHREALTIME/./}) & done; wait"
+    runs = [lab_run(command, clock="virtual", cpus=2, module=False, profile="none", schedule=schedule, changes=changes)
+            for schedule, changes in ((0, 0), (1, 0), (1, 0), (2, 0), (1, 3))]
+    assert all(run.status == 0 for run in runs)
+    assert len({run.start for run in runs}) == 1 and runs[0].start != "boot"
+    none, one, same, other, changed = (run.output for run in runs)
+    assert one == same and len({none, one, other, changed}) == 4
+
+
 def test_the_console_begins_with_the_boot(lab_run: LabRun) -> None:
     result = lab_run("dmesg | tail -n 1", clock="virtual", cpus=2, profile="none", module=False)
     assert result.console.index("device-mapper") < result.console.index("lab: run")

@@ -114,7 +114,7 @@ def _inputs(seed: int, args: argparse.Namespace) -> str:
     module = target.module(kernel, asserts=True)
     return digest(str(emulator.build().parent.name), kernel.key, *filter(None, [module]), torture.program(),
                   judge.program(), json.dumps([seed, args.rounds, args.cuts, args.states, args.sample, args.device,
-                                               args.cpus]), *map(str, _histories(seed, args)))
+                                               args.cpus, args.schedule]), *map(str, _histories(seed, args)))
 
 
 def _histories(seed: int, args: argparse.Namespace) -> list[history.History]:
@@ -144,7 +144,7 @@ def _make(seed: int, args: argparse.Namespace) -> Outcome:
             shutil.copy(place / "journal", kept)
             report += f"\nreplay: {judge.program()} -s {seed} -m {args.states} -a PLACE:STATE image {kept}"
         if verdict.violations:
-            bench = shrink.Bench(args.kernel, None, target.SOURCE, seed)
+            bench = shrink.Bench(args.kernel, None, target.SOURCE, seed, args.schedule)
             case = shrink.shrink(f"seed-{seed}", bench, _shown(verdict.violations[0], kept, histories, seed))
             report += f"\n{case.summary(f'seed-{seed}') if case else shrink.NOT_SHOWN}"
         blocks = int(summary["blocks"])
@@ -220,7 +220,7 @@ def _summary(args: argparse.Namespace, outcomes: list[Outcome]) -> dict[str, obj
         "cuts_per_processor_hour": round(3600 * cuts / seconds) if seconds else 0,
         "judged_per_processor_hour": round(3600 * cuts / judging) if judging else 0,
         "kernel": kernels.get(args.kernel).release, "rounds": args.rounds, "cuts_each": args.cuts,
-        "states_each": args.states, "sample": args.sample, "commit": torture.commit(),
+        "states_each": args.states, "sample": args.sample, "schedule": args.schedule, "commit": torture.commit(),
         "seeds": [outcome.seed for outcome in outcomes],
     }
 
@@ -269,7 +269,8 @@ def _look_for(name: str, args: argparse.Namespace) -> dict[str, object]:
     for seed in range(args.seed, args.seed + BUG_BOOTS):
         with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=judge.WORK) as folder:
             place = Path(folder)
-            boot = judge.journal(seed, args, module, place / "journal")
+            histories = _histories(seed, args)
+            boot = judge.journal(seed, args, module, place / "journal", histories)
             verdict = judge.judged(program, seed, place / "journal", place, args.cuts, args.states)
             cuts_made += int(verdict.summary["cuts"])
             seconds += boot.worked + verdict.summary["processor"]
@@ -281,12 +282,13 @@ def _look_for(name: str, args: argparse.Namespace) -> dict[str, object]:
                 raise LabError(f"seed {seed}: the target fails without a planted bug, too:\n{honest.report}")
             said = next((line for line in (verdict.report or boot.report).splitlines() if line.strip()), "")
             row |= {"found_by": by, "boots": seed - args.seed + 1, "says": said[:200]}
-            shown = _shown(verdict.violations[0], place / "journal", [], seed) if verdict.violations else None
+            shown = (_shown(verdict.violations[0], place / "journal", histories, seed) if verdict.violations
+                     else None)
         break
     row |= {"cuts": cuts_made, "seconds": round(seconds)}
     if not row["found_by"]:
         return row
-    bench = shrink.Bench(args.kernel, module, module.parent, args.seed)
+    bench = shrink.Bench(args.kernel, module, module.parent, args.seed, args.schedule)
     case = shrink.shrink(name, bench, shown or shrink.Shown(args.seed), name)
     return row | {"shrunk": case.numbers() if case else {}}
 
@@ -362,6 +364,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
                         help="kernel of the guests; default %(default)s")
     parser.add_argument("--cpus", type=int, default=0, metavar="N",
                         help="processors of each guest; default: the seed chooses")
+    torture.add_schedule(parser)
     parser.add_argument("--device", default="", metavar="KEY=VALUE,...",
                         help="properties of the device, over those that the seed chooses")
     parser.add_argument("--timeout", type=float, default=3600, metavar="S",

@@ -60,6 +60,7 @@ class Case:
     tried: int              # histories
     seconds: float          # of the host's processors
     commit: str
+    schedule: int | None = None     # changes of priorities; nothing: CPUs stand still now and then
 
     def numbers(self) -> dict[str, object]:
         """Of what shrinking came to."""
@@ -75,10 +76,12 @@ class Case:
 class Bench:
     """Runs histories with one module, and lets the judge look at all cuts of each."""
 
-    def __init__(self, kernel: str, module: Path | None, sources: Path, seed: int) -> None:
+    def __init__(self, kernel: str, module: Path | None, sources: Path, seed: int,
+                 schedule: int | None = None) -> None:
         self.kernel, self.module, self.program = kernel, module, judge.program(sources)
-        self.seed, self.tried, self.worked = seed, 0, 0.0
-        self._args = argparse.Namespace(device=judge.SMALLEST, kernel=kernel, cpus=CPUS, timeout=600, verbose=False)
+        self.seed, self.schedule, self.tried, self.worked = seed, schedule, 0, 0.0
+        self._args = argparse.Namespace(device=judge.SMALLEST, kernel=kernel, cpus=CPUS, timeout=600, verbose=False,
+                                        schedule=schedule)
 
     def run(self, histories: Sequence[History], place: Path,
             more: Sequence[str | Path] = ()) -> tuple[torture.Boot, judge.Verdict]:
@@ -229,7 +232,7 @@ def shrink(name: str, bench: Bench, shown: Shown, bug: str = "") -> Case | None:
         return None
     case = Case(bug, bench.kernel, bench.seed, str(one), violation.place, violation.state, violation.choices,
                 digest_of(folder / "journal"), violation.says, shown.operations, one.operations, bench.tried,
-                round(bench.worked, 1), torture.commit())
+                round(bench.worked, 1), torture.commit(), bench.schedule)
     write_file(folder / "case.json", json.dumps(asdict(case), indent=1) + "\n")
     _explain(bench, case, folder)
     say(f"{name}: {case.before} operations, then {case.after}")

@@ -39,7 +39,7 @@ from ..util.base import BUILD, ROOT, LabError, digest, guests_at_once, lock, out
 
 SOURCE = ROOT / "target/tests/torture"
 BUGS = SOURCE / "bugs"
-OF_A_BOOT = "kernel", "clock", "cpus", "drives", "device", "check_every", "timeout", "verbose"     # options
+OF_A_BOOT = "kernel", "clock", "cpus", "drives", "device", "check_every", "timeout", "verbose", "schedule"  # options
 PER_BOOT = 250
 BUG_CUTS = 500
 BUG_PER_BOOT = 50           # many machines: a bug may need the right one
@@ -47,6 +47,7 @@ BUG_SECONDS = 60            # that it takes to find one
 DURATIONS = "torture"       # where pool keeps what a cut took
 # How long a CPU stands still at most, and how long it runs between two such moments, in ns.
 STALLS = (0, 0), (200_000, 20_000), (2_000_000, 100_000), (20_000_000, 500_000)
+PERIODS = 100_000, 1_000_000, 10_000_000    # instructions for which priorities of CPUs are drawn, with --schedule
 # Zones to lose: each failed write costs one.
 STORM_DEVICE = ("flash.size=48M,zoned.zone_size=1M,zoned.zone_capacity=1M,zoned.max_open=14,zoned.max_active=14,"
                 "flash.block_pages=16,flash.program_pages=2,flash.buffer=1M")
@@ -112,12 +113,16 @@ def patched_source(name: str, folder: Path) -> Path:
 
 def buggy_module(name: str, kernel: kernels.Kernel) -> Path:
     """dm-mtftl.ko with one planted bug."""
+    inputs = digest(*target.module_sources(), target.SOURCE / "Kbuild", BUGS / f"{name}.patch")
     folder = BUILD / "torture/bugs" / kernel.key
+    module, made = folder / name / "dm-mtftl.ko", folder / f"{name}.made"
     with lock(f"bug-{name}"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-        place = patched_source(name, folder)
-        target.build_module(kernel, place, asserts=True)
-    return place / "dm-mtftl.ko"
+        if not (module.exists() and made.exists() and made.read_text() == inputs):
+            made.unlink(missing_ok=True)
+            shutil.rmtree(folder / name, ignore_errors=True)
+            target.build_module(kernel, patched_source(name, folder), asserts=True)
+            write_file(made, inputs)
+    return module
 
 
 def _test_of(name: str) -> str:
@@ -151,6 +156,7 @@ class Shape:
     quantum: int
     stall: int              # ns that a CPU stands still, at most
     stall_every: int
+    period: int             # of priorities
     device: dict[str, str]
 
 
@@ -180,7 +186,7 @@ def shape(seed: int) -> Shape:
         "ms": rng.choice(["0", "0", "16", "64"]),
     }
     stall, every = rng.choice(STALLS)
-    return Shape(cpus, quantum, stall, every, device)
+    return Shape(cpus, quantum, stall, every, rng.choice(PERIODS), device)
 
 
 def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None = None, mode: str = "",
@@ -197,10 +203,12 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
     chosen = shape(seed)
     device = chosen.device | dict(item.split("=", 1) for item in args.device.split(",") if item)
     binary = program()
+    scheduled = {} if args.schedule is None else {
+        "schedule": seed + 1, "changes": args.schedule, "period": chosen.period}
     options = Options(
         kernel=args.kernel, clock=args.clock, cpus=args.cpus or chosen.cpus, quantum=chosen.quantum, seed=seed,
-        stall=chosen.stall if args.clock == "virtual" else 0, stall_every=chosen.stall_every, memory="1G",
-        profile="tlc", device=device, drives=args.drives,
+        stall=chosen.stall if args.clock == "virtual" and not scheduled else 0, stall_every=chosen.stall_every,
+        memory="1G", profile="tlc", device=device, drives=args.drives, **scheduled,
         timeout=args.timeout, module=False, push=[binary, *filter(None, [module]), tool, fua_module(kernel), *push],
         append=append + (sourcekernel.BOOT if kernel.target else ""))
     load = "insmod ./dm-mtftl.ko; " if module else ""
@@ -234,7 +242,7 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
 
 def _replay(seed: int, cuts: int, args: argparse.Namespace) -> str:
     words = ["scripts/lab torture", f"--seed {seed} --cuts {cuts}", f"--check-every {args.check_every}"]
-    defaults = {"kernel": kernels.DEFAULT, "clock": "virtual", "cpus": 0, "drives": 1, "device": ""}
+    defaults = {"kernel": kernels.DEFAULT, "clock": "virtual", "cpus": 0, "drives": 1, "device": "", "schedule": None}
     words += [f"--{name} {getattr(args, name)}" for name, value in defaults.items() if getattr(args, name) != value]
     return " ".join([*words, "--verbose"])
 
@@ -264,7 +272,7 @@ def _summary(args: argparse.Namespace, boots: list[Boot], seconds: float, worked
         "cuts_per_hour": round(3600 * cuts / seconds), "processor_seconds": round(worked),
         "cuts_per_processor_hour": round(3600 * cuts / worked) if worked else 0, "jobs": args.jobs,
         "kernel": kernels.get(args.kernel).release, "clock": args.clock, "drives": args.drives,
-        "check_every": args.check_every, "commit": commit(),
+        "check_every": args.check_every, "schedule": args.schedule, "commit": commit(),
         "boots": [dict(boot.summary, status=boot.status, seconds=round(boot.seconds)) for boot in boots],
     }
 
@@ -285,7 +293,7 @@ def _inputs(seed: int, cuts: int, args: argparse.Namespace) -> str:
     kernel = kernels.get(args.kernel)
     files = target.module(kernel, asserts=True), program(), target.tool(), fua_module(kernel)
     return digest(booted(args.kernel), *filter(None, files),
-                  json.dumps([seed, cuts, args.check_every, args.device, args.cpus, args.drives]))
+                  json.dumps([seed, cuts, args.check_every, args.device, args.cpus, args.drives, args.schedule]))
 
 
 def _proof(boot: Boot | None) -> object:
@@ -436,6 +444,13 @@ def bugs(args: argparse.Namespace) -> int:
     return 0 if hits == len(rows) else 1
 
 
+def add_schedule(parser: argparse.ArgumentParser) -> None:
+    """How CPUs take turns, on the command line of all that runs the workload."""
+    parser.add_argument("--schedule", type=int, choices=range(9), metavar="D",
+                        help="one CPU goes on at a time, by priorities that the seed of the boot draws, of which D "
+                        "change in each period; default: CPUs stand still now and then")
+
+
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """`torture` on the command line of scripts/lab."""
     parser = commands.add_parser(
@@ -462,6 +477,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
                         "below one dm-stripe; default %(default)s")
     parser.add_argument("--device", default="", metavar="KEY=VALUE,...",
                         help="properties of the device, over those that the seed chooses")
+    add_schedule(parser)
     parser.add_argument("--timeout", type=float, default=3600, metavar="S",
                         help="seconds of the host's clock that one boot may take; default %(default)s")
     parser.add_argument("--bugs", nargs="*", metavar="NAME",

@@ -139,9 +139,10 @@ def plan(command: str, options: Options, accel: str, parts: _Parts) -> RunPlan:
     """What a run will be, before it is."""
     own = _archive(command, options, parts)
     drive = plan(options.before, _preparing(options), accel, parts) if options.before else None
-    # A saved guest has no mark of how long a CPU's turns were, nor of what accesses to memory cost; and stalls
-    # begin with the run.
-    making = replace(options, quantum=Options.quantum, memory_model="", sharing=None, stall=0, seed=Options.seed)
+    # A saved guest has no mark of how long a CPU's turns were, nor of what accesses to memory cost; and stalls and
+    # priorities begin with the run.
+    making = replace(options, quantum=Options.quantum, memory_model="", sharing=None, stall=0, schedule=0, changes=0,
+                     seed=Options.seed)
     nowhere = Path("/nowhere")
     device = [x.replace(str(nowhere), "").replace(str(PROFILES), "") for x in qemu.device_arguments(options, nowhere)]
     # A user's arguments for QEMU may ask for another machine.

@@ -70,6 +70,16 @@ def _virtual_only(_value: Any, options: "Options") -> str:
     return "" if options.clock == "virtual" else "only virtual time has it, expected --clock virtual"
 
 
+def _wrong_schedule(schedule: int, options: "Options") -> str:
+    if options.stall or options.memory_model:
+        return "it is instead of stalls, and knows no caches, expected no --stall and no --memory-model"
+    return _virtual_only(schedule, options) if schedule > 0 else "expected 1 or more"
+
+
+def _only_scheduled(_value: int, options: "Options") -> str:
+    return "" if options.schedule else "expected --schedule, too"
+
+
 def _wrong_cpus(cpus: int, options: "Options") -> str:
     sockets = SOCKETS.get(options.memory_model, 1)
     return f"{options.memory_model} needs a multiple of {sockets}" if cpus % sockets else ""
@@ -142,6 +152,12 @@ class Options:
     stall: int = _option(0, "virtual time: each CPU stands still now and then, for up to NS, as on a busy host; "
                          "0: never", "NS", wrong=_virtual_only)
     stall_every: int = _option(100_000, "virtual time: mean ns that a CPU runs between two stalls", "NS")
+    schedule: int = _option(0, "virtual time: one CPU goes on at a time, by priorities that this seed draws; 0: all do",
+                            "SEED", wrong=_wrong_schedule)
+    changes: int = _option(0, "virtual time: so many times a period the CPU that goes on gets a priority below all "
+                           "others", "D", wrong=_only_scheduled)
+    period: int = _option(1_000_000, "virtual time: instructions after which priorities are drawn anew", "N",
+                          wrong=_only_scheduled)
     seed: int = _option(SEED, "virtual time: seed of the emulator's random numbers, stalls included", "N")
     profile: str = _option("", f"flash device: {', '.join(profiles())}; without it {default_profile()}", "NAME",
                            wrong=_wrong_profile)

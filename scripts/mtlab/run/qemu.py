@@ -169,7 +169,9 @@ def clock_arguments(options: Options, accel: str) -> list[str]:
                 f"shift=0,sleep=off,quantum={options.quantum},speed={options.speed}"
                 + (f",memory={options.memory_model}" if options.memory_model else "")
                 + (f",sharing={options.sharing.resolve()}" if options.sharing else "")
-                + (f",stall={options.stall},stall-every={options.stall_every}" if options.stall else "")]
+                + (f",stall={options.stall},stall-every={options.stall_every}" if options.stall else "")
+                + (f",schedule={options.schedule},period={options.period}" if options.schedule else "")
+                + (f",changes={options.changes}" if options.changes else "")]
     if accel == "kvm":
         return ["-accel", "kvm", "-cpu", "qemu64"]
     return ["-accel", "tcg,thread=multi", "-cpu", WALL_CPU]
