@@ -30,6 +30,7 @@ from . import (
     quality,
     reference,
     report,
+    schedules,
     shell,
     simulate,
     suites,
@@ -47,7 +48,7 @@ from . import (
 GROUPS = {
     "Run something:": ("run", "shell", "vm", "top", "view", "c2c", "timeline"),
     "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware", "replay"),
-    "Break it:": ("torture", "cuts", "boots", "drives", "fuzz", "mutants", "coverage", "suite", "night"),
+    "Break it:": ("torture", "cuts", "schedules", "boots", "drives", "fuzz", "mutants", "coverage", "suite", "night"),
     "Change it:": ("check", "test", "lint", "layers", "prose"),
     "On many machines:": ("worker",),
     "Build and install:": ("build", "install", "upstream", "completion"),
@@ -172,6 +173,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add_command(commands, update_commands)
     torture.add_command(commands)
     cuts.add_command(commands)
+    schedules.add_command(commands)
     boots.add_command(commands)
     drives.add_command(commands)
     mutants.add_command(commands)
