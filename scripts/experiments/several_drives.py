@@ -14,7 +14,7 @@ from mtlab.run.options import Options
 
 CPUS, DEPTH = 8, 32
 WINDOW_MS, QUICK_WINDOW_MS = 100, 40
-SIZE = "128M"
+SIZE_M = 128            # of data on each drive: what its buffers hold is as much of that, however many there are
 CHUNK_K = 64
 # Units of 192 KiB, of which a zone has 32.
 DEVICE = {"flash.size": "512M", "zoned.zone_size": "8M", "zoned.zone_capacity": "6M", "flash.channels": "1",
@@ -25,6 +25,7 @@ MADE = {(ONE, 1): "top=/dev/mapper/m0"}
 MADE |= {(STRIPE, n): f"stripe {n}" for n in (2, 4)}
 MADE |= {(f"md RAID {level}", n): f"array {level} {n}" for level, n in ((0, 2), (0, 4), (1, 2), (10, 4), (5, 4))}
 MADE |= {(LVM, 4): "volume 4"}
+COPIES = {"md RAID 1": 2, "md RAID 10": 2}
 MEASURED = (ONE, 1), (STRIPE, 4)        # what is compared by number
 SEEDS = 5
 QUICK = (*MEASURED, ("md RAID 5", 4))
@@ -54,7 +55,8 @@ def _name(subject: tuple[str, int]) -> str:
 
 
 def _script(subject: tuple[str, int], window_ms: int) -> str:
-    common = {"filename": "$top", "ioengine": "io_uring", "size": SIZE}
+    data = subject[1] / COPIES.get(subject[0], 1) - (subject[0] == "md RAID 5")
+    common = {"filename": "$top", "ioengine": "io_uring", "size": f"{SIZE_M * data:.0f}M"}
     measured = {**common, "bs": "4k", "iodepth": DEPTH, "numjobs": CPUS, "time_based": True, "norandommap": True,
                 "ramp_time": "20ms", "runtime": f"{window_ms}ms"}
     fill = fio.command("/dev/null", bs="128k", rw="write", iodepth=8, end_fsync=1, **common)
@@ -86,6 +88,9 @@ def _iops(found: list[Sample], subject: str, drives: int, way: str) -> float:
 
 
 def _over_one(found: list[Sample], subject: str, drives: int, way: str) -> float:
+    """0 where --only left out the one drive."""
+    if not any(s["subject"] == ONE for s in found):
+        return 0
     return _iops(found, subject, drives, way) / _iops(found, ONE, 1, way)
 
 
