@@ -12,8 +12,8 @@ from mtlab.exp import figures, fio
 from mtlab.exp.experiments import About, Check, Run, Sample, at_least, form, ours, shown, spread, within
 from mtlab.run.options import Options
 
-CPUS, DEPTH = 8, 32
-WINDOW_MS, QUICK_WINDOW_MS = 100, 40
+CPUS, DEPTH, BLOCK = 8, 32, 4096
+WARM_MS, WINDOW_MS, QUICK_WINDOW_MS = 20, 100, 40
 SIZE_M = 128            # of data on each drive: what its buffers hold is as much of that, however many there are
 CHUNK_K = 64
 # Units of 192 KiB, of which a zone has 32.
@@ -57,20 +57,20 @@ def _name(subject: tuple[str, int]) -> str:
 def _script(subject: tuple[str, int], window_ms: int) -> str:
     data = subject[1] / COPIES.get(subject[0], 1) - (subject[0] == "md RAID 5")
     common = {"filename": "$top", "ioengine": "io_uring", "size": f"{SIZE_M * data:.0f}M"}
-    measured = {**common, "bs": "4k", "iodepth": DEPTH, "numjobs": CPUS, "time_based": True, "norandommap": True,
-                "ramp_time": "20ms", "runtime": f"{window_ms}ms"}
+    measured = {**common, "bs": BLOCK, "iodepth": DEPTH, "numjobs": CPUS, "time_based": True, "norandommap": True,
+                "runtime": f"{WARM_MS + window_ms}ms"}
     fill = fio.command("/dev/null", bs="128k", rw="write", iodepth=8, end_fsync=1, **common)
     return "\n".join((
         f"set -e{FUNCTIONS}members=", f"for i in $(seq 0 {subject[1] - 1}); do", "mtftl format --force /dev/nvme${i}n1",
         "mtftl open /dev/nvme${i}n1 m$i buffer_entries=1024", 'members="$members /dev/mapper/m$i"', "done",
-        MADE[subject], fill, fio.command("read.json", rw="randread", **measured),
-        fio.command("write.json", rw="randwrite", **measured)))
+        MADE[subject], fill, fio.command("read.json", rw="randread", **measured, **fio.log("read")),
+        fio.command("write.json", rw="randwrite", **measured, **fio.log("write"))))
 
 
 def runs(quick: bool) -> list[Run]:
     return [Run(_name(subject), _script(subject, QUICK_WINDOW_MS if quick else WINDOW_MS),
                 Options(clock="virtual", cpus=CPUS, profile="tlc", device=DEVICE, drives=subject[1],
-                        memory_model="server", packages=["mdadm", "lvm2"], timeout=3600),
+                        memory_model="server", packages=["mdadm", "lvm2"], timeout=3600), ("*.json", "*.log"),
                 seeds=SEEDS if subject in MEASURED and not quick else 1, seconds=60)
             for subject in (QUICK if quick else MADE)]
 
@@ -78,7 +78,7 @@ def runs(quick: bool) -> list[Run]:
 def samples(files: Mapping[str, Mapping[str, bytes]]) -> list[Sample]:
     subjects = {_name(subject): subject for subject in MADE}
     return [{"subject": subjects[name][0], "drives": subjects[name][1], "direction": way,
-             **fio.sample(files[name][f"{way}.json"], way, fio.seconds(files[name][f"{way}.json"]))}
+             **fio.logged(files[name], way, WARM_MS / 1000, fio.seconds(files[name][f"{way}.json"]), BLOCK)}
             for name in subjects if name in files for way in ("read", "write")]
 
 
