@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A bit of everything, at odds with each other: timers, halts, interrupts
- * between CPUs, a lock, and one checksum a CPU over every time it reads.
+ * between CPUs, a lock, and one checksum a CPU over every time it reads.  If the
+ * machine has a port for that, it is paused PAUSES times.
  */
 #include "guest.h"
 
 #define ROUNDS 300
+#define PAUSES 10
 
 static uint32_t sum[MAX_CPUS], lock, shared;
 
@@ -39,6 +41,8 @@ void work(int id)
 		if (random & 6)
 			send_interrupt((id + (random >> 28)) % cpus);
 		add(id, now());
+		if (id == cpus / 2 && i % (ROUNDS / PAUSES) == 0)
+			out8(0xf8, 0);
 	}
 }
 
