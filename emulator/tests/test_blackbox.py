@@ -46,6 +46,8 @@ BAD = [
     ({"flash.gc_urgent": "101"}, "at most 100"),
     ({"flash.gc_gain": "0"}, "flash.gc_gain"),
     ({"flash.map_pages": "0"}, "flash.map_pages"),
+    ({"flash.refresh_ns": "999999999"}, "flash.refresh_ns is 999999999, expected 0 or at least 1000000000"),
+    ({"flash.refresh_ns": "1000000000", "flash.mapping": "fast"}, "needs the mapping 'page' or 'dftl', not 'fast'"),
     ({"flash.size": "25100K"}, "multiple of the zone size"),
     ({"flash.block_pages": "0"}, "flash.block_pages"),
 ]

@@ -863,6 +863,53 @@ static void test_read_retries(void **state)
     rig_free(rig);
 }
 
+/* Whatever the times and percentages, a slow die's sums do not wrap. */
+static void test_longest_times(void **state)
+{
+    FlashTuning t = tuning_of(UINT64_MAX, UINT64_MAX, UINT64_MAX);
+    uint64_t most = 64 * 100000 * MS;
+    Rig *rig;
+
+    (void)state;
+    t.pe_cycles = UINT32_MAX;
+    t.worn_read = t.worn_program = t.worn_erase = UINT32_MAX;
+    t.retry_erases = 1;
+    rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+    for (uint64_t erases = 0; erases <= UINT32_MAX; erases += 1 << 28) {
+        set_erases(rig, 0, erases);
+        assert_int_equal(flash_cell_read_ns(&rig->dev, 0, 0), most);
+        assert_int_equal(flash_cell_program_ns(&rig->dev, 0, 0), most);
+        assert_int_equal(flash_cell_erase_ns(&rig->dev, 0, 0), most);
+    }
+    rig_free(rig);
+}
+
+/* With capacitors data is as old as its write, not as what the zone held once. */
+static void test_age_of_kept_data(void **state)
+{
+    FlashTuning t = tuning_of(50 * US, 1 * MS, 1 * MS);
+    uint64_t erased;
+    Rig *rig;
+
+    (void)state;
+    t.retry_age_ns = 10 * MS;
+    protected = true;
+    rig = rig_new(shape_of(1, 1, 1, 16384, 1), t);
+    fill(rig, 0, 0, 4);
+    submit(rig, FLASH_CMD_RESET, 0, 0, 0);
+    erased = run(rig, 1);
+    flash_time_run(&rig->dev.time, erased + 100 * MS);
+    put_write(rig, 0, 0, 1, 1, false);          /* its unit is not full */
+    flash_dev_cut(&rig->dev, erased + 101 * MS);
+    flash_time_run(&rig->dev.time, erased + 109 * MS);
+    flash_dev_power_on(&rig->dev);
+    assert_int_equal(read_each(rig, 0, 1), 50 * US);
+    flash_time_run(&rig->dev.time, erased + 110 * MS);
+    assert_int_equal(read_each(rig, 0, 1), 2 * 50 * US);
+    rig_free(rig);
+    protected = false;
+}
+
 /* Dies that always have a read to do, of a zone that is worn and one that is not. */
 static void test_worn_bandwidth(void **state)
 {
@@ -2956,6 +3003,8 @@ int main(void)
         cmocka_unit_test(test_dropped_padding),
         cmocka_unit_test(test_buffer_mean),
         cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_longest_times),
+        cmocka_unit_test(test_age_of_kept_data),
         cmocka_unit_test(test_open_and_close),
         cmocka_unit_test(test_link),
         cmocka_unit_test(test_long_reads),

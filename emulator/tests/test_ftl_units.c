@@ -578,6 +578,82 @@ static void test_old_data_is_moved(void **state)
     }
 }
 
+/*
+ * With no more to spare than it asks for, and writes that wait for collection
+ * all the time: old data is moved, and so is what collection gains nothing by.
+ */
+static void test_old_data_is_moved_under_load(void **state)
+{
+    static const char *const mappings[] = { "page", "dftl" };
+    const uint64_t limit = 1000000 * US;
+
+    (void)state;
+    for (int n = 0; n < 2; n++) {
+        const uint32_t blocks = 40, open = n ? 3 : 2;
+        char *why;
+
+        config = plain_config(mappings[n]);
+        config.refresh_ns = limit;
+        config.logical = (blocks - 3 - open) * CAP + 1;
+        config.logical -= n ? (blocks - 3 - open) * CAP / 128 + 1 : 0;
+        why = try_to_open(1, blocks, 64 * BLOCK);
+        assert_non_null(why);
+        free(why);
+        flash_dev_close(&dev);
+        unlink(path);
+        config.logical--;
+        assert_null(try_to_open(1, blocks, 64 * BLOCK));
+        for (uint32_t i = 0; i < config.logical; i++) {
+            run(FLASH_CMD_WRITE, i, i);
+        }
+        for (uint32_t i = 0; dev.time.now < 6 * limit; i++) {
+            run(FLASH_CMD_WRITE, i * 7 % 64, i);
+            assert_true(oldest() < limit + limit / 64 + limit / 2);
+        }
+        assert_true(ftl_stats(ftl)->urgent > 100);
+        assert_true(ftl_stats(ftl)->refreshed > 100);
+        close_drive();
+    }
+}
+
+/* A block that was full before, and is to be programmed again, holds no old data. */
+static void test_data_that_is_not_programmed_is_not_old(void **state)
+{
+    (void)state;
+    config = plain_config("page");
+    config.refresh_ns = 1000000 * US;
+    open_configured(1, 40, 60, 64 * BLOCK);
+    write_pieces(0, 24, 0, CAP, 1000);
+    write_pieces(0, 24, 0, CAP, 2000);          /* all blocks were in use */
+    run(FLASH_CMD_FLUSH, 0, 0);
+    flash_time_run(&dev.time, dev.time.now + 900000 * US);
+    write_pieces(0, 24, 0, CAP, 3000);
+    run(FLASH_CMD_FLUSH, 0, 0);
+    assert_int_equal(ftl_stats(ftl)->refreshed, 0);
+    close_drive();
+}
+
+/* Only these mappings look for old data. */
+static void test_no_refresh_by_others(void **state)
+{
+    static const char *const mappings[] = { "bast", "fast", "last" };
+
+    (void)state;
+    for (int n = 0; n < 3; n++) {
+        char *why;
+
+        config = plain_config(mappings[n]);
+        config.refresh_ns = 1000000 * US;
+        config.logical = ftl_logical(40 * CAP, 60);
+        why = try_to_open(1, 40, 64 * BLOCK);
+        assert_non_null(why);
+        assert_non_null(strstr(why, "refresh_ns"));
+        free(why);
+        flash_dev_close(&dev);
+        unlink(path);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -595,6 +671,9 @@ int main(void)
         cmocka_unit_test(test_least_spare),
         cmocka_unit_test(test_without_handles),
         cmocka_unit_test(test_old_data_is_moved),
+        cmocka_unit_test(test_old_data_is_moved_under_load),
+        cmocka_unit_test(test_data_that_is_not_programmed_is_not_old),
+        cmocka_unit_test(test_no_refresh_by_others),
     };
     int failed;
 

@@ -21,6 +21,8 @@
 #include "flash.h"
 #include "flash-ns.h"
 
+#define NVME_FLASH_LEAST_REFRESH    (uint64_t)NANOSECONDS_PER_SECOND
+
 /* The drives that there are; the first is the default. */
 static const NvmeFlashPersonality *const nvme_flash_personalities[] = {
     &nvme_flash_zns,
@@ -387,13 +389,42 @@ static void nvme_flash_get_prop(Object *obj, Visitor *v, const char *name,
     nvme_flash_visit_prop(v, name, p->kind, field, errp);
 }
 
+/*
+ * Nothing wears out of which nobody says how much it takes.  A drive that looked
+ * for old data more often would hardly do anything else.
+ */
+static bool nvme_flash_check_wear(const NvmeNamespace *ns, Error **errp)
+{
+    const FlashTuning *t = &ns->flash_conf->dev.tuning;
+    uint64_t refresh = ns->flash_conf->ftl_config.refresh_ns;
+    bool worn = t->worn_read || t->worn_program || t->worn_erase;
+
+    if ((t->wear_out || worn) && !t->pe_cycles) {
+        error_setg(errp, "flash.%s needs flash.pe_cycles",
+                   t->wear_out ? "wear_out" : "worn_...");
+    } else if (t->wear_out &&
+               ns->flash_conf->personality != &nvme_flash_zns) {
+        error_setg(errp, "flash.wear_out is of zoned drives: expected "
+                   "flash.personality=zns");
+    } else if (refresh && ns->flash_conf->personality != &nvme_flash_blackbox) {
+        error_setg(errp, "flash.refresh_ns is of drives with an FTL: expected "
+                   "flash.personality=blackbox");
+    } else if (refresh && refresh < NVME_FLASH_LEAST_REFRESH) {
+        error_setg(errp, "flash.refresh_ns is %" PRIu64 ", expected 0 or at "
+                   "least %" PRIu64, refresh, NVME_FLASH_LEAST_REFRESH);
+    } else {
+        return true;
+    }
+    return false;
+}
+
 static void nvme_flash_set_prop(Object *obj, Visitor *v, const char *name,
                                 void *opaque, Error **errp)
 {
     const NvmeFlashProp *p = opaque;
     NvmeFlash *f = NVME_NS(obj)->flash_conf;
     void *field = (char *)conf_of(f->ns) + p->offset;
-    uint64_t buffer = f->dev.tuning.buffer;
+    FlashTuning before = f->dev.tuning;
     char *str = NULL;
 
     if (f->ns->flash) {
@@ -410,8 +441,9 @@ static void nvme_flash_set_prop(Object *obj, Visitor *v, const char *name,
         *(char **)field = str;
     }
     if (f->ns->flash) {
-        if (!f->personality->check(f->ns, errp)) {
-            f->dev.tuning.buffer = buffer;
+        if (!nvme_flash_check_wear(f->ns, errp) ||
+            !f->personality->check(f->ns, errp)) {
+            f->dev.tuning = before;
         }
         nvme_flash_enter(f);
         flash_dev_retune(&f->dev);
@@ -588,25 +620,6 @@ int nvme_flash_make_blk(NvmeNamespace *ns, Error **errp)
                   size / lbasz * (lbasz + ns->params.ms));
     ns->blkconf.blk = blk_new_open(NULL, NULL, opts, BDRV_O_RDWR, errp);
     return ns->blkconf.blk ? 0 : -1;
-}
-
-/* Nothing wears out of which nobody says how much it takes. */
-static bool nvme_flash_check_wear(const NvmeNamespace *ns, Error **errp)
-{
-    const FlashTuning *t = &ns->flash_conf->dev.tuning;
-    bool worn = t->worn_read || t->worn_program || t->worn_erase;
-
-    if ((t->wear_out || worn) && !t->pe_cycles) {
-        error_setg(errp, "flash.%s needs flash.pe_cycles",
-                   t->wear_out ? "wear_out" : "worn_...");
-    } else if (t->wear_out &&
-               ns->flash_conf->personality != &nvme_flash_zns) {
-        error_setg(errp, "flash.wear_out is of zoned drives: expected "
-                   "flash.personality=zns");
-    } else {
-        return true;
-    }
-    return false;
 }
 
 static bool nvme_flash_check_features(NvmeNamespace *ns, Error **errp)

@@ -117,6 +117,7 @@ typedef struct FtlMapping {
     /* It would be good to go on so many dies from where that block is; NULL. */
     void (*near)(Ftl *ftl, uint64_t lba, uint32_t further);
     uint64_t (*map_bytes)(const Ftl *ftl);
+    bool refreshes;             /* it moves data when that gets old */
 } FtlMapping;
 
 struct Ftl {
@@ -141,7 +142,7 @@ struct Ftl {
     bool whole;                 /* some writes must not be torn by a cut */
     void (*kick)(Ftl *ftl);     /* ftl.c: something has moved on */
 
-    /* ftl.c */
+    /* ftl.c; mappings read */
     FlashCmd *head, **tail;     /* writes that wait */
     FlashCmd *readers;          /* reads that wait for a part of the map */
     uint32_t handle;            /* of the write that gets its place */

@@ -280,4 +280,5 @@ const FtlMapping ftl_dftl = {
     .place = ftl_page_place,
     .near = ftl_page_near,
     .map_bytes = dftl_map_bytes,
+    .refreshes = true,
 };

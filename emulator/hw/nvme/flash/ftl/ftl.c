@@ -419,6 +419,10 @@ char *ftl_open(Ftl **opened, FlashDev *dev, const FtlConfig *config)
         return complain("placement handles need the mapping 'page', not",
                         config->mapping);
     }
+    if (config->refresh_ns && !mapping->refreshes) {
+        return complain("refresh_ns needs the mapping 'page' or 'dftl', not",
+                        config->mapping);
+    }
     assert(config->handles <= FTL_HANDLES && config->apart <= config->handles);
     ftl = flash_alloc(1, sizeof(*ftl));
     ftl->dev = dev;

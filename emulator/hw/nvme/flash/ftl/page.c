@@ -55,6 +55,7 @@ typedef struct PageGroup {
     uint64_t left;              /* room in those that a power loss cut short */
     bool collecting;            /* a job moves what a victim holds */
     bool levelled;              /* the last victim was one that is worn least */
+    bool refreshed;             /* old data was moved since a write got a block */
     uint32_t held;              /* victims whose jobs wait to fill a unit */
     uint64_t promised;          /* room that jobs which follow will need */
 } PageGroup;
@@ -79,6 +80,7 @@ static uint32_t kept_free(const Ftl *ftl, uint32_t group)
     uint32_t n = ftl->groups[group].nr_blocks;
     uint32_t kept = n * (100 - ftl->config.gc_urgent) / 100;
     uint32_t reserve = RESERVE + (ftl->config.wear_spread ||
+                                  ftl->config.refresh_ns ||
                                   ftl->config.handles);
 
     return kept > reserve ? kept : reserve;
@@ -330,7 +332,8 @@ static uint32_t pick_unworn(const Ftl *ftl, uint32_t group)
 
 /*
  * The one whose data is oldest, if it is as old as data may get; else FTL_NONE.
- * Nothing may be gained by it either.
+ * Nothing may be gained by it either, and data may get old faster than it can be
+ * moved: so while writes wait, each of these is followed by a block for them.
  */
 static uint32_t pick_old(const Ftl *ftl, uint32_t group)
 {
@@ -338,13 +341,16 @@ static uint32_t pick_old(const Ftl *ftl, uint32_t group)
     uint64_t most = room(ftl, group);
     uint32_t oldest = FTL_NONE;
 
-    if (!ftl->config.refresh_ns || ftl->groups[group].nr_free <= RESERVE) {
+    if (!ftl->config.refresh_ns || ftl->groups[group].nr_free <= RESERVE ||
+        (((Page *)ftl->own)->groups[group].refreshed && ftl->head)) {
         return FTL_NONE;
     }
     for (uint32_t i = group; i < ftl->nr_blocks; i += ftl->nr_groups) {
         uint64_t born = dev->zones[i].born;
 
+        /* programmed: until then it is not born, and what it held was older */
         if (is_victim(ftl, i) && ftl->blocks[i].valid &&
+            dev->zones[i].programmed &&
             dev->time.now - born >= ftl->config.refresh_ns &&
             has_room(ftl, group, i, most) &&
             (oldest == FTL_NONE || born < dev->zones[oldest].born)) {
@@ -536,6 +542,7 @@ static void collect(Ftl *ftl, uint32_t group)
         return;
     }
     g->levelled = unworn != FTL_NONE;
+    g->refreshed |= old != FTL_NONE;
     ftl->stats.levelled += g->levelled;
     ftl->stats.refreshed += old != FTL_NONE;
     ftl->stats.urgent += urgent;
@@ -639,6 +646,7 @@ static uint32_t group_place(Ftl *ftl, uint32_t group, int stream, uint32_t nlb)
     if (block == FTL_NONE) {
         if (ftl->groups[group].nr_free > kept_free(ftl, group)) {
             block = *stream_open(ftl, group, stream);
+            ((Page *)ftl->own)->groups[group].refreshed = false;
         }
         collect(ftl, group);
     }
@@ -869,4 +877,5 @@ const FtlMapping ftl_page = {
     .renew = page_renew,
     .near = ftl_page_near,
     .map_bytes = page_map_bytes,
+    .refreshes = true,
 };

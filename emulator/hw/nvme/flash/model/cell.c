@@ -15,6 +15,9 @@
 /* Of a page: neither sums of them wrap, nor those of the slowest die. */
 #define MOST_NS 100000000000ull
 
+/* Of a program unit: neither does that, however worn it is. */
+#define LONGEST_NS (64 * MOST_NS)
+
 /* A number of nanoseconds, and what follows it; NULL: there is none. */
 static const char *parse_ns(const char *text, uint64_t *ns)
 {
@@ -84,6 +87,11 @@ bool flash_cell_worn_out(const FlashDev *dev, uint32_t zone)
     return t->wear_out && flash_cell_erases(dev, zone) >= t->pe_cycles;
 }
 
+static uint64_t at_most_longest(unsigned __int128 ns)
+{
+    return ns < LONGEST_NS ? ns : LONGEST_NS;
+}
+
 /* It grows with each erase, until the block has had all that it is made for. */
 static uint64_t worn_ns(const FlashDev *dev, uint32_t zone, uint64_t ns,
                         uint32_t percent)
@@ -97,7 +105,7 @@ static uint64_t worn_ns(const FlashDev *dev, uint32_t zone, uint64_t ns,
     n = flash_cell_erases(dev, zone);
     n = n < cycles ? n : cycles;
     scaled = (unsigned __int128)ns * (100 * (cycles - n) + percent * n);
-    return scaled / (100 * cycles);
+    return at_most_longest(scaled / (100 * cycles));
 }
 
 uint32_t flash_cell_retries(const FlashDev *dev, uint32_t zone)
@@ -119,6 +127,7 @@ uint64_t flash_cell_read_ns(const FlashDev *dev, uint32_t zone, uint64_t block)
 {
     const FlashTuning *t = &dev->tuning;
     uint64_t ns = t->read_ns;
+    uint32_t n;
 
     assert(block < dev->media.shape.zone_cap);
     if (!t->delay_read) {
@@ -130,8 +139,9 @@ uint64_t flash_cell_read_ns(const FlashDev *dev, uint32_t zone, uint64_t block)
 
         ns = t->pages[page % t->page_types].read_ns;
     }
-    return worn_ns(dev, zone, ns, t->worn_read) *
-           (1 + flash_cell_retries(dev, zone));
+    ns = worn_ns(dev, zone, ns, t->worn_read);
+    n = flash_cell_retries(dev, zone);
+    return n ? at_most_longest((unsigned __int128)ns * (1 + n)) : ns;
 }
 
 uint64_t flash_cell_program_ns(const FlashDev *dev, uint32_t zone,

@@ -120,6 +120,9 @@ void flash_dev_begin(FlashDev *dev, uint32_t zone, uint64_t block,
 {
     assert(block + nlb <= dev->media.shape.zone_cap);
     flash_erase_end(&dev->media, zone);
+    if (!dev->media.zones[zone].wp) {
+        dev->zones[zone].born = dev->time.now;
+    }
     flash_media_begin(&dev->media, zone, block, nlb);
 }
 

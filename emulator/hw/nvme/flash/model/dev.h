@@ -25,7 +25,7 @@ typedef struct FlashZone {
     FlashUnit *units;           /* issued, not yet ended */
     bool open;
     bool finished;
-    uint64_t born;              /* its first program began then */
+    uint64_t born;              /* the first of its data is as old as that */
     bool pinned;                /* its unit is filled, and never padded */
 } FlashZone;
 

@@ -242,9 +242,6 @@ void flash_dev_write_begin(FlashDev *dev, uint32_t zone, uint32_t nlb)
     FlashZone *z = &dev->zones[zone];
 
     assert(!z->fill && !z->units);
-    if (!z->programmed) {
-        z->born = dev->time.now;
-    }
     flash_dev_begin(dev, zone, z->accepted, nlb);
     z->programmed = z->accepted + nlb;
 }

@@ -163,9 +163,6 @@ static void unit_started(FlashTime *ft, FlashOp *op)
     }
     dev->stats.programmed_bytes += op->bytes;
     u->begun = true;
-    if (!z->programmed) {
-        z->born = ft->now;
-    }
     if (z->programmed < u->block + u->nlb) {
         z->programmed = u->block + u->nlb;
     }
