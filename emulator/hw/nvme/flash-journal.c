@@ -82,6 +82,9 @@ bool nvme_flash_journal_check(const NvmeNamespace *ns, Error **errp)
     } else if (ns->flash_conf->dev.plp) {
         error_setg(errp, "flash.journal knows of no capacitors: expected "
                    "flash.plp=off");
+    } else if (ns->flash_conf->dev.tuning.wear_out) {
+        error_setg(errp, "flash.journal knows of no end of life: expected "
+                   "flash.wear_out=off");
     } else if (nvme_flash_journal_owner) {
         error_setg(errp, "flash.journal: another namespace has it");
     } else {
