@@ -259,6 +259,14 @@ def test_long_stream_interval(emulator_binary: Path, bios: Path, tmp_path: Path)
         assert len(stream.read_text().splitlines()) == 2
 
 
+def test_drives_neither_come_nor_go(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """A controller can, but a namespace cannot: no drive begins or ends while others are at work."""
+    with driver(emulator_binary, bios, *device(tmp_path / "media", **SMALL)) as drive:
+        added = drive("device_add", driver="nvme-ns", bus="nvme0", id="ns1", **{"flash.media": str(tmp_path / "new")})
+        assert "does not support hotplugging" in added["error"]["desc"]
+        assert "does not support hotplugging" in drive("device_del", id="ns0")["error"]["desc"]
+
+
 @pytest.mark.parametrize("shared", (False, True))
 def test_unplug(emulator_binary: Path, bios: Path, tmp_path: Path, shared: bool) -> None:
     """The controller goes while its programs go on; the namespace stays."""
