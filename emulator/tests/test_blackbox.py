@@ -167,6 +167,30 @@ def test_cut(emulator_binary: Path, bios: Path, tmp_path: Path, mapping: str) ->
         assert [drive.read(lba) for lba in range(1, 8)] == [0x62, 0x63] + [0x61] * 5
 
 
+def test_a_damaged_drive_stays_off_alone(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """One whose image was changed while it had no power; the machine's other drive goes on."""
+    media = tmp_path / "media"
+    second = ["-device", "nvme,id=nvme1,serial=other,addr=5", "-device",
+              "nvme-ns,id=ns1,bus=nvme1,zoned=on,logical_block_size=4096,physical_block_size=4096,"
+              f"flash.media={tmp_path / 'second'},flash.size=1G,zoned.zone_size=16M"]
+    with driver(emulator_binary, bios, *box(media), *second) as drive, media.open("r+b") as image:
+        other = drive.beside(5)
+        assert drive.write(0, fua=1) == 0
+        assert drive.admin(0xC0, nsid=1, cdw10=1)[0] == 0
+        assert other.admin(0xC0, nsid=1, cdw10=0)[0] == 0 and other.write(0) == 0
+        image.seek(4096 + 2 * 4096)                     # behind the header and the zones: when blocks were trimmed
+        image.write(b"\xff" * 8)
+        image.flush()
+        assert drive.admin(0xC0, nsid=1, cdw10=0)[0] == 0x06
+        assert (drive.write(1), other.write(1)) == (0x06, 0)
+        assert other.stats()["powered"] == 0 and json.loads(str(other.get("stats", "ns1")))["powered"] == 1
+        image.seek(4096 + 2 * 4096)
+        image.write(bytes(8))
+        image.flush()
+        assert drive.admin(0xC0, nsid=1, cdw10=0)[0] == 0 and drive.read(0) == 0x61
+        assert drive.stats()["cuts"] == 1
+
+
 @pytest.mark.parametrize("mapping", MAPPINGS)
 def test_verified(lab_run, mapping: str) -> None:
     """Three times the drive at random, verified, then ext4; what was trimmed is not moved."""

@@ -1615,6 +1615,31 @@ static void test_cut_in_time(void **state)
     rig_free(rig);
 }
 
+/*
+ * The power goes because that of another drive does: what this one does at that
+ * instant is done, as if it had been run first.
+ */
+static void test_cut_with_another_drive(void **state)
+{
+    FlashTuning t = tuning_of(0, 1 * MS, 0);
+
+    (void)state;
+    for (int too = 0; too < 2; too++) {
+        Rig *rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+
+        (too ? flash_dev_cut_too : flash_dev_cut)(&rig->dev, 1 * MS);
+        put_write(rig, 0, 0, 2, 1, false);      /* the second begins then */
+        assert_true(flash_dev_awaits_cut(&rig->dev));
+        flash_time_run(&rig->dev.time, 1 * MS);
+        assert_int_equal(rig->dev.stats.cuts, 1);
+        assert_false(flash_dev_awaits_cut(&rig->dev));
+        flash_dev_power_on(&rig->dev);
+        assert_int_equal(rig->dev.zones[0].accepted, 1 + too);
+        assert_true(flash_dev_bad(&rig->dev, 0, 0, 1) != too);
+        rig_free(rig);
+    }
+}
+
 static void test_cut_at_program(void **state)
 {
     FlashTuning t = tuning_of(0, 1 * MS, 0);
@@ -2978,6 +3003,8 @@ int main(void)
         cmocka_unit_test(test_page_types_in_words),
         cmocka_unit_test(test_worn_times),
         cmocka_unit_test(test_read_retries),
+        cmocka_unit_test(test_longest_times),
+        cmocka_unit_test(test_age_of_kept_data),
         cmocka_unit_test(test_worn_bandwidth),
         cmocka_unit_test(test_wear_out),
         cmocka_unit_test(test_write_bandwidth),
@@ -3003,14 +3030,13 @@ int main(void)
         cmocka_unit_test(test_dropped_padding),
         cmocka_unit_test(test_buffer_mean),
         cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_longest_times),
-        cmocka_unit_test(test_age_of_kept_data),
         cmocka_unit_test(test_open_and_close),
         cmocka_unit_test(test_link),
         cmocka_unit_test(test_long_reads),
         cmocka_unit_test(test_service_time),
         cmocka_unit_test(test_slow_die_and_failed_program),
         cmocka_unit_test(test_cut_in_time),
+        cmocka_unit_test(test_cut_with_another_drive),
         cmocka_unit_test(test_cut_at_program),
         cmocka_unit_test(test_cut_at_reset),
         cmocka_unit_test(test_cut_leaves_holes),

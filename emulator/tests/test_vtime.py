@@ -268,6 +268,18 @@ def test_same_bytes_in_every_run(program, tmp_path):
     assert quiet != run(image, LOCKSTEP.format(999), 8, tmp_path / "other")
 
 
+@pytest.mark.parametrize("quantum", [100, 10000])
+def test_a_drive_is_not_ahead_because_another_is(program, tmp_path, quantum):
+    """A program takes 100 us, whatever another CPU has done to another drive by the end of the round."""
+    drives = [word for i in range(2) for word in (
+        "-device", f"nvme,id=nvme{i},serial={i},addr={4 + i},inline-doorbells=on", "-device",
+        f"nvme-ns,bus=nvme{i},zoned=on,zoned.zone_size=1M,logical_block_size=4096,physical_block_size=4096,"
+        f"flash.media={tmp_path}/{i},flash.size=16M,flash.program_ns=100000,flash.buffer=0")]
+    lines = parsed(run(program("drives"), LOCKSTEP.format(quantum), 2, tmp_path / "out", *drives))
+    assert lines["flushes"][0] > 1000
+    assert 100000 < lines["shortest"][0] <= lines["longest"][0] < 100050
+
+
 def test_a_slow_serial_port_takes_no_time(program, tmp_path):
     """The reader takes nothing until the pipe is full, so the emulator has to wait for it, many times."""
     size, times = 4096, 50

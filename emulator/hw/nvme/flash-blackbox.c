@@ -261,17 +261,17 @@ static bool nvme_blackbox_exec_other(NvmeCtrl *n, NvmeRequest *req,
 
 /* Power, faults, what it tells. */
 
-/* The image may have been changed from outside: such a drive stays off. */
-static void nvme_blackbox_load(NvmeNamespace *ns)
+/* The image may have been changed from outside. */
+static bool nvme_blackbox_load(NvmeNamespace *ns)
 {
     NvmeFlash *f = ns->flash;
 
     if (!ftl_load(f->ftl)) {
         error_report("flash.media: damaged flash image: it cannot be of the "
                      "mapping '%s'", ftl_name(f->ftl));
-        flash_dev_cut(&f->dev, f->dev.time.now);
-        nvme_flash_run(f);
+        return false;
     }
+    return true;
 }
 
 static uint16_t nvme_blackbox_fail(NvmeNamespace *ns, uint64_t lba,

@@ -84,19 +84,23 @@ static void nvme_flash_lost_power(FlashDev *dev)
     trace_nvme_flash_power(f->ns->params.nsid, false);
     /* A machine has one supply: no drive sees another one without power. */
     QTAILQ_FOREACH(other, &nvme_flash_machine, beside) {
-        flash_dev_cut(&other->dev, dev->time.now);
+        flash_dev_cut_too(&other->dev, dev->time.now);
         nvme_flash_arm(other);
     }
 }
 
-static void nvme_flash_power_on(NvmeFlash *f)
+static bool nvme_flash_power_on(NvmeFlash *f)
 {
     flash_dev_power_on(&f->dev);
     if (!f->powered) {
+        if (!f->personality->load(f->ns)) {
+            flash_dev_power_off(&f->dev);       /* no other drive is at fault */
+            return false;
+        }
         f->powered = true;
-        f->personality->load(f->ns);
         trace_nvme_flash_power(f->ns->params.nsid, true);
     }
+    return true;
 }
 
 /* From the guest (vendor command) and from QOM (text). */
@@ -109,8 +113,7 @@ typedef struct NvmeFlashNumbers {
 
 static uint16_t nvme_flash_act_power_on(NvmeFlash *f, const NvmeFlashNumbers *n)
 {
-    nvme_flash_power_on(f);
-    return NVME_SUCCESS;
+    return nvme_flash_power_on(f) ? NVME_SUCCESS : NVME_INTERNAL_DEV_ERROR;
 }
 
 static uint16_t nvme_flash_act_cut(NvmeFlash *f, const NvmeFlashNumbers *n)

@@ -72,9 +72,9 @@ uint16_t nvme_flash_compare(NvmeRequest *req, uint32_t zone, uint64_t block,
 
 /*
  * All rooms: let the model come to the present, and with it those of the
- * machine's other flash devices; and set the timer to what is next, after
- * anything that may have changed that.  Between the two, what may end commands
- * of the model stands between enter and leave.
+ * machine's other flash devices if a power cut is to find them there; and set
+ * the timer to what is next, after anything that may have changed that.  Between
+ * the two, what may end commands of the model stands between enter and leave.
  */
 void nvme_flash_run(struct NvmeFlash *f);
 void nvme_flash_arm(struct NvmeFlash *f);

@@ -881,7 +881,7 @@ static uint16_t ocssd_fail_chunk(NvmeNamespace *ns, uint64_t lba, bool offline)
 }
 
 /* What is on flash becomes what the host sees. */
-static void ocssd_load(NvmeNamespace *ns)
+static bool ocssd_load(NvmeNamespace *ns)
 {
     NvmeFlashOcssd *o = ocssd_of(ns);
     const FlashMedia *m = &ns->flash_conf->dev.media;
@@ -897,6 +897,7 @@ static void ocssd_load(NvmeNamespace *ns)
                      iz->wp ? OCSSD_OPEN : OCSSD_FREE,
         };
     }
+    return true;
 }
 
 /* Set-up. */

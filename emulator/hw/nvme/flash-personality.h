@@ -58,8 +58,11 @@ typedef struct NvmeFlashPersonality {
     char *(*start)(NvmeNamespace *ns);
     void (*stop)(NvmeNamespace *ns);
 
-    /* What is on flash becomes what the host sees: at power on. */
-    void (*load)(NvmeNamespace *ns);
+    /*
+     * What is on flash becomes what the host sees: at power on.  False: no such
+     * drive wrote that, and this one stays off.
+     */
+    bool (*load)(NvmeNamespace *ns);
 
     /* What holds this block fails for good, or turns read-only.  A status. */
     uint16_t (*fail)(NvmeNamespace *ns, uint64_t lba, bool offline);

@@ -527,6 +527,12 @@ void nvme_flash_load_zones(NvmeNamespace *ns)
     }
 }
 
+static bool nvme_flash_zones_on(NvmeNamespace *ns)
+{
+    nvme_flash_load_zones(ns);
+    return true;
+}
+
 /* A zone fails: its resources are free, its state is for good. */
 static void nvme_flash_fail_zone(NvmeNamespace *ns, uint32_t idx,
                                  NvmeZoneState state)
@@ -610,7 +616,7 @@ const NvmeFlashPersonality nvme_flash_zns = {
     .ocfs = NVME_OCFS_COPY_FORMAT_0,
     .check = nvme_flash_zone_check,
     .shape = nvme_flash_zone_shape,
-    .load = nvme_flash_load_zones,
+    .load = nvme_flash_zones_on,
     .fail = nvme_flash_fail_block,
     .read = nvme_flash_zone_read,
     .exec_other = nvme_flash_zone_exec_other,

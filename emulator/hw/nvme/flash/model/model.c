@@ -315,29 +315,57 @@ static void cut_now(FlashTime *ft, void *arg)
 {
     FlashDev *dev = arg;
 
+    (void)ft;
     assert(dev->powered);
-    dev->powered = false;
-    dev->cut_at = UINT64_MAX;
     dev->stats.cuts++;
     if (dev->media.journal) {
         flash_journal_add(dev->media.journal, FLASH_JOURNAL_CUT, 0, 0, 0);
     }
-    drop_all(dev);
-    while (dev->cmds) {
-        dev->cmds->status = FLASH_NO_POWER;
-        flash_cmd_done(ft, dev->cmds);
-    }
+    flash_dev_power_off(dev);
     dev->lost_power(dev);
 }
 
+void flash_dev_power_off(FlashDev *dev)
+{
+    dev->powered = false;
+    dev->cut_at = UINT64_MAX;
+    drop_all(dev);
+    while (dev->cmds) {
+        dev->cmds->status = FLASH_NO_POWER;
+        flash_cmd_done(&dev->time, dev->cmds);
+    }
+}
+
 /* Only the first of several counts: what comes after it finds no power. */
+static bool takes_cut(FlashDev *dev, uint64_t when)
+{
+    if (!dev->powered || when >= dev->cut_at) {
+        return false;
+    }
+    flash_time_forget(&dev->time, cut_now);
+    dev->cut_at = when;
+    return true;
+}
+
 void flash_dev_cut(FlashDev *dev, uint64_t when)
 {
-    if (dev->powered && when < dev->cut_at) {
-        flash_time_forget(&dev->time, cut_now);
+    if (takes_cut(dev, when)) {
         flash_time_at(&dev->time, when, cut_now, dev);
-        dev->cut_at = when;
     }
+}
+
+void flash_dev_cut_too(FlashDev *dev, uint64_t when)
+{
+    if (takes_cut(dev, when)) {
+        flash_time_behind(&dev->time, when, cut_now, dev);
+    }
+}
+
+bool flash_dev_awaits_cut(const FlashDev *dev)
+{
+    return dev->powered && (dev->cut_at != UINT64_MAX ||
+                            dev->trouble.cut_at_program ||
+                            dev->trouble.cut_at_reset);
 }
 
 void flash_dev_forget_cuts(FlashDev *dev)

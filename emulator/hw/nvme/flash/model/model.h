@@ -111,10 +111,16 @@ void flash_dev_end_window(FlashDev *dev, uint32_t zone);
 
 /*
  * Cut the power at that instant (at the next flash_time_run(), if past), unless
- * it goes before.
+ * it goes before.  too: because another drive has lost it, so what this one
+ * does at that instant comes first, in whatever order the two are run.
  */
 void flash_dev_cut(FlashDev *dev, uint64_t when);
-void flash_dev_power_on(FlashDev *dev);
+void flash_dev_cut_too(FlashDev *dev, uint64_t when);
+bool flash_dev_awaits_cut(const FlashDev *dev);
 void flash_dev_forget_cuts(FlashDev *dev);
+
+/* off: as by a cut, of which nobody is told. */
+void flash_dev_power_off(FlashDev *dev);
+void flash_dev_power_on(FlashDev *dev);
 
 #endif

@@ -88,12 +88,12 @@ static FlashEvent heap_take(FlashTime *ft, size_t i)
     return taken;
 }
 
-static void event_set(FlashTime *ft, uint64_t when, FlashFire *fire, void *arg,
-                      uint32_t turn)
+static void event_put(FlashTime *ft, uint64_t when, uint64_t order,
+                      FlashFire *fire, void *arg, uint32_t turn)
 {
     FlashEvent ev = {
         .when = when < ft->now ? ft->now : when,
-        .order = ft->order++,
+        .order = order,
         .fire = fire,
         .arg = arg,
         .turn = turn,
@@ -102,9 +102,20 @@ static void event_set(FlashTime *ft, uint64_t when, FlashFire *fire, void *arg,
     heap_push(ft, ev);
 }
 
+static void event_set(FlashTime *ft, uint64_t when, FlashFire *fire, void *arg,
+                      uint32_t turn)
+{
+    event_put(ft, when, ft->order++, fire, arg, turn);
+}
+
 void flash_time_at(FlashTime *ft, uint64_t when, FlashFire *fire, void *arg)
 {
     event_set(ft, when, fire, arg, 0);
+}
+
+void flash_time_behind(FlashTime *ft, uint64_t when, FlashFire *fire, void *arg)
+{
+    event_put(ft, when, UINT64_MAX, fire, arg, 0);
 }
 
 void flash_time_forget(FlashTime *ft, FlashFire *fire)

@@ -160,6 +160,10 @@ void flash_time_free(FlashTime *ft);
 void flash_time_clear(FlashTime *ft);
 
 void flash_time_at(FlashTime *ft, uint64_t when, FlashFire *fire, void *arg);
+
+/* The same, but behind all else of that instant, also what is set later. */
+void flash_time_behind(FlashTime *ft, uint64_t when, FlashFire *fire,
+                       void *arg);
 void flash_time_forget(FlashTime *ft, FlashFire *fire);
 bool flash_time_next(const FlashTime *ft, uint64_t *when);
 void flash_time_run(FlashTime *ft, uint64_t until);
