@@ -442,7 +442,7 @@ static FlashChoice choose_read(FlashTime *ft, FlashDie *die, bool first)
  */
 static void die_kick(FlashTime *ft, FlashDie *die)
 {
-    for (;;) {
+    while (die->queue.head || die->parked) {
         bool first = (ft->read_first || ft->suspend) &&
                      die->passed < ft->read_limit;
         FlashChoice next = choose_read(ft, die, first);
@@ -469,7 +469,7 @@ static void die_kick(FlashTime *ft, FlashDie *die)
         if (!next.op) {
             next.op = die->queue.head;
         }
-        if (!next.op || !die_admits(ft, die, next.op)) {
+        if (!die_admits(ft, die, next.op)) {
             return;
         }
         die->passed += next.passes;
