@@ -26,7 +26,8 @@ _NEWER = re.compile(r"\d+ commits? of the target and the emulator (?:are|is) new
 Where = tuple[str, dict[str, Any]]      # an experiment, and which of its samples
 # What the README compares: the load, our sample, what there is instead, and its sample.
 COMPARED: tuple[tuple[str, Where, str, Where], ...] = (
-    ("8 users on 8 cores, a fresh drive", ("scaling", {"profile": "tlc", "line": "multi", "users": 8}),
+    ("8 users on 8 cores, a fresh drive, one block a command",
+     ("scaling", {"profile": "tlc", "line": "multi", "users": 8}),
      "one buffer, one writer thread", ("scaling", {"profile": "tlc", "line": "single", "users": 8})),
     ("32 users on 32 cores, a server's caches modelled", ("width", {"clock": "caches", "line": "multi", "cpus": 32}),
      "one buffer, one writer thread", ("width", {"clock": "caches", "line": "single", "cpus": 32})),
@@ -174,6 +175,19 @@ def _width(results: Path) -> str:
             f"**{100 * multi['iops'] / (4 * few['iops']):.0f}%** of four times the throughput.")
 
 
+def _units(results: Path) -> str:
+    """What one buffer takes with the default write unit, which the first row does not have; nothing without width."""
+    shares = []
+    for clock in ("plain", "caches"):
+        single, multi = (_sample(results, ("width", {"clock": clock, "line": line, "cpus": 8}))
+                         for line in ("single", "multi"))
+        if not single or not multi:
+            return ""
+        shares.append(f"**{100 * single['iops'] / multi['iops']:.0f}%**")
+    return (f"\nWith up to 32 blocks a command, the default, one buffer takes {shares[0]} of dm-mtftl's writes with 8 "
+            f"users, and {shares[1]} if caches are modelled ([width](results/width/README.md)).")
+
+
 def headline(results: Path) -> str:
     """The README's numbers, each beside what there is instead; nothing while there are none."""
     raw = _sample(results, ("scaling", {"profile": "tlc", "line": "raw", "users": 8}))
@@ -187,7 +201,7 @@ def headline(results: Path) -> str:
         return ""
     return "\n".join(["", "| 4 KiB random writes a second | dm-mtftl | instead | |", "|---|---|---|---|", *rows, "",
                       f"The first row is **{100 * first['iops'] / raw['iops']:.0f}%** of what the raw drive takes from "
-                      f"eight sequential writers.{_width(results)}", "", ""])
+                      f"eight sequential writers.{_width(results)}{_units(results)}", "", ""])
 
 
 def update_readme(text: str, results: Path) -> str:

@@ -46,9 +46,9 @@ _ONE, _STRIPE = "subject=one drive; direction=", "subject=dm-stripe; drives=4; d
 _USED = "state=steady; unit=8; users=8; line="
 ANSWERS = {
     "scaling":
-        f"Yes: with 8 users dm-mtftl takes {{iops .1f | {_TLC}multi over {_TLC}single}} times as many writes as one "
-        f"buffer and one writer. From there on the 8 CPUs are the limit, at {{iops/1000 .0f | {_TLC}multi}} thousand "
-        "writes a second.",
+        f"Yes, in units of one block: with 8 users dm-mtftl takes {{iops .1f | {_TLC}multi over {_TLC}single}} times "
+        "as many writes as one buffer and one writer. From there on the 8 CPUs are the limit, at "
+        f"{{iops/1000 .0f | {_TLC}multi}} thousand writes a second (larger units: `width`).",
     "width":
         f"With the caches of a server, 32 CPUs take {{iops .1f | {_CACHES}multi; cpus=32 over {_CACHES}multi; cpus=8}} "
         f"times the writes of 8. One lane takes {{iops/1000 .0f | {_CACHES}single; cpus=32}} thousand a second "
