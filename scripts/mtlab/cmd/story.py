@@ -124,8 +124,10 @@ ANSWERS = {
     "fragmentation":
         "Pieces on one die are read at {mib_per_s .0% | drive=paper; what=append worst 0 over "
         "drive=paper; what=contiguous} of a contiguous file's speed on a drive with its own FTL, as in the paper. "
-        "dm-mtftl keeps what was written in order in order, and reads "
-        "{mib_per_s .0% | drive=host; what=append worst 0 over drive=host; what=contiguous} without hints.",
+        "dm-mtftl keeps what was written in order in order, and reads these pieces at "
+        "{mib_per_s .0% | drive=host; what=append worst 0 over drive=host; what=contiguous} without hints, and small "
+        "files of ten users at "
+        "{mib_per_s .0% | drive=host; what=fileserver small over drive=host; what=fileserver small contiguous}.",
     "artifact":
         "On ext4, a file in pieces on one die is read at {mib_per_s .0f | part=file; what=append worst; hints=off} "
         "MiB/s, and with hints at {mib_per_s .0f | part=file; what=append worst; hints=on}, of "
