@@ -274,12 +274,24 @@ def verdicts(checks: Checks) -> str:
     return "\n".join(lines)
 
 
+def _seeds(results: Mapping[str, Any]) -> str:
+    """How many seeds the runs had; nothing where the caption says it."""
+    numbers = sorted({run.get("seeds", 1) for run in results["provenance"].get("settings", {}).values()})
+    if not numbers or "seed" in results["caption"]:
+        return ""
+    if numbers == [1]:
+        return "One run each, of one seed."
+    several = " or ".join(str(number) for number in numbers if number > 1)
+    return f"Medians of {several} seeds{', some runs of one' * (1 in numbers)}."
+
+
 def opening(results: Mapping[str, Any], newer: str) -> str:
     """The top of an experiment's page: question, answer, figure, where it was measured, and what is newer."""
     return "\n\n".join([
         f"**{results['question']}**", answer(results["experiment"], results["samples"]),
         f"![{results['title']}](figure.svg)",
-        " ".join(filter(None, [results["caption"], f"Commit {results['provenance']['commit']}.", newer]))]) + "\n"
+        " ".join(filter(None, [results["caption"], _seeds(results), f"Commit {results['provenance']['commit']}.",
+                               newer]))]) + "\n"
 
 
 def index(results: Path) -> str:
