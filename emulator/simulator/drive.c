@@ -68,6 +68,7 @@ static const Word words[] = {
     { "read_first", WORD_BOOL, &tuning.read_first },
     { "read_limit", WORD_U32, &tuning.read_limit },
     { "suspend", WORD_BOOL, &tuning.suspend },
+    { "suspend_ns", WORD_U64, &tuning.suspend_ns },
     { "resume_ns", WORD_U64, &tuning.resume_ns },
     { "booked", WORD_BOOL, &tuning.booked },
     { "plane_reads", WORD_BOOL, &tuning.plane_reads },

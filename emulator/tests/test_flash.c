@@ -359,6 +359,76 @@ static void test_suspend_with_cache(void **state)
     rig_free(rig);
 }
 
+/* It takes the array so long to stop, and to go on; meanwhile nothing begins. */
+static void test_suspension_takes_time(void **state)
+{
+    for (int erase = 0; erase < 2; erase++) {
+        FlashTuning t = tuning_of(50 * US, 1 * MS, 2 * MS);
+        uint64_t start = 10 * MS, busy;
+        Rig *rig;
+
+        (void)state;
+        t.suspend = true;
+        t.cache = false;
+        t.suspend_ns = 30 * US;
+        t.resume_ns = 7 * US;
+        t.bus = bus;
+        rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+        fill(rig, 0, 0, 4);
+        fill(rig, 1, 0, 1);
+        flash_time_run(&rig->dev.time, start);
+        busy = rig->dev.time.dies[0].busy_ns;
+        if (erase) {
+            submit(rig, FLASH_CMD_RESET, 1, 0, 0);
+        } else {
+            put_write(rig, 0, 4, 1, 1, true);
+        }
+        for (uint64_t n = 1; n <= 5; n++) {
+            uint64_t at = start + n * 150 * US;
+
+            flash_time_run(&rig->dev.time, at);
+            submit(rig, FLASH_CMD_READ, 0, 0, 1);
+            if (n == 5) {       /* while it stops */
+                flash_time_run(&rig->dev.time, at + 29 * US);
+                submit(rig, FLASH_CMD_READ, 0, 1, 1);
+            }
+            assert_int_equal(run(rig, 1), at + 80 * US + XFER);
+        }
+        run(rig, 2);
+        assert_int_equal(rig->at - start, (erase ? 2 * MS : 1 * MS + XFER) +
+                         5 * (30 * US + 50 * US + XFER + 7 * US) +
+                         50 * US + XFER);
+        assert_int_equal(rig->dev.time.dies[0].busy_ns - busy,
+                         (erase ? 2 * MS : 1 * MS) + 5 * (30 + 7) * US +
+                         6 * 50 * US);
+        rig_free(rig);
+    }
+}
+
+/* The power may go while the array stops. */
+static void test_cut_while_it_stops(void **state)
+{
+    FlashTuning t = tuning_of(50 * US, 1 * MS, 2 * MS);
+    Rig *rig;
+
+    (void)state;
+    t.suspend = true;
+    t.suspend_ns = 30 * US;
+    rig = rig_new(shape_of(1, 1, 1, 4096, 1), t);
+    fill(rig, 0, 0, 4);
+    flash_time_run(&rig->dev.time, 10 * MS);
+    put_write(rig, 0, 4, 1, 1, false);
+    flash_time_run(&rig->dev.time, 10 * MS + 300 * US);
+    submit(rig, FLASH_CMD_READ, 0, 0, 1);
+    flash_dev_cut(&rig->dev, 10 * MS + 310 * US);
+    run(rig, 1);
+    assert_int_equal(rig->status, FLASH_NO_POWER);
+    flash_dev_power_on(&rig->dev);
+    assert_true(flash_dev_bad(&rig->dev, 0, 4, 1));
+    assert_int_equal(two_reads(rig, 0, 1), 2 * 50 * US);
+    rig_free(rig);
+}
+
 /* Reads pass a program or an erase up to the limit; then it goes on. */
 static void test_reads_pass_so_often(void **state)
 {
@@ -2991,6 +3061,8 @@ int main(void)
         cmocka_unit_test(test_beyond_the_data),
         cmocka_unit_test(test_read_overtakes),
         cmocka_unit_test(test_suspend_with_cache),
+        cmocka_unit_test(test_suspension_takes_time),
+        cmocka_unit_test(test_cut_while_it_stops),
         cmocka_unit_test(test_reads_pass_so_often),
         cmocka_unit_test(test_plane_reads),
         cmocka_unit_test(test_plane_reads_and_programs),

@@ -587,6 +587,7 @@ static void choose(void)
         tuning.worn_erase = draw(300);
         tuning.retry_erases = draw(10);
         tuning.retry_age_ns = draw(50) * 1000 * US;
+        tuning.suspend_ns = draw(3) * 15 * US;
     }
 }
 

@@ -105,7 +105,7 @@ typedef struct FlashTuning {
     uint64_t erase_more_ns;     /* each further block on a die; 0: the same */
     FlashBus bus;
     bool cache, read_first, suspend;
-    uint64_t resume_ns;
+    uint64_t suspend_ns, resume_ns;
     uint32_t read_limit;        /* 0: FLASH_READ_LIMIT */
     bool delay_read, delay_program, delay_erase, delay_transfer;
     uint64_t buffer;            /* bytes; 0: writes end when programmed */

@@ -410,6 +410,7 @@ void flash_dev_retune(FlashDev *dev)
     ft->cache = t->cache;
     ft->read_first = t->read_first;
     ft->suspend = t->suspend;
+    ft->suspend_ns = t->suspend_ns;
     ft->resume_ns = t->resume_ns;
     ft->read_limit = t->read_limit ? t->read_limit : FLASH_READ_LIMIT;
     dev->instant = takes_no_time(t);

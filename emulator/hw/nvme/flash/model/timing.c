@@ -380,10 +380,20 @@ static void op_begin(FlashTime *ft, FlashDie *die, FlashOp *op)
     }
 }
 
+static void die_stopped(FlashTime *ft, void *arg)
+{
+    FlashDie *die = arg;
+
+    assert(die->stopping && die->parked);
+    die->stopping = false;
+    array_end(ft, die);
+    die_kick(ft, die);
+}
+
 /*
  * A read interrupts the program or erase in the cell array.  What it interrupts
  * keeps its data, the read takes the page register, and a program that comes
- * next keeps the cache register.
+ * next keeps the cache register.  Nothing begins before the array has stopped.
  */
 static bool die_suspend(FlashTime *ft, FlashDie *die)
 {
@@ -392,13 +402,18 @@ static bool die_suspend(FlashTime *ft, FlashDie *die)
     if (!ft->suspend || !op || die->parked) {
         return false;
     }
-    assert(op->left_ns >= ft->now - op->since);
-    array_end(ft, die);
+    assert(op->left_ns >= ft->now - op->since && !die->stopping);
     op->left_ns -= ft->now - op->since;
     op->suspended = true;
     op->turn++;
     die->cell = NULL;
     die->parked = op;
+    if (ft->suspend_ns) {
+        die->stopping = true;
+        flash_time_at(ft, ft->now + ft->suspend_ns, die_stopped, die);
+    } else {
+        array_end(ft, die);
+    }
     return true;
 }
 
@@ -442,7 +457,7 @@ static FlashChoice choose_read(FlashTime *ft, FlashDie *die, bool first)
  */
 static void die_kick(FlashTime *ft, FlashDie *die)
 {
-    while (die->queue.head || die->parked) {
+    while (!die->stopping && (die->queue.head || die->parked)) {
         bool first = (ft->read_first || ft->suspend) &&
                      die->passed < ft->read_limit;
         FlashChoice next = choose_read(ft, die, first);
@@ -614,6 +629,7 @@ void flash_time_clear(FlashTime *ft)
 
         die->queue = (FlashQueue) { 0 };
         die->cell = die->ready = die->parked = NULL;
+        die->stopping = false;
         die->active = die->reading = die->transfers = die->passed = 0;
         die->at_work = 0;
         die->booked = 0;

@@ -86,6 +86,7 @@ typedef struct FlashDie {
     FlashOp *cell;              /* program or erase in the cell array */
     FlashOp *ready;             /* program, transferred, waits for the array */
     FlashOp *parked;            /* program or erase that a read suspended */
+    bool stopping;              /* ... and that has not stopped yet */
     FlashOpKind kind;           /* of the work in progress */
     uint32_t active;            /* page registers in use */
     uint32_t reading;           /* of these, by reads */
@@ -143,7 +144,8 @@ struct FlashTime {
     bool cache;                 /* overlap a transfer with the cell array */
     bool read_first;            /* reads overtake waiting programs, erases */
     bool suspend;               /* ... and interrupt one in progress */
-    uint64_t resume_ns;         /* what an interrupted one pays extra */
+    uint64_t suspend_ns;        /* until an interrupted one has stopped */
+    uint64_t resume_ns;         /* what it pays extra */
     uint32_t read_limit;        /* reads that pass one program or erase */
     bool booked;                /* from the start on: operations are booked */
 
