@@ -8,6 +8,7 @@
 
 #include "device/device.h"
 #include "device/meta.h"
+#include "device/seq.h"
 
 static sector_t zone_sectors(const struct mtftl *ftl)
 {
@@ -18,6 +19,7 @@ static int rw(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32
 {
 	struct mtftl_meta meta;
 	struct bio_vec vec;
+	unsigned long failures;
 	struct bio bio;
 	int r;
 
@@ -34,11 +36,12 @@ static int rw(struct mtftl *ftl, blk_opf_t opf, sector_t sector, void *data, u32
 	if (op_is_write(opf))
 		mtftl_pause_heed(ftl);
 	mtftl_count(ftl, asked, 1);
+	failures = mtftl_seq_failures(ftl);
 	r = submit_bio_wait(&bio);
 	mtftl_count(ftl, answered, 1);
 	/* The kernel takes the flag away if it thinks that the drive has no cache. */
 	if (op_is_write(opf) && !(bio.bi_opf & REQ_FUA) && !r)
-		mtftl_count(ftl, taken, 1);
+		mtftl_seq_landed(ftl, failures);
 	if (op_is_write(opf) || oob)
 		mtftl_meta_detach(&bio);
 	bio_uninit(&bio);

@@ -4,7 +4,9 @@
  *
  * A device flush that failed leaves open what the drive has dropped of all that it was given since
  * the one before. So nothing may be called durable any more, and nothing reset or put into a
- * checkpoint: only recovery, which looks at what is there, can tell. Unless nothing was given.
+ * checkpoint: only recovery, which looks at what is there, can tell. Unless nothing was given: all
+ * that had landed was flushed before, and what was in flight meanwhile goes with FUA or fails. Each
+ * write finds that out for itself when it lands.
  */
 #include "device/seq.h"
 
@@ -38,6 +40,7 @@ void mtftl_seq_set_last(struct mtftl *ftl, u64 last, u64 durable)
 	atomic64_set(&ftl->seq->last, last);
 	ftl->seq->durable = durable;
 	ftl->seq->unsure = false;
+	ftl->seq->flushed = U64_MAX;
 	/* What the drive was given before this mount may be in its cache. */
 	ftl->seq->known = false;
 }
@@ -113,17 +116,32 @@ static int flush_now(struct mtftl *ftl)
 	mtftl_count(ftl, asked, 1);
 	/* The kernel sends none if it thinks that the drive has no cache. That may change. */
 	sent = bdev_write_cache(bdev);
-	r = seq->unsure ? -EIO : blkdev_issue_flush(bdev);
+	r = READ_ONCE(seq->unsure) ? -EIO : blkdev_issue_flush(bdev);
 	mtftl_count(ftl, answered, 1);
 	if (!r) {
-		WRITE_ONCE(seq->flushed, taken);
-		WRITE_ONCE(seq->known, sent && bdev_write_cache(bdev));
-	} else if (mtftl_taken(ftl) != seq->flushed) {
-		WRITE_ONCE(seq->unsure, true);
+		sent = sent && bdev_write_cache(bdev);
+		if (sent)
+			WRITE_ONCE(seq->flushed, taken);
+		WRITE_ONCE(seq->known, sent);
+	} else {
+		WRITE_ONCE(seq->failures, seq->failures + 1);
+		/* Pairs with mtftl_seq_landed(). */
+		smp_mb();
+		if (mtftl_taken(ftl) != seq->flushed)
+			WRITE_ONCE(seq->unsure, true);
 	}
-	if (seq->unsure)
+	if (READ_ONCE(seq->unsure))
 		mtftl_set_read_only(ftl, "a flush failed: what the device dropped is not known");
 	return r;
+}
+
+void mtftl_seq_landed(struct mtftl *ftl, unsigned long failures)
+{
+	mtftl_count(ftl, taken, 1);
+	/* Pairs with flush_now(): a failed flush sees what was taken, or we see that it failed. */
+	smp_mb();
+	if (unlikely(failures != mtftl_seq_failures(ftl)))
+		WRITE_ONCE(ftl->seq->unsure, true);
 }
 
 /*

@@ -22,9 +22,12 @@ struct mtftl_seq {
 	struct mutex flushing;	/* one flush of the device at a time: what follows, and durable */
 	unsigned long flushes;	/* begun */
 	int result;		/* of the last one */
-	u64 flushed;		/* of mtftl_taken(); of no use before the first flush succeeds */
-	bool known;		/* one has, and was sent */
-	bool unsure;		/* the device may have dropped what it was given */
+	u64 flushed;		/* of mtftl_taken(); U64_MAX: no flush was sent in this mount */
+	bool known;		/* the device's cache holds nothing but what landed since */
+	bool unsure;		/* the device may have dropped data; any context sets it */
+
+	/* Completions and the flusher read these, which hardly ever change. */
+	unsigned long failures ____cacheline_aligned_in_smp;	/* flushes that failed */
 	struct list_head unordered;	/* units that flushes do not wait for; fixed in a mount */
 };
 
@@ -84,6 +87,13 @@ int mtftl_flush_device(struct mtftl *ftl, u64 drawn);
 /* The same, but nothing is sent if all that was written since the last one was with FUA. */
 int mtftl_flush_cache(struct mtftl *ftl, u64 drawn);
 void mtftl_seq_forget_cache(struct mtftl *ftl);
+static inline unsigned long mtftl_seq_failures(const struct mtftl *ftl)
+{
+	return READ_ONCE(ftl->seq->failures);
+}
+
+/* A write has landed in the drive's cache. @failures: mtftl_seq_failures() when it was sent. */
+void mtftl_seq_landed(struct mtftl *ftl, unsigned long failures);
 /* All writes that have landed are on flash, without another flush. */
 bool mtftl_seq_is_flushed(struct mtftl *ftl);
 

@@ -344,11 +344,11 @@ ends() {
 	mtftl check /dev/nullb0
 }
 
-# zones_apart: /dev/mapper/layer with 32 zones of 1 MiB of nullb0, each a device zoneN of its own; what is sent to it
-# waits as long as that is suspended. cut_zones: the layer is gone, t is on nullb0
+# zones_apart [KEY=VALUE]...: /dev/mapper/layer with 32 zones of 1 MiB of nullb0, each a device zoneN of its own; what
+# is sent to it waits as long as that is suspended. cut_zones: the layer is gone, t is on nullb0
 zones_apart() {
 	local zone
-	null nullb0 size=32 zone_size=1
+	null nullb0 size=32 zone_size=1 "$@"
 	for zone in $(seq 0 31); do
 		dmsetup create zone$zone --table "0 2048 linear /dev/nullb0 $((zone * 2048))"
 		echo "$((zone * 2048)) 2048 linear /dev/mapper/zone$zone 0"

@@ -149,7 +149,7 @@ static void unit_ended(struct bio *bio)
 		     place->zone->index, place->zone->state);
 	/* The kernel takes the flag away if it thinks that the drive has no cache. */
 	if (!status && !(bio->bi_opf & REQ_FUA))
-		mtftl_count(ftl, taken, 1);
+		mtftl_seq_landed(ftl, unit->failures);
 	/* A place that cannot be true is an error like any other. */
 	if (!status && place->zone->append &&
 	    mtftl_append_offset(bio->bi_iter.bi_sector,
@@ -264,6 +264,7 @@ void mtftl_write_submit(struct mtftl_write *unit)
 	mtftl_pause_heed(ftl);
 	/* Its sender's own may end before it lands. */
 	mtftl_send_hold(ftl);
+	unit->failures = mtftl_seq_failures(ftl);
 	submit_bio_noacct(bio);
 }
 

@@ -44,6 +44,7 @@ struct mtftl_write {
 	u16 nr;
 	u16 max;
 	bool through;			/* FUA: when it is done it is on flash */
+	unsigned long failures;		/* mtftl_seq_failures() when it was sent */
 	u32 born;			/* by the map's clock: when users wrote it */
 	u32 life;			/* of its blocks, see policy.h */
 	void *header;			/* or all its blocks' metadata */
