@@ -14,6 +14,7 @@
 #include <linux/sched/signal.h>
 
 #include "check.h"
+#include "rebuild.h"
 #include "device/device.h"
 #include "device/pause.h"
 #include "device/rw.h"
@@ -1029,6 +1030,33 @@ static void no_unit_of_a_checkpoint_is_another(void **state)
 		kernel_listens = NULL;
 		free(entries);
 	}
+}
+
+/* So far that its map would take more zones than are set aside: these would be zones of data. */
+static void a_device_that_grows_keeps_its_data(void **state)
+{
+	struct report report = { .quiet = true };
+	struct mtftl_sb_info was, now;
+	u32 page;
+
+	unmount();
+	image_free(image);
+	image = image_new_of(1024, IMAGE_ZONE_BLOCKS, IMAGE_CAPACITY, 80000);
+	image->sb.nr_zones = 800;
+	image->sb.op_permille = 10;
+	image->flash.nr_zones = 800;
+	image_write_super(image, 0);
+	page = put(4, 7, 9, 9);
+	mount();
+	assert_int_equal(map.entries[9], page);
+	assert_int_equal(mtftl_checkpoint(&ftl, true), 0);
+	unmount();
+	image->flash.nr_zones = 1024;
+	assert_int_equal(rebuild_grow(&image->flash, &report, &was, &now), 0);
+	assert_int_equal(now.logical_blocks, mtftl_ckpt_most_blocks(1024, IMAGE_CAPACITY, 1));
+	assert_int_equal(mtftl_ckpt_zones(1024, IMAGE_CAPACITY, now.logical_blocks + 1), 2);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[9], page);
 }
 
 /* What a mount costs */
@@ -2268,6 +2296,7 @@ int main(void)
 		TEST(a_checkpoint_of_many_units_is_loaded),
 		TEST(a_checkpoint_goes_on_where_a_unit_fits),
 		TEST(a_checkpoint_of_uneven_units_is_loaded),
+		TEST(a_device_that_grows_keeps_its_data),
 		TEST(no_unit_of_a_checkpoint_is_another),
 		TEST(a_device_full_of_ranges_is_refused),
 		TEST(reads_of_units_that_no_flush_followed),

@@ -194,6 +194,9 @@ int cmd_resize(int argc, char **argv)
 	if (err == -ENOSPC)
 		fail(EXIT_FAILED, "%s: no zone is left for a checkpoint, expected empty ones that take"
 		     " writes", device->path);
+	if (err == -EFBIG)
+		fail(EXIT_FAILED, "%s: its zones for checkpoints do not take records of %u zones,"
+		     " expected fewer zones, or mtftl format", device->path, device->flash.nr_zones);
 	if (err == -EBADMSG)
 		fail(EXIT_FAILED, "%s: the checkpoint is damaged, expected a device that can be opened"
 		     " at its old size", device->path);

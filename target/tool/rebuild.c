@@ -425,6 +425,26 @@ static void add_zones(struct rebuild *rebuild, u32 all, u64 logical_blocks)
 	rebuild->flash->nr_zones = all;
 }
 
+/*
+ * The device's new size. Zones set aside for checkpoints are known by where they lie, and there may
+ * be data where one more pair of them would: so the map must fit into as many as before.
+ */
+static u64 grown_blocks(const struct flash *flash, const struct mtftl_sb_info *was, u32 all)
+{
+	u32 zones = mtftl_ckpt_zones(was->nr_zones, was->zone_capacity, was->logical_blocks);
+	u64 most = mtftl_ckpt_most_blocks(all, was->zone_capacity, zones);
+	u64 blocks = mtftl_logical_blocks(usable_zones(flash, all), was->zone_capacity,
+					  was->op_permille, was->oob);
+
+	if (blocks < was->logical_blocks)
+		blocks = was->logical_blocks;
+	if (blocks > most)
+		blocks = most;
+	assert(blocks < was->logical_blocks ||
+	       mtftl_ckpt_zones(all, was->zone_capacity, blocks) <= zones);
+	return blocks;
+}
+
 int rebuild_grow(struct flash *flash, struct report *report, struct mtftl_sb_info *was,
 		 struct mtftl_sb_info *now)
 {
@@ -440,10 +460,11 @@ int rebuild_grow(struct flash *flash, struct report *report, struct mtftl_sb_inf
 	*was = rebuild.super.info;
 	if (err)
 		return err;
-	logical_blocks = mtftl_logical_blocks(usable_zones(flash, all), was->zone_capacity,
-					      was->op_permille, was->oob);
-	if (logical_blocks < was->logical_blocks)
-		logical_blocks = was->logical_blocks;
+	logical_blocks = grown_blocks(flash, was, all);
+	if (logical_blocks < was->logical_blocks) {
+		flash->nr_zones = all;
+		return -EFBIG;
+	}
 	rebuild.seed = mtftl_seed(was->uuid, was->key);
 	rebuild.replay.sb = &rebuild.super.info;
 	window_init(&rebuild.window, flash, UNIT_BLOCKS);
