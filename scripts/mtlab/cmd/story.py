@@ -25,7 +25,8 @@ CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Is the tail short?", ("zone-reset", "mount")),
     ("Does it lose nothing?", ("misfortunes", "torture", "boots", "suites")),
     ("Is the emulator true?", ("geometry", "femu", "femu-full", "femu-hot", "fragmentation", "artifact", "vssim",
-                               "vssim-guest", "mappings", "fdp", "page-types", "plane-reads", "wear", "virtual-time")),
+                               "vssim-guest", "mappings", "fdp", "page-types", "plane-reads", "suspension", "wear",
+                               "virtual-time")),
     ("What do others do?", ("peers", "files", "applications", "applications-aged", "pblk", "host-or-drive")),
 )
 OTHERS = {
