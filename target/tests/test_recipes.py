@@ -8,6 +8,7 @@ import re
 import shlex
 from pathlib import Path
 
+import pages
 import pytest
 from mtlab.build import debian, sourcekernel
 from mtlab.run.options import STOCK
@@ -206,16 +207,6 @@ trims 'fstrim /srv'
 }
 
 
-def blocks() -> dict[tuple[str, int], list[str]]:
-    """The page's blocks of commands, by section and number."""
-    found = {}
-    for section in f"Begin\n{PAGE.read_text().split(chr(10), 1)[1]}".split("\n## "):
-        title, _, text = section.partition("\n")
-        for number, block in enumerate(re.findall(r"(?:^    .*\n)+", text, re.M), 1):
-            found[title, number] = [line.strip() for line in block.splitlines()]
-    return found
-
-
 def asked(scene: str) -> list[tuple[str, int]]:
     """The blocks that a scene types."""
     return [(section, int(number)) for section, number in re.findall(r"^page (.*): (\d+)$", scene, re.M)]
@@ -223,14 +214,14 @@ def asked(scene: str) -> list[tuple[str, int]]:
 
 def script() -> str:
     """All scenes, each on an empty drive, with the page's commands in place."""
-    page = blocks()
+    page = pages.blocks(PAGE)
     scenes = "".join(f"(\nempty {shlex.quote(name)}\n{scene})\n" for name, scene in SCENES.items())
     return COMMON + re.sub(r"^page (.*): (\d+)$", lambda found: "\n".join(
         f"typed {shlex.quote(command)}" for command in page[found[1], int(found[2])]), scenes, flags=re.M)
 
 
 def test_each_block_is_typed() -> None:
-    assert {block for scene in SCENES.values() for block in asked(scene)} == set(blocks())
+    assert {block for scene in SCENES.values() for block in asked(scene)} == set(pages.blocks(PAGE))
 
 
 def test_recipes(pytestconfig: pytest.Config, lab_run: LabRun, tmp_path: Path) -> None:

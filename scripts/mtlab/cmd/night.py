@@ -44,6 +44,8 @@ PARTS = (
     Part("tests-current", "the target's tests on the newest kernel", "test --kernel current target/tests"),
     Part("own-machine", "a Debian with ssh, and RocksDB on its drive, survive a power cut",
          "test --night scripts/tests/test_vm.py"),
+    Part("machines", "a mirror across two machines survives twenty kills",
+         "test --night target/tests/test_machines.py"),
     Part("shuffle", "all tests in another order", "test --shuffle {seed}"),
 )
 
