@@ -53,8 +53,6 @@ GIVE_UP = ("{ until dmsetup info mem 2>/dev/null | grep -q SUSPENDED; do usleep 
            "dmsetup wipe_table mem; } >/dev/null 2>&1 &\n")
 # The first guest of a cut was ended after eleven minutes of the host's clock. Neither is booted again.
 ENDLESS = {("dm-zoned", what) for what in CUTS}
-# Guests that take minutes, because the driver's time-outs come one after the other; written, and not booted.
-LATER = {("zoned-xfs", "timed-out"), ("f2fs", "timed-out"), ("dm-zoned", "full")}
 AT_REST = ("rot-data", "rot-metadata")
 # The load itself becomes slower there: GC begins, or the drive is full from the start.
 NO_PACE = (*CUTS, *AT_REST, "refused-reset", "full")
@@ -74,8 +72,6 @@ def _without(subject: str, what: str) -> str:
     """Why a cell is not booted; nothing if it is."""
     if subject.startswith("box") and what in OF_ZONES:
         return NONE
-    if (subject, what) in LATER:
-        return "not measured"
     return HANGS if (subject, what) in ENDLESS else ""
 
 
