@@ -73,8 +73,9 @@ def draw(result: Mapping[str, Any], path: Path) -> None:
     cells = []
     for bug in bugs:
         of = {row["schedule"]: row for row in result["rows"] if row["bug"] == bug}
-        cells.append([(min(2, (of[kind]["seeds"] - 1) // 2), str(of[kind]["seeds"])) if of[kind]["found"]
-                      else (3, f"not in {of[kind]['seeds']}") for kind in KINDS])
+        cells.append([(min(2, of[kind]["seeds"] - 1) if of[kind]["found"] else 3,
+                       f"{'' if of[kind]['found'] else 'not '}in {of[kind]['seeds']}, {of[kind]['cuts']} cuts")
+                      for kind in KINDS])
     drawing, (axes,) = figures.panels(1, width=figures.PAGE, height=0.35 * len(bugs) + 0.8)
     figures.grades(axes, [kind_name(kind) for kind in KINDS], bugs, cells)
     figures.save(drawing, path)
