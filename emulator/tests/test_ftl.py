@@ -2,6 +2,7 @@
 """The FTL inside a drive: against an array on the host, with planted bugs, its write amplification."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -60,6 +61,30 @@ def test_what_a_drive_promises(sanitized: Path, mapping: str, modes: tuple[str, 
 def test_other_writes_are_torn(sanitized: Path) -> None:
     found = [run(sanitized, "page", 5000, seed, "torn").stdout for seed in SEEDS]
     assert sum("is torn" in said for said in found) > len(SEEDS) / 2
+
+
+def profile_words(name: str) -> list[str]:
+    """The black box of a profile as words of the simulator, which has no power to lose."""
+    text = (HERE.parent / f"profiles/{name}.cfg").read_text()
+    found = dict(re.findall(r'^ *flash\.(\w+) = "(.*)"$', text, re.MULTILINE))
+    dies = int(found["channels"]) * int(found["dies"])
+    number = {key: int(re.sub("[KM]$", "", value)) * {"K": 1 << 10, "M": 1 << 20}.get(value[-1], 1)
+              for key, value in found.items() if value[0].isdigit()}
+    block = dies * number["planes"] * number["page"] * number["block_pages"]
+    on = {key: 1 for key, value in found.items() if value == "on" and key != "plp"}
+    words = number | on | {"blocks": number.pop("size") // block, "spare_permille": 10 * number.pop("spare"),
+                           "zone_dies": dies}
+    return [f"{key}={value}" for key, value in words.items() if key not in ("size", "spare")]
+
+
+@pytest.mark.parametrize("name,writes,reads", [("datacentre", 32 * 168e6, 1e6), ("consumer", 3.15e9, 32 / 50e-6)])
+def test_rates_of_profiles(name: str, writes: float, reads: float) -> None:
+    """Writes in order by what the dies program, random reads by the controller or, without planes apart, the dies."""
+    words = profile_words(name)
+    put = simulate(*words, "fill=0", "random=0", "large=131072", "depth=64", "warm=2000", "requests=6000")
+    assert put["iops"] * 131072 == pytest.approx(writes, rel=0.01)
+    got = simulate(*words, "area=10", "reads=100", "depth=4096", "warm=5000", "requests=400000")
+    assert got["iops"] == pytest.approx(reads, rel=0.03)
 
 
 def test_crafted_images(tmp_path: Path) -> None:
