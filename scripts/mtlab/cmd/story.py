@@ -170,6 +170,11 @@ ANSWERS = {
         "{iops .1f | planes=apart; bus=800 MB/s; depth=32 over planes=together; bus=800 MB/s; depth=32} times the "
         "rate, and a 99th percentile of {p99_us .0f | planes=apart; bus=800 MB/s; depth=32} us in place of "
         "{p99_us .0f | planes=together; bus=800 MB/s; depth=32}.",
+    "suspension":
+        "The median of a read falls from {p50_us .0f | reads=first} us, if reads go first, to "
+        "{p50_us .0f | reads=stop in 0 us} us if they interrupt programs, and grows by what flash takes to stop. If "
+        "that is 100 us, all requests together come at "
+        "{iops .0% | reads=stop in 100 us over reads=in their turn} of the rate without interruptions.",
     "wear":
         "A read takes one cell read more for each retry: {mean_us .0f | drive=half worn; data=left alone; kept=950} "
         "us from half worn blocks whose data has lain for 950 s, in place of "
