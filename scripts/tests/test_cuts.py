@@ -21,7 +21,7 @@ ADMIT, NOTE = records.KINDS.index("buffered"), records.KINDS.index("note")
 def _args(**more: object) -> argparse.Namespace:
     return argparse.Namespace(**{
         "rounds": 3, "cuts": 400, "states": 16, "sample": 0, "device": "ms=0", "cpus": 0, "timeout": 600,
-        "kernel": kernels.DEFAULT, "verbose": False} | more)
+        "kernel": kernels.DEFAULT, "verbose": False, "schedule": None} | more)
 
 
 @pytest.fixture(scope="module")

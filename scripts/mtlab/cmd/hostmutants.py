@@ -47,7 +47,8 @@ def journals() -> tuple[Path, ...]:
     kernel = kernels.get(kernels.DEFAULT)
     key = digest(kernel.key, target.module(kernel, asserts=True) or "", torture.program(), hosttests.inputs())
     made = []
-    args = argparse.Namespace(device="", rounds=4, cpus=0, kernel=kernels.DEFAULT, timeout=3600, verbose=False)
+    args = argparse.Namespace(device="", rounds=4, cpus=0, kernel=kernels.DEFAULT, timeout=3600, verbose=False,
+                              schedule=None)
     for seed in JOURNAL_SEEDS:
         path = BUILD / f"mutants/journals/{key}-{seed}"
         with lock(f"journal-{seed}"):

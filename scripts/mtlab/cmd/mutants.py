@@ -209,6 +209,7 @@ def _mutants(args: argparse.Namespace) -> int:
             print(f"target/{bug.file}:{bug.line} {bug.name}")
         return 0
     args.device, args.clock, args.cpus, args.verbose, args.check_every, args.drives = "", "virtual", 0, False, 5, 1
+    args.schedule = None
     target.need_module(kernels.get(args.kernel))
     verdicts = {bug: verdict for bug in chosen if (verdict := _known(bug, args)[1])}
     _in_guests(chosen, verdicts, args)
