@@ -51,8 +51,8 @@ def _found(bug: str, kind: int | None, args: argparse.Namespace, module: Path) -
             raise LabError(f"seed {seed}, {kind_name(kind)}: the target fails without a planted bug, too:\n"
                            f"{honest.report}")
         said = [line for line in boot.report.splitlines() if line.strip()]
-        return row | {"found": True, "by": next((line for line in said if line.startswith(("VIOLATION", "HANG"))),
-                                                said[0])[:200]}
+        found = next((line for line in said if line.startswith(("VIOLATION", "HANG"))), [*said, "no report"][0])
+        return row | {"found": True, "by": found[:200]}
     return row
 
 

@@ -189,6 +189,13 @@ def shape(seed: int) -> Shape:
     return Shape(cpus, quantum, stall, every, rng.choice(PERIODS), device)
 
 
+def turns(seed: int, chosen: Shape, cpus: int, clock: str, schedule: int | None) -> dict[str, int]:
+    """How CPUs take turns. One that is alone has nobody to wait for: it stands still now and then in any case."""
+    if schedule is not None and cpus > 1:
+        return {"schedule": seed + 1, "changes": schedule, "period": chosen.period}
+    return {"stall": chosen.stall if clock == "virtual" else 0}
+
+
 def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None = None, mode: str = "",
              append: str = "", push: Sequence[Path] = ()) -> Boot:
     """One guest, `cuts` power cuts; `mode` is more of the program's command line, `append` of the kernel's.
@@ -203,12 +210,11 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
     chosen = shape(seed)
     device = chosen.device | dict(item.split("=", 1) for item in args.device.split(",") if item)
     binary = program()
-    scheduled = {} if args.schedule is None else {
-        "schedule": seed + 1, "changes": args.schedule, "period": chosen.period}
+    cpus = args.cpus or chosen.cpus
     options = Options(
-        kernel=args.kernel, clock=args.clock, cpus=args.cpus or chosen.cpus, quantum=chosen.quantum, seed=seed,
-        stall=chosen.stall if args.clock == "virtual" and not scheduled else 0, stall_every=chosen.stall_every,
-        memory="1G", profile="tlc", device=device, drives=args.drives, **scheduled,
+        kernel=args.kernel, clock=args.clock, cpus=cpus, quantum=chosen.quantum, seed=seed,
+        stall_every=chosen.stall_every, memory="1G", profile="tlc", device=device, drives=args.drives,
+        **turns(seed, chosen, cpus, args.clock, args.schedule),
         timeout=args.timeout, module=False, push=[binary, *filter(None, [module]), tool, fua_module(kernel), *push],
         append=append + (sourcekernel.BOOT if kernel.target else ""))
     load = "insmod ./dm-mtftl.ko; " if module else ""
