@@ -74,6 +74,14 @@ def test_who_is_interrupted_stops_the_guests(monkeypatch: pytest.MonkeyPatch) ->
     assert begun in ([True], [True, True])          # the free worker may have taken another one
 
 
+@pytest.mark.parametrize("turn", [1, 2])
+def test_what_one_test_stops_another_one_runs(turn: int) -> None:
+    stop.pulse()
+    stop.stop_all()
+    with pytest.raises(KeyboardInterrupt):
+        stop.pulse()
+
+
 def test_what_is_left_follows_from_who_runs_beside_whom() -> None:
     assert pool.time_left([], [], 2) == 0
     assert pool.time_left([4, 3, 3], [], 2) == 6

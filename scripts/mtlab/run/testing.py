@@ -28,6 +28,7 @@ import itertools
 import os
 import random
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from typing import Any
 import pytest
 
 from ..build import kernels, sourcekernel
-from ..util import pool
+from ..util import pool, stop
 from ..util.base import ROOT, LabError
 from . import accel, machine
 from .options import Options
@@ -75,6 +76,12 @@ def run(command: str, *, kernel_instead: str = kernels.DEFAULT, expect: str | No
         pytest.fail(f"expected {expect or 'no failure'} of the guest, got {result.failure or 'none'}\n"
                     f"--- output ---\n{result.output}", pytrace=False)
     return result
+
+
+@pytest.fixture(autouse=True)
+def not_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test stops ends with it: the guests of later ones run."""
+    monkeypatch.setattr(stop, "_stop", threading.Event())
 
 
 @pytest.fixture(scope="session")
