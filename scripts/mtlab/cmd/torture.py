@@ -29,6 +29,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..build import kernels, sourcekernel, target
 from ..build.parts import part
@@ -189,7 +190,7 @@ def shape(seed: int) -> Shape:
     return Shape(cpus, quantum, stall, every, rng.choice(PERIODS), device)
 
 
-def turns(seed: int, chosen: Shape, cpus: int, clock: str, schedule: int | None) -> dict[str, int]:
+def turns(seed: int, chosen: Shape, cpus: int, clock: str, schedule: int | None) -> dict[str, Any]:
     """How CPUs take turns. One that is alone has nobody to wait for: it stands still now and then in any case."""
     if schedule is not None and cpus > 1:
         return {"schedule": seed + 1, "changes": schedule, "period": chosen.period}
