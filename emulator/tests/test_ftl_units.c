@@ -28,6 +28,7 @@ static FlashDev dev;
 static Ftl *ftl;
 static FtlConfig config;
 static unsigned done;
+static const char *const with_logs[] = { "bast", "fast", "last" };
 static uint16_t next_handle;     /* of the writes that follow */
 static FlashStatus status;
 
@@ -232,13 +233,11 @@ static void test_flush_leaves_moved_blocks(void **state)
 /* With log blocks: padding ends a log early, and nothing else. */
 static void test_padding_with_logs(void **state)
 {
-    static const char *const mappings[] = { "bast", "fast", "last" };
-
     (void)state;
     for (int n = 0; n < 3; n++) {
         uint32_t *last;
 
-        open_drive(mappings[n], 2, 40, 50, 64 * BLOCK);
+        open_drive(with_logs[n], 2, 40, 50, 64 * BLOCK);
         last = calloc(config.logical, sizeof(*last));
         for (uint32_t i = 1; i < 4 * config.logical; i++) {
             uint64_t lba = i * 7ull % config.logical;
@@ -633,16 +632,14 @@ static void test_data_that_is_not_programmed_is_not_old(void **state)
     close_drive();
 }
 
-/* Only these mappings look for old data. */
+/* With log blocks nothing looks for old data. */
 static void test_no_refresh_by_others(void **state)
 {
-    static const char *const mappings[] = { "bast", "fast", "last" };
-
     (void)state;
     for (int n = 0; n < 3; n++) {
         char *why;
 
-        config = plain_config(mappings[n]);
+        config = plain_config(with_logs[n]);
         config.refresh_ns = 1000000 * US;
         config.logical = ftl_logical(40 * CAP, 60);
         why = try_to_open(1, 40, 64 * BLOCK);
