@@ -184,8 +184,8 @@ def _units(results: Path) -> str:
         if not single or not multi:
             return ""
         shares.append(f"**{100 * single['iops'] / multi['iops']:.0f}%**")
-    return (f"\nWith up to 32 blocks a command, the default, one buffer takes {shares[0]} of dm-mtftl's writes with 8 "
-            f"users, and {shares[1]} if caches are modelled ([width](results/width/README.md)).")
+    return (f"\nWith up to 32 blocks a command, the default, one buffer takes {shares[0]} of dm-mtftl's writes\n"
+            f"with 8 users, and {shares[1]} if caches are modelled ([width](results/width/README.md)).")
 
 
 def headline(results: Path) -> str:
