@@ -199,7 +199,7 @@ def test_priorities(program, tmp_path, quantum):
 
 @pytest.mark.parametrize("icount", ["schedule=1", "schedule=7,changes=3", "schedule=7,changes=8,period=1000"])
 def test_all_goes_on_with_priorities(program, tmp_path, icount):
-    """Timers, halts, locks and interrupts work, whoever is held, and it is the same in every run."""
+    """Timers, halts, locks and interrupts work whichever vCPU is held, and every run is the same."""
     image, icount = program("mix"), LOCKSTEP.format(1000) + f",{icount}"
     quiet = run(image, icount, 8, tmp_path / "quiet")
     with busy_host():

@@ -4,8 +4,8 @@
  * Probabilistic concurrency testing (Burckhardt and others, ASPLOS 2010) with
  * vCPUs for threads: of those that can go on, the one with the highest priority
  * does.  At a few instructions, drawn as well, the one that executes them gets
- * a priority below all others.  After a number of instructions all is drawn
- * anew.
+ * a priority below all that were drawn.  After a number of instructions all is
+ * drawn anew.
  *
  * What is here is arithmetic: it knows no clock and no vCPU but by its number.
  * All of it belongs to the vCPU thread, once the options are read.

@@ -155,7 +155,7 @@ class Options:
     schedule: int = _option(0, "virtual time: one CPU goes on at a time, by priorities that this seed draws; 0: all do",
                             "SEED", wrong=_wrong_schedule)
     changes: int = _option(0, "virtual time: so many times a period the CPU that goes on gets a priority below all "
-                           "others", "D", wrong=_only_scheduled)
+                           "that were drawn", "D", wrong=_only_scheduled)
     period: int = _option(1_000_000, "virtual time: instructions after which priorities are drawn anew", "N",
                           wrong=_only_scheduled)
     seed: int = _option(SEED, "virtual time: seed of the emulator's random numbers, stalls included", "N")
