@@ -34,8 +34,10 @@
 
 /* Features that a reader must know. */
 #define MTFTL_SB_OOB		0x0001	/* DATA and GC units have no header: struct mtftl_oob */
+#define MTFTL_SB_MAP_LOG	0x0002	/* map blocks lie apart: struct mtftl_map_place */
 
-#define MTFTL_SB_MAX_CKPT_ZONES	256
+#define MTFTL_SB_MAX_CKPT_ZONES	256	/* of one checkpoint */
+#define MTFTL_SB_MAX_LOG_ZONES	(2 * MTFTL_SB_MAX_CKPT_ZONES)
 #define MTFTL_GC_RESERVE_ZONES	4u	/* never counted as space for users */
 /* Units of a checkpoint or footer stream, but its last, hold at least so many blocks. */
 #define MTFTL_STREAM_UNIT_BLOCKS	7u
@@ -48,7 +50,7 @@ struct mtftl_sb {
 	__u8   uuid[16];		/*  16: with the key, seeds every other checksum */
 	__le64 generation;		/*  32: one more with every record */
 	__le64 compat;			/*  40: features that an old reader may ignore */
-	__le64 incompat;		/*  48: features that it must know: MTFTL_SB_OOB */
+	__le64 incompat;		/*  48: features that it must know */
 	__le64 logical_blocks;		/*  56: size of the exported device */
 	__le32 nr_zones;		/*  64 */
 	__le32 zone_blocks;		/*  68: distance between zone starts */
@@ -58,8 +60,15 @@ struct mtftl_sb {
 	__le64 ckpt_blocks;		/*  88: blocks in its stream, 0: no checkpoint yet */
 	__le32 ckpt_nr_zones;		/*  96 */
 	__le32 key;			/* 100: random and secret, see mtftl_seed() */
-	__le32 ckpt_zones[MTFTL_SB_MAX_CKPT_ZONES];	/* 104: in stream order */
-	__u8   reserved1[2968];		/* 1128 */
+	/* 104: in stream order; with MTFTL_SB_MAP_LOG all zones set aside, as a circle of seats */
+	__le32 ckpt_zones[MTFTL_SB_MAX_LOG_ZONES];
+	/* With MTFTL_SB_MAP_LOG, if there is a checkpoint, else zeroes: */
+	__le64 ckpt_unit_first;		/* 2152: numbers of the stream's first and last unit */
+	__le64 ckpt_unit_last;		/* 2160 */
+	__le32 ckpt_seat;		/* 2168: where the first one lies */
+	__le32 ckpt_offset;		/* 2172 */
+	__u8   map_entry_bytes;		/* 2176: of an entry of the map: 4 */
+	__u8   reserved1[1919];		/* 2177 */
 };
 
 enum mtftl_unit_type {
@@ -68,6 +77,7 @@ enum mtftl_unit_type {
 	MTFTL_UNIT_RANGES	= 3,	/* mtftl_range each, no payload */
 	MTFTL_UNIT_CKPT		= 4,	/* checkpoint stream: entry.lba is its block index */
 	MTFTL_UNIT_FOOTER	= 5,	/* footer stream of this zone, likewise */
+	MTFTL_UNIT_MAP		= 6,	/* map blocks: entry.lba is its index */
 };
 
 #define MTFTL_ANY_OFFSET	0xffffffffu	/* placed by zone append */
@@ -190,6 +200,19 @@ struct mtftl_zone_record {
 	__u8   reserved[14];		/* 18 */
 };
 
+/*
+ * With MTFTL_SB_MAP_LOG the stream is the zone records and then the directory, padded to a block. It
+ * has one entry for each map block: MTFTL_BLOCK_SIZE / map_entry_bytes entries of the map. So a map
+ * block is read and verified by itself, whatever wrote it. Seat s is ckpt_zones[s].
+ */
+#define MTFTL_MAP_ENTRY_BYTES	4u	/* the only width that is known */
+#define MTFTL_PLACE_NONE	0xffffffffu	/* all of its entries are unmapped */
+
+struct mtftl_map_place {
+	__le32 at;			/*  0: seat * zone_capacity + block, or MTFTL_PLACE_NONE */
+	__le32 crc;			/*  4: of the block */
+};
+
 #define MTFTL_MAP_UNMAPPED	0xffffffffu
 #define MTFTL_MAP_LOST		0xfffffffeu
 #define MTFTL_MAP_MAX_PAGE	0xffdfffffu	/* slots live above, in memory only */
@@ -202,5 +225,6 @@ mtftl_assert_size(struct mtftl_oob, 16);
 mtftl_assert_size(struct mtftl_tail, MTFTL_BLOCK_SIZE);
 mtftl_assert_size(struct mtftl_footer_record, 16);
 mtftl_assert_size(struct mtftl_zone_record, 32);
+mtftl_assert_size(struct mtftl_map_place, 8);
 
 #endif

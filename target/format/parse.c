@@ -6,6 +6,8 @@
  */
 #include "format/parse.h"
 
+#include "format/maplog.h"
+
 #define CRC_INIT	(~(u32)0)
 
 /* The checksum of a block's first @size bytes as if the field at @crc_at were zero. */
@@ -142,6 +144,7 @@ static bool unit_counts_valid(const struct mtftl_unit_info *info)
 	case MTFTL_UNIT_GC:
 	case MTFTL_UNIT_CKPT:
 	case MTFTL_UNIT_FOOTER:
+	case MTFTL_UNIT_MAP:
 		return info->nr_entries <= info->nr_blocks &&
 		       info->nr_blocks <= MTFTL_UNIT_MAX_ENTRIES;
 	case MTFTL_UNIT_RANGES:
@@ -324,18 +327,41 @@ bool mtftl_same_erase_count(bool oob, u32 a, u32 b)
 
 /* Superblock records */
 
+void mtftl_sb_set_checkpoint(struct mtftl_sb_info *to, const struct mtftl_sb_info *from)
+{
+	static const struct mtftl_sb_info none;
+
+	if (from)
+		to->map_log = from->map_log;
+	else
+		from = &none;
+	to->ckpt_seq = from->ckpt_seq;
+	to->ckpt_blocks = from->ckpt_blocks;
+	to->ckpt_nr_zones = from->ckpt_nr_zones;
+	memcpy(to->ckpt_zones, from->ckpt_zones, sizeof(to->ckpt_zones));
+	to->ckpt_unit_first = from->ckpt_unit_first;
+	to->ckpt_unit_last = from->ckpt_unit_last;
+	to->ckpt_seat = from->ckpt_seat;
+	to->ckpt_offset = from->ckpt_offset;
+}
+
+static u64 sb_incompat(const struct mtftl_sb_info *info)
+{
+	return (info->oob ? MTFTL_SB_OOB : 0) | (info->map_log ? MTFTL_SB_MAP_LOG : 0);
+}
+
 void mtftl_sb_compose(void *block, const struct mtftl_sb_info *info)
 {
 	struct mtftl_sb *sb = block;
 	u32 i;
 
-	mtftl_assert(info->ckpt_nr_zones <= MTFTL_SB_MAX_CKPT_ZONES);
+	mtftl_assert(info->ckpt_nr_zones <= MTFTL_SB_MAX_LOG_ZONES);
 	memset(block, 0, MTFTL_BLOCK_SIZE);
 	sb->magic = cpu_to_le64(MTFTL_SB_MAGIC);
 	sb->version = cpu_to_le16(MTFTL_VERSION);
 	sb->flags = cpu_to_le16(info->flags);
 	memcpy(sb->uuid, info->uuid, sizeof(sb->uuid));
-	sb->incompat = cpu_to_le64(info->oob ? MTFTL_SB_OOB : 0);
+	sb->incompat = cpu_to_le64(sb_incompat(info));
 	sb->generation = cpu_to_le64(info->generation);
 	sb->logical_blocks = cpu_to_le64(info->logical_blocks);
 	sb->nr_zones = cpu_to_le32(info->nr_zones);
@@ -348,6 +374,13 @@ void mtftl_sb_compose(void *block, const struct mtftl_sb_info *info)
 	sb->ckpt_nr_zones = cpu_to_le32(info->ckpt_nr_zones);
 	for (i = 0; i < info->ckpt_nr_zones; i++)
 		sb->ckpt_zones[i] = cpu_to_le32(info->ckpt_zones[i]);
+	if (info->map_log) {
+		sb->ckpt_unit_first = cpu_to_le64(info->ckpt_unit_first);
+		sb->ckpt_unit_last = cpu_to_le64(info->ckpt_unit_last);
+		sb->ckpt_seat = cpu_to_le32(info->ckpt_seat);
+		sb->ckpt_offset = cpu_to_le32(info->ckpt_offset);
+		sb->map_entry_bytes = MTFTL_MAP_ENTRY_BYTES;
+	}
 	sb->crc = cpu_to_le32(block_crc(CRC_INIT, block, MTFTL_BLOCK_SIZE,
 					offsetof(struct mtftl_sb, crc)));
 }
@@ -376,28 +409,67 @@ static const char *sb_geometry_wrong(const struct mtftl_sb_info *info)
 	return NULL;
 }
 
-static const char *sb_ckpt_wrong(const struct mtftl_sb_info *info)
+/* Where the stream of a checkpoint lies among the map blocks. */
+static const char *sb_log_wrong(const struct mtftl_sb_info *info,
+				const struct mtftl_log_shape *shape)
+{
+	if (!mtftl_log_fits(shape))
+		return "incompat or zone_capacity";
+	if (info->ckpt_blocks == 0)
+		return info->ckpt_unit_first || info->ckpt_unit_last || info->ckpt_seat ||
+		       info->ckpt_offset ? "ckpt_blocks" : NULL;
+	if (info->ckpt_unit_first <= info->ckpt_seq || !number_valid(info->ckpt_unit_first))
+		return "ckpt_unit_first";
+	if (info->ckpt_unit_last < info->ckpt_unit_first || !number_valid(info->ckpt_unit_last))
+		return "ckpt_unit_last";
+	if (info->ckpt_seat >= shape->seats)
+		return "ckpt_seat";
+	if (!mtftl_log_takes(shape->capacity, info->ckpt_offset))
+		return "ckpt_offset";
+	return NULL;
+}
+
+static bool sb_ckpt_zones_valid(const struct mtftl_sb_info *info)
 {
 	u32 i, j;
 
+	for (i = 0; i < info->ckpt_nr_zones; i++) {
+		if (info->ckpt_zones[i] < MTFTL_NR_SB_ZONES ||
+		    info->ckpt_zones[i] >= info->nr_zones)
+			return false;
+		for (j = 0; j < i; j++)
+			if (info->ckpt_zones[j] == info->ckpt_zones[i])
+				return false;
+	}
+	return true;
+}
+
+static const char *sb_ckpt_wrong(const struct mtftl_sb_info *info)
+{
+	u32 blocks = mtftl_ckpt_stream_blocks(info->nr_zones, info->logical_blocks), zones;
+	struct mtftl_log_shape shape;
+	const char *wrong = NULL;
+
+	zones = info->ckpt_nr_zones;
+	if (info->map_log) {
+		mtftl_log_shape(&shape, info->nr_zones, info->zone_capacity, info->logical_blocks);
+		wrong = sb_log_wrong(info, &shape);
+		blocks = shape.stream_blocks;
+		zones = shape.seats;
+	}
+	if (wrong)
+		return wrong;
 	if (info->ckpt_blocks == 0)
 		return info->ckpt_nr_zones == 0 && info->ckpt_seq == 0 ? NULL : "ckpt_blocks";
 	if (info->ckpt_seq >> MTFTL_SEQ_BITS)
 		return "ckpt_seq";
-	if (info->ckpt_blocks != mtftl_ckpt_stream_blocks(info->nr_zones, info->logical_blocks))
+	if (info->ckpt_blocks != blocks)
 		return "ckpt_blocks";
-	if (info->ckpt_nr_zones == 0 || info->ckpt_nr_zones > MTFTL_SB_MAX_CKPT_ZONES ||
-	    info->ckpt_blocks > (u64)info->ckpt_nr_zones * info->zone_capacity)
+	if (!zones || info->ckpt_nr_zones != zones ||
+	    zones > (info->map_log ? MTFTL_SB_MAX_LOG_ZONES : MTFTL_SB_MAX_CKPT_ZONES) ||
+	    info->ckpt_blocks > (u64)zones * info->zone_capacity)
 		return "ckpt_nr_zones";
-	for (i = 0; i < info->ckpt_nr_zones; i++) {
-		if (info->ckpt_zones[i] < MTFTL_NR_SB_ZONES ||
-		    info->ckpt_zones[i] >= info->nr_zones)
-			return "ckpt_zones";
-		for (j = 0; j < i; j++)
-			if (info->ckpt_zones[j] == info->ckpt_zones[i])
-				return "ckpt_zones";
-	}
-	return NULL;
+	return sb_ckpt_zones_valid(info) ? NULL : "ckpt_zones";
 }
 
 const char *mtftl_sb_wrong(const struct mtftl_sb_info *info)
@@ -416,7 +488,10 @@ int mtftl_sb_parse(const void *block, struct mtftl_sb_info *info)
 	    block_crc(CRC_INIT, block, MTFTL_BLOCK_SIZE, offsetof(struct mtftl_sb, crc)))
 		return -EBADMSG;
 	if (le16_to_cpu(sb->version) != MTFTL_VERSION ||
-	    le64_to_cpu(sb->incompat) & ~(u64)MTFTL_SB_OOB)
+	    le64_to_cpu(sb->incompat) & ~(u64)(MTFTL_SB_OOB | MTFTL_SB_MAP_LOG))
+		return -EPROTO;
+	info->map_log = le64_to_cpu(sb->incompat) & MTFTL_SB_MAP_LOG;
+	if (info->map_log && sb->map_entry_bytes != MTFTL_MAP_ENTRY_BYTES)
 		return -EPROTO;
 
 	memcpy(info->uuid, sb->uuid, sizeof(info->uuid));
@@ -432,8 +507,12 @@ int mtftl_sb_parse(const void *block, struct mtftl_sb_info *info)
 	info->ckpt_seq = le64_to_cpu(sb->ckpt_seq);
 	info->ckpt_blocks = le64_to_cpu(sb->ckpt_blocks);
 	info->ckpt_nr_zones = le32_to_cpu(sb->ckpt_nr_zones);
-	for (i = 0; i < MTFTL_SB_MAX_CKPT_ZONES; i++)
+	for (i = 0; i < MTFTL_SB_MAX_LOG_ZONES; i++)
 		info->ckpt_zones[i] = le32_to_cpu(sb->ckpt_zones[i]);
+	info->ckpt_unit_first = info->map_log ? le64_to_cpu(sb->ckpt_unit_first) : 0;
+	info->ckpt_unit_last = info->map_log ? le64_to_cpu(sb->ckpt_unit_last) : 0;
+	info->ckpt_seat = info->map_log ? le32_to_cpu(sb->ckpt_seat) : 0;
+	info->ckpt_offset = info->map_log ? le32_to_cpu(sb->ckpt_offset) : 0;
 
 	return mtftl_sb_wrong(info) ? -EINVAL : 0;
 }

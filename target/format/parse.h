@@ -102,6 +102,7 @@ struct mtftl_sb_info {
 	u8  uuid[16];
 	u16 flags;
 	bool oob;
+	bool map_log;
 	u64 generation;
 	u64 logical_blocks;
 	u32 nr_zones;
@@ -112,9 +113,15 @@ struct mtftl_sb_info {
 	u64 ckpt_seq;
 	u64 ckpt_blocks;
 	u32 ckpt_nr_zones;
-	u32 ckpt_zones[MTFTL_SB_MAX_CKPT_ZONES];
+	u32 ckpt_zones[MTFTL_SB_MAX_LOG_ZONES];
+	u64 ckpt_unit_first;	/* these four: if map_log is set */
+	u64 ckpt_unit_last;
+	u32 ckpt_seat;
+	u32 ckpt_offset;
 };
 
+/* @to names the checkpoint that @from does; NULL: none. */
+void mtftl_sb_set_checkpoint(struct mtftl_sb_info *to, const struct mtftl_sb_info *from);
 void mtftl_sb_compose(void *block, const struct mtftl_sb_info *info);
 /* On -EINVAL too @info holds what the record says; mtftl_sb_wrong() names the wrong field. */
 int mtftl_sb_parse(const void *block, struct mtftl_sb_info *info);

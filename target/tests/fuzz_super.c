@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	if (mtftl_sb_parse(block, &info))
 		return 0;
 	fuzz_assert((u64)info.nr_zones * info.zone_blocks <= (u64)MTFTL_MAP_MAX_PAGE + 1);
-	fuzz_assert(info.ckpt_nr_zones <= MTFTL_SB_MAX_CKPT_ZONES);
+	fuzz_assert(info.ckpt_nr_zones <= MTFTL_SB_MAX_LOG_ZONES);
 	mtftl_sb_compose(block, &info);
 	fuzz_assert(mtftl_sb_parse(block, &again) == 0);
 	fuzz_assert(!memcmp(info.ckpt_zones, again.ckpt_zones, 4 * info.ckpt_nr_zones));

@@ -188,7 +188,7 @@ static void contradictions_in_a_unit_are_refused(void **state)
 
 	reseal(type, 0);
 	assert_int_equal(parse_unit(), -EINVAL);
-	reseal(type, MTFTL_UNIT_FOOTER + 1);
+	reseal(type, MTFTL_UNIT_MAP + 1);
 	assert_int_equal(parse_unit(), -EINVAL);
 	reseal(type, MTFTL_UNIT_RANGES);
 	assert_int_equal(parse_unit(), -EINVAL);
@@ -475,6 +475,20 @@ static struct mtftl_sb_info example_sb(void)
 	return info;
 }
 
+/* Zones of two checkpoints, as a circle; the stream lies behind some map blocks. */
+static struct mtftl_sb_info example_log_sb(void)
+{
+	struct mtftl_sb_info info = example_sb();
+
+	info.map_log = true;
+	info.ckpt_blocks = 2;
+	info.ckpt_unit_first = 107;
+	info.ckpt_unit_last = 107;
+	info.ckpt_seat = 1;
+	info.ckpt_offset = 21;
+	return info;
+}
+
 static int sb_round_trip(const struct mtftl_sb_info *in)
 {
 	struct mtftl_sb_info out;
@@ -526,7 +540,7 @@ static void newer_superblock_is_refused(void **state)
 
 	(void)state;
 	mtftl_sb_compose(block, &in);
-	sb->incompat = cpu_to_le64(MTFTL_SB_OOB << 1);
+	sb->incompat = cpu_to_le64(MTFTL_SB_MAP_LOG << 1);
 	sb->crc = 0;
 	sb->crc = cpu_to_le32(mtftl_crc32c(~0u, block, sizeof(block)));
 	assert_int_equal(mtftl_sb_parse(block, &out), -EPROTO);
@@ -543,8 +557,10 @@ static void newer_superblock_is_refused(void **state)
 	assert_int_equal(mtftl_sb_parse(block, &out), -EPROTO);
 }
 
-#define refuses(field, value) do {						\
-	struct mtftl_sb_info in = example_sb();					\
+#define refuses(field, value)		refuses_in(example_sb(), field, value)
+#define log_refuses(field, value)	refuses_in(example_log_sb(), field, value)
+#define refuses_in(example, field, value) do {					\
+	struct mtftl_sb_info in = example;					\
 	assert_int_equal(sb_round_trip(&in), 0);				\
 	in.field = (value);							\
 	assert_int_equal(sb_round_trip(&in), -EINVAL);				\
@@ -582,6 +598,55 @@ static void contradictions_in_a_superblock_are_refused(void **state)
 	/* A zone that its footer fills. */
 	huge.zone_capacity = 3;
 	assert_int_equal(sb_round_trip(&huge), -EINVAL);
+}
+
+static void a_superblock_tells_where_the_log_of_the_map_is(void **state)
+{
+	struct mtftl_sb_info in = example_log_sb(), out;
+	struct mtftl_sb *sb = (void *)block;
+
+	(void)state;
+	memset(&out, 0, sizeof(out));
+	mtftl_sb_compose(block, &in);
+	assert_int_equal(mtftl_sb_parse(block, &out), 0);
+	assert_memory_equal(&in, &out, sizeof(in));
+	/* Map entries of another width are for another reader. */
+	sb->map_entry_bytes++;
+	sb->crc = 0;
+	sb->crc = cpu_to_le32(mtftl_crc32c(~0u, block, sizeof(block)));
+	assert_int_equal(mtftl_sb_parse(block, &out), -EPROTO);
+	/* As made by format; and a checkpoint of the other kind. */
+	mtftl_sb_set_checkpoint(&in, NULL);
+	assert_true(in.map_log);
+	assert_int_equal(sb_round_trip(&in), 0);
+	out = example_sb();
+	mtftl_sb_set_checkpoint(&in, &out);
+	assert_memory_equal(&in, &out, sizeof(in));
+	/* Without the bit these fields mean nothing. */
+	mtftl_sb_compose(block, &in);
+	sb->ckpt_seat = cpu_to_le32(7);
+	sb->crc = 0;
+	sb->crc = cpu_to_le32(mtftl_crc32c(~0u, block, sizeof(block)));
+	assert_int_equal(mtftl_sb_parse(block, &out), 0);
+	assert_int_equal(out.ckpt_seat, 0);
+}
+
+static void contradictions_about_the_log_of_the_map_are_refused(void **state)
+{
+	(void)state;
+	log_refuses(ckpt_blocks, 0);
+	log_refuses(ckpt_blocks, 3);
+	log_refuses(ckpt_nr_zones, 1);
+	log_refuses(ckpt_nr_zones, 3);
+	log_refuses(ckpt_zones[1], 2);
+	log_refuses(ckpt_zones[1], 64);
+	log_refuses(ckpt_unit_first, 0);
+	log_refuses(ckpt_unit_first, 99);	/* drawn behind ckpt_seq */
+	log_refuses(ckpt_unit_last, 106);
+	log_refuses(ckpt_unit_last, 1ull << MTFTL_SEQ_BITS);
+	log_refuses(ckpt_seat, 2);
+	log_refuses(ckpt_offset, CAPACITY - MTFTL_STREAM_UNIT_BLOCKS);
+	log_refuses(ckpt_offset, ~0u);
 }
 
 static void generations_that_would_wrap_are_refused(void **state)
@@ -1136,6 +1201,8 @@ int main(void)
 		cmocka_unit_test(contradictions_in_a_superblock_are_refused),
 		cmocka_unit_test(superblocks_of_the_largest_layout_are_accepted),
 		cmocka_unit_test(too_many_ckpt_zones_are_refused),
+		cmocka_unit_test(a_superblock_tells_where_the_log_of_the_map_is),
+		cmocka_unit_test(contradictions_about_the_log_of_the_map_are_refused),
 		cmocka_unit_test(generations_that_would_wrap_are_refused),
 		cmocka_unit_test(zone_records_are_bounded),
 		cmocka_unit_test(map_entries_are_bounded),
