@@ -253,19 +253,17 @@ static void capture_resets(struct mtftl *ftl)
 
 static int write_map(struct ckpt_stream *stream)
 {
-	const u32 per_block = MTFTL_BLOCK_SIZE / sizeof(__le32);
 	struct mtftl *ftl = stream->ftl;
-	u32 lba, n;
+	u32 chunk;
 	int r;
 
 	BUILD_BUG_ON(MTFTL_BLOCK_SIZE / sizeof(__le32) != 1 << MTFTL_CHUNK_SHIFT);
-	for (lba = 0; lba < ftl->config.logical_blocks; lba += n) {
+	for (chunk = 0; chunk < mtftl_map_chunks(ftl); chunk++) {
 		__le32 *out = ckpt_next_block(stream, &r);
 
 		if (r)
 			return r;
-		n = min_t(u64, per_block, ftl->config.logical_blocks - lba);
-		mtftl_map_durable(ftl, lba, n, out);
+		mtftl_map_durable(ftl, chunk, out);
 		cond_resched();
 	}
 	mtftl_assert(stream->index + stream->fill == mtftl_checkpoint_blocks(&ftl->config),
@@ -538,7 +536,7 @@ static int load_block(struct mtftl *ftl, u32 index, const void *block, bool tell
 					  at + i, value);
 			return -EINVAL;
 		}
-		mtftl_map_set(ftl, at + i, value);
+		mtftl_map_load(ftl, at + i, value);
 	}
 	return 0;
 }

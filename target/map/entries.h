@@ -7,6 +7,7 @@
 #define MTFTL_ENTRIES_H
 
 #include <linux/atomic.h>
+#include <linux/bitops.h>
 #include <linux/cache.h>
 
 #include "device/ftl.h"
@@ -19,6 +20,8 @@ struct mtftl_map_zone {
 
 struct mtftl_map {
 	u32 *entries;
+	/* A bit for each chunk: it is not as its last copy by mtftl_map_durable() any more. */
+	unsigned long *changed;
 	struct mtftl_map_shard *shards;
 	struct mtftl_map_zone *zones;
 	u32 clock;			/* zones that users have begun; zones->lock to change */
@@ -26,6 +29,37 @@ struct mtftl_map {
 	atomic_long_t killed;		/* by discards, before they were written */
 	atomic_long_t dropped;		/* of these, those that FUA writes waited for */
 };
+
+static inline u32 mtftl_map_chunks(const struct mtftl *ftl)
+{
+	return DIV_ROUND_UP_ULL(ftl->config.logical_blocks, 1u << MTFTL_CHUNK_SHIFT);
+}
+
+/*
+ * An entry changes, or what it would be without the buffers. Under the lock of its shard, or in a
+ * mount. The line is shared, so it is written to only where the bit is new.
+ */
+static inline void mtftl_map_mark(struct mtftl *ftl, u32 lba)
+{
+	u32 chunk = lba >> MTFTL_CHUNK_SHIFT;
+
+	if (!test_bit(chunk, ftl->map->changed))
+		set_bit(chunk, ftl->map->changed);
+}
+
+/*
+ * Which chunks have changed. What drew a number before this is in it, if it has landed; so is a
+ * discard, landed or not.
+ */
+static inline void mtftl_map_copy_changed(const struct mtftl *ftl, unsigned long *changed)
+{
+	u32 i;
+
+	/* Pairs with mtftl_seq_draw() in mtftl_map_discard() and mtftl_map_lose(). */
+	smp_mb();
+	for (i = 0; i < BITS_TO_LONGS(mtftl_map_chunks(ftl)); i++)
+		changed[i] = READ_ONCE(ftl->map->changed[i]);
+}
 
 static inline u32 mtftl_map_clock(const struct mtftl *ftl)
 {

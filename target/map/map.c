@@ -45,9 +45,10 @@ int mtftl_map_alloc(struct mtftl *ftl)
 	mtftl_assert(ftl->config.logical_blocks - 1 <= MTFTL_MAP_MAX_PAGE);
 	ftl->map = map;
 	map->entries = vmalloc(bytes);
+	map->changed = kvcalloc(BITS_TO_LONGS(mtftl_map_chunks(ftl)), sizeof(long), GFP_KERNEL);
 	map->shards = kvcalloc(NR_SHARDS, sizeof(*map->shards), GFP_KERNEL);
 	map->zones = kvcalloc(ftl->config.nr_zones, sizeof(*map->zones), GFP_KERNEL);
-	if (!map->entries || !map->shards || !map->zones)
+	if (!map->entries || !map->changed || !map->shards || !map->zones)
 		return -ENOMEM;
 	memset(map->entries, 0xff, bytes);
 	for (i = 0; i < NR_SHARDS; i++) {
@@ -65,6 +66,7 @@ void mtftl_map_free(struct mtftl *ftl)
 	if (!map)
 		return;
 	vfree(map->entries);
+	kvfree(map->changed);
 	kvfree(map->shards);
 	kvfree(map->zones);
 	kfree(map);
@@ -74,6 +76,7 @@ void mtftl_map_free(struct mtftl *ftl)
 u64 mtftl_map_bytes(const struct mtftl *ftl)
 {
 	return ftl->config.logical_blocks * sizeof(*ftl->map->entries) +
+	       BITS_TO_LONGS(mtftl_map_chunks(ftl)) * sizeof(long) +
 	       ftl->config.nr_zones * sizeof(*ftl->map->zones);
 }
 
@@ -494,6 +497,7 @@ void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page)
 		     "block %u: slot of %u, state %u", lba, slot->lba, slot->state);
 	at = ftl->map->entries[lba];
 	if (at == value) {
+		mtftl_map_mark(ftl, lba);
 		WRITE_ONCE(ftl->map->entries[lba], page);
 		add_page(ftl, page);
 	} else {
@@ -502,6 +506,7 @@ void mtftl_map_complete(struct mtftl *ftl, u32 lba, u32 value, u32 page)
 			mtftl_assert(is_slot_of(newer, lba), "block %u: slot of %u, state %u", lba,
 				     newer->lba, newer->state);
 			if (newer->prev == value) {
+				mtftl_map_mark(ftl, lba);
 				newer->prev = page;
 				break;
 			}
@@ -564,6 +569,8 @@ bool mtftl_map_discard(struct mtftl *ftl, struct mtftl_range_rec *rec)
 		spin_unlock_irqrestore(&shard->lock, flags);
 		return false;
 	}
+	/* First: a checkpoint that covers the number sees it. See mtftl_map_copy_changed(). */
+	mtftl_map_mark(ftl, rec->lba);
 	rec->seq = mtftl_seq_draw(ftl);
 	mtftl_range_add(ftl, rec);
 	for (; i < end; i++) {
@@ -609,6 +616,7 @@ void mtftl_map_move(struct mtftl *ftl, u32 lba, u32 from, u32 to)
 		     "block %u: from %#x to %#x", lba, from, to);
 	spin_lock_irqsave(&shard->lock, flags);
 	if (ftl->map->entries[lba] == from) {
+		mtftl_map_mark(ftl, lba);
 		WRITE_ONCE(ftl->map->entries[lba], to);
 		add_page(ftl, to);
 		drop_page(ftl, from);
@@ -627,6 +635,7 @@ bool mtftl_map_lose(struct mtftl *ftl, u32 lba, u32 page, u64 *seq)
 	spin_lock_irqsave(&shard->lock, flags);
 	lost = ftl->map->entries[lba] == page;
 	if (lost) {
+		mtftl_map_mark(ftl, lba);
 		drop_page(ftl, page);
 		WRITE_ONCE(ftl->map->entries[lba], MTFTL_MAP_LOST);
 		*seq = mtftl_seq_draw(ftl);
@@ -649,14 +658,18 @@ static u32 durable(struct mtftl *ftl, u32 lba)
 	return at;
 }
 
-void mtftl_map_durable(struct mtftl *ftl, u32 lba, u32 nr, __le32 *out)
+u32 mtftl_map_durable(struct mtftl *ftl, u32 chunk, __le32 *out)
 {
+	u32 lba = chunk << MTFTL_CHUNK_SHIFT, i, nr;
 	struct mtftl_map_shard *shard = lba_shard(ftl, lba);
-	u32 i;
 
+	nr = min_t(u64, 1u << MTFTL_CHUNK_SHIFT, ftl->config.logical_blocks - lba);
 	mtftl_assert(nr && lba_shard(ftl, lba + nr - 1) == shard, "%u blocks from %u on", nr, lba);
 	spin_lock_irq(&shard->lock);
+	/* In one step: what changes from here on leaves the bit set. */
+	clear_bit(chunk, ftl->map->changed);
 	for (i = 0; i < nr; i++)
 		out[i] = cpu_to_le32(durable(ftl, lba + i));
 	spin_unlock_irq(&shard->lock);
+	return nr;
 }

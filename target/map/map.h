@@ -5,7 +5,7 @@
  *
  * Looking takes no lock, in any context; what an entry's slot holds is copied by the map. All
  * that changes an entry runs under the lock of the entry's shard, with interrupts off, and may be
- * called in any context. mtftl_map_set() and mtftl_map_count() are for mounting.
+ * called in any context. mtftl_map_load(), _set() and _count() are for mounting.
  */
 #ifndef MTFTL_MAP_H
 #define MTFTL_MAP_H
@@ -88,16 +88,24 @@ bool mtftl_map_points_to(struct mtftl *ftl, u32 lba, u32 page);
 void mtftl_map_move(struct mtftl *ftl, u32 lba, u32 from, u32 to);
 bool mtftl_map_lose(struct mtftl *ftl, u32 lba, u32 page, u64 *seq);
 
-/* Checkpoints: @nr entries of one chunk as they would be without the buffers. */
-void mtftl_map_durable(struct mtftl *ftl, u32 lba, u32 nr, __le32 *out);
+/* Checkpoints: a chunk as it would be without the buffers, unchanged from now on; its entries. */
+u32 mtftl_map_durable(struct mtftl *ftl, u32 chunk, __le32 *out);
 
-/* Mounting */
-static inline void mtftl_map_set(struct mtftl *ftl, u32 lba, u32 value)
+/* Mounting: as the checkpoint has it, and what is newer than that. */
+static inline void mtftl_map_load(struct mtftl *ftl, u32 lba, u32 value)
 {
 	/* Nothing is buffered yet. */
 	mtftl_assert(lba < ftl->config.logical_blocks && !mtftl_is_slot(value),
 		     "block %u: %#x", lba, value);
 	ftl->map->entries[lba] = value;
+}
+
+static inline void mtftl_map_set(struct mtftl *ftl, u32 lba, u32 value)
+{
+	if (mtftl_map_look(ftl, lba) == value)
+		return;
+	mtftl_map_mark(ftl, lba);
+	mtftl_map_load(ftl, lba, value);
 }
 
 /* @nr entries point to the zone, more than those that were counted before. */

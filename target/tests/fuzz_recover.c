@@ -124,6 +124,7 @@ static void recover(struct mtftl *ftl)
 
 	ftl->map->entries = malloc(ftl->config.logical_blocks * sizeof(*ftl->map->entries));
 	memset(ftl->map->entries, 0xff, ftl->config.logical_blocks * sizeof(*ftl->map->entries));
+	ftl->map->changed = calloc(BITS_TO_LONGS(mtftl_map_chunks(ftl)), sizeof(long));
 	ftl->map->zones = calloc(nr_zones, sizeof(*ftl->map->zones));
 	if (!zones)
 		zones = malloc(sizeof(*zones) + FUZZ_MAX_ZONES * sizeof(*zones->all));
@@ -144,6 +145,7 @@ static void recover(struct mtftl *ftl)
 	mtftl_checkpoints_free(ftl);
 	free(ftl->map->zones);
 	free(ftl->map->entries);
+	free(ftl->map->changed);
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)

@@ -116,10 +116,13 @@ int mtftl_flush_sync(struct mtftl *ftl)
 	return 0;
 }
 
-void mtftl_map_durable(struct mtftl *ftl, u32 lba, u32 nr, __le32 *out)
+u32 mtftl_map_durable(struct mtftl *ftl, u32 chunk, __le32 *out)
 {
-	u32 i;
+	u32 lba = chunk << MTFTL_CHUNK_SHIFT, i, nr;
 
+	nr = min_t(u64, 1u << MTFTL_CHUNK_SHIFT, ftl->config.logical_blocks - lba);
+	clear_bit(chunk, ftl->map->changed);
 	for (i = 0; i < nr; i++)
 		out[i] = cpu_to_le32(mtftl_map_look(ftl, lba + i));
+	return nr;
 }

@@ -252,6 +252,7 @@ static void unmount(void)
 	free(ftl.zones);
 	free(map.zones);
 	free(map.entries);
+	free(map.changed);
 	memset(&ftl, 0, sizeof(ftl));
 	memset(&map, 0, sizeof(map));
 }
@@ -290,6 +291,7 @@ static int try_to_mount(void)
 	ftl.config.logical_blocks = info->logical_blocks;
 	map.entries = malloc(info->logical_blocks * sizeof(*map.entries));
 	memset(map.entries, 0xff, info->logical_blocks * sizeof(*map.entries));
+	map.changed = calloc(BITS_TO_LONGS(mtftl_map_chunks(&ftl)), sizeof(long));
 	map.zones = calloc(info->nr_zones, sizeof(*map.zones));
 	ftl.zones = calloc(1, sizeof(*ftl.zones) + info->nr_zones * sizeof(*ftl.zones->all));
 	space.state.zones[MTFTL_ZONE_EMPTY] = info->nr_zones;

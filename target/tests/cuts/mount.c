@@ -170,6 +170,7 @@ static int mount(bool tight)
 	configure(&ftl.config, info, tight);
 	ftl.map->entries = must(malloc(info->logical_blocks * sizeof(*ftl.map->entries)));
 	memset(ftl.map->entries, 0xff, info->logical_blocks * sizeof(*ftl.map->entries));
+	ftl.map->changed = must(calloc(BITS_TO_LONGS(mtftl_map_chunks(&ftl)), sizeof(long)));
 	ftl.map->zones = must(calloc(info->nr_zones, sizeof(*ftl.map->zones)));
 	ftl.zones = must(calloc(1, sizeof(*ftl.zones) + info->nr_zones * sizeof(*ftl.zones->all)));
 	ftl.space->state.zones[MTFTL_ZONE_EMPTY] = info->nr_zones;

@@ -114,6 +114,14 @@ static inline unsigned long roundup_pow_of_two(unsigned long n)
 #define DMWARN			told
 #define DMINFO			told
 
+#define BITS_PER_LONG			(8 * (u32)sizeof(long))
+#define BITS_TO_LONGS(nr)		DIV_ROUND_UP(nr, BITS_PER_LONG)
+#define BIT_OF(nr)			(1ul << (nr) % BITS_PER_LONG)
+#define test_bit(nr, bits)		(!!((bits)[(nr) / BITS_PER_LONG] & BIT_OF(nr)))
+#define set_bit(nr, bits)		((bits)[(nr) / BITS_PER_LONG] |= BIT_OF(nr))
+#define clear_bit(nr, bits)		((bits)[(nr) / BITS_PER_LONG] &= ~BIT_OF(nr))
+#define __set_bit			set_bit
+
 static inline void mutex_init(struct mutex *lock)
 {
 	lock->held = false;
