@@ -19,6 +19,7 @@
 #include "device/seq.h"
 #include "device/space.h"
 #include "device/thread.h"
+#include "durable/ckptlog.h"
 #include "durable/flush.h"
 #include "map/map.h"
 #include "zone/life.h"
@@ -27,16 +28,17 @@
 #include "zone/super.h"
 #include "zone/zones.h"
 
-#define CKPT_PAYLOAD	(MTFTL_BUFFER_BLOCKS - 1)	/* blocks of a unit */
+#define CKPT_PAYLOAD	MTFTL_LOG_UNIT_BLOCKS	/* blocks of a unit */
 #define PART_UNITS	4u		/* that one CPU loads at a time */
+#define NO_ZONE		U32_MAX		/* a seat that lacks one */
 
 struct mtftl_checkpoints {
 	struct mtftl *ftl;
 	struct mutex lock;		/* what follows, up to records */
-	u32 set[2][MTFTL_SB_MAX_CKPT_ZONES];	/* zones set aside, two checkpoints' worth */
-	u32 set_zones;
-	u32 found[2];			/* of them, by a mount */
-	unsigned int durable_set;
+	u32 seats[MTFTL_SB_MAX_LOG_ZONES];	/* zones set aside, a circle of twice set_zones */
+	u32 set_zones;			/* that a checkpoint of any size fits into */
+	struct mtftl_log log;		/* up to the durable checkpoint */
+	struct mtftl_sb_info next;	/* for the record of the next one */
 	void *buf;			/* of MTFTL_BUFFER_ORDER */
 	struct mtftl_scanner *scanner;	/* of a mount */
 	struct mtftl_spread *spread;	/* likewise */
@@ -44,159 +46,6 @@ struct mtftl_checkpoints {
 	struct workqueue_struct *wq;
 	struct work_struct work;
 };
-
-/* A stream of blocks, in CKPT units, over the zones of one set. */
-struct ckpt_stream {
-	struct mtftl *ftl;
-	const u32 *zones;
-	u32 nr_zones;
-	u32 zone;		/* index into zones */
-	u32 wp;
-	u32 index;		/* next block of the stream */
-	u32 fill;		/* payload blocks in the buffer */
-	bool mounting;		/* a fatal signal ends it */
-	void *buf;
-};
-
-static int ckpt_reset_zone(struct mtftl *ftl, u32 index)
-{
-	struct mtftl_zone *zone = mtftl_zone(ftl, index);
-	int r;
-
-	/* One that holds data is never reset here. */
-	mtftl_assert(zone->state == MTFTL_ZONE_CKPT, "zone %u: state %u", index, zone->state);
-	mtftl_assert(!mtftl_map_valid(ftl, index), "zone %u", index);
-	if (!mtftl_send_begin(ftl))
-		return -EAGAIN;
-	zone->erase_count++;
-	zone->quiet_wp = 0;
-	zone->first_seq = 0;
-	r = mtftl_zone_mgmt(ftl, index, REQ_OP_ZONE_RESET);
-	mtftl_send_end(ftl);
-	zone->broken = r;
-	zone->judged = false;
-	return r;
-}
-
-/* A mount will find the unit written just now: for an assertion. The buffer is free by now. */
-static bool reads_back(struct ckpt_stream *stream, u32 zone, const struct mtftl_unit_info *wrote)
-{
-	const struct mtftl_config *config = &stream->ftl->config;
-	struct mtftl_unit_info info;
-	u64 lba;
-	u32 i, crc;
-
-	/* A drive that does not answer says nothing of what was written. */
-	if (mtftl_rw_sync(stream->ftl, REQ_OP_READ, mtftl_zone_page(stream->ftl, zone) + stream->wp,
-			  stream->buf, 1 + stream->fill))
-		return true;
-	if (mtftl_unit_parse(stream->buf, config->seed, zone, stream->wp, config->capacity,
-			     &info) ||
-	    info.type != MTFTL_UNIT_CKPT || info.seq != wrote->seq ||
-	    info.nr_entries != stream->fill)
-		return false;
-	for (i = 0; i < info.nr_entries; i++) {
-		mtftl_unit_entry(stream->buf, i, &lba, &crc);
-		if (lba != stream->index + i ||
-		    crc != mtftl_payload_crc(config->seed,
-					     stream->buf + (1 + i) * MTFTL_BLOCK_SIZE))
-			return false;
-	}
-	return true;
-}
-
-static int ckpt_write(struct ckpt_stream *stream)
-{
-	struct mtftl *ftl = stream->ftl;
-	/* First: a flush that runs meanwhile may cover the number drawn here. */
-	u64 durable_seq = mtftl_seq_durable(ftl);
-	struct mtftl_unit_info info = {
-		.type = MTFTL_UNIT_CKPT,
-		.nr_blocks = stream->fill,
-		.lane = U16_MAX,
-		.seq = mtftl_seq_draw(ftl),
-	};
-	u32 zone, i;
-	int r;
-
-	zone = stream->zones[stream->zone];
-	mtftl_assert(mtftl_zone(ftl, zone)->state == MTFTL_ZONE_CKPT, "zone %u", zone);
-	mtftl_assert(stream->fill && stream->wp + 1 + stream->fill <= ftl->config.capacity,
-		     "%u blocks at %u", stream->fill, stream->wp);
-	mtftl_unit_init(stream->buf, &info);
-	for (i = 0; i < stream->fill; i++)
-		mtftl_unit_add_entry(stream->buf, stream->index + i,
-				     mtftl_payload_crc(ftl->config.seed, stream->buf +
-						       (1 + i) * MTFTL_BLOCK_SIZE));
-	mtftl_unit_seal(stream->buf, ftl->config.seed, zone, stream->wp,
-			mtftl_zone(ftl, zone)->erase_count, durable_seq);
-	mtftl_assert(mtftl_unit_parses(stream->buf, ftl->config.seed, zone, stream->wp,
-				       ftl->config.capacity),
-		     "zone %u: block %u", zone, stream->wp);
-	r = mtftl_rw_sync(ftl, REQ_OP_WRITE, mtftl_zone_page(ftl, zone) + stream->wp, stream->buf,
-			  1 + stream->fill);
-	if (r) {
-		mtftl_zone(ftl, zone)->broken = true;
-		return r;
-	}
-	mtftl_assert(reads_back(stream, zone, &info), "zone %u: block %u", zone, stream->wp);
-	mtftl_count(ftl, meta_blocks, 1 + stream->fill);
-	if (!stream->wp)
-		mtftl_zone(ftl, zone)->first_seq = info.seq;
-	mtftl_assert(mtftl_zone(ftl, zone)->first_seq <= info.seq &&
-		     (stream->wp || mtftl_zone(ftl, zone)->first_seq == info.seq),
-		     "zone %u: number %llu at %u", zone, info.seq, stream->wp);
-	stream->wp += 1 + stream->fill;
-	mtftl_zone(ftl, zone)->quiet_wp = stream->wp;
-	stream->index += stream->fill;
-	stream->fill = 0;
-	/* Too little left for a unit of MTFTL_STREAM_UNIT_BLOCKS: the next zone. */
-	if (ftl->config.capacity - stream->wp < 1 + MTFTL_STREAM_UNIT_BLOCKS) {
-		/* Not full, it would stay active, and is not counted. One that refuses is not. */
-		if ((stream->wp < ftl->config.capacity || ftl->config.capacity_unaligned) &&
-		    !mtftl_zone_mgmt(ftl, zone, REQ_OP_ZONE_FINISH))
-			mtftl_zone(ftl, zone)->quiet_wp = ftl->config.capacity;
-		stream->zone++;
-		stream->wp = 0;
-	}
-	return 0;
-}
-
-static int ckpt_write_unit(struct ckpt_stream *stream)
-{
-	int r;
-
-	if (stream->mounting && mtftl_interrupted())
-		return -EINTR;
-	if (!mtftl_send_begin(stream->ftl))
-		return -EAGAIN;
-	r = ckpt_write(stream);
-	mtftl_send_end(stream->ftl);
-	return r;
-}
-
-/* Where the next block of the stream goes; it is written when the unit is full. NULL: error. */
-static void *ckpt_next_block(struct ckpt_stream *stream, int *error)
-{
-	struct mtftl *ftl = stream->ftl;
-	u32 room = min(ftl->config.capacity - stream->wp - 1, CKPT_PAYLOAD);
-	void *block;
-
-	/* Zones that are written to have room for a unit that is worth it. */
-	mtftl_assert(stream->fill <= room && room >= MTFTL_STREAM_UNIT_BLOCKS, "%u of %u blocks",
-		     stream->fill, room);
-	*error = 0;
-	if (stream->fill == room)
-		*error = ckpt_write_unit(stream);
-	if (stream->zone >= stream->nr_zones)
-		*error = -ENOSPC;
-	/* The buffer is still full. */
-	if (*error)
-		return NULL;
-	block = stream->buf + (1 + stream->fill++) * MTFTL_BLOCK_SIZE;
-	memset(block, 0, MTFTL_BLOCK_SIZE);
-	return block;
-}
 
 static void capture_zones(struct mtftl *ftl)
 {
@@ -251,23 +100,45 @@ static void capture_resets(struct mtftl *ftl)
 	}
 }
 
-static int write_map(struct ckpt_stream *stream)
+static u32 record_blocks(const struct mtftl *ftl)
+{
+	return mtftl_ckpt_stream_blocks(ftl->config.nr_zones, 0);
+}
+
+static int write_records(struct mtftl_ckpt_stream *stream)
+{
+	struct mtftl *ftl = stream->ftl;
+	u32 bytes = ftl->config.nr_zones * sizeof(*ftl->checkpoints->records), at;
+	void *block;
+	int r;
+
+	for (at = 0; at < bytes; at += MTFTL_BLOCK_SIZE) {
+		block = mtftl_ckpt_next_block(stream, at / MTFTL_BLOCK_SIZE, &r);
+		if (r)
+			return r;
+		memcpy(block, (void *)ftl->checkpoints->records + at,
+		       min(bytes - at, MTFTL_BLOCK_SIZE));
+	}
+	return 0;
+}
+
+static int write_map(struct mtftl_ckpt_stream *stream)
 {
 	struct mtftl *ftl = stream->ftl;
 	u32 chunk;
 	int r;
 
 	BUILD_BUG_ON(MTFTL_BLOCK_SIZE / sizeof(__le32) != 1 << MTFTL_CHUNK_SHIFT);
+	mtftl_assert(record_blocks(ftl) + mtftl_map_chunks(ftl) ==
+		     mtftl_checkpoint_blocks(&ftl->config));
 	for (chunk = 0; chunk < mtftl_map_chunks(ftl); chunk++) {
-		__le32 *out = ckpt_next_block(stream, &r);
+		__le32 *out = mtftl_ckpt_next_block(stream, record_blocks(ftl) + chunk, &r);
 
 		if (r)
 			return r;
 		mtftl_map_durable(ftl, chunk, out);
 		cond_resched();
 	}
-	mtftl_assert(stream->index + stream->fill == mtftl_checkpoint_blocks(&ftl->config),
-		     "%u blocks", stream->index + stream->fill);
 	return 0;
 }
 
@@ -328,6 +199,12 @@ static struct mtftl_zone *set_aside(struct mtftl *ftl, bool mounting)
 	return zone;
 }
 
+/* A seat of the circle: of the zones behind the log's head, 1 is the first. */
+static u32 *seat_behind(struct mtftl_checkpoints *ckpts, u32 nr)
+{
+	return &ckpts->seats[(ckpts->log.head + nr) % (2 * ckpts->set_zones)];
+}
+
 /*
  * Zones for those of the next checkpoint that failed. These retire at their first failure: zones
  * set aside are found by where they lie. False: no reason to try again.
@@ -335,7 +212,6 @@ static struct mtftl_zone *set_aside(struct mtftl *ftl, bool mounting)
 static bool replace_failed(struct mtftl *ftl, bool mounting)
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
-	u32 *set = ckpts->set[!ckpts->durable_set];
 	struct mtftl_zone *zone = NULL;
 	u32 i, nr;
 
@@ -343,12 +219,13 @@ static bool replace_failed(struct mtftl *ftl, bool mounting)
 	if (!mtftl_send_begin(ftl))
 		return false;
 	nr = mtftl_device_answers(ftl, ckpts->buf) ? ckpts->set_zones : 0;
-	for (i = 0; i < nr; i++) {
-		struct mtftl_zone *bad = mtftl_zone(ftl, set[i]);
+	for (i = 1; i <= nr; i++) {
+		u32 *seat = seat_behind(ckpts, i);
+		struct mtftl_zone *bad = mtftl_zone(ftl, *seat);
 
 		if (!bad->broken)
 			continue;
-		mtftl_assert(bad->state == MTFTL_ZONE_CKPT, "zone %u: state %u", set[i],
+		mtftl_assert(bad->state == MTFTL_ZONE_CKPT, "zone %u: state %u", *seat,
 			     bad->state);
 		mtftl_zone_finish_broken(bad);
 		zone = set_aside(ftl, mounting);
@@ -356,43 +233,30 @@ static bool replace_failed(struct mtftl *ftl, bool mounting)
 			break;
 		mtftl_assert(zone->state == MTFTL_ZONE_CKPT, "zone %u", zone->index);
 		mtftl_zone_retire(bad);
-		set[i] = zone->index;
+		*seat = zone->index;
 	}
 	mtftl_send_end(ftl);
 	return zone;
 }
 
-/* For an assertion. */
-static bool are_apart(const u32 *a, const u32 *b, u32 nr)
+/* For an assertion: each seat has a zone of its own. */
+static bool are_apart(const struct mtftl_checkpoints *ckpts)
 {
 	u32 i, k;
 
-	for (i = 0; i < nr; i++)
-		for (k = 0; k < nr; k++)
-			if (a[i] == b[k])
+	for (i = 0; i < 2 * ckpts->set_zones; i++)
+		for (k = 0; k <= i; k++)
+			if (ckpts->seats[i] == NO_ZONE ||
+			    (k < i && ckpts->seats[i] == ckpts->seats[k]))
 				return false;
 	return true;
 }
 
-static int write_checkpoint(struct mtftl *ftl, bool mounting, u64 *number)
+/* What a checkpoint stands for, up to number *@number; users go on. */
+static int capture(struct mtftl *ftl, u64 *number)
 {
-	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
-	u32 record_bytes = ftl->config.nr_zones * sizeof(*ckpts->records), at;
-	struct ckpt_stream stream = {
-		.ftl = ftl,
-		.zones = ckpts->set[!ckpts->durable_set],
-		.nr_zones = ckpts->set_zones,
-		.mounting = mounting,
-		.buf = ckpts->buf,
-	};
-	void *block;
-	u32 i;
 	int r;
 
-	lockdep_assert_held(&ckpts->lock);
-	/* The other set holds the only checkpoint that is durable. */
-	mtftl_assert(ckpts->durable_set < 2 && ckpts->set_zones &&
-		     are_apart(ckpts->set[0], ckpts->set[1], ckpts->set_zones));
 	capture_zones(ftl);
 	*number = mtftl_seq_last(ftl);
 	r = mtftl_flush_sync(ftl);
@@ -401,36 +265,86 @@ static int write_checkpoint(struct mtftl *ftl, bool mounting, u64 *number)
 	/* GC's units are not part of a flush. */
 	mtftl_space_await(ftl, mtftl_seq_before_unordered(ftl, *number) == *number,
 			  MAX_SCHEDULE_TIMEOUT);
-	/* After the flush, because what replaced the data of a spent zone must be durable. */
-	for (i = 0; i < ckpts->set_zones; i++) {
-		r = ckpt_reset_zone(ftl, stream.zones[i]);
+	return 0;
+}
+
+/* After the flush, because what replaced the data of a spent zone must be durable. */
+static int reset_seats(struct mtftl *ftl, u32 nr)
+{
+	u32 i;
+	int r;
+
+	mtftl_assert(nr <= ftl->checkpoints->set_zones, "%u seats", nr);
+	for (i = 1; i <= nr; i++) {
+		r = mtftl_ckpt_reset_zone(ftl, *seat_behind(ftl->checkpoints, i));
 		if (r)
 			return r;
 	}
 	capture_resets(ftl);
-	mtftl_assert(*number >= mtftl_seq_ckpt(ftl), "number %llu after %llu", *number,
-		     mtftl_seq_ckpt(ftl));
+	return 0;
+}
 
-	for (at = 0; at < record_bytes; at += MTFTL_BLOCK_SIZE) {
-		block = ckpt_next_block(&stream, &r);
-		if (r)
-			return r;
-		memcpy(block, (void *)ckpts->records + at,
-		       min(record_bytes - at, MTFTL_BLOCK_SIZE));
-	}
-	r = write_map(&stream);
-	if (!r)
-		r = ckpt_write_unit(&stream);
-	mtftl_assert(r || stream.index == mtftl_checkpoint_blocks(&ftl->config), "%u blocks",
-		     stream.index);
-	return r;
+/* All of it in one stream, in the half of the circle that the durable checkpoint does not lie in. */
+static int write_whole(struct mtftl_ckpt_stream *stream, u64 number)
+{
+	struct mtftl_checkpoints *ckpts = stream->ftl->checkpoints;
+	u32 seats = 2 * ckpts->set_zones, i;
+	int r;
+
+	stream->begin = (ckpts->log.head + 1) % seats;
+	stream->last = ckpts->set_zones - 1;
+	r = reset_seats(stream->ftl, ckpts->set_zones);
+	if (r)
+		return r;
+	mtftl_ckpt_begin_run(stream, MTFTL_UNIT_CKPT);
+	r = write_records(stream) ?: write_map(stream) ?: mtftl_ckpt_end_run(stream);
+	if (r)
+		return r;
+	memset(&ckpts->next, 0, sizeof(ckpts->next));
+	ckpts->next.ckpt_seq = number;
+	ckpts->next.ckpt_blocks = mtftl_checkpoint_blocks(&stream->ftl->config);
+	ckpts->next.ckpt_nr_zones = ckpts->set_zones;
+	for (i = 0; i < ckpts->set_zones; i++)
+		ckpts->next.ckpt_zones[i] = *seat_behind(ckpts, 1 + i);
+	return 0;
+}
+
+static int write_checkpoint(struct mtftl *ftl, bool mounting)
+{
+	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
+	struct mtftl_ckpt_stream stream = {
+		.ftl = ftl,
+		.seats = ckpts->seats,
+		.nr_seats = 2 * ckpts->set_zones,
+		.mounting = mounting,
+		.buf = ckpts->buf,
+	};
+	u64 number;
+	int r;
+
+	lockdep_assert_held(&ckpts->lock);
+	/* What is outside its span is not needed. */
+	mtftl_assert(ckpts->log.span <= ckpts->set_zones && ckpts->set_zones && are_apart(ckpts));
+	r = capture(ftl, &number);
+	if (r)
+		return r;
+	mtftl_assert(number >= mtftl_seq_ckpt(ftl), "number %llu after %llu", number,
+		     mtftl_seq_ckpt(ftl));
+	return write_whole(&stream, number);
+}
+
+/* The record is durable. */
+static void checkpoint_done(struct mtftl_checkpoints *ckpts)
+{
+	ckpts->log.head = (ckpts->log.head + ckpts->set_zones) % (2 * ckpts->set_zones);
+	ckpts->log.offset = ckpts->ftl->config.capacity;
+	ckpts->log.span = ckpts->set_zones;
 }
 
 static int make_checkpoint(struct mtftl *ftl, bool clean, bool mounting)
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
 	unsigned int tries = 0;
-	u64 number;
 	int r;
 
 	if (mtftl_is_read_only(ftl))
@@ -438,17 +352,15 @@ static int make_checkpoint(struct mtftl *ftl, bool clean, bool mounting)
 	mutex_lock(&ckpts->lock);
 	/* As for units: so many zones in a row are not worn out. */
 	do {
-		r = write_checkpoint(ftl, mounting, &number);
+		r = write_checkpoint(ftl, mounting);
 	} while (r && r != -EAGAIN && ++tries < MTFTL_MAX_FAILURES &&
 		 replace_failed(ftl, mounting));
 	if (!r)
-		r = mtftl_super_checkpoint(ftl, number, mtftl_checkpoint_blocks(&ftl->config),
-					   ckpts->set[!ckpts->durable_set], ckpts->set_zones,
-					   clean);
+		r = mtftl_super_checkpoint(ftl, &ckpts->next, clean);
 	if (!r) {
-		mtftl_assert(mtftl_seq_ckpt(ftl) == number, "%llu, not %llu", mtftl_seq_ckpt(ftl),
-			     number);
-		ckpts->durable_set = !ckpts->durable_set;
+		mtftl_assert(mtftl_seq_ckpt(ftl) == ckpts->next.ckpt_seq, "%llu, not %llu",
+			     mtftl_seq_ckpt(ftl), ckpts->next.ckpt_seq);
+		checkpoint_done(ckpts);
 		mtftl_count(ftl, checkpoints, 1);
 	}
 	mutex_unlock(&ckpts->lock);
@@ -780,24 +692,24 @@ struct mtftl_spread *mtftl_checkpoint_spread(const struct mtftl *ftl)
 	return ftl->checkpoints->spread;
 }
 
-/* Both sets get what they lack from zones of the lowest numbers that serve. */
-static void fill_sets(struct mtftl *ftl, bool (*serves)(const struct mtftl_zone *zone))
+/* Seats get what they lack from zones of the lowest numbers that serve. False: some lack one. */
+static bool fill_seats(struct mtftl *ftl, bool (*serves)(const struct mtftl_zone *zone))
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
 	struct mtftl_zone *zone = mtftl_zone(ftl, MTFTL_NR_SB_ZONES);
-	u32 which;
+	u32 i;
 
-	for (which = 0; which < 2; which++) {
-		while (zone && ckpts->found[which] < ckpts->set_zones) {
-			zone = find_zone(ftl, zone->index, serves);
-			if (zone) {
-				mtftl_assert(zone->state != MTFTL_ZONE_SUPER, "zone %u",
-					     zone->index);
-				mtftl_zone_move(zone, MTFTL_ZONE_CKPT);
-				ckpts->set[which][ckpts->found[which]++] = zone->index;
-			}
+	for (i = 0; zone && i < 2 * ckpts->set_zones; i++) {
+		if (ckpts->seats[i] != NO_ZONE)
+			continue;
+		zone = find_zone(ftl, zone->index, serves);
+		if (zone) {
+			mtftl_assert(zone->state != MTFTL_ZONE_SUPER, "zone %u", zone->index);
+			mtftl_zone_move(zone, MTFTL_ZONE_CKPT);
+			ckpts->seats[i] = zone->index;
 		}
 	}
+	return zone;
 }
 
 int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
@@ -814,27 +726,25 @@ int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
 		     ckpts->set_zones);
 	*first_data = MTFTL_NR_SB_ZONES + 2 * ckpts->set_zones;
 	mtftl_assert(*first_data < ftl->config.nr_zones, "%u zones", *first_data);
-	ckpts->durable_set = 0;
-	memcpy(ckpts->set[0], sb->ckpt_zones, n * sizeof(u32));
-	ckpts->found[0] = n;
-	ckpts->found[1] = 0;
+	for (i = 0; i < 2 * ckpts->set_zones; i++)
+		ckpts->seats[i] = i < n ? sb->ckpt_zones[i] : NO_ZONE;
+	ckpts->log = (struct mtftl_log) {
+		.head = ckpts->set_zones - 1, .offset = ftl->config.capacity, .span = n,
+	};
 	for (i = 0; i < n; i++)
-		mtftl_zone_move(mtftl_zone(ftl, ckpts->set[0][i]), MTFTL_ZONE_CKPT);
-	fill_sets(ftl, is_low);
+		mtftl_zone_move(mtftl_zone(ftl, ckpts->seats[i]), MTFTL_ZONE_CKPT);
+	fill_seats(ftl, is_low);
 	return 0;
 }
 
 /* A drive counts zones that are written in part, and those of a set are reset one by one. */
 static void finish_spent(struct mtftl *ftl)
 {
-	const struct mtftl_checkpoints *ckpts = ftl->checkpoints;
+	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
 	u32 i;
 
-	mtftl_assert(ckpts->found[0] == ckpts->set_zones && ckpts->found[1] == ckpts->set_zones,
-		     "%u and %u zones of %u", ckpts->found[0], ckpts->found[1], ckpts->set_zones);
-	for (i = mtftl_super_info(ftl)->ckpt_nr_zones; i < 2 * ckpts->set_zones; i++) {
-		const u32 *set = ckpts->set[i / ckpts->set_zones];
-		struct mtftl_zone *zone = mtftl_zone(ftl, set[i % ckpts->set_zones]);
+	for (i = 1; i <= 2 * ckpts->set_zones - ckpts->log.span; i++) {
+		struct mtftl_zone *zone = mtftl_zone(ftl, *seat_behind(ckpts, i));
 
 		mtftl_assert(zone->state == MTFTL_ZONE_CKPT, "zone %u: state %u", zone->index,
 			     zone->state);
@@ -846,14 +756,10 @@ static void finish_spent(struct mtftl *ftl)
 
 void mtftl_checkpoint_replace_bad(struct mtftl *ftl)
 {
-	const struct mtftl_checkpoints *ckpts = ftl->checkpoints;
-
 	if (mtftl_is_read_only(ftl))
 		return;
 	/* If each mount that a power cut ends took an empty zone, GC would soon have none. */
-	fill_sets(ftl, is_spent);
-	fill_sets(ftl, is_empty);
-	if (ckpts->found[0] == ckpts->set_zones && ckpts->found[1] == ckpts->set_zones)
+	if (fill_seats(ftl, is_spent) || fill_seats(ftl, is_empty))
 		finish_spent(ftl);
 	else
 		mtftl_set_read_only(ftl, "no zones are left for a checkpoint");

@@ -240,14 +240,6 @@ static int log_go_round(struct mtftl *ftl, void *buf)
 	return r;
 }
 
-/* The next mount will: for an assertion. */
-static bool parses(const void *block)
-{
-	struct mtftl_sb_info info;
-
-	return !mtftl_sb_parse(block, &info);
-}
-
 /* Makes @super->info the newest record, with @flags. */
 static int append_record(struct mtftl *ftl, u16 flags)
 {
@@ -270,7 +262,8 @@ static int append_record(struct mtftl *ftl, u16 flags)
 	super->info.generation++;
 	mtftl_sb_compose(buf, &super->info);
 	mtftl_assert(!mtftl_sb_wrong(&super->info), "%s", mtftl_sb_wrong(&super->info));
-	mtftl_assert(parses(buf));
+	/* The next mount will read it. */
+	mtftl_assert(!mtftl_sb_parse(buf, &super->back));
 	if (super->wp < ftl->config.capacity) {
 		r = log_write(ftl, buf);
 		if (r)
@@ -312,23 +305,19 @@ int mtftl_super_make_dirty(struct mtftl *ftl)
 	return r;
 }
 
-int mtftl_super_checkpoint(struct mtftl *ftl, u64 number, u64 blocks, const u32 *zones,
-			   u32 nr_zones, bool clean)
+int mtftl_super_checkpoint(struct mtftl *ftl, const struct mtftl_sb_info *named, bool clean)
 {
 	struct mtftl_sb_info *info = &ftl->super->info;
+	u64 number = named->ckpt_seq;
 	int r;
 
 	if (!mtftl_send_begin(ftl))
 		return -EAGAIN;
 	mutex_lock(&ftl->super->lock);
-	mtftl_assert(nr_zones && nr_zones <= MTFTL_SB_MAX_CKPT_ZONES, "%u zones", nr_zones);
+	mtftl_assert(named->ckpt_blocks && named->ckpt_nr_zones, "%u zones", named->ckpt_nr_zones);
 	mtftl_assert(number >= info->ckpt_seq && number <= mtftl_seq_last(ftl),
 		     "number %llu after %llu", number, info->ckpt_seq);
-	info->ckpt_seq = number;
-	info->ckpt_blocks = blocks;
-	info->ckpt_nr_zones = nr_zones;
-	memset(info->ckpt_zones, 0, sizeof(info->ckpt_zones));
-	memcpy(info->ckpt_zones, zones, nr_zones * sizeof(*zones));
+	mtftl_sb_set_checkpoint(info, named);
 	/* The record that points to it flushes before it is written. */
 	r = append_record(ftl, clean ? MTFTL_SB_CLEAN : 0);
 	if (!r)

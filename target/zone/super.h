@@ -17,6 +17,7 @@ struct mtftl_super {
 	struct mutex lock;		/* a record: what follows */
 	void *block;
 	struct mtftl_sb_info info;	/* the newest record */
+	struct mtftl_sb_info back;	/* as it reads, for an assertion */
 	u32 zone;			/* 0 or 1: where the log goes on */
 	u32 wp;
 	bool clean;			/* the newest record says so */
@@ -58,8 +59,7 @@ static inline int mtftl_super_dirty(struct mtftl *ftl)
 	return unlikely(mtftl_super_is_clean(ftl)) ? mtftl_super_make_dirty(ftl) : 0;
 }
 
-/* Makes a checkpoint durable, whose blocks are written. */
-int mtftl_super_checkpoint(struct mtftl *ftl, u64 number, u64 blocks, const u32 *zones,
-			   u32 nr_zones, bool clean);
+/* Makes the checkpoint that @named names durable. Its blocks are written. */
+int mtftl_super_checkpoint(struct mtftl *ftl, const struct mtftl_sb_info *named, bool clean);
 
 #endif
