@@ -281,6 +281,11 @@ static void save_geometry(const char *folder, const char *name, u32 nr_zones, u3
 	snprintf(path, sizeof(path), "%s-checkpoint", name);
 	save_image(folder, path, image, flags);
 	save_block(folder, "super", path, image_block(image, 0, 1));
+	if (image_write_map_log(image, image->seq, map, 0)) {
+		snprintf(path, sizeof(path), "%s-log", name);
+		save_image(folder, path, image, flags);
+		save_block(folder, "super", path, image_block(image, 0, 2));
+	}
 	free(map);
 	image_free(image);
 }
@@ -338,6 +343,8 @@ int main(int argc, char **argv)
 	image_write_checkpoint(image, 2, 10, map, 0);
 	image_write_unit(image, 6, MTFTL_UNIT_DATA, 12, 1, lbas, contents);
 	save_image(folder, "checkpoint", image, 0);
+	image_write_map_log(image, 12, map, 0);
+	save_image(folder, "log", image, 0);
 	short_footer(folder, image);
 	image_free(image);
 

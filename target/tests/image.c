@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "format/maplog.h"
 #include "image.h"
 #include "mtftl.h"
 
@@ -266,6 +267,20 @@ u32 image_write_range(struct image *image, u32 zone, u64 seq, u64 lba, u32 nr_bl
 	return offset;
 }
 
+static void fill_records(const struct image *image, void *stream)
+{
+	struct mtftl_zone_record *record = stream;
+	u32 i;
+
+	for (i = 0; i < image->flash.nr_zones; i++) {
+		record[i].erase_count = cpu_to_le32(image->erase_count[i]);
+		record[i].wp = cpu_to_le32(image->flash.zones[i].wp);
+		record[i].first_seq = cpu_to_le64(image->first_seq[i]);
+	}
+	if (image->retired)
+		record[image->retired].flags = cpu_to_le16(MTFTL_ZONE_RETIRED);
+}
+
 void image_write_checkpoint(struct image *image, u32 zone, u64 ckpt_seq, const u32 *map,
 			    u16 flags)
 {
@@ -273,17 +288,10 @@ void image_write_checkpoint(struct image *image, u32 zone, u64 ckpt_seq, const u
 	u32 blocks = mtftl_ckpt_stream_blocks(nr_zones, logical), i, n, at = 0, used = 0;
 	u32 capacity = image->flash.zone_capacity;
 	u8 *stream = xalloc(blocks, MTFTL_BLOCK_SIZE);
-	struct mtftl_zone_record *record = (struct mtftl_zone_record *)stream;
 	__le32 *entry = (__le32 *)(stream + ((size_t)mtftl_ckpt_stream_blocks(nr_zones, 0) <<
 					     MTFTL_BLOCK_SHIFT));
 
-	for (i = 0; i < nr_zones; i++) {
-		record[i].erase_count = cpu_to_le32(image->erase_count[i]);
-		record[i].wp = cpu_to_le32(image->flash.zones[i].wp);
-		record[i].first_seq = cpu_to_le64(image->first_seq[i]);
-	}
-	if (image->retired)
-		record[image->retired].flags = cpu_to_le16(MTFTL_ZONE_RETIRED);
+	fill_records(image, stream);
 	for (i = 0; i < logical; i++)
 		entry[i] = cpu_to_le32(map[i]);
 	for (i = 0; i < blocks; i += n) {
@@ -303,12 +311,90 @@ void image_write_checkpoint(struct image *image, u32 zone, u64 ckpt_seq, const u
 	free(stream);
 	image->unit_sizes = NULL;
 
+	image->sb.map_log = false;
+	mtftl_sb_set_checkpoint(&image->sb, NULL);
 	image->sb.ckpt_seq = ckpt_seq;
 	image->sb.ckpt_blocks = blocks;
 	image->sb.ckpt_nr_zones = mtftl_ckpt_zones(nr_zones, capacity, logical);
 	for (i = 0; i < image->sb.ckpt_nr_zones; i++)
 		image->sb.ckpt_zones[i] = zone + i;
 	image_write_super(image, flags);
+}
+
+/* Units of one type over the circle, whose first zone is the first one set aside. */
+static void write_run(struct image *image, const struct mtftl_log_shape *shape,
+		      struct mtftl_log_at *at, enum mtftl_unit_type type, const u8 *payload, u32 nr,
+		      struct mtftl_map_place *places)
+{
+	u32 i, k, n;
+
+	for (i = 0; i < nr; i += n) {
+		if (!mtftl_log_takes(shape->capacity, at->offset))
+			*at = (struct mtftl_log_at) { at->zone + 1, 0 };
+		n = nr - i < MTFTL_LOG_UNIT_BLOCKS ? nr - i : MTFTL_LOG_UNIT_BLOCKS;
+		if (n > shape->capacity - at->offset - 1)
+			n = shape->capacity - at->offset - 1;
+		write_stream_unit(image, MTFTL_NR_SB_ZONES + at->zone, type,
+				  payload + ((size_t)i << MTFTL_BLOCK_SHIFT), i, n, 0);
+		for (k = 0; places && k < n; k++)
+			mtftl_place_set(shape, &places[i + k], at->zone, at->offset + 1 + k,
+					mtftl_payload_crc(image->seed, payload +
+							  ((size_t)(i + k) << MTFTL_BLOCK_SHIFT)));
+		at->offset += 1 + n;
+	}
+}
+
+/* What the superblock says of a stream that begins @at. */
+static void name_log(struct image *image, const struct mtftl_log_shape *shape,
+		     const struct mtftl_log_at *at, u64 ckpt_seq, u64 first)
+{
+	struct mtftl_sb_info *sb = &image->sb;
+	u32 i;
+
+	mtftl_sb_set_checkpoint(sb, NULL);
+	sb->map_log = true;
+	sb->ckpt_seq = ckpt_seq;
+	sb->ckpt_blocks = shape->stream_blocks;
+	sb->ckpt_nr_zones = shape->seats;
+	for (i = 0; i < shape->seats; i++)
+		sb->ckpt_zones[i] = MTFTL_NR_SB_ZONES + i;
+	sb->ckpt_unit_first = first;
+	sb->ckpt_unit_last = image->seq;
+	sb->ckpt_seat = at->zone;
+	sb->ckpt_offset = at->offset;
+}
+
+bool image_write_map_log(struct image *image, u64 ckpt_seq, const u32 *map, u16 flags)
+{
+	const u32 logical = image->sb.logical_blocks;
+	struct mtftl_log_at at = { 0 }, first;
+	struct mtftl_log_shape shape;
+	u8 *blocks, *stream;
+	u64 number;
+	u32 i;
+
+	mtftl_log_shape(&shape, image->flash.nr_zones, image->flash.zone_capacity, logical);
+	if (!mtftl_log_fits(&shape))
+		return false;
+	for (i = 0; i < shape.seats; i++)
+		image_reset_zone(image, MTFTL_NR_SB_ZONES + i);
+	blocks = xalloc(shape.map_blocks, MTFTL_BLOCK_SIZE);
+	stream = xalloc(shape.stream_blocks, MTFTL_BLOCK_SIZE);
+	for (i = 0; i < logical; i++)
+		((__le32 *)blocks)[i] = cpu_to_le32(map[i]);
+	fill_records(image, stream);
+	write_run(image, &shape, &at, MTFTL_UNIT_MAP, blocks, shape.map_blocks,
+		  (struct mtftl_map_place *)(stream + shape.record_blocks * MTFTL_BLOCK_SIZE));
+	number = image->seq + 1;
+	first = at;
+	if (!mtftl_log_takes(shape.capacity, first.offset))
+		first = (struct mtftl_log_at) { first.zone + 1, 0 };
+	write_run(image, &shape, &at, MTFTL_UNIT_CKPT, stream, shape.stream_blocks, NULL);
+	name_log(image, &shape, &first, ckpt_seq, number);
+	image_write_super(image, flags);
+	free(blocks);
+	free(stream);
+	return true;
 }
 
 static int parse(struct image *image, u32 zone, u32 at, u8 *header, struct mtftl_unit_info *info)

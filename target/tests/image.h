@@ -56,6 +56,11 @@ u32 image_write_range(struct image *image, u32 zone, u64 seq, u64 lba, u32 nr_bl
  */
 void image_write_checkpoint(struct image *image, u32 zone, u64 ckpt_seq, const u32 *map,
 			    u16 flags);
+/*
+ * Likewise as a log of map blocks, from the first of the zones set aside on: they are reset. False:
+ * the zones are too small.
+ */
+bool image_write_map_log(struct image *image, u64 ckpt_seq, const u32 *map, u16 flags);
 /* Fill a zone up with padding and end it with a footer of its units but the first @omitted. */
 void image_write_footer(struct image *image, u32 zone, u32 omitted);
 

@@ -204,7 +204,8 @@ static void check_unit(void *context, const struct mtftl_unit_info *info, const 
 	struct check *check = context;
 
 	check->totals->units++;
-	if (info->type == MTFTL_UNIT_CKPT || info->type == MTFTL_UNIT_FOOTER)
+	if (info->type == MTFTL_UNIT_CKPT || info->type == MTFTL_UNIT_FOOTER ||
+	    info->type == MTFTL_UNIT_MAP)
 		return;
 	*(struct unit_ref *)vector_add(&check->units, sizeof(struct unit_ref)) =
 		(struct unit_ref) {

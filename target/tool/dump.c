@@ -15,12 +15,12 @@
 #include "super.h"
 
 #define WINDOW_BLOCKS	8
-#define NR_TYPES	(MTFTL_UNIT_FOOTER + 1)
+#define NR_TYPES	(MTFTL_UNIT_MAP + 1)
 
 static const char *const type_names[NR_TYPES] = {
 	[MTFTL_UNIT_DATA] = "data",	[MTFTL_UNIT_GC] = "gc",
 	[MTFTL_UNIT_RANGES] = "ranges",	[MTFTL_UNIT_CKPT] = "checkpoint",
-	[MTFTL_UNIT_FOOTER] = "footer",
+	[MTFTL_UNIT_FOOTER] = "footer",	[MTFTL_UNIT_MAP] = "map",
 };
 
 static const char *const cond_names[] = {
@@ -63,6 +63,13 @@ static void dump_super(struct json *json, const struct super *super)
 	json_string(json, "headers", info->oob ? "metadata" : "blocks");
 	json_u64(json, "checkpoint_seq", info->ckpt_seq);
 	json_u64(json, "checkpoint_blocks", info->ckpt_blocks);
+	json_bool(json, "map_log", info->map_log);
+	if (info->map_log) {
+		json_u64(json, "checkpoint_seat", info->ckpt_seat);
+		json_u64(json, "checkpoint_offset", info->ckpt_offset);
+		json_u64(json, "checkpoint_first_seq", info->ckpt_unit_first);
+		json_u64(json, "checkpoint_last_seq", info->ckpt_unit_last);
+	}
 	json_array(json, "checkpoint_zones");
 	for (i = 0; i < info->ckpt_nr_zones; i++)
 		json_u64(json, NULL, info->ckpt_zones[i]);

@@ -25,10 +25,7 @@ static struct mtftl_sb_info identity_of(const struct mtftl_sb_info *info)
 
 	identity.flags = 0;
 	identity.generation = 1;
-	identity.ckpt_seq = 0;
-	identity.ckpt_blocks = 0;
-	identity.ckpt_nr_zones = 0;
-	memset(identity.ckpt_zones, 0, sizeof(identity.ckpt_zones));
+	mtftl_sb_set_checkpoint(&identity, NULL);
 	return identity;
 }
 

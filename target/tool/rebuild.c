@@ -156,16 +156,6 @@ static void judge_map(struct rebuild *rebuild)
 
 /* Where the new checkpoint goes */
 
-static bool is_named(const struct mtftl_sb_info *sb, u32 zone)
-{
-	u32 i;
-
-	for (i = 0; i < sb->ckpt_nr_zones; i++)
-		if (sb->ckpt_zones[i] == zone)
-			return true;
-	return false;
-}
-
 /* As the target would: low zones first, which hold no data, then empty ones. */
 static int choose_zones(struct rebuild *rebuild)
 {
@@ -182,7 +172,7 @@ static int choose_zones(struct rebuild *rebuild)
 	for (zone = MTFTL_NR_SB_ZONES; zone < sb->nr_zones && rebuild->nr_zones < wanted; zone++) {
 		enum flash_cond cond = rebuild->flash->zones[zone].cond;
 
-		if (used[zone] || is_named(sb, zone) || cond == FLASH_READONLY ||
+		if (used[zone] || rebuild->replay.ckpt_needs[zone] || cond == FLASH_READONLY ||
 		    cond == FLASH_OFFLINE || rebuild->replay.zones[zone].flags & MTFTL_ZONE_RETIRED)
 			continue;
 		if (zone < MTFTL_NR_SB_ZONES + 2 * wanted || cond == FLASH_EMPTY)
@@ -201,7 +191,7 @@ static int empty_zones(struct rebuild *rebuild)
 		struct replay_zone *record = &rebuild->replay.zones[rebuild->zones[i]];
 
 		/* The checkpoint that is there stays until the record names the new one. */
-		assert(!is_named(&rebuild->super.info, rebuild->zones[i]));
+		assert(!rebuild->replay.ckpt_needs[rebuild->zones[i]]);
 		err = rebuild->flash->reset(rebuild->flash, rebuild->zones[i]);
 		if (err)
 			return err;
@@ -306,10 +296,12 @@ static int write_record(struct rebuild *rebuild, u64 blocks)
 
 	sb->flags = 0;
 	sb->generation++;
+	/* All in one stream, without a log of map blocks: the target makes one of it again. */
+	sb->map_log = false;
+	mtftl_sb_set_checkpoint(sb, NULL);
 	sb->ckpt_seq = rebuild->replay.max_seq;
 	sb->ckpt_blocks = blocks;
 	sb->ckpt_nr_zones = rebuild->nr_zones;
-	memset(sb->ckpt_zones, 0, sizeof(sb->ckpt_zones));
 	memcpy(sb->ckpt_zones, rebuild->zones, rebuild->nr_zones * sizeof(*rebuild->zones));
 	assert(!mtftl_sb_wrong(sb));
 	mtftl_sb_compose(block, sb);
@@ -419,6 +411,8 @@ static void add_zones(struct rebuild *rebuild, u32 all, u64 logical_blocks)
 	replay->map = grow(replay->map, sizeof(*replay->map), sb->logical_blocks, logical_blocks,
 			   0xff);
 	replay->zones = grow(replay->zones, sizeof(*replay->zones), sb->nr_zones, all, 0);
+	replay->ckpt_needs = grow(replay->ckpt_needs, sizeof(*replay->ckpt_needs), sb->nr_zones,
+				  all, 0);
 	rebuild->seen = grow(rebuild->seen, sizeof(*rebuild->seen), sb->nr_zones, all, 0);
 	sb->nr_zones = all;
 	sb->logical_blocks = logical_blocks;

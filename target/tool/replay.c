@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "maplog.h"
 #include "mtftl.h"
 #include "replay.h"
 #include "scan.h"
@@ -57,10 +58,11 @@ struct log {
 
 /* Checkpoint */
 
-static void take_zone_records(struct replay *replay, u64 first, const u8 *block)
+void replay_take_records(struct replay *replay, u64 index, const u8 *block)
 {
 	const struct mtftl_zone_record *record = (const struct mtftl_zone_record *)block;
 	u32 per_block = MTFTL_BLOCK_SIZE / sizeof(*record), i;
+	u64 first = index * per_block;
 
 	assert(first < replay->sb->nr_zones);
 	for (i = 0; i < per_block && first + i < replay->sb->nr_zones; i++) {
@@ -74,10 +76,11 @@ static void take_zone_records(struct replay *replay, u64 first, const u8 *block)
 	}
 }
 
-static void take_map(struct replay *replay, u64 first, const u8 *block)
+void replay_take_map(struct replay *replay, u64 index, const u8 *block)
 {
 	const __le32 *entry = (const __le32 *)block;
 	u32 per_block = MTFTL_BLOCK_SIZE / sizeof(*entry), i;
+	u64 first = index * per_block;
 
 	assert(first < replay->sb->logical_blocks);
 	for (i = 0; i < per_block && first + i < replay->sb->logical_blocks; i++)
@@ -86,14 +89,12 @@ static void take_map(struct replay *replay, u64 first, const u8 *block)
 
 static void take_ckpt_block(struct replay *replay, u64 index, const u8 *block)
 {
-	u32 per_block = MTFTL_BLOCK_SIZE / sizeof(struct mtftl_zone_record);
-	u64 zone_blocks = (replay->sb->nr_zones + per_block - 1) / per_block;
+	u64 records = mtftl_ckpt_stream_blocks(replay->sb->nr_zones, 0);
 
-	if (index < zone_blocks)
-		take_zone_records(replay, index * per_block, block);
+	if (index < records)
+		replay_take_records(replay, index, block);
 	else
-		take_map(replay, (index - zone_blocks) * (MTFTL_BLOCK_SIZE / sizeof(__le32)),
-			 block);
+		replay_take_map(replay, index - records, block);
 }
 
 struct ckpt_walk {
@@ -130,45 +131,59 @@ static void take_ckpt_unit(void *context, const struct mtftl_unit_info *info, co
 		log->replay->max_seq = info->seq;
 }
 
-static int load_checkpoint(struct log *log)
+/* All of it in one stream. */
+static int load_stream(struct log *log, bool *have)
 {
 	const struct mtftl_sb_info *sb = log->replay->sb;
-	struct ckpt_walk walk = { .log = log, .missing = sb->ckpt_blocks };
+	struct ckpt_walk walk = { .log = log, .have = have, .missing = sb->ckpt_blocks };
 	struct scan_result result = { 0 };
 	u32 i;
 
-	walk.have = xalloc(sb->ckpt_blocks, sizeof(*walk.have));
-	for (i = 0; i < sb->ckpt_nr_zones && !result.newer; i++)
+	for (i = 0; i < sb->ckpt_nr_zones && !result.newer; i++) {
+		log->replay->ckpt_needs[sb->ckpt_zones[i]] = true;
 		scan_zone(&log->window, log->seed, sb->ckpt_zones[i], 0, 0, take_ckpt_unit, &walk,
 			  &result);
-	log->replay->ckpt_missing = walk.missing;
-	/* What is missing may be in there: it is not damaged. */
-	if (walk.missing && result.newer) {
-		free(walk.have);
-		report_error(log->replay->report, "zone %u: a unit of a newer version",
-			     sb->ckpt_zones[i - 1]);
-		return -EPROTO;
 	}
-	if (walk.missing && log->replay->salvage)
-		log->replay->ckpt_have = walk.have;
-	else
-		free(walk.have);
-	if (walk.missing == 0)
+	/* What is missing may be in there: it is not damaged. */
+	if (!walk.missing || !result.newer)
 		return 0;
-	report_error(log->replay->report,
-		     "checkpoint: %" PRIu64 " of %" PRIu64 " blocks do not verify", walk.missing,
-		     sb->ckpt_blocks);
-	return log->replay->salvage ? 0 : -EBADMSG;
+	report_error(log->replay->report, "zone %u: a unit of a newer version",
+		     sb->ckpt_zones[i - 1]);
+	return -EPROTO;
+}
+
+static int load_checkpoint(struct log *log)
+{
+	struct replay *replay = log->replay;
+	u32 blocks = mtftl_ckpt_stream_blocks(replay->sb->nr_zones, replay->sb->logical_blocks), i;
+	bool *have = xalloc(blocks, sizeof(*have));
+	int err;
+
+	if (replay->sb->map_log)
+		err = maplog_load(replay, &log->window, log->seed, have);
+	else
+		err = load_stream(log, have);
+	for (i = 0; i < blocks; i++)
+		replay->ckpt_missing += !have[i];
+	if (!err && replay->ckpt_missing && replay->salvage)
+		replay->ckpt_have = have;
+	else
+		free(have);
+	if (err || !replay->ckpt_missing)
+		return err;
+	report_error(replay->report, "checkpoint: %" PRIu64 " of %u blocks do not verify",
+		     replay->ckpt_missing, blocks);
+	return replay->salvage ? 0 : -EBADMSG;
 }
 
 bool replay_in_checkpoint(const struct replay *replay, u64 lba)
 {
-	u64 zone_records = (u64)replay->sb->nr_zones * sizeof(struct mtftl_zone_record);
-	u64 index = (zone_records + MTFTL_BLOCK_SIZE - 1) / MTFTL_BLOCK_SIZE;
+	u64 index = mtftl_ckpt_stream_blocks(replay->sb->nr_zones, 0);
 
 	index += lba / (MTFTL_BLOCK_SIZE / sizeof(__le32));
 	assert(lba < replay->sb->logical_blocks);
-	assert(!replay->ckpt_have || index < replay->sb->ckpt_blocks);
+	assert(index < mtftl_ckpt_stream_blocks(replay->sb->nr_zones,
+						replay->sb->logical_blocks));
 	return !replay->ckpt_have || replay->ckpt_have[index];
 }
 
@@ -224,7 +239,8 @@ static void take_unit(void *context, const struct mtftl_unit_info *info, const u
 	if (info->seq > log->replay->max_seq)
 		log->replay->max_seq = info->seq;
 	/* A checkpoint that was not completed may say so of what is torn here. */
-	if (info->type != MTFTL_UNIT_CKPT && info->durable_seq > log->replay->durable_seq)
+	if (info->type != MTFTL_UNIT_CKPT && info->type != MTFTL_UNIT_MAP &&
+	    info->durable_seq > log->replay->durable_seq)
 		log->replay->durable_seq = info->durable_seq;
 	if (info->seq <= log->from_seq)
 		return;
@@ -589,6 +605,7 @@ int replay_run(struct replay *replay)
 	replay->map = xalloc(sb->logical_blocks, sizeof(*replay->map));
 	memset(replay->map, 0xff, sb->logical_blocks * sizeof(*replay->map));
 	replay->zones = xalloc(sb->nr_zones, sizeof(*replay->zones));
+	replay->ckpt_needs = xalloc(sb->nr_zones, sizeof(*replay->ckpt_needs));
 	replay->max_seq = sb->ckpt_seq;
 	replay->durable_seq = sb->ckpt_seq;
 	window_init(&log.window, replay->flash, WINDOW_BLOCKS);
@@ -618,6 +635,7 @@ int replay_run(struct replay *replay)
 void replay_free(struct replay *replay)
 {
 	free(replay->ckpt_have);
+	free(replay->ckpt_needs);
 	free(replay->map);
 	free(replay->zones);
 }

@@ -29,8 +29,10 @@ struct replay {
 	/* Found. */
 	u32 *map;			/* sb->logical_blocks pages or MTFTL_MAP_* */
 	struct replay_zone *zones;	/* life: as found; the rest: the checkpoint's, or zeroes */
-	bool *ckpt_have;		/* salvage: which blocks of the stream verify; NULL: all */
+	/* Salvage: which blocks of zone records, and then of the map, verify; NULL: all */
+	bool *ckpt_have;
 	u64 ckpt_missing;
+	bool *ckpt_needs;		/* of each zone: the checkpoint lies in it, in part */
 	u64 max_seq;
 	u64 durable_seq;
 	u32 zones_skipped;		/* unchanged since the checkpoint */
@@ -50,5 +52,9 @@ int replay_run(struct replay *replay);
 bool replay_in_checkpoint(const struct replay *replay, u64 lba);
 bool replay_zone_in_checkpoint(const struct replay *replay, u32 zone);
 void replay_free(struct replay *replay);
+
+/* For readers of checkpoints: a block of zone records, a map block. */
+void replay_take_records(struct replay *replay, u64 index, const u8 *block);
+void replay_take_map(struct replay *replay, u64 index, const u8 *block);
 
 #endif
