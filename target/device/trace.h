@@ -15,6 +15,7 @@
 	{ MTFTL_UNIT_GC,	"gc" },			\
 	{ MTFTL_UNIT_RANGES,	"ranges" },		\
 	{ MTFTL_UNIT_CKPT,	"checkpoint" },		\
+	{ MTFTL_UNIT_MAP,	"map" },		\
 	{ MTFTL_UNIT_FOOTER,	"footer" })
 
 #define mtftl_show_state(state) __print_symbolic(state,	\

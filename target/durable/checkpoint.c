@@ -7,6 +7,9 @@
  * number before S0, so units above S0 are all behind the recorded positions; what
  * drew up to S0 is flushed and in the map when that is copied. Zones that were reset
  * meanwhile are recorded as they are then: what drew up to S0 may be in them.
+ *
+ * With a log of map blocks what changed of the map is copied. The bits that say so are looked at
+ * where the copying would begin else: docs/design/map-blocks.md has the reasons.
  */
 #include "durable/checkpoint.h"
 
@@ -21,6 +24,7 @@
 #include "device/thread.h"
 #include "durable/ckptlog.h"
 #include "durable/flush.h"
+#include "durable/mapblocks.h"
 #include "map/map.h"
 #include "zone/life.h"
 #include "zone/scan.h"
@@ -38,7 +42,12 @@ struct mtftl_checkpoints {
 	u32 seats[MTFTL_SB_MAX_LOG_ZONES];	/* zones set aside, a circle of twice set_zones */
 	u32 set_zones;			/* that a checkpoint of any size fits into */
 	struct mtftl_log log;		/* up to the durable checkpoint */
+	bool map_log;			/* that is of map blocks and a directory */
+	bool redo;			/* the directory is not as the map has it */
+	struct mtftl_mapblocks *blocks;
 	struct mtftl_sb_info next;	/* for the record of the next one */
+	struct mtftl_log_plan plan;	/* of it */
+	struct mtftl_log_at end;	/* likewise */
 	void *buf;			/* of MTFTL_BUFFER_ORDER */
 	struct mtftl_scanner *scanner;	/* of a mount */
 	struct mtftl_spread *spread;	/* likewise */
@@ -219,7 +228,8 @@ static bool replace_failed(struct mtftl *ftl, bool mounting)
 	if (!mtftl_send_begin(ftl))
 		return false;
 	nr = mtftl_device_answers(ftl, ckpts->buf) ? ckpts->set_zones : 0;
-	for (i = 1; i <= nr; i++) {
+	/* The head's, too, where it was written to: what it holds can still be read. */
+	for (i = ckpts->plan.all; i <= nr; i++) {
 		u32 *seat = seat_behind(ckpts, i);
 		struct mtftl_zone *bad = mtftl_zone(ftl, *seat);
 
@@ -284,13 +294,14 @@ static int reset_seats(struct mtftl *ftl, u32 nr)
 	return 0;
 }
 
-/* All of it in one stream, in the half of the circle that the durable checkpoint does not lie in. */
+/* All of it in one stream, in the half of the circle that the durable checkpoint leaves free. */
 static int write_whole(struct mtftl_ckpt_stream *stream, u64 number)
 {
 	struct mtftl_checkpoints *ckpts = stream->ftl->checkpoints;
 	u32 seats = 2 * ckpts->set_zones, i;
 	int r;
 
+	ckpts->plan = (struct mtftl_log_plan){ .all = true, .entered = ckpts->set_zones };
 	stream->begin = (ckpts->log.head + 1) % seats;
 	stream->last = ckpts->set_zones - 1;
 	r = reset_seats(stream->ftl, ckpts->set_zones);
@@ -309,7 +320,86 @@ static int write_whole(struct mtftl_ckpt_stream *stream, u64 number)
 	return 0;
 }
 
-static int write_checkpoint(struct mtftl *ftl, bool mounting)
+/* The zone at the head of the log is left before it is full. */
+static void finish_head(struct mtftl *ftl)
+{
+	struct mtftl_zone *head = mtftl_zone(ftl, *seat_behind(ftl->checkpoints, 0));
+
+	if (head->state != MTFTL_ZONE_CKPT || head->quiet_wp >= ftl->config.capacity ||
+	    !mtftl_send_begin(ftl))
+		return;
+	mtftl_ckpt_finish_zone(ftl, head->index);
+	mtftl_send_end(ftl);
+}
+
+static void begin_log(struct mtftl_ckpt_stream *stream)
+{
+	struct mtftl_checkpoints *ckpts = stream->ftl->checkpoints;
+
+	if (ckpts->plan.all || !mtftl_log_takes(stream->ftl->config.capacity, ckpts->log.offset))
+		finish_head(stream->ftl);
+	stream->begin = (ckpts->log.head + ckpts->plan.all) % stream->nr_seats;
+	stream->last = ckpts->plan.entered - ckpts->plan.all;
+	if (!ckpts->plan.all)
+		stream->at.offset = ckpts->log.offset;
+}
+
+/* What the record says of a stream that is written. */
+static void name_log(struct mtftl_ckpt_stream *stream, u64 number)
+{
+	struct mtftl_checkpoints *ckpts = stream->ftl->checkpoints;
+	struct mtftl_sb_info *next = &ckpts->next;
+
+	memset(next, 0, sizeof(*next));
+	next->map_log = true;
+	next->ckpt_seq = number;
+	next->ckpt_blocks = mtftl_mapblocks_shape(ckpts->blocks)->stream_blocks;
+	next->ckpt_nr_zones = stream->nr_seats;
+	memcpy(next->ckpt_zones, ckpts->seats, stream->nr_seats * sizeof(*ckpts->seats));
+	next->ckpt_unit_first = stream->first_seq;
+	next->ckpt_unit_last = stream->last_seq;
+	next->ckpt_seat = (stream->begin + stream->first_at.zone) % stream->nr_seats;
+	next->ckpt_offset = stream->first_at.offset;
+	ckpts->end = stream->at;
+}
+
+/* What changed of the map, behind what is there, and a stream that says where all of it is. */
+static int write_log(struct mtftl_ckpt_stream *stream, u64 number)
+{
+	struct mtftl_checkpoints *ckpts = stream->ftl->checkpoints;
+	bool redo = ckpts->redo;
+	int r;
+
+	mtftl_mapblocks_plan(ckpts->blocks, &ckpts->log, redo, &ckpts->plan);
+	/* Until its record is durable. */
+	ckpts->redo = true;
+	/* An attempt that was given up has left some written in part. */
+	r = reset_seats(stream->ftl, redo ? ckpts->set_zones : ckpts->plan.entered);
+	if (r)
+		return r;
+	begin_log(stream);
+	r = mtftl_mapblocks_write(ckpts->blocks, stream);
+	if (r)
+		return r;
+	mtftl_ckpt_begin_run(stream, MTFTL_UNIT_CKPT);
+	r = write_records(stream) ?: mtftl_mapblocks_write_directory(ckpts->blocks, stream) ?:
+	    mtftl_ckpt_end_run(stream);
+	if (!r)
+		name_log(stream, number);
+	return r;
+}
+
+/*
+ * A device of the older kind gets a log when it is stopped cleanly: what is there until then is as
+ * its version left it.
+ */
+static bool is_log_due(const struct mtftl_checkpoints *ckpts, bool clean)
+{
+	return ckpts->map_log ||
+	       (clean && mtftl_log_fits(mtftl_mapblocks_shape(ckpts->blocks)));
+}
+
+static int write_checkpoint(struct mtftl *ftl, bool clean, bool mounting)
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
 	struct mtftl_ckpt_stream stream = {
@@ -330,12 +420,22 @@ static int write_checkpoint(struct mtftl *ftl, bool mounting)
 		return r;
 	mtftl_assert(number >= mtftl_seq_ckpt(ftl), "number %llu after %llu", number,
 		     mtftl_seq_ckpt(ftl));
-	return write_whole(&stream, number);
+	return is_log_due(ckpts, clean) ? write_log(&stream, number) :
+					  write_whole(&stream, number);
 }
 
 /* The record is durable. */
 static void checkpoint_done(struct mtftl_checkpoints *ckpts)
 {
+	if (ckpts->next.map_log) {
+		if (!ckpts->map_log)
+			mtftl_info(ckpts->ftl, "its map is in a log of blocks from now on: older versions refuse this device");
+		mtftl_log_done(mtftl_mapblocks_shape(ckpts->blocks), &ckpts->log, &ckpts->plan,
+			       &ckpts->end);
+		ckpts->map_log = true;
+		ckpts->redo = false;
+		return;
+	}
 	ckpts->log.head = (ckpts->log.head + ckpts->set_zones) % (2 * ckpts->set_zones);
 	ckpts->log.offset = ckpts->ftl->config.capacity;
 	ckpts->log.span = ckpts->set_zones;
@@ -352,7 +452,7 @@ static int make_checkpoint(struct mtftl *ftl, bool clean, bool mounting)
 	mutex_lock(&ckpts->lock);
 	/* As for units: so many zones in a row are not worn out. */
 	do {
-		r = write_checkpoint(ftl, mounting);
+		r = write_checkpoint(ftl, clean, mounting);
 	} while (r && r != -EAGAIN && ++tries < MTFTL_MAX_FAILURES &&
 		 replace_failed(ftl, mounting));
 	if (!r)
@@ -427,29 +527,14 @@ static int load_records(struct mtftl *ftl, u32 index, const void *block, bool te
 
 static int load_block(struct mtftl *ftl, u32 index, const void *block, bool tell)
 {
-	u32 record_bytes = ftl->config.nr_zones * sizeof(*ftl->checkpoints->records);
-	u32 record_blocks = DIV_ROUND_UP(record_bytes, MTFTL_BLOCK_SIZE);
-	u32 nr_zones = ftl->config.nr_zones, zone_shift = ftl->config.zone_shift;
-	u32 capacity = ftl->config.capacity;
-	const __le32 *in = block;
-	u32 i, n, at;
+	u32 behind = index - record_blocks(ftl);
 
-	if (index < record_blocks)
+	if (index < record_blocks(ftl))
 		return load_records(ftl, index, block, tell);
-	at = (index - record_blocks) << MTFTL_CHUNK_SHIFT;
-	mtftl_assert(at < ftl->config.logical_blocks, "block %u", index);
-	n = min_t(u64, 1u << MTFTL_CHUNK_SHIFT, ftl->config.logical_blocks - at);
-	for (i = 0; i < n; i++) {
-		u32 value = le32_to_cpu(in[i]);
-
-		if (!mtftl_map_entry_valid(value, nr_zones, zone_shift, capacity)) {
-			if (tell)
-				mtftl_err(ftl, "checkpoint: map entry of block %u is %#x, expected a block of a zone",
-					  at + i, value);
-			return -EINVAL;
-		}
-		mtftl_map_load(ftl, at + i, value);
-	}
+	if (!mtftl_super_info(ftl)->map_log)
+		return mtftl_mapblocks_load_entries(ftl, (u64)behind << MTFTL_CHUNK_SHIFT, block,
+						    tell);
+	mtftl_mapblocks_load_directory(ftl->checkpoints->blocks, behind, block);
 	return 0;
 }
 
@@ -508,8 +593,9 @@ static int take_block(struct mtftl *ftl, const void *buf, u32 i, u32 index, u64 
 	return load_block(ftl, index, block, tell);
 }
 
-static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void *buf)
+static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, u64 *seq)
 {
+	void *buf = ftl->checkpoints->buf;
 	struct mtftl_unit_info info;
 	u32 i, nr;
 	u64 lba;
@@ -535,6 +621,7 @@ static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void 
 	*offset += 1 + info.nr_blocks;
 	mtftl_assert(*offset <= ftl->config.capacity, "zone %u: block %u", zone, *offset);
 	mtftl_assert(*index <= mtftl_super_info(ftl)->ckpt_blocks, "block %u", *index);
+	*seq = info.seq;
 	if (mtftl_seq_last(ftl) < info.seq)
 		mtftl_seq_set_last(ftl, info.seq, 0);
 	return 0;
@@ -543,15 +630,15 @@ static int load_unit(struct mtftl *ftl, u32 zone, u32 *offset, u32 *index, void 
 /* One unit after the other, wherever each ends. What is wrong with one is told. */
 static int load_in_order(struct mtftl *ftl)
 {
-	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
 	const struct mtftl_sb_info *sb = mtftl_super_info(ftl);
 	u32 index = 0, zone = 0, offset = 0;
 	int r = 0;
+	u64 seq;
 
 	while (!r && index < sb->ckpt_blocks) {
 		if (zone >= sb->ckpt_nr_zones)
 			return -EBADMSG;
-		r = load_unit(ftl, sb->ckpt_zones[zone], &offset, &index, ckpts->buf);
+		r = load_unit(ftl, sb->ckpt_zones[zone], &offset, &index, &seq);
 		if (ftl->config.capacity - offset < 1 + MTFTL_STREAM_UNIT_BLOCKS) {
 			zone++;
 			offset = 0;
@@ -640,6 +727,65 @@ static int load_part(void *private, u32 number, void *buf)
 	return r;
 }
 
+/* No other stream has units of these numbers: the record may be older than what is there. */
+static bool is_of_stream(const struct mtftl_sb_info *sb, u64 seq, u64 before, bool last)
+{
+	return before ? seq > before && (last ? seq == sb->ckpt_unit_last :
+						seq < sb->ckpt_unit_last) :
+			seq == sb->ckpt_unit_first && (!last || seq == sb->ckpt_unit_last);
+}
+
+/* The stream that the record names; *@seat: where it ends. */
+static int load_stream(struct mtftl *ftl, u32 *seat)
+{
+	const struct mtftl_sb_info *sb = mtftl_super_info(ftl);
+	u32 index = 0, offset = sb->ckpt_offset;
+	u64 before = 0, seq;
+	int r;
+
+	*seat = sb->ckpt_seat;
+	while (index < sb->ckpt_blocks) {
+		if (mtftl_interrupted())
+			return -EINTR;
+		if (!mtftl_log_takes(ftl->config.capacity, offset)) {
+			*seat = (*seat + 1) % sb->ckpt_nr_zones;
+			offset = 0;
+		}
+		r = load_unit(ftl, sb->ckpt_zones[*seat], &offset, &index, &seq);
+		if (r)
+			return r;
+		if (!is_of_stream(sb, seq, before, index == sb->ckpt_blocks)) {
+			mtftl_err(ftl, "checkpoint: zone %u: a unit of the stream has number %llu behind %llu, expected ckpt_unit_first %llu to ckpt_unit_last %llu",
+				  sb->ckpt_zones[*seat], seq, before, sb->ckpt_unit_first,
+				  sb->ckpt_unit_last);
+			return -EINVAL;
+		}
+		before = seq;
+	}
+	mtftl_assert(index == sb->ckpt_blocks, "%u blocks", index);
+	return 0;
+}
+
+static int load_log(struct mtftl *ftl)
+{
+	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
+	const struct mtftl_sb_info *sb = mtftl_super_info(ftl);
+	const struct mtftl_zone *zone;
+	u32 head, span = 0;
+	int r;
+
+	r = load_stream(ftl, &head) ?:
+	    mtftl_mapblocks_load(ckpts->blocks, ckpts->spread, sb->ckpt_seat, head, &span);
+	if (r)
+		return r;
+	/* The log goes on behind what a cut left there, if that is whole. */
+	zone = mtftl_zone(ftl, sb->ckpt_zones[head]);
+	ckpts->log = (struct mtftl_log) { .head = head, .offset = zone->wp, .span = span };
+	if (zone->torn_sectors || zone->broken || zone->state != MTFTL_ZONE_PARTIAL)
+		ckpts->log.offset = ftl->config.capacity;
+	return 0;
+}
+
 int mtftl_checkpoint_load(struct mtftl *ftl)
 {
 	const struct mtftl_sb_info *sb = mtftl_super_info(ftl);
@@ -649,9 +795,11 @@ int mtftl_checkpoint_load(struct mtftl *ftl)
 	int r = -EBADMSG;
 	u32 nr;
 
-	mtftl_assert(sb->ckpt_blocks == mtftl_checkpoint_blocks(&ftl->config));
 	spin_lock_init(&layout.lock);
 	mtftl_seq_set_last(ftl, sb->ckpt_seq, 0);
+	if (sb->map_log)
+		return load_log(ftl);
+	mtftl_assert(sb->ckpt_blocks == mtftl_checkpoint_blocks(&ftl->config));
 	if (!read_unit(ftl, sb->ckpt_zones[0], 0, buf, &nr) &&
 	    !parse_unit(ftl, sb->ckpt_zones[0], 0, buf, nr, &info) &&
 	    lay_out(&layout, info.nr_blocks))
@@ -674,7 +822,8 @@ const struct mtftl_zone_record *mtftl_checkpoint_record(const struct mtftl *ftl,
 
 u64 mtftl_checkpoint_bytes(const struct mtftl *ftl)
 {
-	return ftl->config.nr_zones * sizeof(*ftl->checkpoints->records);
+	return ftl->config.nr_zones * sizeof(*ftl->checkpoints->records) +
+	       mtftl_mapblocks_bytes(ftl->checkpoints->blocks);
 }
 
 void *mtftl_checkpoint_buf(const struct mtftl *ftl)
@@ -712,27 +861,49 @@ static bool fill_seats(struct mtftl *ftl, bool (*serves)(const struct mtftl_zone
 	return zone;
 }
 
+/* The zones that the record names. Those that the checkpoint does not need may be replaced. */
+static void take_seats(struct mtftl_checkpoints *ckpts, const u32 *zones, u32 nr)
+{
+	u32 seats = 2 * ckpts->set_zones, i;
+
+	for (i = 0; i < seats; i++)
+		ckpts->seats[i] = i < nr ? zones[i] : NO_ZONE;
+	for (i = 0; i < seats; i++) {
+		/* From the head of the log backwards. */
+		u32 *seat = seat_behind(ckpts, seats - i);
+		struct mtftl_zone *zone;
+
+		if (*seat == NO_ZONE)
+			continue;
+		zone = mtftl_zone(ckpts->ftl, *seat);
+		if (i >= ckpts->log.span && (zone->state == MTFTL_ZONE_BAD || zone->broken))
+			*seat = NO_ZONE;
+		else
+			mtftl_zone_move(zone, MTFTL_ZONE_CKPT);
+	}
+}
+
 int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
 {
 	const struct mtftl_sb_info *sb = mtftl_super_info(ftl);
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
-	u32 i, n = sb->ckpt_nr_zones;
+	u32 n = sb->ckpt_nr_zones;
 
 	ckpts->set_zones = mtftl_ckpt_zones(ftl->config.nr_zones, ftl->config.capacity,
 					    ftl->config.logical_blocks);
-	if (n && n != ckpts->set_zones)
+	ckpts->map_log = sb->map_log;
+	ckpts->redo = !sb->map_log;
+	if (n && n != ckpts->set_zones * (1 + ckpts->map_log))
 		return -EINVAL;
 	mtftl_assert(ckpts->set_zones && ckpts->set_zones <= MTFTL_SB_MAX_CKPT_ZONES, "%u zones",
 		     ckpts->set_zones);
 	*first_data = MTFTL_NR_SB_ZONES + 2 * ckpts->set_zones;
 	mtftl_assert(*first_data < ftl->config.nr_zones, "%u zones", *first_data);
-	for (i = 0; i < 2 * ckpts->set_zones; i++)
-		ckpts->seats[i] = i < n ? sb->ckpt_zones[i] : NO_ZONE;
-	ckpts->log = (struct mtftl_log) {
-		.head = ckpts->set_zones - 1, .offset = ftl->config.capacity, .span = n,
-	};
-	for (i = 0; i < n; i++)
-		mtftl_zone_move(mtftl_zone(ftl, ckpts->seats[i]), MTFTL_ZONE_CKPT);
+	if (!n || !ckpts->map_log)
+		ckpts->log = (struct mtftl_log) {
+			.head = ckpts->set_zones - 1, .offset = ftl->config.capacity, .span = n,
+		};
+	take_seats(ckpts, sb->ckpt_zones, n);
 	fill_seats(ftl, is_low);
 	return 0;
 }
@@ -781,8 +952,9 @@ int mtftl_checkpoints_alloc(struct mtftl *ftl)
 	ckpts->records = kvcalloc(ftl->config.nr_zones, sizeof(*ckpts->records), GFP_KERNEL);
 	ckpts->scanner = mtftl_scanner_alloc(ftl, GFP_KERNEL);
 	ckpts->spread = mtftl_spread_alloc(ftl);
-	return ckpts->wq && ckpts->buf && ckpts->records && ckpts->scanner && ckpts->spread ?
-		       0 : -ENOMEM;
+	ckpts->blocks = mtftl_mapblocks_alloc(ftl);
+	return ckpts->wq && ckpts->buf && ckpts->records && ckpts->scanner && ckpts->spread &&
+	       ckpts->blocks ? 0 : -ENOMEM;
 }
 
 void mtftl_checkpoints_settle(struct mtftl *ftl)
@@ -810,6 +982,7 @@ void mtftl_checkpoints_free(struct mtftl *ftl)
 	free_pages((unsigned long)ckpts->buf, MTFTL_BUFFER_ORDER);
 	mtftl_scanner_free(ckpts->scanner);
 	mtftl_spread_free(ckpts->spread);
+	mtftl_mapblocks_free(ckpts->blocks);
 	kfree(ckpts);
 	ftl->checkpoints = NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The zones set aside for checkpoints, as units are written to them, one behind the other: a circle of
- * seats, see format/maplog.h. What is written and where it may go is up to the caller.
+ * The zones set aside for checkpoints, as units are written to them, one behind the other: a circle
+ * of seats, see format/maplog.h. What is written and where it may go is up to the caller.
  *
  * For one checkpoint at a time. All of it sleeps, and allocates nothing.
  */
@@ -29,6 +29,7 @@ struct mtftl_ckpt_stream {
 	u64 first_seq, last_seq;	/* of its units; 0: there is none */
 	/* The unit in the buffer lies there now. */
 	void (*landed)(struct mtftl_ckpt_stream *stream, u32 seat, u32 offset);
+	void *private;
 };
 
 /* A zone set aside, and no checkpoint that counts needs what it holds. */

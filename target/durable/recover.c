@@ -236,7 +236,7 @@ static void saw_unit(struct recovery *rec, struct mtftl_zone *zone,
 		     "zone %u: number %llu, durable %llu", zone->index, info->seq,
 		     info->durable_seq);
 	/* A checkpoint that was not completed may say so of what this recovery finds torn. */
-	if (info->type != MTFTL_UNIT_CKPT) {
+	if (info->type != MTFTL_UNIT_CKPT && info->type != MTFTL_UNIT_MAP) {
 		rec->durable_seq = max(rec->durable_seq, info->durable_seq);
 		zone->newer |= info->seq > mtftl_super_info(rec->ftl)->ckpt_seq;
 	}

@@ -60,6 +60,13 @@ static int mount_fails_write;	/* see fail_write */
 static int power;		/* commands until it goes off; 0: it stays on; -1: it is off */
 static int lies_at;		/* commands until one is carried out, and fails; 0: none */
 
+/* A device with a log of map blocks. */
+static struct {
+	u32 logical, next_zone;		/* for the next unit of data */
+	u32 *entries;			/* as the map shall be */
+	bool unseen;			/* the tool looks where a mount does not: at spent zones */
+} logged;
+
 /* The module that mounted it last. */
 static struct mtftl_cpu_stats stats;
 static struct dm_dev dm;
@@ -348,7 +355,7 @@ static void mount_like_the_tool(void)
 	mount();
 	for (i = 0; i < super.info.logical_blocks; i++)
 		assert_int_equal(map.entries[i], replay.map[i]);
-	assert_true(mtftl_seq_last(&ftl) >= replay.max_seq);
+	assert_true(logged.unseen || mtftl_seq_last(&ftl) >= replay.max_seq);
 	replay_free(&replay);
 }
 
@@ -363,9 +370,25 @@ static void assert_checks(u64 errors, u64 lost)
 	assert_int_equal(totals.lost, lost);
 }
 
+/* A clean checkpoint of the older kind: the module makes a log of map blocks then. */
+static void stop_as_before(void)
+{
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	image->sb = ftl.super->info;
+	image_write_super(image, MTFTL_SB_CLEAN);
+}
+
 static int setup(void **state)
 {
 	image = image_new();
+	image_write_super(image, 0);
+	return 0;
+}
+
+static int setup_log(void **state)
+{
+	image = image_new();
+	image->sb.map_log = true;
 	image_write_super(image, 0);
 	return 0;
 }
@@ -396,6 +419,8 @@ static int teardown(void **state)
 	kernel_short_at = 0;
 	kernel_queues = NULL;
 	kernel_no_fua = false;
+	free(logged.entries);
+	memset(&logged, 0, sizeof(logged));
 	assert_int_equal(kernel_allocated, 0);
 	return 0;
 }
@@ -853,7 +878,7 @@ static void a_checkpoint_of_many_units_is_loaded(void **state)
 	/* It is read once: a large read for each unit, and one to find out how long units are. */
 	assert_int_equal(drive.reads, READS_OF_LOG + 1 + 5);
 	/* So is the module's own, in the other two zones. */
-	assert_int_equal(mtftl_checkpoint(&ftl, true), 0);
+	stop_as_before();
 	assert_true(image->flash.zones[5].wp > 0);
 	mount_like_the_tool();
 	assert_memory_equal(map.entries, entries, logical * sizeof(*entries));
@@ -904,7 +929,7 @@ static void a_checkpoint_goes_on_where_a_unit_fits(void **state)
 			put(LARGE_DATA, 2, image->sb.logical_blocks - 1, 9);
 		mount();
 		drive.finishes = 0;
-		assert_int_equal(mtftl_checkpoint(&ftl, true), 0);
+		stop_as_before();
 		assert_int_equal(drive.finishes, rows[i].finishes);
 		assert_int_equal(stats.meta_blocks, rows[i].blocks + rows[i].units);
 		for (k = 0; k < 2; k++) {
@@ -1051,7 +1076,7 @@ static void a_device_that_grows_keeps_its_data(void **state)
 	page = put(4, 7, 9, 9);
 	mount();
 	assert_int_equal(map.entries[9], page);
-	assert_int_equal(mtftl_checkpoint(&ftl, true), 0);
+	stop_as_before();
 	unmount();
 	image->flash.nr_zones = 1024;
 	assert_int_equal(rebuild_grow(&image->flash, &report, &was, &now), 0);
@@ -1059,6 +1084,426 @@ static void a_device_that_grows_keeps_its_data(void **state)
 	assert_int_equal(mtftl_ckpt_zones(1024, IMAGE_CAPACITY, now.logical_blocks + 1), 2);
 	mount_like_the_tool();
 	assert_int_equal(map.entries[9], page);
+}
+
+/* A log of map blocks */
+
+/* A device of that many zones set aside; formatted with a log, or without one. */
+static void begin_logged(u32 seats, bool map_log)
+{
+	const u32 zones = seats > 2 ? 1024 : 60;
+
+	unmount();
+	image_free(image);
+	logged.logical = seats > 2 ? 114900 : 5000;
+	image = image_new_of(zones, IMAGE_ZONE_BLOCKS, IMAGE_CAPACITY, logged.logical);
+	image->sb.map_log = map_log;
+	image_write_super(image, 0);
+	mount();
+	assert_int_equal(2 * mtftl_ckpt_zones(zones, IMAGE_CAPACITY, logged.logical), seats);
+	logged.next_zone = MTFTL_NR_SB_ZONES + seats;
+	logged.entries = realloc(logged.entries, logged.logical * sizeof(u32));
+	memset(logged.entries, 0xff, logged.logical * sizeof(u32));
+}
+
+/* A block of that chunk is written, as a user would. */
+static void write_chunk(u32 chunk)
+{
+	u32 lba = (chunk << MTFTL_CHUNK_SHIFT) + chunk % 100;
+	struct mtftl_zone *zone;
+
+	if (image->flash.zones[logged.next_zone].wp + 2 > image->flash.zone_capacity)
+		logged.next_zone++;
+	zone = mtftl_zone(&ftl, logged.next_zone);
+	logged.entries[lba] = put(zone->index, mtftl_seq_draw(&ftl), lba, chunk);
+	if (!zone->first_seq)
+		zone->first_seq = mtftl_seq_last(&ftl);
+	zone->quiet_wp = image->flash.zones[zone->index].wp;
+	mtftl_map_set(&ftl, lba, logged.entries[lba]);
+}
+
+static void expect_logged(void)
+{
+	assert_memory_equal(map.entries, logged.entries, logged.logical * sizeof(u32));
+}
+
+static u64 written_by(int (*checkpoint)(struct mtftl *ftl))
+{
+	u64 before = stats.meta_blocks;
+
+	assert_int_equal(checkpoint(&ftl), 0);
+	return stats.meta_blocks - before;
+}
+
+static int dirty_checkpoint(struct mtftl *of)
+{
+	return mtftl_checkpoint(of, false);
+}
+
+static int clean_checkpoint(struct mtftl *of)
+{
+	return mtftl_checkpoint(of, true);
+}
+
+static void a_checkpoint_writes_what_changed(void **state)
+{
+	const u32 stream = 1 + 8 + 1;	/* records, directory */
+	u32 i;
+
+	begin_logged(4, true);
+	/* What was never written takes no room. */
+	assert_int_equal(written_by(dirty_checkpoint), stream);
+	for (i = 0; i < 100; i++)
+		write_chunk(i);
+	assert_int_equal(written_by(dirty_checkpoint), 100 + 4 + stream);
+	assert_int_equal(written_by(dirty_checkpoint), stream);
+	write_chunk(7);
+	write_chunk(7);
+	write_chunk(99);
+	assert_int_equal(written_by(clean_checkpoint), 1 + 2 + stream);
+	mount_like_the_tool();
+	assert_true(mtftl_super_is_clean(&ftl));
+	expect_logged();
+	/* All of a chunk is discarded. */
+	mtftl_map_set(&ftl, 7 * 1024 + 7, MTFTL_MAP_UNMAPPED);
+	logged.entries[7 * 1024 + 7] = MTFTL_MAP_UNMAPPED;
+	assert_int_equal(written_by(clean_checkpoint), stream);
+	mount_like_the_tool();
+	expect_logged();
+}
+
+/* It writes each map block, also those without an entry. */
+static void a_log_of_another_writer_is_loaded(void **state)
+{
+	u32 i;
+
+	begin_logged(4, false);
+	for (i = 0; i < 1000; i++)
+		logged.entries[i * 99] = put(logged.next_zone + i / 50, 1 + i, i * 99, i);
+	image->seq = 2000;
+	assert_true(image_write_map_log(image, 2000, logged.entries, MTFTL_SB_CLEAN));
+	assert_true(image->flash.zones[3].wp > 0);
+	mount_like_the_tool();
+	assert_true(mtftl_super_is_clean(&ftl));
+	expect_logged();
+	/* Large reads: four for each zone, and the stream. */
+	assert_in_range(drive.reads, 4, 12);
+	assert_int_equal(mtftl_checkpoint(&ftl, true), 0);
+	mount_like_the_tool();
+	expect_logged();
+	/* A map block of it. */
+	image_block(image, 2, 1)[9] ^= 1;
+	assert_int_equal(try_to_mount(), -EBADMSG);
+	image_block(image, 2, 1)[9] ^= 1;
+	mount();
+	/* The stream's header. */
+	image_block(image, ftl.super->info.ckpt_zones[ftl.super->info.ckpt_seat],
+		    ftl.super->info.ckpt_offset)[9] ^= 1;
+	assert_int_not_equal(try_to_mount(), 0);
+}
+
+/* Round and round, and what lies in the oldest zone is carried over. */
+static void the_log_of_map_blocks_goes_round(u32 seats)
+{
+	const u32 chunks = seats > 2 ? 113 : 5;
+	u32 i, k, drawn = 1, span;
+
+	begin_logged(seats, true);
+	for (i = 0; i < chunks; i++)
+		write_chunk(i);
+	for (i = 0; i < 60; i++) {
+		for (k = 0; k < i % 7; k++) {
+			drawn = drawn * 1664525 + 1013904223;
+			write_chunk((drawn >> 8) % chunks);
+		}
+		assert_int_equal(mtftl_checkpoint(&ftl, i % 3), 0);
+		if (i % 5)
+			continue;
+		mount_like_the_tool();
+		expect_logged();
+		for (k = 0, span = 0; k < seats; k++)
+			span += mtftl_zone(&ftl, MTFTL_NR_SB_ZONES + k)->state == MTFTL_ZONE_CKPT;
+		assert_int_equal(span, seats);
+	}
+	assert_true(mtftl_zone(&ftl, MTFTL_NR_SB_ZONES)->erase_count > 1);
+}
+
+static void a_log_of_two_zones_goes_round(void **state)
+{
+	the_log_of_map_blocks_goes_round(2);
+}
+
+static void a_log_of_four_zones_goes_round(void **state)
+{
+	the_log_of_map_blocks_goes_round(4);
+}
+
+/* Writes of a checkpoint until it fails there, and the device is suspended: as a cut leaves it. */
+static void cut_at_each_write(u32 seats, bool map_log, bool clean, u32 rounds)
+{
+	const u32 chunks = seats > 2 ? 113 : 5;
+	u32 at, i, k;
+	int r = 1;
+
+	for (at = 1; r; at++) {
+		begin_logged(seats, map_log);
+		for (i = 0; i < chunks; i++)
+			write_chunk(i);
+		for (i = 0; i < rounds; i++) {
+			for (k = 0; k < chunks / 4; k++)
+				write_chunk((i * 7 + k) % chunks);
+			assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		}
+		write_chunk(1);
+		drive.fail_write = at;
+		drive.pause_then = true;
+		r = mtftl_checkpoint(&ftl, clean);
+		assert_true(r ? device.paused : at > 1);
+		mount_like_the_tool();
+		expect_logged();
+		write_chunk(2);
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		mount_like_the_tool();
+		expect_logged();
+		assert_int_equal(mtftl_checkpoint(&ftl, true), 0);
+		mount_like_the_tool();
+		expect_logged();
+		assert_true(ftl.super->info.map_log);
+	}
+}
+
+static void a_checkpoint_that_is_cut_leaves_the_one_before(void **state)
+{
+	u32 rounds;
+
+	for (rounds = 1; rounds < 12; rounds++)
+		cut_at_each_write(2, true, false, rounds);
+	for (rounds = 2; rounds < 9; rounds += 2)
+		cut_at_each_write(4, true, false, rounds);
+}
+
+static void a_clean_stop_brings_an_older_device_over(void **state)
+{
+	begin_logged(4, false);
+	write_chunk(3);
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	assert_false(ftl.super->info.map_log);
+	mount_like_the_tool();
+	expect_logged();
+	assert_int_equal(mtftl_checkpoint(&ftl, true), 0);
+	assert_true(ftl.super->info.map_log);
+	mount_like_the_tool();
+	assert_true(mtftl_super_is_clean(&ftl));
+	expect_logged();
+	/* A cut in it leaves the older one. */
+	logged.unseen = true;
+	cut_at_each_write(2, false, true, 1);
+	cut_at_each_write(4, false, true, 2);
+	/* Zones too small for it stay as they are. */
+	unmount();
+	image_free(image);
+	image = image_new_of(40, 16, 16, 200);
+	image_write_super(image, 0);
+	mount();
+	assert_int_equal(mtftl_checkpoint(&ftl, true), 0);
+	mount();
+	assert_int_equal(ftl.super->info.map_log, true);
+	unmount();
+	image_free(image);
+	image = image_new_of(12, 8, 8, 8);
+	image_write_super(image, 0);
+	mount();
+	assert_int_equal(mtftl_checkpoint(&ftl, true), 0);
+	mount_like_the_tool();
+	assert_false(ftl.super->info.map_log);
+}
+
+/* It retires, another zone takes its seat, and nothing of the map is missing. */
+static void a_zone_of_the_log_that_fails_is_replaced(void **state)
+{
+	u32 seats, rounds, at, i;
+
+	for (seats = 2; seats <= 4; seats += 2)
+		for (rounds = 1; rounds < 8; rounds += 2)
+			for (at = 1; ; at++) {
+				begin_logged(seats, true);
+				for (i = 0; i < 10 * rounds; i++)
+					write_chunk(i % (seats > 2 ? 113 : 5));
+				for (i = 0; i < rounds; i++)
+					assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+				write_chunk(1);
+				drive.fail_write = at;
+				module_spare = image->flash.nr_zones - 3;
+				assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+				module_spare = 0;
+				assert_int_equal(drive.fail_write, 0);
+				/* The last one is the record. */
+				if (!space.state.zones[MTFTL_ZONE_BAD]) {
+					assert_true(at > 2);
+					break;
+				}
+				assert_int_equal(space.state.zones[MTFTL_ZONE_BAD], 1);
+				mount_like_the_tool();
+				expect_logged();
+				assert_int_equal(space.state.zones[MTFTL_ZONE_BAD], 1);
+				assert_int_equal(space.state.zones[MTFTL_ZONE_CKPT], seats);
+				for (i = 0; i < 5; i++) {
+					write_chunk(i);
+					assert_int_equal(mtftl_checkpoint(&ftl, i % 2), 0);
+				}
+				mount_like_the_tool();
+				expect_logged();
+			}
+}
+
+/* The newest record cannot be read: the one before it names what is there still. */
+static void an_older_record_finds_its_checkpoint(void **state)
+{
+	u32 i;
+
+	begin_logged(4, true);
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	for (i = 0; i < 9; i++) {
+		write_chunk(i);
+		write_chunk(20 + i);
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		unreadable = flash_page(&image->flash, ftl.super->zone, ftl.super->wp - 1);
+		image->unreadable = unreadable;
+		mount_like_the_tool();
+		expect_logged();
+		unreadable = 0;
+		image->unreadable = IMAGE_ALL_READABLE;
+		mount();
+	}
+}
+
+/* The stream's last block: of a directory of less than a block. Sealed again, as a forger would. */
+static struct mtftl_map_place *forge(void (*how)(struct mtftl_map_place *places))
+{
+	const struct mtftl_sb_info *sb = &ftl.super->info;
+	u32 zone = sb->ckpt_zones[sb->ckpt_seat], crc;
+	struct mtftl_unit *unit = (void *)image_block(image, zone, sb->ckpt_offset);
+	u32 last = le16_to_cpu(unit->nr_entries);
+	struct mtftl_entry *entry = (struct mtftl_entry *)(unit + 1) + last - 1;
+	struct mtftl_map_place *places = (void *)image_block(image, zone, sb->ckpt_offset + last);
+
+	how(places);
+	crc = mtftl_payload_crc(image->seed, places);
+	entry->crc = cpu_to_le32(crc);
+	mtftl_unit_seal(unit, image->seed, zone, sb->ckpt_offset,
+			le32_to_cpu(unit->erase_count), le64_to_cpu(unit->durable_seq));
+	return places;
+}
+
+static void forge_nothing(struct mtftl_map_place *places)
+{
+}
+
+static void forge_far(struct mtftl_map_place *places)
+{
+	places[1].at = cpu_to_le32(2 * IMAGE_CAPACITY + 1);
+}
+
+static void forge_header(struct mtftl_map_place *places)
+{
+	places[1].at = cpu_to_le32(IMAGE_CAPACITY);
+}
+
+static void forge_unwritten(struct mtftl_map_place *places)
+{
+	places[1].at = cpu_to_le32(le32_to_cpu(places[1].at) / IMAGE_CAPACITY * IMAGE_CAPACITY +
+				   IMAGE_CAPACITY - 1);
+}
+
+static void forge_twice(struct mtftl_map_place *places)
+{
+	places[1] = places[2];
+}
+
+static void forge_crc(struct mtftl_map_place *places)
+{
+	places[1].crc ^= cpu_to_le32(1);
+}
+
+static void forge_elsewhere(struct mtftl_map_place *places)
+{
+	/* A block that is written, in the other half of the circle. */
+	places[1].at = cpu_to_le32((1 - le32_to_cpu(places[1].at) / IMAGE_CAPACITY) *
+				   IMAGE_CAPACITY + 1);
+}
+
+static void forged_directories_are_refused(void **state)
+{
+	static const struct {
+		void (*how)(struct mtftl_map_place *places);
+		const char *told;
+	} forgeries[] = {
+		{ forge_nothing, NULL },
+		{ forge_far, "expected a block behind a header in one of" },
+		{ forge_header, "expected a block behind a header in one of" },
+		{ forge_unwritten, "expected a block that is written" },
+		{ forge_twice, "expected places of their own" },
+		{ forge_crc, "expected crc" },
+		{ forge_elsewhere, "expected at most %u" },
+	};
+	u32 i, k;
+
+	for (i = 0; i < ARRAY_SIZE(forgeries); i++) {
+		begin_logged(2, true);
+		for (k = 0; k < 5; k++)
+			write_chunk(k);
+		/* So that both zones are written. */
+		while (!image->flash.zones[2].wp || !image->flash.zones[3].wp) {
+			write_chunk(1);
+			assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		}
+		forge(forgeries[i].how);
+		kernel_listens = forgeries[i].told ?: "checkpoint:";
+		kernel_told = NULL;
+		if (!forgeries[i].told) {
+			mount_like_the_tool();
+			expect_logged();
+		} else {
+			struct report report = { .quiet = true };
+			struct check_totals totals;
+
+			assert_int_not_equal(try_to_mount(), 0);
+			check_flash(&image->flash, &report, &totals);
+			assert_true(report.errors > 0);
+		}
+		assert_int_equal(!kernel_told, !forgeries[i].told);
+		kernel_listens = NULL;
+	}
+}
+
+/* A record that is older than what is in its zones by now. */
+static void the_stream_of_another_time_is_refused(void **state)
+{
+	struct mtftl_sb_info old;
+	u32 i;
+
+	begin_logged(2, true);
+	write_chunk(1);
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	old = ftl.super->info;
+	/* Until one of the same length is at the same place. */
+	for (i = 0; ; i++) {
+		write_chunk(1);
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		if (ftl.super->info.ckpt_seat == old.ckpt_seat &&
+		    ftl.super->info.ckpt_offset == old.ckpt_offset)
+			break;
+		assert_in_range(i, 0, 1000);
+	}
+	mount();
+	old.generation = ftl.super->info.generation;
+	image->sb = old;
+	image_write_super(image, 0);
+	kernel_listens = "expected ckpt_unit_first %llu";
+	kernel_told = NULL;
+	assert_int_equal(try_to_mount(), -EINVAL);
+	assert_non_null(kernel_told);
+	kernel_listens = NULL;
 }
 
 /* What a mount costs */
@@ -2272,6 +2717,7 @@ static void only_another_writer_is_not_us(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define LOG_TEST(name) { #name "_with_a_log", name, setup_log, teardown, NULL }
 #define OOB_TEST(name) { #name "_without_headers", name, setup_oob, teardown, NULL }
 	const struct CMUnitTest tests[] = {
 		TEST(a_header_in_a_torn_block_claims_its_payload),
@@ -2300,21 +2746,37 @@ int main(void)
 		TEST(a_checkpoint_of_uneven_units_is_loaded),
 		TEST(a_device_that_grows_keeps_its_data),
 		TEST(no_unit_of_a_checkpoint_is_another),
+		TEST(a_checkpoint_writes_what_changed),
+		TEST(a_log_of_another_writer_is_loaded),
+		TEST(a_log_of_two_zones_goes_round),
+		TEST(a_log_of_four_zones_goes_round),
+		TEST(a_checkpoint_that_is_cut_leaves_the_one_before),
+		TEST(a_clean_stop_brings_an_older_device_over),
+		TEST(a_zone_of_the_log_that_fails_is_replaced),
+		TEST(an_older_record_finds_its_checkpoint),
+		TEST(forged_directories_are_refused),
+		TEST(the_stream_of_another_time_is_refused),
 		TEST(a_device_full_of_ranges_is_refused),
 		TEST(reads_of_units_that_no_flush_followed),
 		TEST(a_mount_without_memory_says_so),
 		TEST(a_checkpoint_that_fails_is_silent_in_a_pause),
 		TEST(a_pause_ends_a_checkpoint),
+		LOG_TEST(a_checkpoint_that_fails_is_silent_in_a_pause),
 		TEST(a_checkpoint_that_was_cut_leaves_a_zone_for_the_next),
+		LOG_TEST(a_checkpoint_that_was_cut_leaves_a_zone_for_the_next),
 		TEST(a_checkpoint_that_was_cut_in_its_first_block),
+		LOG_TEST(a_checkpoint_that_was_cut_in_its_first_block),
 		TEST(a_zone_whose_blocks_were_all_written_again),
 		TEST(a_spent_zone_that_fails_is_replaced),
 		TEST(a_checkpoint_gives_up_after_a_few_zones),
 		TEST(a_spent_zone_is_taken_before_an_empty_one),
+		LOG_TEST(a_spent_zone_that_fails_is_replaced),
 		TEST(a_read_only_mount_finishes_no_zone),
+		LOG_TEST(a_read_only_mount_finishes_no_zone),
 		TEST(a_zone_with_a_newer_footer_is_kept),
 		TEST(a_zone_with_newer_ranges_is_kept),
 		TEST(a_clean_stop_is_clean_beside_an_older_checkpoint),
+		LOG_TEST(a_clean_stop_is_clean_beside_an_older_checkpoint),
 		TEST(a_report_that_ends_early_loses_nothing),
 		TEST(a_clean_record_beside_an_offline_zone_of_the_log),
 		TEST(a_read_only_zone_has_no_write_pointer),
@@ -2348,9 +2810,12 @@ int main(void)
 		TEST(nothing_is_recorded_once_it_is_read_only),
 		TEST(a_record_of_another_version_is_named),
 		TEST(a_command_that_is_carried_out_and_fails_costs_no_data),
+		LOG_TEST(a_record_that_cannot_be_written_goes_to_the_other_zone),
 		TEST(a_log_zone_that_changed_is_left),
 		TEST(the_log_goes_round),
+		LOG_TEST(the_log_goes_round),
 		TEST(a_clean_device_is_made_dirty_once),
+		LOG_TEST(a_clean_device_is_made_dirty_once),
 		OOB_TEST(numbers_that_are_used_up_are_not_drawn),
 		TEST(only_another_writer_is_not_us),
 	};

@@ -64,7 +64,7 @@ static int read_record(struct mtftl *ftl, struct search *search, u32 zone, u32 a
 	r = mtftl_sb_parse(search->buf, search->found);
 	if (r == -EPROTO)
 		mtftl_err(ftl, "superblock in zone %u block %u: another version or incompat, expected version %u and no features but %#x",
-			  zone, at, MTFTL_VERSION, MTFTL_SB_OOB);
+			  zone, at, MTFTL_VERSION, MTFTL_SB_OOB | MTFTL_SB_MAP_LOG);
 	if (r == -EINVAL)
 		mtftl_err(ftl, "superblock in zone %u block %u: %s is impossible, expected what fits its other fields",
 			  zone, at, mtftl_sb_wrong(search->found));
