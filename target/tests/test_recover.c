@@ -1170,6 +1170,35 @@ static void a_checkpoint_writes_what_changed(void **state)
 	assert_int_equal(written_by(clean_checkpoint), stream);
 	mount_like_the_tool();
 	expect_logged();
+	/* The last one, of which the device has a part. */
+	write_chunk(112);
+	assert_int_equal(written_by(dirty_checkpoint), 1 + 1 + stream);
+	mtftl_map_set(&ftl, 112 * 1024 + 12, MTFTL_MAP_UNMAPPED);
+	assert_int_equal(written_by(dirty_checkpoint), stream);
+}
+
+/* The drive has a part of a block behind the checkpoint, and counts zones that are written in part. */
+static void a_log_goes_on_behind_a_torn_block(void **state)
+{
+	struct flash_zone *head;
+	u32 seats, seat;
+
+	for (seats = 2; seats <= 4; seats += 2) {
+		begin_logged(seats, true);
+		write_chunk(1);
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		seat = ftl.super->info.ckpt_seat;
+		head = &image->flash.zones[MTFTL_NR_SB_ZONES + seat];
+		head->torn_sectors = 3;
+		mount_like_the_tool();
+		write_chunk(2);
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		assert_int_equal(space.state.zones[MTFTL_ZONE_BAD], 0);
+		assert_int_equal(head->cond, FLASH_FULL);
+		assert_int_equal(ftl.super->info.ckpt_seat, (seat + 1) % seats);
+		mount_like_the_tool();
+		expect_logged();
+	}
 }
 
 /* It writes each map block, also those without an entry. */
@@ -2747,6 +2776,7 @@ int main(void)
 		TEST(a_device_that_grows_keeps_its_data),
 		TEST(no_unit_of_a_checkpoint_is_another),
 		TEST(a_checkpoint_writes_what_changed),
+		TEST(a_log_goes_on_behind_a_torn_block),
 		TEST(a_log_of_another_writer_is_loaded),
 		TEST(a_log_of_two_zones_goes_round),
 		TEST(a_log_of_four_zones_goes_round),
