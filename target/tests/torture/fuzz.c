@@ -202,7 +202,8 @@ static void find_targets(struct image *image)
 				add_target(image, z, b, TAIL, b);
 			} else if (le32_to_cpu(unit->magic) == MTFTL_UNIT_MAGIC) {
 				add_target(image, z, b, HEADER, b);
-				if (unit->type == MTFTL_UNIT_CKPT || unit->type == MTFTL_UNIT_FOOTER)
+				if (unit->type == MTFTL_UNIT_CKPT || unit->type == MTFTL_UNIT_FOOTER ||
+				    unit->type == MTFTL_UNIT_MAP)
 					for (i = 1; i <= payload && b + i < image->zones[z].wp; i++)
 						add_target(image, z, b + i, STREAM, b);
 				b += payload;
@@ -315,6 +316,34 @@ static void reseal_oob(const struct image *image, const struct target_block *tar
 	oob->check = cpu_to_le32(crc);
 }
 
+static void reseal(const struct image *image, const struct target_block *target);
+
+/*
+ * A map block had checksum @was: what the directory says of it is right again. The directory's own
+ * block is one of the stream.
+ */
+static void reseal_directory(const struct image *image, __le32 was, __le32 is)
+{
+	unsigned int i, k;
+
+	for (i = 0; i < image->nr_targets; i++) {
+		const struct target_block *target = &image->targets[i];
+		const struct mtftl_unit *unit = block_at(image, target->zone, target->header);
+		struct mtftl_map_place *place = block_at(image, target->zone, target->block);
+		bool found = false;
+
+		if (target->class != STREAM || unit->type != MTFTL_UNIT_CKPT)
+			continue;
+		for (k = 0; k < MTFTL_BLOCK_SIZE / sizeof(*place); k++)
+			if (place[k].crc == was && le32_to_cpu(place[k].at) != MTFTL_PLACE_NONE) {
+				place[k].crc = is;
+				found = true;
+			}
+		if (found)
+			reseal(image, target);
+	}
+}
+
 /* Make the checksum of a damaged block right again, so that the parsers see its fields. */
 static void reseal(const struct image *image, const struct target_block *target)
 {
@@ -323,7 +352,7 @@ static void reseal(const struct image *image, const struct target_block *target)
 	unsigned char *block = block_at(image, target->zone, target->block);
 	struct target_block header = *target;
 	struct mtftl_entry *entry;
-	__le32 crc;
+	__le32 crc, was;
 
 	if (target->class == OOB) {
 		reseal_oob(image, target);
@@ -336,8 +365,12 @@ static void reseal(const struct image *image, const struct target_block *target)
 		entry = (struct mtftl_entry *)((struct mtftl_unit *)
 			block_at(image, target->zone, target->header) + 1);
 		entry += target->block - target->header - 1;
+		was = entry->crc;
 		entry->crc = cpu_to_le32(crc32c(image->seed, block, MTFTL_BLOCK_SIZE));
 		reseal(image, &header);
+		if (((const struct mtftl_unit *)block_at(image, header.zone, header.block))->type ==
+		    MTFTL_UNIT_MAP)
+			reseal_directory(image, was, entry->crc);
 		return;
 	}
 	memset(block + offset, 0, sizeof(crc));
@@ -461,6 +494,11 @@ static const struct field fields[] = {
 	{ SUPERBLOCK, 0, "ckpt_nr_zones", 96, 4, 0 },
 	{ SUPERBLOCK, 0, "key", 100, 4, 0 },
 	{ SUPERBLOCK, 0, "ckpt_zones", 104, 4, 0 },
+	{ SUPERBLOCK, 0, "ckpt_unit_first", 2152, 8, 0 },
+	{ SUPERBLOCK, 0, "ckpt_unit_last", 2160, 8, 0 },
+	{ SUPERBLOCK, 0, "ckpt_seat", 2168, 4, 0 },
+	{ SUPERBLOCK, 0, "ckpt_offset", 2172, 4, 0 },
+	{ SUPERBLOCK, 0, "map_entry_bytes", 2176, 1, 0 },
 	{ HEADER, 0, "version", 8, 1, 0 },
 	{ HEADER, 0, "type", 9, 1, 0 },
 	{ HEADER, 0, "nr_entries", 10, 2, 0 },
@@ -473,6 +511,7 @@ static const struct field fields[] = {
 	{ HEADER, MTFTL_UNIT_DATA, "entry.lba", 64, 8, 16 },
 	{ HEADER, MTFTL_UNIT_GC, "entry.lba", 64, 8, 16 },
 	{ HEADER, MTFTL_UNIT_CKPT, "entry.lba", 64, 8, 16 },
+	{ HEADER, MTFTL_UNIT_MAP, "entry.lba", 64, 8, 16 },
 	{ HEADER, MTFTL_UNIT_FOOTER, "entry.lba", 64, 8, 16 },
 	{ HEADER, MTFTL_UNIT_RANGES, "range.lba", 64, 8, 24 },
 	{ HEADER, MTFTL_UNIT_RANGES, "range.seq", 72, 8, 24 },
@@ -491,6 +530,9 @@ static const struct field fields[] = {
 	{ STREAM, MTFTL_UNIT_CKPT, "zone.first_seq", 8, 8, 32 },
 	{ STREAM, MTFTL_UNIT_CKPT, "zone.flags", 16, 2, 32 },
 	{ STREAM, MTFTL_UNIT_CKPT, "map", 0, 4, 4 },
+	{ STREAM, MTFTL_UNIT_MAP, "map", 0, 4, 4 },
+	{ STREAM, MTFTL_UNIT_CKPT, "place.at", 0, 4, 8 },
+	{ STREAM, MTFTL_UNIT_CKPT, "place.crc", 4, 4, 8 },
 	{ STREAM, MTFTL_UNIT_FOOTER, "record.seq", 0, 8, 0 },
 	{ STREAM, MTFTL_UNIT_FOOTER, "record.offset", 8, 4, 0 },
 	{ STREAM, MTFTL_UNIT_FOOTER, "record.type", 12, 1, 0 },
@@ -618,6 +660,10 @@ static void forget_checkpoint(struct image *image)
 	sb->ckpt_blocks = 0;
 	sb->ckpt_nr_zones = 0;
 	memset(sb->ckpt_zones, 0, sizeof(sb->ckpt_zones));
+	sb->ckpt_unit_first = 0;
+	sb->ckpt_unit_last = 0;
+	sb->ckpt_seat = 0;
+	sb->ckpt_offset = 0;
 	reseal(image, &image->targets[index]);
 }
 
