@@ -12,6 +12,7 @@
 #include <uuid/uuid.h>
 
 #include "device.h"
+#include "format/maplog.h"
 #include "mtftl.h"
 #include "super.h"
 
@@ -172,6 +173,15 @@ static bool choose_headers(const struct device *device, enum headers headers)
 	return headers == HEADERS_METADATA;
 }
 
+/* Unless its zones are too small for one. */
+static bool takes_map_log(const struct mtftl_sb_info *sb)
+{
+	struct mtftl_log_shape shape;
+
+	mtftl_log_shape(&shape, sb->nr_zones, sb->zone_capacity, sb->logical_blocks);
+	return mtftl_log_fits(&shape);
+}
+
 /* The path of the device; NULL: a word is wrong, and getopt has said so. */
 static const char *parse_words(int argc, char **argv, struct mtftl_sb_info *sb,
 			       enum headers *headers, bool *force)
@@ -229,6 +239,7 @@ int cmd_format(int argc, char **argv)
 	sb.zone_capacity = device->flash.zone_capacity;
 	sb.oob = choose_headers(device, headers);
 	sb.logical_blocks = exported_blocks(device, sb.op_permille, sb.oob);
+	sb.map_log = takes_map_log(&sb);
 	if (!force)
 		ask_before_loss(device);
 
