@@ -87,6 +87,20 @@ static void capture_zones(struct mtftl *ftl)
 	}
 }
 
+/* As the zone is now, if it was reset since its record was captured. */
+static void record_reset(struct mtftl *ftl, u32 index)
+{
+	struct mtftl_zone_record *record = &ftl->checkpoints->records[index];
+	u32 erase_count = READ_ONCE(mtftl_zone(ftl, index)->erase_count);
+
+	lockdep_assert_held(&ftl->checkpoints->lock);
+	if (le32_to_cpu(record->erase_count) == erase_count)
+		return;
+	record->erase_count = cpu_to_le32(erase_count);
+	record->wp = 0;
+	record->first_seq = 0;
+}
+
 /*
  * A unit of up to S0 may have come to lie in a zone that was reset since the records were captured:
  * one whose write failed, and that found no zone before. The map has it, so the record must be of
@@ -96,17 +110,8 @@ static void capture_resets(struct mtftl *ftl)
 {
 	u32 i;
 
-	lockdep_assert_held(&ftl->checkpoints->lock);
-	for (i = 0; i < ftl->config.nr_zones; i++) {
-		struct mtftl_zone_record *record = &ftl->checkpoints->records[i];
-		u32 erase_count = READ_ONCE(mtftl_zone(ftl, i)->erase_count);
-
-		if (le32_to_cpu(record->erase_count) == erase_count)
-			continue;
-		record->erase_count = cpu_to_le32(erase_count);
-		record->wp = 0;
-		record->first_seq = 0;
-	}
+	for (i = 0; i < ftl->config.nr_zones; i++)
+		record_reset(ftl, i);
 }
 
 static u32 record_blocks(const struct mtftl *ftl)
@@ -275,6 +280,8 @@ static int capture(struct mtftl *ftl, u64 *number)
 	/* GC's units are not part of a flush. */
 	mtftl_space_await(ftl, mtftl_seq_before_unordered(ftl, *number) == *number,
 			  MAX_SCHEDULE_TIMEOUT);
+	/* Before it is looked at what changed: what has not changed then is of these lives. */
+	capture_resets(ftl);
 	return 0;
 }
 
@@ -286,11 +293,13 @@ static int reset_seats(struct mtftl *ftl, u32 nr)
 
 	mtftl_assert(nr <= ftl->checkpoints->set_zones, "%u seats", nr);
 	for (i = 1; i <= nr; i++) {
-		r = mtftl_ckpt_reset_zone(ftl, *seat_behind(ftl->checkpoints, i));
+		u32 zone = *seat_behind(ftl->checkpoints, i);
+
+		r = mtftl_ckpt_reset_zone(ftl, zone);
 		if (r)
 			return r;
+		record_reset(ftl, zone);
 	}
-	capture_resets(ftl);
 	return 0;
 }
 
