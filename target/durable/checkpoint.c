@@ -96,6 +96,8 @@ static void record_reset(struct mtftl *ftl, u32 index)
 	lockdep_assert_held(&ftl->checkpoints->lock);
 	if (le32_to_cpu(record->erase_count) == erase_count)
 		return;
+	mtftl_assert(erase_count > le32_to_cpu(record->erase_count), "zone %u: %u erases", index,
+		     erase_count);
 	record->erase_count = cpu_to_le32(erase_count);
 	record->wp = 0;
 	record->first_seq = 0;
@@ -126,6 +128,7 @@ static int write_records(struct mtftl_ckpt_stream *stream)
 	void *block;
 	int r;
 
+	mtftl_assert(stream->type == MTFTL_UNIT_CKPT && !stream->fill, "type %u", stream->type);
 	for (at = 0; at < bytes; at += MTFTL_BLOCK_SIZE) {
 		block = mtftl_ckpt_next_block(stream, at / MTFTL_BLOCK_SIZE, &r);
 		if (r)
@@ -216,6 +219,8 @@ static struct mtftl_zone *set_aside(struct mtftl *ftl, bool mounting)
 /* A seat of the circle: of the zones behind the log's head, 1 is the first. */
 static u32 *seat_behind(struct mtftl_checkpoints *ckpts, u32 nr)
 {
+	mtftl_assert(ckpts->set_zones && ckpts->log.head < 2 * ckpts->set_zones, "seat %u",
+		     ckpts->log.head);
 	return &ckpts->seats[(ckpts->log.head + nr) % (2 * ckpts->set_zones)];
 }
 
@@ -282,6 +287,7 @@ static int capture(struct mtftl *ftl, u64 *number)
 			  MAX_SCHEDULE_TIMEOUT);
 	/* Before it is looked at what changed: what has not changed then is of these lives. */
 	capture_resets(ftl);
+	mtftl_assert(*number <= mtftl_seq_last(ftl), "number %llu", *number);
 	return 0;
 }
 
@@ -310,6 +316,7 @@ static int write_whole(struct mtftl_ckpt_stream *stream, u64 number)
 	u32 seats = 2 * ckpts->set_zones, i;
 	int r;
 
+	mtftl_assert(!ckpts->map_log && ckpts->redo);
 	ckpts->plan = (struct mtftl_log_plan){ .all = true, .entered = ckpts->set_zones };
 	stream->begin = (ckpts->log.head + 1) % seats;
 	stream->last = ckpts->set_zones - 1;
@@ -334,6 +341,8 @@ static void finish_head(struct mtftl *ftl)
 {
 	struct mtftl_zone *head = mtftl_zone(ftl, *seat_behind(ftl->checkpoints, 0));
 
+	mtftl_assert(ftl->checkpoints->plan.all ||
+		     !mtftl_log_takes(ftl->config.capacity, ftl->checkpoints->log.offset));
 	if (head->state != MTFTL_ZONE_CKPT || head->quiet_wp >= ftl->config.capacity ||
 	    !mtftl_send_begin(ftl))
 		return;
@@ -345,6 +354,8 @@ static void begin_log(struct mtftl_ckpt_stream *stream)
 {
 	struct mtftl_checkpoints *ckpts = stream->ftl->checkpoints;
 
+	mtftl_assert(ckpts->plan.entered <= ckpts->set_zones &&
+		     ckpts->plan.entered >= ckpts->plan.all, "%u zones", ckpts->plan.entered);
 	if (ckpts->plan.all || !mtftl_log_takes(stream->ftl->config.capacity, ckpts->log.offset))
 		finish_head(stream->ftl);
 	stream->begin = (ckpts->log.head + ckpts->plan.all) % stream->nr_seats;
@@ -359,6 +370,8 @@ static void name_log(struct mtftl_ckpt_stream *stream, u64 number)
 	struct mtftl_checkpoints *ckpts = stream->ftl->checkpoints;
 	struct mtftl_sb_info *next = &ckpts->next;
 
+	mtftl_assert(stream->first_seq > number && stream->first_seq <= stream->last_seq,
+		     "numbers %llu to %llu", stream->first_seq, stream->last_seq);
 	memset(next, 0, sizeof(*next));
 	next->map_log = true;
 	next->ckpt_seq = number;
@@ -379,6 +392,8 @@ static int write_log(struct mtftl_ckpt_stream *stream, u64 number)
 	bool redo = ckpts->redo;
 	int r;
 
+	/* Else there would be no directory. */
+	mtftl_assert(redo || ckpts->map_log);
 	mtftl_mapblocks_plan(ckpts->blocks, &ckpts->log, redo, &ckpts->plan);
 	/* Until its record is durable. */
 	ckpts->redo = true;
@@ -404,6 +419,7 @@ static int write_log(struct mtftl_ckpt_stream *stream, u64 number)
  */
 static bool is_log_due(const struct mtftl_checkpoints *ckpts, bool clean)
 {
+	mtftl_assert(ckpts->map_log || ckpts->redo);
 	return ckpts->map_log ||
 	       (clean && mtftl_log_fits(mtftl_mapblocks_shape(ckpts->blocks)));
 }
@@ -448,6 +464,7 @@ static void checkpoint_done(struct mtftl_checkpoints *ckpts)
 	ckpts->log.head = (ckpts->log.head + ckpts->set_zones) % (2 * ckpts->set_zones);
 	ckpts->log.offset = ckpts->ftl->config.capacity;
 	ckpts->log.span = ckpts->set_zones;
+	mtftl_assert(!((ckpts->log.head + 1) % ckpts->set_zones), "seat %u", ckpts->log.head);
 }
 
 static int make_checkpoint(struct mtftl *ftl, bool clean, bool mounting)
@@ -538,6 +555,7 @@ static int load_block(struct mtftl *ftl, u32 index, const void *block, bool tell
 {
 	u32 behind = index - record_blocks(ftl);
 
+	mtftl_assert(index < mtftl_super_info(ftl)->ckpt_blocks, "block %u", index);
 	if (index < record_blocks(ftl))
 		return load_records(ftl, index, block, tell);
 	if (!mtftl_super_info(ftl)->map_log)
@@ -739,6 +757,7 @@ static int load_part(void *private, u32 number, void *buf)
 /* No other stream has units of these numbers: the record may be older than what is there. */
 static bool is_of_stream(const struct mtftl_sb_info *sb, u64 seq, u64 before, bool last)
 {
+	mtftl_assert(sb->map_log && sb->ckpt_unit_first <= sb->ckpt_unit_last);
 	return before ? seq > before && (last ? seq == sb->ckpt_unit_last :
 						seq < sb->ckpt_unit_last) :
 			seq == sb->ckpt_unit_first && (!last || seq == sb->ckpt_unit_last);
@@ -787,6 +806,7 @@ static int load_log(struct mtftl *ftl)
 	    mtftl_mapblocks_load(ckpts->blocks, ckpts->spread, sb->ckpt_seat, head, &span);
 	if (r)
 		return r;
+	mtftl_assert(span && span <= sb->ckpt_nr_zones / 2, "%u zones", span);
 	/* The log goes on behind what a cut left there, if that is whole. */
 	zone = mtftl_zone(ftl, sb->ckpt_zones[head]);
 	ckpts->log = (struct mtftl_log) { .head = head, .offset = zone->wp, .span = span };
@@ -875,6 +895,7 @@ static void take_seats(struct mtftl_checkpoints *ckpts, const u32 *zones, u32 nr
 {
 	u32 seats = 2 * ckpts->set_zones, i;
 
+	mtftl_assert(nr <= seats && ckpts->log.span <= ckpts->set_zones, "%u zones", nr);
 	for (i = 0; i < seats; i++)
 		ckpts->seats[i] = i < nr ? zones[i] : NO_ZONE;
 	for (i = 0; i < seats; i++) {
@@ -912,6 +933,8 @@ int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
 		ckpts->log = (struct mtftl_log) {
 			.head = ckpts->set_zones - 1, .offset = ftl->config.capacity, .span = n,
 		};
+	mtftl_assert(ckpts->log.head < 2 * ckpts->set_zones && !n == !ckpts->log.span, "seat %u",
+		     ckpts->log.head);
 	take_seats(ckpts, sb->ckpt_zones, n);
 	fill_seats(ftl, is_low);
 	return 0;
@@ -923,6 +946,7 @@ static void finish_spent(struct mtftl *ftl)
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
 	u32 i;
 
+	mtftl_assert(are_apart(ckpts));
 	for (i = 1; i <= 2 * ckpts->set_zones - ckpts->log.span; i++) {
 		struct mtftl_zone *zone = mtftl_zone(ftl, *seat_behind(ckpts, i));
 

@@ -12,7 +12,7 @@
 #include "map/map.h"
 #include "zone/zones.h"
 
-static_assert(MTFTL_LOG_UNIT_BLOCKS == MTFTL_BUFFER_BLOCKS - 1);
+static_assert(!(MTFTL_BUFFER_BLOCKS - 1 - MTFTL_LOG_UNIT_BLOCKS));
 
 int mtftl_ckpt_reset_zone(struct mtftl *ftl, u32 index)
 {

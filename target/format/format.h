@@ -201,7 +201,7 @@ struct mtftl_zone_record {
 };
 
 /*
- * With MTFTL_SB_MAP_LOG the stream is the zone records and then the directory, padded to a block. It
+ * With MTFTL_SB_MAP_LOG the stream is the zone records, then the directory, padded to a block. It
  * has one entry for each map block: MTFTL_BLOCK_SIZE / map_entry_bytes entries of the map. So a map
  * block is read and verified by itself, whatever wrote it. Seat s is ckpt_zones[s].
  */

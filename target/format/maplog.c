@@ -5,15 +5,10 @@
  */
 #include "format/maplog.h"
 
-#include "format/parse.h"
+#include "format/layout.h"
 
 #define UNIT		(1 + MTFTL_LOG_UNIT_BLOCKS)
 #define PER_BLOCK	(MTFTL_BLOCK_SIZE / (u32)sizeof(struct mtftl_map_place))
-
-static u32 blocks_for(u64 items, u32 per_block)
-{
-	return div_u64(items + per_block - 1, per_block);
-}
 
 void mtftl_log_shape(struct mtftl_log_shape *shape, u32 nr_zones, u32 capacity, u64 logical_blocks)
 {
@@ -22,9 +17,10 @@ void mtftl_log_shape(struct mtftl_log_shape *shape, u32 nr_zones, u32 capacity, 
 	shape->capacity = capacity;
 	shape->seats = zones <= MTFTL_SB_MAX_CKPT_ZONES ? 2 * zones : 0;
 	shape->per_block = MTFTL_BLOCK_SIZE / MTFTL_MAP_ENTRY_BYTES;
-	shape->map_blocks = blocks_for(logical_blocks, shape->per_block);
+	shape->map_blocks = mtftl_div_round_up(logical_blocks, shape->per_block);
 	shape->record_blocks = mtftl_ckpt_stream_blocks(nr_zones, 0);
-	shape->stream_blocks = shape->record_blocks + blocks_for(shape->map_blocks, PER_BLOCK);
+	shape->stream_blocks = shape->record_blocks +
+			       mtftl_div_round_up(shape->map_blocks, PER_BLOCK);
 }
 
 /* Blocks without headers that fit into the last @left ones of a zone. */
@@ -49,7 +45,7 @@ void mtftl_log_advance(u32 capacity, struct mtftl_log_at *at, u32 blocks)
 		mtftl_assert(n >= MTFTL_STREAM_UNIT_BLOCKS, "%u of %u", at->offset, capacity);
 		if (n > blocks)
 			n = blocks;
-		at->offset += n + blocks_for(n, MTFTL_LOG_UNIT_BLOCKS);
+		at->offset += n + mtftl_div_round_up(n, MTFTL_LOG_UNIT_BLOCKS);
 		mtftl_assert(at->offset <= capacity, "%u of %u", at->offset, capacity);
 	}
 }

@@ -3,10 +3,10 @@
  * The log of map blocks, MTFTL_SB_MAP_LOG: where its units lie in the zones set aside, what its
  * directory says, and which map blocks a checkpoint carries over so that the log never ends.
  *
- * The zones set aside are a circle of seats. The log grows at its head: changed map blocks, then the
- * stream of the checkpoint. The zones from the oldest one that the newest checkpoint needs up to the
- * head are its span. It is at most half of the circle, so the other half takes a checkpoint of any
- * size. Pure: any context.
+ * The zones set aside are a circle of seats. The log grows at its head: changed map blocks, then
+ * the stream of the checkpoint. The zones from the oldest one that the newest checkpoint needs up
+ * to the head are its span. It is at most half of the circle, so the other half takes a checkpoint
+ * of any size. Pure: any context.
  */
 #ifndef MTFTL_MAPLOG_H
 #define MTFTL_MAPLOG_H
@@ -26,7 +26,7 @@ struct mtftl_log_shape {
 };
 
 void mtftl_log_shape(struct mtftl_log_shape *shape, u32 nr_zones, u32 capacity, u64 logical_blocks);
-/* Half of the circle takes all map blocks and the stream. If not, the map is in the stream itself. */
+/* Half of the circle takes all map blocks and the stream. If not, the stream has the map. */
 bool mtftl_log_fits(const struct mtftl_log_shape *shape);
 
 struct mtftl_log_at {

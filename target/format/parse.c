@@ -23,12 +23,6 @@ static u32 block_crc(u32 seed, const void *block, size_t size, size_t crc_at)
 	return mtftl_crc32c(crc, bytes + behind, size - behind);
 }
 
-static u64 div_round_up(u64 a, u32 b)
-{
-	mtftl_assert(b && a <= a + b - 1);
-	return div_u64(a + b - 1, b);
-}
-
 /* Numbers and generations begin at 1. */
 static bool number_valid(u64 number)
 {
@@ -554,44 +548,19 @@ int mtftl_append_offset(u64 sector, u64 start, u32 capacity, u32 blocks, u32 *of
 	return 0;
 }
 
-u32 mtftl_ckpt_stream_blocks(u32 nr_zones, u64 logical_blocks)
-{
-	return div_round_up((u64)nr_zones * sizeof(struct mtftl_zone_record), MTFTL_BLOCK_SIZE) +
-	       div_round_up(logical_blocks * sizeof(__le32), MTFTL_BLOCK_SIZE);
-}
-
-u64 mtftl_ckpt_most_blocks(u32 nr_zones, u32 zone_capacity, u32 zones)
-{
-	u64 blocks = (u64)zones * (zone_capacity / (1 + MTFTL_STREAM_UNIT_BLOCKS)) *
-		     MTFTL_STREAM_UNIT_BLOCKS;
-	u32 records = mtftl_ckpt_stream_blocks(nr_zones, 0);
-
-	return blocks > records ? (blocks - records) * (MTFTL_BLOCK_SIZE / sizeof(__le32)) : 0;
-}
-
-u32 mtftl_ckpt_zones(u32 nr_zones, u32 zone_capacity, u64 logical_blocks)
-{
-	u32 stream_blocks = mtftl_ckpt_stream_blocks(nr_zones, logical_blocks);
-	u32 units = zone_capacity / (1 + MTFTL_STREAM_UNIT_BLOCKS);
-
-	if (units == 0)
-		return (u32)-1;
-	return div_round_up(stream_blocks, units * MTFTL_STREAM_UNIT_BLOCKS);
-}
-
 u32 mtftl_footer_stream_blocks(u32 zone_capacity, bool oob)
 {
 	/* At worst each block is a unit: of ranges, one record and no entry; or of one block. */
 	u64 each = sizeof(struct mtftl_footer_record) + (oob ? sizeof(__le64) : 0);
 
-	return div_round_up(zone_capacity * each, MTFTL_BLOCK_SIZE);
+	return mtftl_div_round_up(zone_capacity * each, MTFTL_BLOCK_SIZE);
 }
 
 u32 mtftl_footer_reserve(u32 zone_capacity, bool oob)
 {
 	u32 payload = mtftl_footer_stream_blocks(zone_capacity, oob);
 
-	return payload + div_round_up(payload, MTFTL_STREAM_UNIT_BLOCKS) + 1;
+	return payload + mtftl_div_round_up(payload, MTFTL_STREAM_UNIT_BLOCKS) + 1;
 }
 
 u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille, bool oob)
@@ -607,8 +576,8 @@ u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille, bool 
 		return 0;
 	blocks = (nr_zones - taken) * (zone_capacity - footer);
 	if (!oob)
-		blocks -= div_round_up(blocks, 33);
-	blocks -= div_round_up(blocks * op_permille, 1000);
+		blocks -= mtftl_div_round_up(blocks, 33);
+	blocks -= mtftl_div_round_up(blocks * op_permille, 1000);
 	mtftl_assert(blocks < (u64)nr_zones * zone_capacity);
 	return blocks < alignment ? blocks : blocks & ~(u64)(alignment - 1);
 }
@@ -620,7 +589,7 @@ u32 mtftl_user_zones(u32 zone_capacity, u64 logical_blocks, bool oob)
 	u32 zones;
 
 	mtftl_assert(footer < zone_capacity, "%u of %u blocks", footer, zone_capacity);
-	zones = div_round_up(blocks, zone_capacity - footer);
+	zones = mtftl_div_round_up(blocks, zone_capacity - footer);
 	return zones ? zones : 1;
 }
 
@@ -702,7 +671,7 @@ void mtftl_tail_compose(void *block, u32 seed, u32 zone, u32 erase_count, u32 fo
 	tail->zone = cpu_to_le32(zone);
 	tail->erase_count = cpu_to_le32(erase_count);
 	tail->footer_offset = cpu_to_le32(footer_offset);
-	tail->footer_blocks = cpu_to_le32(div_round_up(footer->used, MTFTL_BLOCK_SIZE));
+	tail->footer_blocks = cpu_to_le32(mtftl_div_round_up(footer->used, MTFTL_BLOCK_SIZE));
 	tail->nr_records = cpu_to_le32(footer->nr_records);
 	tail->min_seq = cpu_to_le64(footer->min_seq);
 	tail->max_seq = cpu_to_le64(footer->max_seq);

@@ -14,7 +14,7 @@
 #ifndef MTFTL_PARSE_H
 #define MTFTL_PARSE_H
 
-#include "format/format.h"
+#include "format/layout.h"
 
 /*
  * What every checksum but the superblock's starts from. The key keeps users from
@@ -156,11 +156,6 @@ void mtftl_run_add(struct mtftl_run *run, u64 capacity, bool surplus);
 int mtftl_append_offset(u64 sector, u64 start, u32 capacity, u32 blocks, u32 *offset);
 
 /* Layout arithmetic that the module and the tool must agree on. */
-u32 mtftl_ckpt_stream_blocks(u32 nr_zones, u64 logical_blocks);
-/* Zones that one checkpoint takes; two are kept so that one is always valid. */
-u32 mtftl_ckpt_zones(u32 nr_zones, u32 zone_capacity, u64 logical_blocks);
-/* The largest device whose checkpoint takes no more than @zones. */
-u64 mtftl_ckpt_most_blocks(u32 nr_zones, u32 zone_capacity, u32 zones);
 /* Blocks of the longest footer stream of a zone. */
 u32 mtftl_footer_stream_blocks(u32 zone_capacity, bool oob);
 /* Blocks at the end of a zone that its footer and tail take at most. */

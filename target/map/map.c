@@ -670,6 +670,8 @@ u32 mtftl_map_durable(struct mtftl *ftl, u32 chunk, __le32 *out)
 	clear_bit(chunk, ftl->map->changed);
 	for (i = 0; i < nr; i++)
 		out[i] = cpu_to_le32(durable(ftl, lba + i));
+	/* Only who holds the lock marks it. */
+	mtftl_assert(!test_bit(chunk, ftl->map->changed), "chunk %u", chunk);
 	spin_unlock_irq(&shard->lock);
 	return nr;
 }
