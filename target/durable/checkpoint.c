@@ -343,8 +343,9 @@ static void finish_head(struct mtftl *ftl)
 
 	mtftl_assert(ftl->checkpoints->plan.all ||
 		     !mtftl_log_takes(ftl->config.capacity, ftl->checkpoints->log.offset));
-	if (head->state != MTFTL_ZONE_CKPT || head->quiet_wp >= ftl->config.capacity ||
-	    !mtftl_send_begin(ftl))
+	/* It is empty if it took the place of one that failed. */
+	if (head->state != MTFTL_ZONE_CKPT || !head->quiet_wp ||
+	    head->quiet_wp >= ftl->config.capacity || !mtftl_send_begin(ftl))
 		return;
 	mtftl_ckpt_finish_zone(ftl, head->index);
 	mtftl_send_end(ftl);
@@ -586,13 +587,25 @@ static void tell_header(struct mtftl *ftl, u32 zone, u32 offset, const void *buf
 /* What may be a unit, at block @offset of a zone, with its payload; how many blocks are in @buf. */
 static int read_unit(struct mtftl *ftl, u32 zone, u32 offset, void *buf, u32 *nr)
 {
-	u32 wp = mtftl_zone(ftl, zone)->wp;
+	u32 wp = mtftl_zone(ftl, zone)->wp, page = mtftl_zone_page(ftl, zone) + offset;
+	struct mtftl_unit_info info;
+	int r;
 
 	mtftl_assert(offset < ftl->config.capacity && wp <= ftl->config.capacity,
 		     "zone %u: block %u, wp %u", zone, offset, wp);
 	/* Some drives refuse reads of what is not written. An offline zone says so itself. */
 	*nr = min((wp > offset ? wp : ftl->config.capacity) - offset, 1 + CKPT_PAYLOAD);
-	return mtftl_rw_sync(ftl, REQ_OP_READ, mtftl_zone_page(ftl, zone) + offset, buf, *nr);
+	r = mtftl_rw_sync(ftl, REQ_OP_READ, page, buf, *nr);
+	if (!r)
+		return 0;
+	/* Behind the unit may lie what a power cut tore: then no more than the unit is read. */
+	*nr = 1;
+	r = mtftl_rw_sync(ftl, REQ_OP_READ, page, buf, 1);
+	if (r || mtftl_unit_parse(buf, ftl->config.seed, zone, offset, ftl->config.capacity,
+				  &info) || info.nr_blocks > CKPT_PAYLOAD)
+		return r;
+	*nr += info.nr_blocks;
+	return mtftl_rw_sync(ftl, REQ_OP_READ, page, buf, *nr);
 }
 
 static int parse_unit(struct mtftl *ftl, u32 zone, u32 offset, const void *buf, u32 nr,
@@ -936,11 +949,16 @@ int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
 	mtftl_assert(ckpts->log.head < 2 * ckpts->set_zones && !n == !ckpts->log.span, "seat %u",
 		     ckpts->log.head);
 	take_seats(ckpts, sb->ckpt_zones, n);
-	fill_seats(ftl, is_low);
+	/* A log names all of them. What it does not name may hold data, if the device has grown. */
+	if (!n || !ckpts->map_log)
+		fill_seats(ftl, is_low);
 	return 0;
 }
 
-/* A drive counts zones that are written in part, and those of a set are reset one by one. */
+/*
+ * A drive counts zones that are written in part. A power cut may leave several that no checkpoint
+ * needs, and the next ones of a log reset a zone as they enter it, not all of them first.
+ */
 static void finish_spent(struct mtftl *ftl)
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
@@ -952,7 +970,8 @@ static void finish_spent(struct mtftl *ftl)
 
 		mtftl_assert(zone->state == MTFTL_ZONE_CKPT, "zone %u: state %u", zone->index,
 			     zone->state);
-		if (!is_low(zone) && (zone->wp || zone->torn_sectors) &&
+		/* One of all of the map resets its zones first. */
+		if ((ckpts->map_log || !is_low(zone)) && (zone->wp || zone->torn_sectors) &&
 		    zone->wp < ftl->config.capacity)
 			mtftl_zone_mgmt(ftl, zone->index, REQ_OP_ZONE_FINISH);
 	}

@@ -327,8 +327,9 @@ static int load_part(void *private, u32 number, void *buf)
 	u32 seat = mtftl_log_seat(&blocks->shape, blocks->oldest, number / zone_parts(blocks));
 	u32 first = number % zone_parts(blocks) * MTFTL_BUFFER_BLOCKS, end, i;
 	const u32 *lie = &blocks->lie[block_of(blocks, seat, 0)];
-	u32 zone = zone_in(blocks, seat);
-	int r;
+	u32 page = mtftl_zone_page(blocks->ftl, zone_in(blocks, seat));
+	bool together;
+	int r = 0;
 
 	end = min(first + MTFTL_BUFFER_BLOCKS, blocks->shape.capacity);
 	while (first < end && !lie[first])
@@ -337,14 +338,21 @@ static int load_part(void *private, u32 number, void *buf)
 		end--;
 	if (first == end)
 		return 0;
-	r = mtftl_rw_sync(blocks->ftl, REQ_OP_READ, mtftl_zone_page(blocks->ftl, zone) + first, buf,
-			  end - first);
-	if (r)
-		mtftl_err(blocks->ftl, "checkpoint: zone %u block %u: %u blocks with map blocks cannot be read (%d)",
-			  zone, first, end - first, r);
-	for (i = first; !r && i < end; i++)
-		if (lie[i])
-			r = load_block(blocks, lie[i] - 1, buf + (i - first) * MTFTL_BLOCK_SIZE);
+	/* Between them may lie what a power cut tore: then each is read by itself. */
+	together = !mtftl_rw_sync(blocks->ftl, REQ_OP_READ, page + first, buf, end - first);
+	for (i = first; !r && i < end; i++) {
+		void *block = buf + (i - first) * MTFTL_BLOCK_SIZE;
+
+		if (!lie[i])
+			continue;
+		if (!together)
+			r = mtftl_rw_sync(blocks->ftl, REQ_OP_READ, page + i, block, 1);
+		if (r)
+			mtftl_err(blocks->ftl, "checkpoint: zone %u block %u: map block %u cannot be read (%d)",
+				  zone_in(blocks, seat), i, lie[i] - 1, r);
+		else
+			r = load_block(blocks, lie[i] - 1, block);
+	}
 	return r;
 }
 

@@ -1201,6 +1201,74 @@ static void a_log_goes_on_behind_a_torn_block(void **state)
 	}
 }
 
+/* A block that cannot be read, behind the stream; then map blocks on both sides of it. */
+static void what_a_cut_tore_in_the_log_hides_nothing(void **state)
+{
+	u32 seats, zone;
+
+	for (seats = 2; seats <= 4; seats += 2) {
+		begin_logged(seats, true);
+		write_chunk(1);
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		zone = MTFTL_NR_SB_ZONES + ftl.super->info.ckpt_seat;
+		unreadable = flash_page(&image->flash, zone, image->flash.zones[zone].wp++);
+		image->unreadable = unreadable;
+		mount_like_the_tool();
+		expect_logged();
+		write_chunk(2);
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		assert_int_equal(MTFTL_NR_SB_ZONES + ftl.super->info.ckpt_seat, zone);
+		mount_like_the_tool();
+		expect_logged();
+		/* A map block, behind the header of its unit. */
+		unreadable += 2;
+		assert_int_not_equal(try_to_mount(), 0);
+		unreadable = 0;
+		image->unreadable = IMAGE_ALL_READABLE;
+	}
+}
+
+/* A drive counts them, and the log may not come to them for long. */
+static void what_a_cut_left_of_a_checkpoint_is_finished(void **state)
+{
+	u32 seat, i;
+
+	begin_logged(4, true);
+	write_chunk(1);
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	seat = ftl.super->info.ckpt_seat;
+	for (i = 1; i < 3; i++)
+		image->flash.zones[MTFTL_NR_SB_ZONES + (seat + i) % 4] =
+			(struct flash_zone) { .cond = FLASH_OPEN, .wp = 3 };
+	mount();
+	for (i = 1; i < 3; i++)
+		assert_int_equal(image->flash.zones[MTFTL_NR_SB_ZONES + (seat + i) % 4].cond,
+				 FLASH_FULL);
+	assert_int_equal(image->flash.zones[MTFTL_NR_SB_ZONES + seat].cond, FLASH_OPEN);
+	expect_logged();
+}
+
+/* A device that was grown has data where one of its size has zones set aside. */
+static void a_low_zone_that_no_log_names_holds_data(void **state)
+{
+	u32 page;
+
+	begin_logged(2, true);
+	write_chunk(1);
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	assert_int_equal(ftl.super->info.ckpt_seat, 1);
+	image->sb = ftl.super->info;
+	image->sb.ckpt_zones[0] = 50;
+	image->flash.zones[50].cond = FLASH_OFFLINE;
+	image_write_super(image, 0);
+	page = put(2, mtftl_seq_last(&ftl) + 1, 9, 9);
+	mount();
+	assert_int_equal(map.entries[9], page);
+	assert_int_equal(mtftl_checkpoint(&ftl, true), 0);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[9], page);
+}
+
 /* It writes each map block, also those without an entry. */
 static void a_log_of_another_writer_is_loaded(void **state)
 {
@@ -2777,6 +2845,9 @@ int main(void)
 		TEST(no_unit_of_a_checkpoint_is_another),
 		TEST(a_checkpoint_writes_what_changed),
 		TEST(a_log_goes_on_behind_a_torn_block),
+		TEST(what_a_cut_tore_in_the_log_hides_nothing),
+		TEST(what_a_cut_left_of_a_checkpoint_is_finished),
+		TEST(a_low_zone_that_no_log_names_holds_data),
 		TEST(a_log_of_another_writer_is_loaded),
 		TEST(a_log_of_two_zones_goes_round),
 		TEST(a_log_of_four_zones_goes_round),
