@@ -106,7 +106,7 @@ PIECES = {
     "good": GOOD.superblock(),
     "clean": GOOD.superblock(flags=CLEAN),
     "version": GOOD.superblock(version=2),
-    "feature": GOOD.superblock() + GOOD.superblock(generation=2, incompat=2),
+    "feature": GOOD.superblock() + GOOD.superblock(generation=2, incompat=4),
     "absurd": GOOD.superblock(logical_blocks=1 << 40),
     "other": OTHER.superblock(),
     "large": LARGE.superblock(),

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Copies of a drive, each with one block of the checkpoint damaged: refused, looked at, rebuilt,
-# as they were.
+# Copies of a drive, each with one block of the checkpoint or the map damaged: refused, looked at,
+# rebuilt, as they were.
 #
 # clock: virtual
 # cpus: 2
@@ -28,17 +28,25 @@ record() { # BLOCK TYPE PLACE: a field of the superblock record there
 	dd if=/dev/nullb0 bs=4k count=1 skip=$1 iflag=direct status=none | od -An -t$2 -j$3 -N${2#u} | tr -d ' '
 }
 last=$(($(zones /dev/nullb0 | awk 'NR == 1 { print $2 / 8 }') - 1))
-place=$(record $last u4 104)
 blocks=$(record $last u8 88)
+seat=$(record $last u4 2168)
+place=$(record $last u4 $((104 + 4 * seat)))
+stream=$(record $last u4 2172)
 i=0
 while read -r start wp cond; do
 	dd if=/dev/nullb0 of=zone$i bs=4k skip=$((start / 8)) count=$((wp / 8)) iflag=direct status=none
 	i=$((i + 1))
 done < <(zones /dev/nullb0)
-echo "zone $place, $blocks blocks, $(stat -c %s zone$place) bytes"
-test "$blocks" -gt 33
-# The headers of both units; zone records, the map's first block and its last one.
-for at in 0 1 2 32 $((blocks + (blocks - 1) / 31)); do
+echo "zone $place, $blocks blocks from block $stream on, $(stat -c %s zone$place) bytes"
+# One of zone records, and one of places, which is the last one of the zone.
+test "$blocks" = 2
+test "$((stream + 1 + blocks))" = "$(($(stat -c %s zone$place) / 4096))"
+map_block() { # NUMBER: where it lies in the zone, whose capacity is 1024 blocks
+	echo $(($(od -An -tu4 -j$(((stream + 2) * 4096 + 8 * $1)) -N4 zone$place) % 1024))
+}
+test "$(map_block 0)" -lt "$stream"
+# The stream's header, records and places; the map blocks of the first part and the second one.
+for at in "$stream" $((stream + 1)) $((stream + 2)) "$(map_block 0)" "$(map_block 31)"; do
 	echo damage at block $at
 	blkzone reset /dev/nullb1
 	cp zone$place whole
@@ -51,8 +59,8 @@ for at in 0 1 2 32 $((blocks + (blocks - 1) / 31)); do
 	cp whole zone$place
 	fails mtftl open /dev/nullb1 t 2> said
 	test $(wc -l < said) = 1
-	grep 'checkpoint: zone .*; mtftl check --rebuild' said
-	if [ "$at" = 0 ]; then
+	grep 'checkpoint: .*; mtftl check --rebuild' said
+	if [ "$at" = "$stream" ]; then
 		zones /dev/nullb1 > untouched
 		status=0
 		mtftl check --rebuild /dev/nullb1 || status=$?

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Both sets' zones become read-only while mounted: checkpoints and stops succeed, in other zones.
+# Both zones of checkpoints become read-only while mounted: checkpoints and stops succeed, in other
+# zones.
 #
 # clock: virtual
 # cpus: 2
@@ -10,13 +11,19 @@
 set -e
 . ./guest.sh
 
-null nullb0
+null nullb0 zone_size=1
 mtftl format --op 30% /dev/nullb0 > /dev/null
 dmsetup create t --table "$(table /dev/nullb0)"
 verify /dev/mapper/t --size=32M --io_size=48M --do_verify=1
-for zone in 2 3; do echo $((zone * 8192)) > /sys/kernel/config/nullb/nullb0/zone_readonly; done
+for zone in 2 3; do echo $((zone * 2048)) > /sys/kernel/config/nullb/nullb0/zone_readonly; done
 dmsetup message t 0 checkpoint
-dmsetup message t 0 checkpoint
+test "$(field bad t)" = 1
+# The log comes to the other one when the first one's substitute is full: it has 256 blocks.
+for ((i = 0; i < 60 && $(field bad t) < 2; i++)); do
+	fio --name=some --filename=/dev/mapper/t --rw=randwrite --bs=4k --direct=1 --offset=32M --size=96M --number_ios=200 \
+		--output=fio.log
+	dmsetup message t 0 checkpoint
+done
 test "$(field bad t)" = 2
 dmsetup suspend t
 dmsetup resume t

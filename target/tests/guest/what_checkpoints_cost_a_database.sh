@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# With an fsync after each 4 KiB, over ten lengths of the log, checkpoints write at most half of
-# what users do.
+# With an fsync after each 4 KiB of a GiB, over ten lengths of the log, checkpoints write the map
+# blocks of that GiB alone.
 #
 # clock: virtual
 # cpus: 2
@@ -24,4 +24,5 @@ fio --name=job --filename=/dev/mapper/ftl --rw=randwrite --bs=4k --direct=1 --io
 	--size=1G --io_size=$((20 * map * 4096)) --output=job.log
 for name in written flash_data flash_headers flash_meta checkpoints; do echo "$name $(field $name ftl)"; done
 echo "map $map"
+echo "zones $(zones /dev/nvme0n1 | wc -l)"
 mtftl close ftl
