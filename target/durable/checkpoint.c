@@ -161,7 +161,7 @@ static int write_map(struct mtftl_ckpt_stream *stream)
 
 /* Zones for checkpoints */
 
-/* These never hold data. */
+/* Right behind the superblocks: versions that know of no log take these without a look. */
 static bool is_low(const struct mtftl_zone *zone)
 {
 	return zone->index < MTFTL_NR_SB_ZONES + 2 * zone->ftl->checkpoints->set_zones;
@@ -180,6 +180,11 @@ static bool is_spent(const struct mtftl_zone *zone)
 {
 	return zone->state != MTFTL_ZONE_EMPTY && !zone->newer && !mtftl_zone_is_worn_out(zone) &&
 	       !mtftl_map_valid(zone->ftl, zone->index);
+}
+
+static bool is_low_and_free(const struct mtftl_zone *zone)
+{
+	return is_low(zone) && (is_empty(zone) || is_spent(zone));
 }
 
 /* One that serves, but is not set aside; NULL: there is none. The search begins at zone @from. */
@@ -948,10 +953,8 @@ int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
 		};
 	mtftl_assert(ckpts->log.head < 2 * ckpts->set_zones && !n == !ckpts->log.span, "seat %u",
 		     ckpts->log.head);
+	/* Seats that lack a zone get one later. What the record does not name may hold data. */
 	take_seats(ckpts, sb->ckpt_zones, n);
-	/* A log names all of them. What it does not name may hold data, if the device has grown. */
-	if (!n || !ckpts->map_log)
-		fill_seats(ftl, is_low);
 	return 0;
 }
 
@@ -982,7 +985,8 @@ void mtftl_checkpoint_replace_bad(struct mtftl *ftl)
 	if (mtftl_is_read_only(ftl))
 		return;
 	/* If each mount that a power cut ends took an empty zone, GC would soon have none. */
-	if (fill_seats(ftl, is_spent) || fill_seats(ftl, is_empty))
+	if (fill_seats(ftl, is_low_and_free) || fill_seats(ftl, is_spent) ||
+	    fill_seats(ftl, is_empty))
 		finish_spent(ftl);
 	else
 		mtftl_set_read_only(ftl, "no zones are left for a checkpoint");

@@ -1269,6 +1269,30 @@ static void a_low_zone_that_no_log_names_holds_data(void **state)
 	assert_int_equal(map.entries[9], page);
 }
 
+/* Checkpoints of the older kind name half of the zones set aside: where the others lay may be data. */
+static void low_zones_with_data_are_not_taken(void **state)
+{
+	u32 seats, zone, taken;
+
+	for (seats = 2; seats <= 4; seats += 2)
+		for (taken = 1; taken <= seats; taken++) {
+			begin_logged(seats, false);
+			if (taken < seats)
+				image_write_checkpoint(image, 50, 1, logged.entries, 0);
+			for (zone = 2; zone < 2 + taken; zone++)
+				logged.entries[zone] = put(zone, image->seq + 1, zone, 9);
+			mount_like_the_tool();
+			expect_logged();
+			assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+			mount_like_the_tool();
+			expect_logged();
+			assert_int_equal(mtftl_checkpoint(&ftl, true), 0);
+			mount_like_the_tool();
+			expect_logged();
+			assert_int_equal(space.state.zones[MTFTL_ZONE_CKPT], seats);
+		}
+}
+
 /* It writes each map block, also those without an entry. */
 static void a_log_of_another_writer_is_loaded(void **state)
 {
@@ -2848,6 +2872,7 @@ int main(void)
 		TEST(what_a_cut_tore_in_the_log_hides_nothing),
 		TEST(what_a_cut_left_of_a_checkpoint_is_finished),
 		TEST(a_low_zone_that_no_log_names_holds_data),
+		TEST(low_zones_with_data_are_not_taken),
 		TEST(a_log_of_another_writer_is_loaded),
 		TEST(a_log_of_two_zones_goes_round),
 		TEST(a_log_of_four_zones_goes_round),
