@@ -329,9 +329,13 @@ static void write_run(struct image *image, const struct mtftl_log_shape *shape,
 	u32 i, k, n;
 
 	for (i = 0; i < nr; i += n) {
+		u32 longest = MTFTL_LOG_UNIT_BLOCKS;
+
+		if (type == MTFTL_UNIT_CKPT && image->unit_sizes)
+			longest = *image->unit_sizes++;
 		if (!mtftl_log_takes(shape->capacity, at->offset))
 			*at = (struct mtftl_log_at) { at->zone + 1, 0 };
-		n = nr - i < MTFTL_LOG_UNIT_BLOCKS ? nr - i : MTFTL_LOG_UNIT_BLOCKS;
+		n = nr - i < longest ? nr - i : longest;
 		if (n > shape->capacity - at->offset - 1)
 			n = shape->capacity - at->offset - 1;
 		write_stream_unit(image, MTFTL_NR_SB_ZONES + at->zone, type,
@@ -390,6 +394,7 @@ bool image_write_map_log(struct image *image, u64 ckpt_seq, const u32 *map, u16 
 	if (!mtftl_log_takes(shape.capacity, first.offset))
 		first = (struct mtftl_log_at) { first.zone + 1, 0 };
 	write_run(image, &shape, &at, MTFTL_UNIT_CKPT, stream, shape.stream_blocks, NULL);
+	image->unit_sizes = NULL;
 	name_log(image, &shape, &first, ckpt_seq, number);
 	image_write_super(image, flags);
 	free(blocks);

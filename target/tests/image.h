@@ -26,7 +26,7 @@ struct image {
 	u32 *erase_count;		/* of each zone */
 	u64 *first_seq;
 	u32 retired;			/* a zone that the next checkpoint says is; 0: none */
-	const u8 *unit_sizes;		/* blocks of its units; NULL: all have IMAGE_STREAM_UNIT */
+	const u8 *unit_sizes;		/* blocks of its stream's units; NULL: IMAGE_STREAM_UNIT each */
 	u8 *data;
 	struct mtftl_oob *oob;		/* of each block, where sb.oob is set first of all */
 	u32 unreadable;			/* page that fails to read, if any */

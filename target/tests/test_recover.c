@@ -1269,6 +1269,23 @@ static void a_low_zone_that_no_log_names_holds_data(void **state)
 	assert_int_equal(map.entries[9], page);
 }
 
+/* What the tool makes of a damaged checkpoint, and how many zones are not there. */
+static int rebuild(struct rebuild_totals *totals)
+{
+	struct report report = { .quiet = true };
+
+	unmount();
+	return rebuild_flash(&image->flash, &report, true, totals);
+}
+
+/* The first header of the stream that the newest record names. */
+static void damage_stream(void)
+{
+	const struct mtftl_sb_info *sb = &ftl.super->info;
+
+	image_block(image, sb->ckpt_zones[sb->ckpt_seat], sb->ckpt_offset)[9] ^= 1;
+}
+
 /* Checkpoints of the older kind name half of the zones set aside: where the others lay may be data. */
 static void low_zones_with_data_are_not_taken(void **state)
 {
@@ -1291,6 +1308,96 @@ static void low_zones_with_data_are_not_taken(void **state)
 			expect_logged();
 			assert_int_equal(space.state.zones[MTFTL_ZONE_CKPT], seats);
 		}
+}
+
+/* Into the zones set aside that the damaged one does not need: none of them is left to users. */
+static void a_damaged_log_is_rebuilt_among_its_zones(void **state)
+{
+	struct rebuild_totals totals;
+	u32 seats, i;
+
+	for (seats = 2; seats <= 4; seats += 2) {
+		begin_logged(seats, true);
+		for (i = 0; i < 5; i++)
+			write_chunk(i);
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		damage_stream();
+		assert_int_not_equal(try_to_mount(), 0);
+		/* No zone is empty. */
+		for (i = MTFTL_NR_SB_ZONES; i < image->flash.nr_zones; i++)
+			if (image->flash.zones[i].cond == FLASH_EMPTY)
+				image->flash.zones[i] = (struct flash_zone) {
+					.cond = FLASH_OPEN, .wp = 1,
+				};
+		assert_int_equal(rebuild(&totals), 0);
+		assert_true(totals.missing > 0);
+		mount_like_the_tool();
+		expect_logged();
+		assert_false(ftl.super->info.map_log);
+		for (i = 0; i < seats; i++)
+			assert_int_equal(mtftl_zone(&ftl, MTFTL_NR_SB_ZONES + i)->state,
+					 MTFTL_ZONE_CKPT);
+	}
+}
+
+/*
+ * An attempt that a cut ended has written a stream, elsewhere. Its numbers are drawn again, and then
+ * the stream that has them is damaged.
+ */
+static void an_attempt_of_the_same_numbers_is_not_salvaged(void **state)
+{
+	struct rebuild_totals totals;
+	u64 number;
+	u32 i;
+
+	begin_logged(4, true);
+	for (i = 0; i < 60; i++)
+		write_chunk(i);
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	for (; i < 113; i++)
+		write_chunk(i);
+	/* The next one writes all of the map, and its stream to a zone of its own. */
+	drive.fail_write = 1;
+	drive.pause_then = true;
+	assert_int_not_equal(mtftl_checkpoint(&ftl, false), 0);
+	device.paused = false;
+	drive.fail_log = 4;
+	assert_int_not_equal(mtftl_checkpoint(&ftl, false), 0);
+	number = mtftl_seq_last(&ftl);
+	mount_like_the_tool();
+	/* Two units of map blocks, and one of the stream. */
+	while (mtftl_seq_last(&ftl) + 3 < number)
+		write_chunk(70);
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	assert_int_equal(ftl.super->info.ckpt_unit_first, number);
+	assert_int_equal(ftl.super->info.ckpt_unit_last, number);
+	mount_like_the_tool();
+	expect_logged();
+	damage_stream();
+	assert_int_equal(rebuild(&totals), 0);
+	assert_int_equal(totals.missing, 8 + 113);
+	mount_like_the_tool();
+	expect_logged();
+}
+
+/* It claims blocks that a cut has not written, and the log went on there. */
+static void a_torn_unit_in_front_of_a_stream_hides_none_of_it(void **state)
+{
+	static const u8 one_by_one[] = { 1, 1 };
+	struct rebuild_totals totals;
+	struct mtftl_unit *unit;
+
+	begin_logged(2, false);
+	image->unit_sizes = one_by_one;
+	assert_true(image_write_map_log(image, 1, logged.entries, 0));
+	unit = (struct mtftl_unit *)image_block(image, 2, 0);
+	unit->nr_blocks = cpu_to_le16(IMAGE_STREAM_UNIT);
+	mtftl_unit_seal(unit, image->seed, 2, 0, image->erase_count[2], 0);
+	mount_like_the_tool();
+	/* Zone records; the directory is in a unit of its own. */
+	damage_stream();
+	assert_int_equal(rebuild(&totals), 0);
+	assert_int_equal(totals.missing, 1);
 }
 
 /* It writes each map block, also those without an entry. */
@@ -2873,6 +2980,9 @@ int main(void)
 		TEST(what_a_cut_left_of_a_checkpoint_is_finished),
 		TEST(a_low_zone_that_no_log_names_holds_data),
 		TEST(low_zones_with_data_are_not_taken),
+		TEST(a_damaged_log_is_rebuilt_among_its_zones),
+		TEST(an_attempt_of_the_same_numbers_is_not_salvaged),
+		TEST(a_torn_unit_in_front_of_a_stream_hides_none_of_it),
 		TEST(a_log_of_another_writer_is_loaded),
 		TEST(a_log_of_two_zones_goes_round),
 		TEST(a_log_of_four_zones_goes_round),

@@ -19,6 +19,8 @@ struct maplog {
 	bool *have_stream;		/* of each block of the stream */
 	struct mtftl_map_place *places;	/* the directory */
 	u32 taken;			/* blocks of the stream that are there */
+	struct mtftl_log_at end;	/* of what is searched for it, from its first seat on */
+	u32 searched;			/* seats of that */
 	bool newer;
 };
 
@@ -111,21 +113,33 @@ static void found_unit(void *context, const struct mtftl_unit_info *info, const 
 	struct maplog *log = context;
 
 	(void)header;
-	if (is_of_stream(log, info))
-		take_unit(log, info);
+	if (!is_of_stream(log, info) ||
+	    (log->searched == log->end.zone && info->offset >= log->end.offset))
+		return;
+	take_unit(log, info);
+	need_seat(log, log->replay->sb->ckpt_seat + log->searched);
 }
 
-/* What is left of the stream, wherever it lies. So nothing is known of what else is needed. */
+/*
+ * What is left of the stream, no farther than one of units of full length goes. A checkpoint that a
+ * power cut ended may have left units of the same numbers in front of it, and in zones that the log
+ * has not entered since.
+ */
 static void search_stream(struct maplog *log)
 {
 	const struct mtftl_sb_info *sb = log->replay->sb;
+	u32 offset = sb->ckpt_offset, most = log->shape.seats / 2;
 	struct scan_result result;
-	u32 seat;
 
-	for (seat = 0; seat < log->shape.seats; seat++) {
-		need_seat(log, seat);
-		scan_zone(log->window, log->seed, sb->ckpt_zones[seat], 0, 0, found_unit, log,
-			  &result);
+	log->end = (struct mtftl_log_at) { .offset = offset };
+	mtftl_log_advance(log->shape.capacity, &log->end, log->shape.stream_blocks);
+	for (log->searched = 0; log->searched <= log->end.zone && log->searched < most;
+	     log->searched++) {
+		u32 zone = sb->ckpt_zones[(sb->ckpt_seat + log->searched) % log->shape.seats];
+
+		if (offset < log->window->flash->zones[zone].wp)
+			scan_zone(log->window, log->seed, zone, offset, 0, found_unit, log, &result);
+		offset = 0;
 	}
 }
 

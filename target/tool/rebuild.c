@@ -156,7 +156,18 @@ static void judge_map(struct rebuild *rebuild)
 
 /* Where the new checkpoint goes */
 
-/* As the target would: low zones first, which hold no data, then empty ones. */
+/* Set aside for checkpoints, unless data lies there. */
+static bool is_set_aside(const struct mtftl_sb_info *sb, u32 zone, u32 wanted)
+{
+	u32 i;
+
+	for (i = 0; i < sb->ckpt_nr_zones; i++)
+		if (sb->ckpt_zones[i] == zone)
+			return true;
+	return zone < MTFTL_NR_SB_ZONES + 2 * wanted;
+}
+
+/* The first ones that serve, so those right behind the superblocks: older versions look no farther. */
 static int choose_zones(struct rebuild *rebuild)
 {
 	const struct mtftl_sb_info *sb = &rebuild->super.info;
@@ -175,7 +186,7 @@ static int choose_zones(struct rebuild *rebuild)
 		if (used[zone] || rebuild->replay.ckpt_needs[zone] || cond == FLASH_READONLY ||
 		    cond == FLASH_OFFLINE || rebuild->replay.zones[zone].flags & MTFTL_ZONE_RETIRED)
 			continue;
-		if (zone < MTFTL_NR_SB_ZONES + 2 * wanted || cond == FLASH_EMPTY)
+		if (cond == FLASH_EMPTY || is_set_aside(sb, zone, wanted))
 			rebuild->zones[rebuild->nr_zones++] = zone;
 	}
 	free(used);
