@@ -216,8 +216,6 @@ static struct mtftl_zone *set_aside(struct mtftl *ftl, bool mounting)
 	zone = find_zone(ftl, MTFTL_NR_SB_ZONES, is_spent);
 	if (zone)
 		mtftl_zone_move(zone, MTFTL_ZONE_CKPT);
-	else	/* What was acknowledged can be read all the same. */
-		mtftl_set_read_only(ftl, "no zones are left for a checkpoint");
 	return zone;
 }
 
@@ -229,6 +227,35 @@ static u32 *seat_behind(struct mtftl_checkpoints *ckpts, u32 nr)
 	return &ckpts->seats[(ckpts->log.head + nr) % (2 * ckpts->set_zones)];
 }
 
+/* A zone that failed retires. False: there is none that takes its seat. */
+static bool replace(struct mtftl *ftl, u32 *seat, bool mounting)
+{
+	struct mtftl_zone *bad = mtftl_zone(ftl, *seat), *zone;
+
+	mtftl_assert(bad->state == MTFTL_ZONE_CKPT, "zone %u: state %u", *seat, bad->state);
+	mtftl_zone_finish_broken(bad);
+	zone = set_aside(ftl, mounting);
+	if (!zone)
+		return false;
+	mtftl_assert(zone->state == MTFTL_ZONE_CKPT, "zone %u", zone->index);
+	mtftl_zone_retire(bad);
+	*seat = zone->index;
+	return true;
+}
+
+/*
+ * The log was written to its head, which failed. What it holds can still be read, and the next try
+ * begins behind it: so it may lack a zone that takes its seat.
+ */
+static bool head_failed(struct mtftl_checkpoints *ckpts)
+{
+	bool takes = mtftl_log_takes(ckpts->ftl->config.capacity, ckpts->log.offset);
+
+	/* Behind a checkpoint of the older kind nothing goes on. */
+	mtftl_assert(ckpts->map_log || !takes, "block %u", ckpts->log.offset);
+	return takes && !ckpts->plan.all && mtftl_zone(ckpts->ftl, *seat_behind(ckpts, 0))->broken;
+}
+
 /*
  * Zones for those of the next checkpoint that failed. These retire at their first failure: zones
  * set aside are found by where they lie. False: no reason to try again.
@@ -236,32 +263,31 @@ static u32 *seat_behind(struct mtftl_checkpoints *ckpts, u32 nr)
 static bool replace_failed(struct mtftl *ftl, bool mounting)
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
-	struct mtftl_zone *zone = NULL;
+	bool again = false, lacks = false;
 	u32 i, nr;
 
 	lockdep_assert_held(&ckpts->lock);
 	if (!mtftl_send_begin(ftl))
 		return false;
 	nr = mtftl_device_answers(ftl, ckpts->buf) ? ckpts->set_zones : 0;
-	/* The head's, too, where it was written to: what it holds can still be read. */
-	for (i = ckpts->plan.all; i <= nr; i++) {
-		u32 *seat = seat_behind(ckpts, i);
-		struct mtftl_zone *bad = mtftl_zone(ftl, *seat);
-
-		if (!bad->broken)
+	for (i = 1; i <= nr && !lacks; i++) {
+		if (!mtftl_zone(ftl, *seat_behind(ckpts, i))->broken)
 			continue;
-		mtftl_assert(bad->state == MTFTL_ZONE_CKPT, "zone %u: state %u", *seat,
-			     bad->state);
-		mtftl_zone_finish_broken(bad);
-		zone = set_aside(ftl, mounting);
-		if (!zone)
-			break;
-		mtftl_assert(zone->state == MTFTL_ZONE_CKPT, "zone %u", zone->index);
-		mtftl_zone_retire(bad);
-		*seat = zone->index;
+		again = replace(ftl, seat_behind(ckpts, i), mounting);
+		lacks = !again;
+	}
+	mtftl_assert(!lacks || !again, "seat %u", i);
+	/* What was acknowledged can be read all the same. */
+	if (lacks && mounting)
+		mtftl_set_read_only(ftl, "no zones are left for a checkpoint");
+	if (nr && !lacks && head_failed(ckpts)) {
+		replace(ftl, seat_behind(ckpts, 0), mounting);
+		/* The directory has places there. */
+		ckpts->redo = true;
+		again = true;
 	}
 	mtftl_send_end(ftl);
-	return zone;
+	return again;
 }
 
 /* For an assertion: each seat has a zone of its own. */

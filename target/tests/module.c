@@ -92,8 +92,10 @@ u32 module_spare;
 
 struct mtftl_zone *mtftl_zones_set_aside(struct mtftl *ftl)
 {
-	struct mtftl_zone *zone = module_spare ? mtftl_zone(ftl, module_spare++) : NULL;
+	struct mtftl_zone *zone = NULL;
 
+	if (module_spare && module_spare < ftl->config.nr_zones)
+		zone = mtftl_zone(ftl, module_spare++);
 	if (zone)
 		mtftl_zone_move(zone, MTFTL_ZONE_CKPT);
 	return zone;

@@ -12,7 +12,7 @@ extern void (*module_opened)(struct mtftl *ftl);
 
 /* Flushes of the device so far, and the one that fails; 0: none does. */
 extern unsigned int module_device_flushes, module_flush_fails;
-/* The first of the zones that serve if a zone for checkpoints fails; 0: there are none. */
+/* It serves if a zone for checkpoints fails, then those behind it; 0: there are none. */
 extern u32 module_spare;
 /* How often users were told to look. */
 extern unsigned int module_news;

@@ -1400,6 +1400,60 @@ static void a_torn_unit_in_front_of_a_stream_hides_none_of_it(void **state)
 	assert_int_equal(totals.missing, 1);
 }
 
+/* No zone is left that takes its place: the next try begins behind it. */
+static void a_head_of_the_log_that_fails_needs_no_zone(void **state)
+{
+	u32 seats, mounting, i;
+
+	for (seats = 2; seats <= 4; seats += 2)
+		for (mounting = 0; mounting < 2; mounting++) {
+			begin_logged(seats, true);
+			for (i = 0; i < 5; i++)
+				write_chunk(i);
+			assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+			write_chunk(1);
+			mount();
+			drive.fail_write = 1;
+			assert_int_equal(mounting ? mtftl_checkpoint_mount(&ftl) :
+						    mtftl_checkpoint(&ftl, true), 0);
+			assert_int_equal(drive.fail_write, 0);
+			assert_false(mtftl_is_read_only(&ftl));
+			mount_like_the_tool();
+			expect_logged();
+			for (i = 0; i < 30; i++) {
+				write_chunk(i % 5);
+				assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+			}
+			mount_like_the_tool();
+			expect_logged();
+		}
+}
+
+/* Its zone was read-only before: the one spare zone goes to the seat that lacks one. */
+static void a_read_only_head_of_the_log_stays(void **state)
+{
+	u32 head, i;
+
+	begin_logged(4, true);
+	for (i = 0; i < 5; i++)
+		write_chunk(i);
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	head = ftl.super->info.ckpt_zones[ftl.super->info.ckpt_seat];
+	write_chunk(1);
+	read_only.end = image->flash.zones[head].wp;
+	image->flash.zones[head].cond = FLASH_READONLY;
+	mount();
+	expect_logged();
+	module_spare = image->flash.nr_zones - 1;
+	lies_at = 1;
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	module_spare = 0;
+	assert_int_equal(mtftl_zone(&ftl, head)->state, MTFTL_ZONE_CKPT);
+	assert_int_equal(space.state.zones[MTFTL_ZONE_BAD], 1);
+	mount();
+	expect_logged();
+}
+
 /* It writes each map block, also those without an entry. */
 static void a_log_of_another_writer_is_loaded(void **state)
 {
@@ -2002,7 +2056,7 @@ static void a_spent_zone_that_fails_is_replaced(void **state)
 	drive.fail_write = 1;
 	assert_int_equal(mtftl_checkpoint_mount(&ftl), 0);
 	assert_false(mtftl_is_read_only(&ftl));
-	drive.fail_write = 1;
+	drive.fail_writes = true;
 	assert_int_not_equal(mtftl_checkpoint_mount(&ftl), 0);
 	assert_true(mtftl_is_read_only(&ftl));
 }
@@ -2983,6 +3037,8 @@ int main(void)
 		TEST(a_damaged_log_is_rebuilt_among_its_zones),
 		TEST(an_attempt_of_the_same_numbers_is_not_salvaged),
 		TEST(a_torn_unit_in_front_of_a_stream_hides_none_of_it),
+		TEST(a_head_of_the_log_that_fails_needs_no_zone),
+		TEST(a_read_only_head_of_the_log_stays),
 		TEST(a_log_of_another_writer_is_loaded),
 		TEST(a_log_of_two_zones_goes_round),
 		TEST(a_log_of_four_zones_goes_round),
