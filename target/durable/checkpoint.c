@@ -427,13 +427,14 @@ static int write_log(struct mtftl_ckpt_stream *stream, u64 number)
 	/* Else there would be no directory. */
 	mtftl_assert(redo || ckpts->map_log);
 	mtftl_mapblocks_plan(ckpts->blocks, &ckpts->log, redo, &ckpts->plan);
-	/* Until its record is durable. */
-	ckpts->redo = true;
+	mtftl_assert(ckpts->plan.all >= redo, "%u zones entered", ckpts->plan.entered);
 	/* An attempt that was given up has left some written in part. */
 	r = reset_seats(stream->ftl, redo ? ckpts->set_zones : ckpts->plan.entered);
 	if (r)
 		return r;
 	begin_log(stream);
+	/* Bits are cleared from here on; until the record is durable. */
+	ckpts->redo = true;
 	r = mtftl_mapblocks_write(ckpts->blocks, stream);
 	if (r)
 		return r;

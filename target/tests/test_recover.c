@@ -1454,6 +1454,33 @@ static void a_read_only_head_of_the_log_stays(void **state)
 	expect_logged();
 }
 
+/* A zone of the log cannot be reset yet: what changed is still known. */
+static void a_pause_before_a_zone_is_entered_costs_nothing(void **state)
+{
+	const struct mtftl_sb_info *sb;
+	u64 before;
+	u32 i;
+
+	begin_logged(4, true);
+	for (i = 0; i < 60; i++)
+		write_chunk(i);
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	sb = &ftl.super->info;
+	while (image->flash.zones[sb->ckpt_zones[sb->ckpt_seat]].wp + 8 <= IMAGE_CAPACITY) {
+		write_chunk(1);
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	}
+	write_chunk(2);
+	device.paused = true;
+	assert_int_equal(mtftl_checkpoint(&ftl, false), -EAGAIN);
+	device.paused = false;
+	before = stats.meta_blocks;
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	assert_int_equal(stats.meta_blocks - before, 1 + 1 + 1 + 8 + 1);
+	mount_like_the_tool();
+	expect_logged();
+}
+
 /* It writes each map block, also those without an entry. */
 static void a_log_of_another_writer_is_loaded(void **state)
 {
@@ -3039,6 +3066,7 @@ int main(void)
 		TEST(a_torn_unit_in_front_of_a_stream_hides_none_of_it),
 		TEST(a_head_of_the_log_that_fails_needs_no_zone),
 		TEST(a_read_only_head_of_the_log_stays),
+		TEST(a_pause_before_a_zone_is_entered_costs_nothing),
 		TEST(a_log_of_another_writer_is_loaded),
 		TEST(a_log_of_two_zones_goes_round),
 		TEST(a_log_of_four_zones_goes_round),
