@@ -812,7 +812,7 @@ static bool is_of_stream(const struct mtftl_sb_info *sb, u64 seq, u64 before, bo
 static int load_stream(struct mtftl *ftl, u32 *seat)
 {
 	const struct mtftl_sb_info *sb = mtftl_super_info(ftl);
-	u32 index = 0, offset = sb->ckpt_offset;
+	u32 index = 0, offset = sb->ckpt_offset, entered = 1, most = sb->ckpt_nr_zones / 2;
 	u64 before = 0, seq;
 	int r;
 
@@ -823,6 +823,13 @@ static int load_stream(struct mtftl *ftl, u32 *seat)
 		if (!mtftl_log_takes(ftl->config.capacity, offset)) {
 			*seat = (*seat + 1) % sb->ckpt_nr_zones;
 			offset = 0;
+			entered++;
+		}
+		/* Around the circle it would end where it began, as if it were short. */
+		if (entered > most) {
+			mtftl_err(ftl, "checkpoint: the stream goes on in seat %u, expected at most %u seats from seat %u on",
+				  *seat, most, sb->ckpt_seat);
+			return -EINVAL;
 		}
 		r = load_unit(ftl, sb->ckpt_zones[*seat], &offset, &index, &seq);
 		if (r)

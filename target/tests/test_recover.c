@@ -21,6 +21,7 @@
 #include "device/seq.h"
 #include "durable/checkpoint.h"
 #include "durable/recover.h"
+#include "format/maplog.h"
 #include "image.h"
 #include "map/map.h"
 #include "module.h"
@@ -1479,6 +1480,53 @@ static void a_pause_before_a_zone_is_entered_costs_nothing(void **state)
 	assert_int_equal(stats.meta_blocks - before, 1 + 1 + 1 + 8 + 1);
 	mount_like_the_tool();
 	expect_logged();
+}
+
+/* Block @index of a stream, in a unit of its own; only the last one is of the directory. */
+static void write_stream_block(u32 zone, u64 index, u64 last)
+{
+	u16 content = index == last ? 0xffff : 0;
+
+	image_write_unit(image, zone, MTFTL_UNIT_CKPT, 10 + index, 1, &index, &content);
+}
+
+/* Units of one block: it ends in the seat that it begins in, in front of its beginning. */
+static void a_stream_that_goes_round_is_refused(void **state)
+{
+	struct report report = { .quiet = true };
+	struct mtftl_log_shape shape;
+	struct check_totals totals;
+	u64 i;
+
+	unmount();
+	image_free(image);
+	image = image_new_of(1024, 16, 16, 1000);
+	mtftl_log_shape(&shape, 1024, 16, 1000);
+	assert_int_equal(shape.seats, 2);
+	assert_int_equal(shape.stream_blocks, 9);
+	for (i = 6; i < 9; i++)
+		write_stream_block(2, i, 8);
+	image->flash.zones[2].wp = 8;
+	write_stream_block(2, 0, 8);
+	for (i = 1; i < 6; i++)
+		write_stream_block(3, i, 8);
+	image->sb.map_log = true;
+	image->sb.ckpt_seq = 1;
+	image->sb.ckpt_blocks = 9;
+	image->sb.ckpt_nr_zones = 2;
+	image->sb.ckpt_zones[0] = 2;
+	image->sb.ckpt_zones[1] = 3;
+	image->sb.ckpt_unit_first = 10;
+	image->sb.ckpt_unit_last = 18;
+	image->sb.ckpt_offset = 8;
+	image_write_super(image, 0);
+	kernel_listens = "expected at most %u seats from seat %u on";
+	kernel_told = NULL;
+	assert_int_equal(try_to_mount(), -EINVAL);
+	assert_non_null(kernel_told);
+	kernel_listens = NULL;
+	check_flash(&image->flash, &report, &totals);
+	assert_true(report.errors > 0);
 }
 
 /* It writes each map block, also those without an entry. */
@@ -3067,6 +3115,7 @@ int main(void)
 		TEST(a_head_of_the_log_that_fails_needs_no_zone),
 		TEST(a_read_only_head_of_the_log_stays),
 		TEST(a_pause_before_a_zone_is_entered_costs_nothing),
+		TEST(a_stream_that_goes_round_is_refused),
 		TEST(a_log_of_another_writer_is_loaded),
 		TEST(a_log_of_two_zones_goes_round),
 		TEST(a_log_of_four_zones_goes_round),

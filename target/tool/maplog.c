@@ -74,7 +74,7 @@ static void need_seat(struct maplog *log, u32 seat)
 static bool walk_stream(struct maplog *log, u32 *head)
 {
 	const struct mtftl_sb_info *sb = log->replay->sb;
-	u32 seat = sb->ckpt_seat, offset = sb->ckpt_offset, before;
+	u32 seat = sb->ckpt_seat, offset = sb->ckpt_offset, entered = 1, before;
 	u64 seq = sb->ckpt_unit_first - 1;
 	struct mtftl_unit_info info;
 	int err;
@@ -85,9 +85,10 @@ static bool walk_stream(struct maplog *log, u32 *head)
 		if (!mtftl_log_takes(log->shape.capacity, offset)) {
 			seat = (seat + 1) % log->shape.seats;
 			offset = 0;
+			entered++;
 		}
 		zone = sb->ckpt_zones[seat];
-		if (offset >= log->window->flash->zones[zone].wp)
+		if (entered > log->shape.seats / 2 || offset >= log->window->flash->zones[zone].wp)
 			return false;
 		err = window_unit(log->window, log->seed, zone, offset, &info);
 		log->newer |= err == -EPROTO;
