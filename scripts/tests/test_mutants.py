@@ -139,6 +139,7 @@ def test_the_host_runs_what_reads_the_media() -> None:
     assert set(hosttests.files()) >= {"format/parse.c", "durable/recover.c", "durable/found.c", "durable/checkpoint.c",
                                       "zone/super.c", "zone/scan.c", "zone/walk.c", "policy/admit.c"}
     assert {program.group for program in hosttests.programs((Path("journal"),))} == {"test", "model", "corpus", "cuts"}
+    assert any(program.uses("map/map.c") for program in hosttests.programs()) and "map/map.c" not in hosttests.files()
     assert len(hostmutants.choose(hosttests.files(), 0, 1)) >= 2500
 
 

@@ -35,7 +35,7 @@ struct wait_queue_head { int unused; };
 struct list_head { struct list_head *next, *prev; };
 struct hlist_node { void *unused; };
 struct bio_list { void *head, *tail; };
-struct bio_vec { void *unused; };
+struct bio_vec { void *bv_page; unsigned int bv_len, bv_offset; };
 struct bvec_iter { sector_t bi_sector; unsigned int bi_size; };
 struct bio { struct bvec_iter bi_iter; blk_status_t bi_status; };
 struct completion { u32 done; };
