@@ -25,4 +25,5 @@ fio --name=job --filename=/dev/mapper/ftl --rw=randwrite --bs=4k --direct=1 --io
 for name in written flash_data flash_headers flash_meta checkpoints; do echo "$name $(field $name ftl)"; done
 echo "map $map"
 echo "zones $(zones /dev/nvme0n1 | wc -l)"
+echo "capacity $(($(blkzone report -c 1 /dev/nvme0n1 | sed -E 's/.*cap (0x[0-9a-f]+),.*/\1/') / 8))"
 mtftl close ftl
