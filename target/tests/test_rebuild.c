@@ -182,6 +182,18 @@ static void a_clean_stop_is_no_reason_not_to_look(void **state)
 	assert_recovers();
 }
 
+/* Its checksum is right, but it names a zone that is none: a mount refuses it. */
+static void a_map_entry_that_is_none_is_missing(void **state)
+{
+	(void)state;
+	map[20] = MTFTL_MAP_MAX_PAGE;
+	image_write_checkpoint(image, 3, image->seq, map, 0);
+	map[20] = MTFTL_MAP_UNMAPPED;
+	assert_int_equal(rebuild(true), 0);
+	assert_int_equal(totals.missing, 1);
+	assert_recovers();
+}
+
 static void damaged_data_does_not_become_older_data(void **state)
 {
 	(void)state;
@@ -355,6 +367,9 @@ static void what_cannot_grow_is_left_alone(void **state)
 	image->flash.zones[GROWN_ZONES - 1].cond = FLASH_EMPTY;
 	tear(CKPT_ZONE, MAP);
 	assert_refused(-EBADMSG);
+	map[20] = MTFTL_MAP_MAX_PAGE;
+	image_write_checkpoint(image, 3, image->seq, map, 0);
+	assert_refused(-EBADMSG);
 }
 
 #define test(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -368,6 +383,7 @@ int main(void)
 		test(a_newer_checkpoint_is_not_replaced),
 		test(a_block_that_cannot_be_read_is_a_damaged_one),
 		test(a_clean_stop_is_no_reason_not_to_look),
+		test(a_map_entry_that_is_none_is_missing),
 		test(damaged_data_does_not_become_older_data),
 		test(what_the_checkpoint_alone_knew_comes_back),
 		test(a_map_that_verifies_is_believed),

@@ -641,7 +641,8 @@ static void check_finds_wrong_maps(void **state)
 		map[1] = wrong[i];
 		image->seq = 20;
 		image_write_checkpoint(image, 2, 20, map, MTFTL_SB_CLEAN);
-		assert_int_equal(check_errors(), 1);
+		/* What is no block of any zone damages the checkpoint: that is told, too. */
+		assert_int_equal(check_errors(), 1 + (i > 4));
 	}
 }
 

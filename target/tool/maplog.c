@@ -39,8 +39,7 @@ static void take_block(struct maplog *log, u64 index, const u8 *block)
 		       MTFTL_BLOCK_SIZE);
 		return;
 	}
-	replay_take_records(log->replay, index, block);
-	log->have[index] = true;
+	log->have[index] = replay_take_records(log->replay, index, block);
 }
 
 /* What of a unit's payload verifies, as the header in the window says. */
@@ -180,8 +179,7 @@ static bool load_map_block(struct maplog *log, u32 index)
 			     mtftl_place_offset(&log->shape, place));
 	if (!block || mtftl_payload_crc(log->seed, block) != le32_to_cpu(place->crc))
 		return false;
-	replay_take_map(log->replay, index, block);
-	return true;
+	return replay_take_map(log->replay, index, block);
 }
 
 static int by_place(const void *a, const void *b)

@@ -58,13 +58,19 @@ struct log {
 
 /* Checkpoint */
 
-void replay_take_records(struct replay *replay, u64 index, const u8 *block)
+bool replay_take_records(struct replay *replay, u64 index, const u8 *block)
 {
 	const struct mtftl_zone_record *record = (const struct mtftl_zone_record *)block;
 	u32 per_block = MTFTL_BLOCK_SIZE / sizeof(*record), i;
 	u64 first = index * per_block;
 
 	assert(first < replay->sb->nr_zones);
+	for (i = 0; i < per_block && first + i < replay->sb->nr_zones; i++)
+		if (!mtftl_zone_record_valid(&record[i], replay->sb->zone_capacity)) {
+			report_error(replay->report, "checkpoint: record of zone %" PRIu64
+				     " is none", first + i);
+			return false;
+		}
 	for (i = 0; i < per_block && first + i < replay->sb->nr_zones; i++) {
 		replay->zones[first + i] = (struct replay_zone) {
 			.erase_count = le32_to_cpu(record[i].erase_count),
@@ -74,9 +80,16 @@ void replay_take_records(struct replay *replay, u64 index, const u8 *block)
 			.life = le32_to_cpu(record[i].erase_count),
 		};
 	}
+	return true;
 }
 
-void replay_take_map(struct replay *replay, u64 index, const u8 *block)
+static bool is_map_entry(const struct mtftl_sb_info *sb, u32 entry)
+{
+	return mtftl_map_entry_valid(entry, sb->nr_zones, __builtin_ctz(sb->zone_blocks),
+				     sb->zone_capacity);
+}
+
+bool replay_take_map(struct replay *replay, u64 index, const u8 *block)
 {
 	const __le32 *entry = (const __le32 *)block;
 	u32 per_block = MTFTL_BLOCK_SIZE / sizeof(*entry), i;
@@ -84,17 +97,23 @@ void replay_take_map(struct replay *replay, u64 index, const u8 *block)
 
 	assert(first < replay->sb->logical_blocks);
 	for (i = 0; i < per_block && first + i < replay->sb->logical_blocks; i++)
+		if (!is_map_entry(replay->sb, le32_to_cpu(entry[i]))) {
+			report_error(replay->report, "checkpoint: map entry of block %" PRIu64
+				     " is %#x, expected a block of a zone", first + i,
+				     le32_to_cpu(entry[i]));
+			return false;
+		}
+	for (i = 0; i < per_block && first + i < replay->sb->logical_blocks; i++)
 		replay->map[first + i] = le32_to_cpu(entry[i]);
+	return true;
 }
 
-static void take_ckpt_block(struct replay *replay, u64 index, const u8 *block)
+static bool take_ckpt_block(struct replay *replay, u64 index, const u8 *block)
 {
 	u64 records = mtftl_ckpt_stream_blocks(replay->sb->nr_zones, 0);
 
-	if (index < records)
-		replay_take_records(replay, index, block);
-	else
-		replay_take_map(replay, index - records, block);
+	return index < records ? replay_take_records(replay, index, block) :
+				 replay_take_map(replay, index - records, block);
 }
 
 struct ckpt_walk {
@@ -120,9 +139,9 @@ static void take_ckpt_unit(void *context, const struct mtftl_unit_info *info, co
 		block = window_block(&log->window, info->zone, info->offset + 1 + i);
 		if (!block || mtftl_payload_crc(log->seed, block) != crc)
 			continue;
-		if (index >= log->replay->sb->ckpt_blocks || walk->have[index])
+		if (index >= log->replay->sb->ckpt_blocks || walk->have[index] ||
+		    !take_ckpt_block(log->replay, index, block))
 			continue;
-		take_ckpt_block(log->replay, index, block);
 		assert(walk->missing);
 		walk->have[index] = true;
 		walk->missing--;

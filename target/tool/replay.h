@@ -53,8 +53,11 @@ bool replay_in_checkpoint(const struct replay *replay, u64 lba);
 bool replay_zone_in_checkpoint(const struct replay *replay, u32 zone);
 void replay_free(struct replay *replay);
 
-/* For readers of checkpoints: a block of zone records, a map block. */
-void replay_take_records(struct replay *replay, u64 index, const u8 *block);
-void replay_take_map(struct replay *replay, u64 index, const u8 *block);
+/*
+ * For readers of checkpoints: a block of zone records, a map block. False: the module would refuse
+ * what it says, so it counts as missing.
+ */
+bool replay_take_records(struct replay *replay, u64 index, const u8 *block);
+bool replay_take_map(struct replay *replay, u64 index, const u8 *block);
 
 #endif
