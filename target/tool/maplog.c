@@ -117,7 +117,6 @@ static void found_unit(void *context, const struct mtftl_unit_info *info, const 
 	    (log->searched == log->end.zone && info->offset >= log->end.offset))
 		return;
 	take_unit(log, info);
-	need_seat(log, log->replay->sb->ckpt_seat + log->searched);
 }
 
 /*
@@ -133,6 +132,9 @@ static void search_stream(struct maplog *log)
 
 	log->end = (struct mtftl_log_at) { .offset = offset };
 	mtftl_log_advance(log->shape.capacity, &log->end, log->shape.stream_blocks);
+	/* What cannot be read now may be readable later: then the checkpoint is whole. */
+	for (log->searched = 0; log->searched < most; log->searched++)
+		need_seat(log, sb->ckpt_seat + log->end.zone + log->shape.seats - log->searched);
 	for (log->searched = 0; log->searched <= log->end.zone && log->searched < most;
 	     log->searched++) {
 		u32 zone = sb->ckpt_zones[(sb->ckpt_seat + log->searched) % log->shape.seats];
