@@ -14,6 +14,16 @@
 
 static_assert(!(MTFTL_BUFFER_BLOCKS - 1 - MTFTL_LOG_UNIT_BLOCKS));
 
+int mtftl_ckpt_send_begin(struct mtftl *ftl)
+{
+	if (!mtftl_send_begin(ftl))
+		return -EAGAIN;
+	if (!mtftl_is_read_only(ftl))
+		return 0;
+	mtftl_send_end(ftl);
+	return -EROFS;
+}
+
 int mtftl_ckpt_reset_zone(struct mtftl *ftl, u32 index)
 {
 	struct mtftl_zone *zone = mtftl_zone(ftl, index);
@@ -22,8 +32,9 @@ int mtftl_ckpt_reset_zone(struct mtftl *ftl, u32 index)
 	/* One that holds data is never reset here. */
 	mtftl_assert(zone->state == MTFTL_ZONE_CKPT, "zone %u: state %u", index, zone->state);
 	mtftl_assert(!mtftl_map_valid(ftl, index), "zone %u", index);
-	if (!mtftl_send_begin(ftl))
-		return -EAGAIN;
+	r = mtftl_ckpt_send_begin(ftl);
+	if (r)
+		return r;
 	zone->erase_count++;
 	zone->quiet_wp = 0;
 	zone->first_seq = 0;
@@ -157,8 +168,9 @@ int mtftl_ckpt_end_run(struct mtftl_ckpt_stream *stream)
 		return 0;
 	if (stream->mounting && mtftl_interrupted())
 		return -EINTR;
-	if (!mtftl_send_begin(stream->ftl))
-		return -EAGAIN;
+	r = mtftl_ckpt_send_begin(stream->ftl);
+	if (r)
+		return r;
 	r = write_unit(stream);
 	mtftl_send_end(stream->ftl);
 	return r;

@@ -32,6 +32,11 @@ struct mtftl_ckpt_stream {
 	void *private;
 };
 
+/*
+ * What is written from now on a suspend waits for, until mtftl_send_end(). -EAGAIN: in a pause.
+ * -EROFS: the device turned read-only meanwhile, perhaps because another system wrote to it.
+ */
+int mtftl_ckpt_send_begin(struct mtftl *ftl);
 /* A zone set aside, and no checkpoint that counts needs what it holds. */
 int mtftl_ckpt_reset_zone(struct mtftl *ftl, u32 zone);
 /* It is not written to any more: not full, it would stay active. */

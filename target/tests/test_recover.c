@@ -2054,6 +2054,31 @@ static void a_pause_ends_a_checkpoint(void **state)
 	assert_int_equal(stats.checkpoints, 1);
 }
 
+/* Another system wrote while this one was suspended: it resets nothing, and writes nothing. */
+static u64 changes_before;
+
+static void pause_ends_read_only(struct mtftl *of)
+{
+	changes_before = drive.commands - drive.reads;
+	mtftl_set_read_only(of, "another system wrote to it");
+}
+
+static void a_checkpoint_ends_if_a_pause_made_the_device_read_only(void **state)
+{
+	int map_log;
+
+	for (map_log = 0; map_log < 2; map_log++) {
+		begin_logged(2, map_log);
+		write_chunk(1);
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		write_chunk(2);
+		module_flushes = pause_ends_read_only;
+		assert_int_equal(mtftl_checkpoint(&ftl, false), -EROFS);
+		module_flushes = NULL;
+		assert_int_equal(drive.commands - drive.reads, changes_before);
+	}
+}
+
 /* A zone of checkpoints went bad, and no zone is empty */
 
 /* A block in each zone for data, but for one; returns that one. */
@@ -3159,6 +3184,7 @@ int main(void)
 		TEST(a_mount_without_memory_says_so),
 		TEST(a_checkpoint_that_fails_is_silent_in_a_pause),
 		TEST(a_pause_ends_a_checkpoint),
+		TEST(a_checkpoint_ends_if_a_pause_made_the_device_read_only),
 		LOG_TEST(a_checkpoint_that_fails_is_silent_in_a_pause),
 		TEST(a_checkpoint_that_was_cut_leaves_a_zone_for_the_next),
 		LOG_TEST(a_checkpoint_that_was_cut_leaves_a_zone_for_the_next),
