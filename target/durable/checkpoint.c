@@ -244,16 +244,23 @@ static bool replace(struct mtftl *ftl, u32 *seat, bool mounting)
 }
 
 /*
- * The log was written to its head, which failed. What it holds can still be read, and the next try
- * begins behind it: so it may lack a zone that takes its seat.
+ * The log was written to its head, which failed. The drive may have finished it, as it may any zone
+ * that is open for long. So the next try begins behind it, and the zone keeps its seat: what it
+ * holds can be read, and it is judged when the log comes round to it.
  */
-static bool head_failed(struct mtftl_checkpoints *ckpts)
+static bool leave_failed_head(struct mtftl_checkpoints *ckpts)
 {
+	struct mtftl_zone *head = mtftl_zone(ckpts->ftl, *seat_behind(ckpts, 0));
 	bool takes = mtftl_log_takes(ckpts->ftl->config.capacity, ckpts->log.offset);
 
 	/* Behind a checkpoint of the older kind nothing goes on. */
 	mtftl_assert(ckpts->map_log || !takes, "block %u", ckpts->log.offset);
-	return takes && !ckpts->plan.all && mtftl_zone(ckpts->ftl, *seat_behind(ckpts, 0))->broken;
+	if (!takes || ckpts->plan.all || !head->broken)
+		return false;
+	head->broken = false;
+	/* The directory may have places of this try. */
+	ckpts->redo = true;
+	return true;
 }
 
 /*
@@ -263,14 +270,14 @@ static bool head_failed(struct mtftl_checkpoints *ckpts)
 static bool replace_failed(struct mtftl *ftl, bool mounting)
 {
 	struct mtftl_checkpoints *ckpts = ftl->checkpoints;
-	bool again = false, lacks = false;
-	u32 i, nr;
+	bool answers, again = false, lacks = false;
+	u32 i;
 
 	lockdep_assert_held(&ckpts->lock);
 	if (!mtftl_send_begin(ftl))
 		return false;
-	nr = mtftl_device_answers(ftl, ckpts->buf) ? ckpts->set_zones : 0;
-	for (i = 1; i <= nr && !lacks; i++) {
+	answers = mtftl_device_answers(ftl, ckpts->buf);
+	for (i = 1; answers && i <= ckpts->set_zones && !lacks; i++) {
 		if (!mtftl_zone(ftl, *seat_behind(ckpts, i))->broken)
 			continue;
 		again = replace(ftl, seat_behind(ckpts, i), mounting);
@@ -280,12 +287,8 @@ static bool replace_failed(struct mtftl *ftl, bool mounting)
 	/* What was acknowledged can be read all the same. */
 	if (lacks && mounting)
 		mtftl_set_read_only(ftl, "no zones are left for a checkpoint");
-	if (nr && !lacks && head_failed(ckpts)) {
-		replace(ftl, seat_behind(ckpts, 0), mounting);
-		/* The directory has places there. */
-		ckpts->redo = true;
-		again = true;
-	}
+	if (answers && !lacks)
+		again |= leave_failed_head(ckpts);
 	mtftl_send_end(ftl);
 	return again;
 }

@@ -38,6 +38,7 @@ static struct image *image;
 static struct {
 	u64 commands, reads, blocks_read, finishes;
 	int fail_write;		/* writes until one fails; 0: none does */
+	u32 failed;		/* the zone that it went to */
 	bool fail_writes;	/* each one */
 	bool pause_then;	/* and the device is suspended */
 	int pause_after;	/* writes until it is, if none fails; 0: it is not */
@@ -150,6 +151,7 @@ static int write_sectors(u32 zone, u32 at, const void *data, u32 nr)
 	if (drive.fail_writes)
 		return -EIO;
 	if (drive.fail_write && !--drive.fail_write) {
+		drive.failed = zone;
 		device.paused |= drive.pause_then;
 		return -EIO;
 	}
@@ -1704,13 +1706,27 @@ static void a_clean_stop_brings_an_older_device_over(void **state)
 	assert_false(ftl.super->info.map_log);
 }
 
-/* It retires, another zone takes its seat, and nothing of the map is missing. */
+/* The zone set aside that the log goes on in; 0: it begins a new one. */
+static u32 head_of_the_log(void)
+{
+	u32 i;
+
+	for (i = 0; i < ftl.super->info.ckpt_nr_zones; i++)
+		if (image->flash.zones[ftl.super->info.ckpt_zones[i]].cond == FLASH_OPEN)
+			return ftl.super->info.ckpt_zones[i];
+	return 0;
+}
+
+/*
+ * It retires, and another zone takes its seat; the head is left, and is whole. Nothing of the map is
+ * missing.
+ */
 static void a_zone_of_the_log_that_fails_is_replaced(void **state)
 {
-	u32 seats, rounds, at, i;
+	u32 seats, rounds, at, head, bad, heads = 0, others = 0, i;
 
 	for (seats = 2; seats <= 4; seats += 2)
-		for (rounds = 1; rounds < 8; rounds += 2)
+		for (rounds = 1; rounds < 24; rounds++)
 			for (at = 1; ; at++) {
 				begin_logged(seats, true);
 				for (i = 0; i < 10 * rounds; i++)
@@ -1718,20 +1734,24 @@ static void a_zone_of_the_log_that_fails_is_replaced(void **state)
 				for (i = 0; i < rounds; i++)
 					assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
 				write_chunk(1);
+				head = head_of_the_log();
 				drive.fail_write = at;
 				module_spare = image->flash.nr_zones - 3;
 				assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
 				module_spare = 0;
 				assert_int_equal(drive.fail_write, 0);
 				/* The last one is the record. */
-				if (!space.state.zones[MTFTL_ZONE_BAD]) {
+				if (drive.failed < MTFTL_NR_SB_ZONES) {
 					assert_true(at > 2);
 					break;
 				}
-				assert_int_equal(space.state.zones[MTFTL_ZONE_BAD], 1);
+				bad = drive.failed != head;
+				heads += !bad;
+				others += bad;
+				assert_int_equal(space.state.zones[MTFTL_ZONE_BAD], bad);
 				mount_like_the_tool();
 				expect_logged();
-				assert_int_equal(space.state.zones[MTFTL_ZONE_BAD], 1);
+				assert_int_equal(space.state.zones[MTFTL_ZONE_BAD], bad);
 				assert_int_equal(space.state.zones[MTFTL_ZONE_CKPT], seats);
 				for (i = 0; i < 5; i++) {
 					write_chunk(i);
@@ -1740,6 +1760,36 @@ static void a_zone_of_the_log_that_fails_is_replaced(void **state)
 				mount_like_the_tool();
 				expect_logged();
 			}
+	assert_true(heads && others);
+}
+
+/* A drive may finish what is open for long: no zone retires, and no empty one is taken. */
+static void a_head_of_the_log_that_the_drive_finishes_is_left(void **state)
+{
+	u32 seats, round, head, left = 0;
+
+	for (seats = 2; seats <= 4; seats += 2) {
+		begin_logged(seats, true);
+		module_spare = image->flash.nr_zones - 3;
+		for (round = 0; round < 20; round++) {
+			write_chunk(round % 5);
+			assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+			head = head_of_the_log();
+			if (head) {
+				image->flash.zones[head].cond = FLASH_FULL;
+				image->flash.zones[head].wp = image->flash.zone_capacity;
+			}
+			left += !!head;
+		}
+		assert_int_equal(module_spare, image->flash.nr_zones - 3);
+		module_spare = 0;
+		assert_int_equal(space.state.zones[MTFTL_ZONE_BAD], 0);
+		write_chunk(1);
+		mount_like_the_tool();
+		expect_logged();
+		assert_int_equal(space.state.zones[MTFTL_ZONE_BAD], 0);
+	}
+	assert_true(left >= 30);
 }
 
 /* The newest record cannot be read: the one before it names what is there still. */
@@ -3176,6 +3226,7 @@ int main(void)
 		TEST(a_checkpoint_that_is_cut_leaves_the_one_before),
 		TEST(a_clean_stop_brings_an_older_device_over),
 		TEST(a_zone_of_the_log_that_fails_is_replaced),
+		TEST(a_head_of_the_log_that_the_drive_finishes_is_left),
 		TEST(an_older_record_finds_its_checkpoint),
 		TEST(forged_directories_are_refused),
 		TEST(the_stream_of_another_time_is_refused),
