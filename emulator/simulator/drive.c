@@ -41,15 +41,15 @@ static const Word words[] = {
     { "block_pages", WORD_U32, &shape.pages_per_block },
     { "zone_dies", WORD_U32, &shape.zone_dies },
     { "blocks", WORD_U64, &blocks },
-    { "read_ns", WORD_U64, &tuning.read_ns },
-    { "program_ns", WORD_U64, &tuning.program_ns },
-    { "erase_ns", WORD_U64, &tuning.erase_ns },
-    { "erase_more_ns", WORD_U64, &tuning.erase_more_ns },
+    { "read_ns", WORD_NS, &tuning.read_ns },
+    { "program_ns", WORD_NS, &tuning.program_ns },
+    { "erase_ns", WORD_NS, &tuning.erase_ns },
+    { "erase_more_ns", WORD_NS, &tuning.erase_more_ns },
     { "channel_rate", WORD_U64, &tuning.bus.bytes_per_s },
-    { "channel_setup_ns", WORD_U64, &tuning.bus.setup_ns },
-    { "channel_switch_ns", WORD_U64, &tuning.bus.switch_ns },
-    { "turn_read_ns", WORD_U64, &tuning.bus.turn_read_ns },
-    { "turn_write_ns", WORD_U64, &tuning.bus.turn_write_ns },
+    { "channel_setup_ns", WORD_NS, &tuning.bus.setup_ns },
+    { "channel_switch_ns", WORD_NS, &tuning.bus.switch_ns },
+    { "turn_read_ns", WORD_NS, &tuning.bus.turn_read_ns },
+    { "turn_write_ns", WORD_NS, &tuning.bus.turn_write_ns },
     { "pe_cycles", WORD_U32, &tuning.pe_cycles },
     { "worn_read", WORD_U32, &tuning.worn_read },
     { "worn_program", WORD_U32, &tuning.worn_program },
@@ -57,19 +57,19 @@ static const Word words[] = {
     { "retry_erases", WORD_U32, &tuning.retry_erases },
     { "retry_age_ns", WORD_U64, &tuning.retry_age_ns },
     { "link_rate", WORD_U64, &tuning.link_rate },
-    { "service_ns", WORD_U64, &tuning.service_ns },
-    { "read_cmd_ns", WORD_U64, &tuning.cmd_ns[FLASH_CMD_READ] },
-    { "long_read_ns", WORD_U64, &tuning.long_read_ns },
-    { "write_cmd_ns", WORD_U64, &tuning.cmd_ns[FLASH_CMD_WRITE] },
-    { "flush_cmd_ns", WORD_U64, &tuning.cmd_ns[FLASH_CMD_FLUSH] },
-    { "reset_ns", WORD_U64, &tuning.cmd_ns[FLASH_CMD_RESET] },
+    { "service_ns", WORD_NS, &tuning.service_ns },
+    { "read_cmd_ns", WORD_NS, &tuning.cmd_ns[FLASH_CMD_READ] },
+    { "long_read_ns", WORD_NS, &tuning.long_read_ns },
+    { "write_cmd_ns", WORD_NS, &tuning.cmd_ns[FLASH_CMD_WRITE] },
+    { "flush_cmd_ns", WORD_NS, &tuning.cmd_ns[FLASH_CMD_FLUSH] },
+    { "reset_ns", WORD_NS, &tuning.cmd_ns[FLASH_CMD_RESET] },
     { "buffer", WORD_U64, &tuning.buffer },
     { "cache", WORD_BOOL, &tuning.cache },
     { "read_first", WORD_BOOL, &tuning.read_first },
     { "read_limit", WORD_U32, &tuning.read_limit },
     { "suspend", WORD_BOOL, &tuning.suspend },
-    { "suspend_ns", WORD_U64, &tuning.suspend_ns },
-    { "resume_ns", WORD_U64, &tuning.resume_ns },
+    { "suspend_ns", WORD_NS, &tuning.suspend_ns },
+    { "resume_ns", WORD_NS, &tuning.resume_ns },
     { "booked", WORD_BOOL, &tuning.booked },
     { "plane_reads", WORD_BOOL, &tuning.plane_reads },
     { "spare_permille", WORD_U64, &spare_permille },
@@ -170,6 +170,12 @@ void parse_word(const char *text, const Word *own)
     case WORD_U64:
         *(uint64_t *)word->to = number;
         break;
+    case WORD_NS:
+        if (number > FLASH_MOST_NS) {
+            fail("'%s': expected at most %llu", text, FLASH_MOST_NS);
+        }
+        *(uint64_t *)word->to = number;
+        break;
     }
 }
 
@@ -192,6 +198,10 @@ static void check_shape(void)
         dies % shape.zone_dies || !shape.program_pages ||
         shape.pages_per_block % shape.program_pages) {
         fail("no drive is of such a shape");
+    }
+    if (config.refresh_ns && config.refresh_ns < FTL_LEAST_REFRESH) {
+        fail("refresh_ns is %llu, expected 0 or at least %llu",
+             (unsigned long long)config.refresh_ns, FTL_LEAST_REFRESH);
     }
     if (tuning.plane_reads &&
         (tuning.booked || shape.page_size % shape.block_size)) {

@@ -13,7 +13,12 @@
 
 #include "flash/ftl/ftl.h"
 
-typedef enum WordKind { WORD_BOOL, WORD_U32, WORD_U64 } WordKind;
+typedef enum WordKind {
+    WORD_BOOL,
+    WORD_U32,
+    WORD_U64,
+    WORD_NS,                    /* that something takes */
+} WordKind;
 
 typedef struct Word {
     const char *name;           /* NULL ends a table */

@@ -61,6 +61,8 @@ BAD = [
     ({"flash.wear_out": "on", "flash.pe_cycles": "9", "flash.personality": "ocssd", "zoned": "off"},
      "is of zoned drives"),
     ({"flash.refresh_ns": "1000000000"}, "flash.refresh_ns is of drives with an FTL"),
+    ({"flash.suspend_ns": "100000000001"}, "flash.suspend_ns is 100000000001, expected at most 100000000000"),
+    ({"flash.resume_ns": str(2**64 - 1)}, "flash.resume_ns is 18446744073709551615, expected at most 100000000000"),
     ({"flash.journal": "journal", "flash.wear_out": "on", "flash.pe_cycles": "9"}, "knows of no end of life"),
     ({"flash.page_types": "1/2:3/4:5/6", "flash.block_pages": "256"}, "multiple of the number of flash.page_types (3)"),
     ({"flash.dies": "4", "flash.zone_dies": "3"}, "must divide the number of dies"),
@@ -125,6 +127,8 @@ def test_live_properties(emulator_binary: Path, bios: Path, tmp_path: Path) -> N
         assert "cannot change" in monitor.set("channels", 2)["error"]["desc"]
         assert "needs flash.pe_cycles" in monitor.set("worn_read", 200)["error"]["desc"]
         assert monitor.get("worn_read") == 0
+        assert "expected at most 100000000000" in monitor.set("read_ns", 100000000001)["error"]["desc"]
+        assert monitor.get("read_ns") == 60000
         assert "error" not in monitor.set("fault", "slow-die 3 200")
         for bad in ("slow-die 99 200", "no-such-thing", "cut x", "read-error 1 0", "offline 999999999999"):
             assert "error" in monitor.set("fault", bad), bad

@@ -52,6 +52,7 @@ def test_model(tmp_path: Path) -> None:
     ("shift=0,sleep=off,memory=server", "speed, spin, memory, stall and schedule need quantum"),
     ("shift=1,sleep=off,quantum=100,memory=server", "memory needs shift=0"),
     ("shift=0,sleep=off,quantum=100,sharing=file", "sharing needs memory"),
+    ("shift=0,sleep=off,sharing=file", "sharing needs memory"),
 ])
 def test_bad_options(icount: str, why: str) -> None:
     assert refused(icount) == why

@@ -36,10 +36,16 @@ def program(tmp_path_factory):
     ("shift=0,sleep=off,stall=10", "speed, spin, memory, stall and schedule need quantum"),
     ("shift=0,sleep=off,quantum=100,stall=0", "stall must be a number from 1 to 1000000000, not '0'"),
     ("shift=0,sleep=off,quantum=100,stall-every=10", "stall-every needs stall"),
+    ("shift=0,sleep=off,stall-every=10", "stall-every needs stall"),
     ("shift=0,sleep=off,schedule=1", "speed, spin, memory, stall and schedule need quantum"),
     ("shift=0,sleep=off,quantum=100,changes=1", "changes and period need schedule"),
+    ("shift=0,sleep=off,changes=1", "changes and period need schedule"),
+    ("sleep=off,period=1000", "changes and period need schedule"),
+    ("shift=0,sleep=off,quantum=100,schedule=1,period=10000001",
+     "period must be a number from 1 to 10000000, not '10000001'"),
     ("shift=0,sleep=off,quantum=100,schedule=1,changes=9", "changes must be a number from 1 to 8, not '9'"),
     ("shift=0,sleep=off,quantum=100,schedule=1,stall=10", "schedule and memory or stall are incompatible"),
+    ("shift=0,sleep=off,quantum=100,schedule=1,memory=server", "schedule and memory or stall are incompatible"),
     ("shift=0,sleep=off,quantum=100,spin=101", "spin must be a number from 1 to 100, not '101'"),
     ("shift=0,sleep=off,quantum=100,spin=0", "spin must be a number from 1 to 100, not '0'"),
     ("shift=0,sleep=off,quantum=100,speed=0", "speed must be a number from 1 to 100, not '0'"),
@@ -197,6 +203,14 @@ def test_priorities(program, tmp_path, quantum):
     assert parsed(quiet)["switches"] > parsed(ran("unchanged", ",schedule=1,period=200000"))["switches"]
 
 
+def test_a_period_is_of_instructions(program, tmp_path):
+    """However long one lasts: a shorter period would be seen in more switches."""
+    icount = "shift={},sleep=off,quantum=1000,schedule=1,period=20000"
+    switches = [parsed(run(program("order"), icount.format(shift), 8, tmp_path / "out"))["switches"][0]
+                for shift in (0, 2, 4)]
+    assert max(switches) < 1.25 * min(switches)
+
+
 @pytest.mark.parametrize("icount", ["schedule=1", "schedule=7,changes=3", "schedule=7,changes=8,period=1000"])
 def test_all_goes_on_with_priorities(program, tmp_path, icount):
     """Timers, halts, locks and interrupts work whichever vCPU is held, and every run is the same."""
@@ -247,17 +261,17 @@ def test_the_end_stops_time(program, tmp_path):
     assert quiet.startswith("before 0\n") and len(quiet) < 100
 
 
-def test_same_bytes_in_every_run(program, tmp_path):
+@pytest.mark.parametrize("schedule", ["", ",schedule=7,changes=3,period=100000"])
+def test_same_bytes_in_every_run(program, tmp_path, schedule):
     """Whatever else the host does, and however often the machine is stopped and asked questions.
 
     The guest pauses its machine ten times, and goes on when the host says so: there are at least as many stops.
     """
-    image = program("mix")
-    quiet = run(image, LOCKSTEP.format(1000), 8, tmp_path / "quiet")
+    image, icount = program("mix"), LOCKSTEP.format(1000) + schedule
+    quiet = run(image, icount, 8, tmp_path / "quiet")
     with busy_host():
-        loaded = run(image, LOCKSTEP.format(1000), 8, tmp_path / "loaded")
-    with monitored(command(image, LOCKSTEP.format(1000), 8, tmp_path / "asked", "-S", "-device",
-                           "isa-debug-pause")) as qemu:
+        loaded = run(image, icount, 8, tmp_path / "loaded")
+    with monitored(command(image, icount, 8, tmp_path / "asked", "-S", "-device", "isa-debug-pause")) as qemu:
         stops = 0
         while qemu.execute("cont") is not None and qemu.execute("stop") is not None:
             qemu.human("info registers -a")
@@ -265,7 +279,7 @@ def test_same_bytes_in_every_run(program, tmp_path):
         qemu.wait()
     assert stops >= 10
     assert quiet == loaded == (tmp_path / "asked").read_text()
-    assert quiet != run(image, LOCKSTEP.format(999), 8, tmp_path / "other")
+    assert quiet != run(image, LOCKSTEP.format(999) + schedule, 8, tmp_path / "other")
 
 
 @pytest.mark.parametrize("quantum", [100, 10000])

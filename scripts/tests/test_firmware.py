@@ -32,7 +32,9 @@ def test_the_same_twice() -> None:
 @pytest.mark.parametrize("word,said", [("blocks", "expected NAME=VALUE"), ("block=3", "names nothing"),
                                        ("blocks=many", "no number"), ("mapping=guess", "there is no mapping"),
                                        ("spare_permille=1", "more to spare"), ("depth=0", "at least 1"),
-                                       ("small=100", "multiple of 4096"), ("zone_dies=3", "such a shape")])
+                                       ("small=100", "multiple of 4096"), ("zone_dies=3", "such a shape"),
+                                       ("refresh_ns=999999999", "expected 0 or at least 1000000000"),
+                                       ("resume_ns=100000000001", "expected at most 100000000000")])
 def test_wrong_words(word: str, said: str) -> None:
     with pytest.raises(LabError, match=said):
         simulate(*DRIVE, word)

@@ -245,11 +245,8 @@ bool memory_configure(QemuOpts *opts, int64_t speed, Error **errp)
     unsigned i;
 
     assert(!memory.profile);
+    assert(name || !file);
     if (!name) {
-        if (file) {
-            error_setg(errp, "icount: sharing needs memory");
-            return false;
-        }
         return true;
     }
 #ifndef HOST_X86_64

@@ -113,8 +113,12 @@
 #define STALL_EVERY 100000
 #define MAGNITUDES 8
 
-/* Instructions that vCPUs run with the priorities of one draw. */
-#define MAX_PERIOD 1000000000
+/*
+ * Instructions that vCPUs run with the priorities of one draw.  A vCPU that
+ * spins without PAUSE holds the one that it waits for until a draw puts that
+ * one first: if 63 wait for one, for 64 periods on average.
+ */
+#define MAX_PERIOD 10000000
 #define PERIOD 1000000
 
 int64_t icount_quantum;
@@ -194,10 +198,11 @@ static bool check_options(QemuOpts *opts, long shift, bool sleep,
     } checks[] = {
         { !quantum && part,
           "speed, spin, memory, stall and schedule need quantum" },
-        { quantum && qemu_opt_get(opts, "stall-every") && !stall,
+        { qemu_opt_get(opts, "stall-every") && !stall,
           "stall-every needs stall" },
-        { quantum && !schedule && (qemu_opt_get(opts, "changes") ||
-                                   qemu_opt_get(opts, "period")),
+        { qemu_opt_get(opts, "sharing") && !memory, "sharing needs memory" },
+        { !schedule && (qemu_opt_get(opts, "changes") ||
+                        qemu_opt_get(opts, "period")),
           "changes and period need schedule" },
         { schedule && (memory || stall),
           "schedule and memory or stall are incompatible" },

@@ -21,8 +21,6 @@
 #include "flash.h"
 #include "flash-ns.h"
 
-#define NVME_FLASH_LEAST_REFRESH    (uint64_t)NANOSECONDS_PER_SECOND
-
 /* The drives that there are; the first is the default. */
 static const NvmeFlashPersonality *const nvme_flash_personalities[] = {
     &nvme_flash_zns,
@@ -200,6 +198,7 @@ typedef enum NvmeFlashPropKind {
     FLASH_PROP_BOOL,
     FLASH_PROP_U32,
     FLASH_PROP_U64,
+    FLASH_PROP_NS,              /* that something takes */
     FLASH_PROP_SIZE,
     FLASH_PROP_STR,
 } NvmeFlashPropKind;
@@ -283,21 +282,21 @@ static const NvmeFlashProp nvme_flash_props[] = {
           "... for writes in order; 0: one more (fast), a fifth (last)"),
     DRIVE("map_pages", U32, ftl_config.map_pages,
           "of a map on flash: pages of it in memory"),
-    LIVE("read_ns", U64, read_ns, "cell read"),
-    LIVE("program_ns", U64, program_ns, "cell program"),
+    LIVE("read_ns", NS, read_ns, "cell read"),
+    LIVE("program_ns", NS, program_ns, "cell program"),
     FIXED("page_types", STR, page_types,
           "READ/PROGRAM:... in place of both, for each page of a word line"),
-    LIVE("erase_ns", U64, erase_ns, "erase of a zone's first block on a die"),
-    LIVE("erase_more_ns", U64, erase_more_ns,
+    LIVE("erase_ns", NS, erase_ns, "erase of a zone's first block on a die"),
+    LIVE("erase_more_ns", NS, erase_more_ns,
          "... of each further block; 0: the same"),
     LIVE("channel_rate", SIZE, bus.bytes_per_s,
          "bytes a second of a channel; 0: no transfer time"),
-    LIVE("channel_setup_ns", U64, bus.setup_ns, "per transfer"),
-    LIVE("channel_switch_ns", U64, bus.switch_ns,
+    LIVE("channel_setup_ns", NS, bus.setup_ns, "per transfer"),
+    LIVE("channel_switch_ns", NS, bus.switch_ns,
          "... when the one before was of another die"),
-    LIVE("turn_read_ns", U64, bus.turn_read_ns,
+    LIVE("turn_read_ns", NS, bus.turn_read_ns,
          "from a read's transfer to the next one, on another channel"),
-    LIVE("turn_write_ns", U64, bus.turn_write_ns, "... from a program's"),
+    LIVE("turn_write_ns", NS, bus.turn_write_ns, "... from a program's"),
     LIVE("link_rate", SIZE, link_rate,
          "bytes a second of the host's link, each way; 0: no transfer time"),
     DRIVE("booked", BOOL, dev.tuning.booked,
@@ -308,8 +307,8 @@ static const NvmeFlashProp nvme_flash_props[] = {
     LIVE("read_first", BOOL, read_first,
          "reads overtake waiting programs and erases"),
     LIVE("suspend", BOOL, suspend, "reads interrupt programs and erases"),
-    LIVE("suspend_ns", U64, suspend_ns, "until an interrupted one has stopped"),
-    LIVE("resume_ns", U64, resume_ns, "what it pays when it goes on"),
+    LIVE("suspend_ns", NS, suspend_ns, "until an interrupted one has stopped"),
+    LIVE("resume_ns", NS, resume_ns, "what it pays when it goes on"),
     LIVE("read_limit", U32, read_limit,
          "reads that pass one program or erase, at most; 0: 64"),
     LIVE("delay_read", BOOL, delay_read, "cell reads take time"),
@@ -334,25 +333,43 @@ static const NvmeFlashProp nvme_flash_props[] = {
           "power-loss protection: the buffer survives, and flushes do nothing"),
     DRIVE("zone_caches", U32, dev.nr_caches,
           "the buffer is so many caches of zones, as in FEMU; 0: one for all"),
-    LIVE("cache_page_ns", U64, cache_page_ns,
+    LIVE("cache_page_ns", NS, cache_page_ns,
          "... which take 4 KiB of a write in so long"),
-    LIVE("service_ns", U64, service_ns, "controller time, one by one"),
-    LIVE("read_cmd_ns", U64, cmd_ns[FLASH_CMD_READ], "latency of a read"),
-    LIVE("long_read_ns", U64, long_read_ns,
+    LIVE("service_ns", NS, service_ns, "controller time, one by one"),
+    LIVE("read_cmd_ns", NS, cmd_ns[FLASH_CMD_READ], "latency of a read"),
+    LIVE("long_read_ns", NS, long_read_ns,
          "... of one of more than 4 KiB; 0: the same"),
-    LIVE("write_cmd_ns", U64, cmd_ns[FLASH_CMD_WRITE], "... of a write"),
-    LIVE("append_cmd_ns", U64, cmd_ns[FLASH_CMD_APPEND], "... of an append"),
-    LIVE("flush_cmd_ns", U64, cmd_ns[FLASH_CMD_FLUSH], "... of a flush"),
-    LIVE("open_ns", U64, cmd_ns[FLASH_CMD_OPEN],
+    LIVE("write_cmd_ns", NS, cmd_ns[FLASH_CMD_WRITE], "... of a write"),
+    LIVE("append_cmd_ns", NS, cmd_ns[FLASH_CMD_APPEND], "... of an append"),
+    LIVE("flush_cmd_ns", NS, cmd_ns[FLASH_CMD_FLUSH], "... of a flush"),
+    LIVE("open_ns", NS, cmd_ns[FLASH_CMD_OPEN],
          "... of a zone open, explicit or implicit"),
-    LIVE("close_ns", U64, cmd_ns[FLASH_CMD_CLOSE], "... of a zone close"),
-    LIVE("finish_ns", U64, cmd_ns[FLASH_CMD_FINISH],
+    LIVE("close_ns", NS, cmd_ns[FLASH_CMD_CLOSE], "... of a zone close"),
+    LIVE("finish_ns", NS, cmd_ns[FLASH_CMD_FINISH],
          "... of a zone finish, padding apart"),
-    LIVE("reset_ns", U64, cmd_ns[FLASH_CMD_RESET],
+    LIVE("reset_ns", NS, cmd_ns[FLASH_CMD_RESET],
          "... of a zone reset, erases apart"),
-    LIVE("commit_ns", U64, cmd_ns[FLASH_CMD_COMMIT],
+    LIVE("commit_ns", NS, cmd_ns[FLASH_CMD_COMMIT],
          "... of an explicit ZRWA flush"),
 };
+
+/* The model adds times up; no sum of those that are let in wraps. */
+static bool nvme_flash_visit_ns(Visitor *v, const char *name, uint64_t *ns,
+                                Error **errp)
+{
+    uint64_t given = *ns;
+
+    if (!visit_type_uint64(v, name, &given, errp)) {
+        return false;
+    }
+    if (given > FLASH_MOST_NS) {
+        error_setg(errp, "%s is %" PRIu64 ", expected at most %llu", name,
+                   given, FLASH_MOST_NS);
+        return false;
+    }
+    *ns = given;
+    return true;
+}
 
 /*
  * Read or write, as @v goes.  DEFINE_PROP_*() would not do: the setters of
@@ -369,6 +386,8 @@ static bool nvme_flash_visit_prop(Visitor *v, const char *name,
         return visit_type_uint32(v, name, field, errp);
     case FLASH_PROP_U64:
         return visit_type_uint64(v, name, field, errp);
+    case FLASH_PROP_NS:
+        return nvme_flash_visit_ns(v, name, field, errp);
     case FLASH_PROP_SIZE:
         return visit_type_size(v, name, field, errp);
     case FLASH_PROP_STR:
@@ -390,10 +409,7 @@ static void nvme_flash_get_prop(Object *obj, Visitor *v, const char *name,
     nvme_flash_visit_prop(v, name, p->kind, field, errp);
 }
 
-/*
- * Nothing wears out of which nobody says how much it takes.  A drive that looked
- * for old data more often would hardly do anything else.
- */
+/* Nothing wears out of which nobody says how much it takes. */
 static bool nvme_flash_check_wear(const NvmeNamespace *ns, Error **errp)
 {
     const FlashTuning *t = &ns->flash_conf->dev.tuning;
@@ -410,9 +426,9 @@ static bool nvme_flash_check_wear(const NvmeNamespace *ns, Error **errp)
     } else if (refresh && ns->flash_conf->personality != &nvme_flash_blackbox) {
         error_setg(errp, "flash.refresh_ns is of drives with an FTL: expected "
                    "flash.personality=blackbox");
-    } else if (refresh && refresh < NVME_FLASH_LEAST_REFRESH) {
+    } else if (refresh && refresh < FTL_LEAST_REFRESH) {
         error_setg(errp, "flash.refresh_ns is %" PRIu64 ", expected 0 or at "
-                   "least %" PRIu64, refresh, NVME_FLASH_LEAST_REFRESH);
+                   "least %llu", refresh, FTL_LEAST_REFRESH);
     } else {
         return true;
     }
@@ -491,8 +507,8 @@ void nvme_flash_class_props(ObjectClass *oc)
 {
     static const char *const types[] = {
         [FLASH_PROP_BOOL] = "bool", [FLASH_PROP_U32] = "uint32",
-        [FLASH_PROP_U64] = "uint64", [FLASH_PROP_SIZE] = "size",
-        [FLASH_PROP_STR] = "str",
+        [FLASH_PROP_U64] = "uint64", [FLASH_PROP_NS] = "uint64",
+        [FLASH_PROP_SIZE] = "size", [FLASH_PROP_STR] = "str",
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(nvme_flash_props); i++) {

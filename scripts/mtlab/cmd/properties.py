@@ -8,7 +8,7 @@ from ..util.base import ROOT
 SOURCE = ROOT / "emulator/hw/nvme/flash.c"
 _TABLE, _END = "<!-- properties: scripts/lab report --readme -->", "<!-- end of properties -->"
 _ROW = r'^    (\w+)\("(\w+)", (\w+), [^,]+,\s*((?:"[^"]*"\s*)+)\)'
-_KINDS = {"BOOL": "on or off", "U32": "number", "U64": "number", "SIZE": "size", "STR": "text"}
+_KINDS = {"BOOL": "on or off", "U32": "number", "U64": "number", "NS": "number", "SIZE": "size", "STR": "text"}
 
 
 def rows() -> list[tuple[str, str, bool, str]]:

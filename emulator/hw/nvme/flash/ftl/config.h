@@ -19,6 +19,9 @@ typedef struct Ftl Ftl;
 #define FTL_TRIM    8           /* bytes of each that survive a power loss */
 #define FTL_HANDLES 128u        /* at most */
 
+/* A drive that moved younger data would hardly do anything else. */
+#define FTL_LEAST_REFRESH 1000000000ull
+
 typedef enum FtlEventKind {
     FTL_MOVED,                  /* the handle's blocks, to another erase block */
     FTL_PADDED,                 /* the erase block that it writes is full now */

@@ -12,21 +12,18 @@
 
 #include "cell.h"
 
-/* Of a page: neither sums of them wrap, nor those of the slowest die. */
-#define MOST_NS 100000000000ull
-
-/* Of a program unit: neither does that, however worn it is. */
-#define LONGEST_NS (64 * MOST_NS)
+/* Of a program unit, however worn it is: sums of that do not wrap either. */
+#define LONGEST_NS (64 * FLASH_MOST_NS)
 
 /* A number of nanoseconds, and what follows it; NULL: there is none. */
 static const char *parse_ns(const char *text, uint64_t *ns)
 {
     const char *at = text;
 
-    for (*ns = 0; *at >= '0' && *at <= '9' && *ns <= MOST_NS; at++) {
+    for (*ns = 0; *at >= '0' && *at <= '9' && *ns <= FLASH_MOST_NS; at++) {
         *ns = 10 * *ns + (*at - '0');
     }
-    return at > text && *ns <= MOST_NS ? at : NULL;
+    return at > text && *ns <= FLASH_MOST_NS ? at : NULL;
 }
 
 char *flash_cell_parse(FlashTuning *t, const char *text)
@@ -51,7 +48,7 @@ char *flash_cell_parse(FlashTuning *t, const char *text)
     }
     return asprintf(&why, "flash.page_types is '%s', expected READ/PROGRAM:... "
                     "in nanoseconds, at most %u times and %llu each", text,
-                    FLASH_PAGE_TYPES, MOST_NS) < 0 ? NULL : why;
+                    FLASH_PAGE_TYPES, FLASH_MOST_NS) < 0 ? NULL : why;
 }
 
 /* The number in its erase block of the first page of a zone's program unit. */

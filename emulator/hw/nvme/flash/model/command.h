@@ -17,6 +17,7 @@
 #define FLASH_SHORT_READ 4096   /* bytes */
 #define FLASH_PAGE_TYPES 8      /* at most */
 #define FLASH_RETRIES 32        /* of a read, at most */
+#define FLASH_MOST_NS 100000000000ull   /* any time: no sum of them wraps */
 
 typedef enum FlashWay {
     FLASH_FROM_HOST,
