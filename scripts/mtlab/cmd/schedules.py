@@ -121,7 +121,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
                         help="seed of the first boot, plus 1 for each further one; default %(default)s")
     parser.add_argument("--cpus", type=int, default=shrink.CPUS, metavar="N",
                         help="processors of each guest; default %(default)s")
-    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH",
+    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|PATH",
                         help="kernel of the guests; default %(default)s")
     parser.add_argument("--timeout", type=float, default=3600, metavar="S",
                         help="seconds of the host's clock that one boot may take; default %(default)s")

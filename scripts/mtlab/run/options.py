@@ -21,6 +21,7 @@ NONE = "none"
 NAMESPACE = "/dev/nvme0n1"
 MOST_DRIVES = 8
 SOCKETS = {"server2": 2}    # of the models of memory that have more than one
+MOST_CHANGES, MOST_PERIOD, MOST_SEED = 8, 10_000_000, (1 << 63) - 1     # that the emulator takes
 SEED = 42
 MODEL = "model"             # a clock: no guest, the model of flash by itself (firmware.py)
 CLOCKS = ("wall", "virtual")
@@ -73,11 +74,21 @@ def _virtual_only(_value: Any, options: "Options") -> str:
 def _wrong_schedule(schedule: int, options: "Options") -> str:
     if options.stall or options.memory_model:
         return "it is instead of stalls, and knows no caches, expected no --stall and no --memory-model"
-    return _virtual_only(schedule, options) if schedule > 0 else "expected 1 or more"
+    if options.kernel == "kcsan":
+        return "KCSAN waits for CPUs that are held then, expected another --kernel"
+    return _virtual_only(schedule, options) if 1 <= schedule <= MOST_SEED else f"expected 0 to {MOST_SEED}"
 
 
-def _only_scheduled(_value: int, options: "Options") -> str:
-    return "" if options.schedule else "expected --schedule, too"
+def _wrong_changes(changes: int, options: "Options") -> str:
+    if not options.schedule:
+        return "expected --schedule, too"
+    return "" if 0 <= changes <= MOST_CHANGES else f"expected 0 to {MOST_CHANGES}"
+
+
+def _wrong_period(period: int, options: "Options") -> str:
+    if not options.schedule:
+        return "expected --schedule, too"
+    return "" if 1 <= period <= MOST_PERIOD else f"expected 1 to {MOST_PERIOD}"
 
 
 def _wrong_cpus(cpus: int, options: "Options") -> str:
@@ -155,9 +166,9 @@ class Options:
     schedule: int = _option(0, "virtual time: one CPU goes on at a time, by priorities that this seed draws; 0: all do",
                             "SEED", wrong=_wrong_schedule)
     changes: int = _option(0, "virtual time: so many times a period the CPU that goes on gets a priority below all "
-                           "that were drawn", "D", wrong=_only_scheduled)
+                           "that were drawn", "D", wrong=_wrong_changes)
     period: int = _option(1_000_000, "virtual time: instructions after which priorities are drawn anew", "N",
-                          wrong=_only_scheduled)
+                          wrong=_wrong_period)
     seed: int = _option(SEED, "virtual time: seed of the emulator's random numbers, stalls included", "N")
     profile: str = _option("", f"flash device: {', '.join(profiles())}; without it {default_profile()}", "NAME",
                            wrong=_wrong_profile)
