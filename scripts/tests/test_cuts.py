@@ -3,6 +3,7 @@
 
 import argparse
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from mtlab.build import kernels
-from mtlab.cmd import cuts, judge, records, torture
+from mtlab.cmd import cuts, history, judge, records, torture
+from mtlab.cmd.history import History, Step
 from mtlab.cmd.records import HEAD, NOTE_ACKED, NOTE_FLUSH, NOTE_FLUSHED
 
 SEED = 4
@@ -124,7 +126,44 @@ def test_a_kernel_reads_the_same(lab: Path, tmp_path: Path) -> None:
 
 def test_workloads_are_drawn_by_the_seed() -> None:
     """Others for each boot, the same each time, and none with a write that fails."""
-    args = argparse.Namespace(draw=12, enumerate=0)
+    args = argparse.Namespace(draw=12, enumerate=0, linger=False)
     boots = [[str(one) for one in cuts._histories(seed, args)] for seed in (1, 2, 1)]
     assert boots[0] == boots[2] and len({*boots[0], *boots[1]}) == 24
     assert not any("fault" in text for text in boots[0]) and min(text.count("\n") for text in boots[0]) > 40
+    lingering = cuts._histories(1, argparse.Namespace(draw=12, enumerate=0, linger=True))
+    assert all(one.lingers for one in lingering) and history.parse("".join(map(str, lingering))) == lingering
+
+
+def test_the_points_are_those_of_the_module() -> None:
+    source = (torture.SOURCE / "linger/linger.c").read_text()
+    assert tuple(re.findall(r'^\t\{ "([\w-]+)",', source, re.M)) == tuple(history.POINTS)
+
+
+SLEPT = "lane-find", "lane-take", "lane-send", "user-lock"
+
+
+def test_threads_linger_where_they_are_told(emulator_binary: Path, tmp_path: Path) -> None:
+    """For as long as they are told; without that, the same takes a few milliseconds."""
+    def one(*more: Step) -> History:
+        return History(1, (Step("write", 1), Step("flush"), Step("write", 2), *more, Step("discard", 1),
+                           Step("fua", 3)))
+
+    # A point to which nobody comes is no longer armed in the next history.
+    histories = [one(), *(one(Step(history.LINGER + point, 0, 32)) for point in SLEPT),
+                 one(Step(history.LINGER + "gc-send", 0, 32)), one(Step("gc"), Step("rest"))]
+    args = _args(device=f"ms=0,{judge.SMALLEST}", cpus=3)
+    boot = judge.journal(SEED, args, None, tmp_path / "journal", histories)
+    assert boot.status == 0, boot.report
+    took = [0] * len(histories)
+    begun: dict[int, int] = {}
+    number = 0
+    for note in records.notes(tmp_path / "journal"):
+        if note.kind == records.NOTE_WORKLOAD:
+            number = note.block
+        elif note.kind in records.BEGINS and note.kind != records.NOTE_COMMAND:
+            begun[note.op] = note.now
+        elif note.kind in records.ENDS:
+            took[number] = max(took[number], note.now - begun.pop(note.op))
+    slept = took[1:-2]
+    assert len(slept) == len(SLEPT) and all(32e6 <= ns < 60e6 for ns in slept), took
+    assert all(ns < 12e6 for ns in (took[0], *took[-2:])), took

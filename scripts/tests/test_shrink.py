@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from mtlab.build import kernels, target
-from mtlab.cmd import explain, history, records, replay, shrink, torture
+from mtlab.cmd import explain, history, judge, records, replay, shrink, torture
 from mtlab.cmd.history import History, Step
 
 BUG = "discard-not-logged"
@@ -47,6 +47,27 @@ def test_what_only_a_batch_shows_is_not_taken() -> None:
     # Nor does what a batch hides remain.
     assert shrink.smallest(one, lambda several: _needs_both(several) if len(several) == 1 else [None] * len(several)
                            ) == History(1, (Step("write", 5), Step("write", 5), Step("flush")))
+
+
+def test_it_ends_when_it_is_enough() -> None:
+    one = History(1, tuple(Step("write", at % 8) for at in range(40)))
+    asked = []
+
+    def failing(histories: Sequence[History]) -> list[History | None]:
+        asked.append(len(histories))
+        return [other if len(other.steps) >= 3 else None for other in histories]
+
+    left = shrink.smallest(one, failing, lambda: len(asked) >= 2)
+    assert 3 < len(left.steps) < 40 and len(shrink.smallest(one, failing).steps) == 3
+
+
+@pytest.mark.parametrize(("output", "summary", "status", "failed"), [
+    ("VIOLATION read: block 3\nin workload 1\nin workload 4\n", {"workloads": 6}, 1, [1, 4]),
+    ("in workload 1\n", {"cuts": 0}, 1, [1, 5]),       # and the sixth one ended the guest
+    ("", {"workloads": 6}, 0, [])])
+def test_what_a_guest_found_itself_has_a_history(output: str, summary: dict[str, float], status: int,
+                                                failed: list[int]) -> None:
+    assert judge.failed_in(torture.Boot(1, status, summary, output, 1, output), 6) == failed
 
 
 def test_a_history_is_read_as_it_is_written() -> None:

@@ -114,13 +114,15 @@ def _inputs(seed: int, args: argparse.Namespace) -> str:
     module = target.module(kernel, asserts=True)
     return digest(str(emulator.build().parent.name), kernel.key, *filter(None, [module]), torture.program(),
                   judge.program(), json.dumps([seed, args.rounds, args.cuts, args.states, args.sample, args.device,
-                                               args.cpus, args.schedule]), *map(str, _histories(seed, args)))
+                                               args.cpus, args.schedule]), *map(str, _histories(seed, args)),
+                  *([torture.linger_module(kernel)] if args.linger else []))
 
 
 def _histories(seed: int, args: argparse.Namespace) -> list[history.History]:
     """What the guest runs; nothing: torture's own workload."""
     if args.draw:
-        drawn = (history.drawn(seed * args.draw + number, shrink.DRAWN) for number in range(args.draw))
+        draw = history.lingering if args.linger else history.drawn
+        drawn = (draw(seed * args.draw + number, shrink.DRAWN) for number in range(args.draw))
         # A write that fails may take the smallest drive's last spare zone: then others fail, too.
         return [replace(one, steps=tuple(step for step in one.steps if step.name != "fault")) for one in drawn]
     return list(history.enumerated(args.enumerate)) if args.enumerate else []
@@ -321,6 +323,8 @@ def _choose(args: argparse.Namespace) -> int:
         return replay.bisect(args.replay, args.bisect) if args.bisect else replay.replay(args.replay)
     if args.scheduler and args.bugs is not None:
         raise LabError("--scheduler: planted bugs are looked for on one machine, expected no --bugs")
+    if args.linger and not args.draw:
+        raise LabError("--linger: threads stand still in drawn workloads, expected --draw N")
     if args.enumerate and args.draw:
         raise LabError("--draw: workloads are enumerated or drawn, expected no --enumerate")
     if args.enumerate:
@@ -360,6 +364,9 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--draw", type=int, default=0, metavar="N",
                         help=f"cuts of N workloads of {shrink.DRAWN} operations each, which the seed draws, on the "
                         "smallest drive")
+    parser.add_argument("--linger", action="store_true",
+                        help="with --draw: threads stand still for a while at points in the target, which the seed "
+                        "draws, and blocks are read")
     parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH",
                         help="kernel of the guests; default %(default)s")
     parser.add_argument("--cpus", type=int, default=0, metavar="N",

@@ -24,6 +24,19 @@ WAITS = "rest",             # no operations: time that passes
 # Weights of what is drawn.
 DRAWN = {"write": 40, "fua": 8, "discard": 10, "zeroes": 3, "flush": 12, "gc": 8, "rest": 6, "checkpoint": 4,
          "suspend": 2, "pause": 2, "reload": 2, "cut": 1, "fault": 1}
+# Points in the target at which a thread stands still, as target/tests/torture/linger/linger.c knows them.
+LINGER = "linger-"
+# What brings a thread there.
+POINTS = {
+    "lane-find": ("flush", "fua"), "lane-take": ("flush", "fua"), "lane-send": ("flush", "fua"), "gc-find": ("gc",),
+    "gc-take": ("gc",), "gc-send": ("gc",), "work-find": ("gc", "discard"), "work-send": ("gc", "discard"),
+    "sync": ("checkpoint", "gc"), "flush": ("flush", "checkpoint"), "manage": ("gc", "rest"), "user-read": ("read",),
+    "user-lock": ("write", "discard"), "lane-lock": ("flush", "fua"), "user-unlock": ("write", "discard"),
+    "copy-unlock": ("checkpoint",),
+}
+LINGERS = {"linger": 24, "read": 8}     # more weights, if threads do
+LINGERS_MS = 2, 8, 32
+LINGERS_AT = 2              # points of a history
 COMMANDS = "checkpoint", "gc", "suspend", "pause", "reload"     # enum disturbance of target/tests/torture/device.h
 
 
@@ -53,6 +66,11 @@ class History:
     @property
     def operations(self) -> int:
         return sum(step.name not in WAITS for step in self.steps)
+
+    @property
+    def lingers(self) -> bool:
+        """Does any thread stand still at a point?"""
+        return any(step.name.startswith(LINGER) for step in self.steps)
 
     def without(self, first: int, last: int) -> "History":
         return replace(self, steps=self.steps[:first] + self.steps[last:])
@@ -107,6 +125,36 @@ def drawn(seed: int, length: int) -> History:
         block = rng.randint(0, BLOCKS - nr) if of_blocks or name == "fault" else 0
         # One command at a time: device-mapper refuses another one meanwhile.
         together = (of_blocks or name == "flush") and not rng.randrange(4)
+        steps.append(Step(name, block, nr, rng.randrange(lanes), together))
+    return History(lanes, PREPARED + tuple(steps))
+
+
+def lingering(seed: int, length: int) -> History:
+    """One in which threads stand still at points, and what follows mostly goes on beside them.
+
+    Each history has few points, few blocks, and more of some operations than of others: together they try more than if
+    all had everything.
+    """
+    rng = random.Random(seed)
+    lanes, blocks, points = rng.randint(1, MOST_LANES), rng.choice((2, 4, BLOCKS)), rng.sample([*POINTS], LINGERS_AT)
+    weights = {name: weight * (1 if name in ("linger", "write", "flush") else rng.choice((0, 1, 1, 3)))
+               for name, weight in (DRAWN | LINGERS).items()}
+    steps: list[Step] = []
+    armed = ""
+    for name in rng.choices([*weights], [*weights.values()], k=length):
+        if name == "linger":
+            armed = rng.choice(points)
+            steps.append(Step(LINGER + armed, 0, rng.choice(LINGERS_MS)))
+            continue
+        if armed and rng.randrange(4):
+            name = rng.choice(POINTS[armed])
+        of_blocks = name in ("write", "fua", "discard", "zeroes", "read")
+        nr = rng.randint(1, min(blocks, MOST_BLOCKS)) if of_blocks else 1
+        block = rng.randint(0, blocks - nr) if of_blocks else 0
+        # A suspend or a reload would wait for what stands still.
+        may = of_blocks or name in ("flush", "checkpoint", "gc")
+        together = may and rng.randrange(4) < (3 if armed else 1)
+        armed = ""
         steps.append(Step(name, block, nr, rng.randrange(lanes), together))
     return History(lanes, PREPARED + tuple(steps))
 

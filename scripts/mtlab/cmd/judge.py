@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..build import emulator, target
+from ..build import emulator, kernels, target
 from ..build.parts import part
 from ..util.base import BUILD, LabError, digest, lock, output, write_file
 from . import records, torture
-from .history import History
+from .history import LINGER, History
 
 SOURCE = target.SOURCE / "tests/cuts"
 WORK = BUILD / "cuts"
@@ -48,7 +48,8 @@ def journal(seed: int, args: argparse.Namespace, module: Path | None, path: Path
         return torture.run_boot(seed, args.rounds, asked, module, mode="-j")
     listed = path.with_name("histories")
     write_file(listed, "".join(map(str, histories)))
-    return torture.run_boot(seed, 0, asked, module, mode=f"-j -l {listed.name}", push=[listed])
+    lingers = [torture.linger_module(kernels.get(args.kernel))] if any(one.lingers for one in histories) else []
+    return torture.run_boot(seed, 0, asked, module, mode=f"-j -l {listed.name}", push=[listed, *lingers])
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,20 @@ class Verdict:
     summary: dict[str, float]
     violations: list[Violation]
     report: str                 # all that it found wrong; empty: nothing
+
+
+def said(boot: torture.Boot) -> str:
+    """What a guest found wrong, in one line."""
+    lines = [line for line in boot.report.splitlines() if line.strip()]
+    return next((line for line in lines if line.startswith(("VIOLATION", "HANG"))), [*lines, "no report"][0])
+
+
+def failed_in(boot: torture.Boot, begun: int) -> list[int]:
+    """The histories in which a guest itself found something wrong; the last one begun if that ended the guest."""
+    found = [int(number) for number in re.findall(r"^in workload (\d+)$", boot.output, re.M)]
+    if boot.status and begun and "workloads" not in boot.summary:
+        found.append(begun - 1)
+    return sorted(set(found))
 
 
 _IN = re.compile(r"^in (\d+):(\d+), \d+ blocks, (\d+) choices(?:, workload (\d+))?$")
@@ -109,10 +124,10 @@ def steps_begun(journal: Path, violation: Violation, history: History) -> int:
             inside, begun = note.block == violation.workload, 0
         elif inside and note.kind in records.BEGINS:
             begun += 1
-    silent = "rest", "cut", "fault"     # of which there are no notes
+    silent = "rest", "cut", "fault", "read"     # of which there are no notes
     last = 0
     for last, step in enumerate(history.steps, start=1):
-        begun -= step.name not in silent
+        begun -= step.name not in silent and not step.name.startswith(LINGER)
         if begun < 0:
             last -= 1
             break

@@ -26,7 +26,8 @@ def replay(folder: Path) -> int:
     judge.WORK.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="replay-", dir=judge.WORK) as name:
         place = Path(name)
-        boot, verdict = _bench(case).run(history.parse(case.history), place, ["-a", f"{case.place}:{case.state}"])
+        one_cut = [] if case.by_guest else ["-a", f"{case.place}:{case.state}"]
+        boot, verdict = _bench(case).run(history.parse(case.history), place, one_cut)
         same = digest_of(place / "journal") == case.journal
     print(case.history, end="")
     for violation in verdict.violations:
@@ -34,7 +35,7 @@ def replay(folder: Path) -> int:
     print(f"the journal is {'the same to the bit' if same else 'another one: other sources or tools'}")
     if boot.status:
         print(boot.report)
-    return 1 if verdict.violations else 0
+    return 1 if verdict.violations or (case.by_guest and boot.status) else 0
 
 
 def _loses(case: Case, commit: str) -> bool:

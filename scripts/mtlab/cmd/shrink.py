@@ -9,6 +9,7 @@ differs least from the emulator's own. What is left is a case: a folder from whi
 import argparse
 import hashlib
 import json
+import math
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,7 @@ STATES = 4096               # of an instant, so that each can be the simplest on
 WINDOWS = 12, 24, 48        # operations in front of the cut that are tried first
 DRAWS, DRAWN = 24, 40       # histories of a batch, and their operations, if these show nothing
 BATCHES = 4
+NO_PLACE = -1
 NOT_SHOWN = "not shrunk: neither these operations nor drawn ones show it on the smallest drive"
 
 
@@ -36,6 +38,7 @@ class Shown:
     seed: int               # of the guest's schedule
     steps: Sequence[Step] = ()
     history: History | None = None
+    linger: bool = False    # threads stand still at points, if others are drawn
 
     @property
     def operations(self) -> int:
@@ -61,6 +64,7 @@ class Case:
     seconds: float          # of the host's processors
     commit: str
     schedule: int | None = None     # changes of priorities; nothing: CPUs stand still now and then
+    by_guest: bool = False  # it found it itself: there is no place of a cut
 
     def numbers(self) -> dict[str, object]:
         """Of what shrinking came to."""
@@ -103,9 +107,11 @@ class Bench:
                     begun = judge.steps_begun(Path(folder) / "journal", violation, histories[at])
                     found[at] = replace(histories[at], steps=histories[at].steps[:begun])
             ran = int(verdict.summary["workloads"])
+            for number in judge.failed_in(boot, ran):
+                found[first + number] = found[first + number] or histories[first + number]
             if not ran:
                 raise LabError(f"no history began\n{boot.report}")
-            # A history that ends the guest shows nothing: go on behind it.
+            # If a history ended the guest, go on behind it.
             first += ran
         self.tried += len(histories)
         return found
@@ -154,14 +160,14 @@ def _likely(tried: Sequence[History], found: Sequence[History | None]) -> list[H
                                 for one in (begun, whole)), key=_size)
 
 
-def smallest(one: History, failing: Failing) -> History:
-    """Leave out as many steps as can be: in the end none can be left out or made simpler.
+def smallest(one: History, failing: Failing, enough: Callable[[], bool] = lambda: False) -> History:
+    """Leave out as many steps as can be: in the end none can be left out or made simpler, unless it is enough before.
 
     A batch says what is likely to fail. Only what then fails alone is taken, and at last all that is left is tried so.
     """
     size = max(1, len(one.steps) // 2)
     ahead: list[History] = []       # with all edits that do alone, and with half of them
-    while True:
+    while not enough():
         edits = _edits(one, size)
         tried = [*ahead, *(_edited(one, [edit]) for edit in edits)]
         found = failing(tried)
@@ -179,6 +185,7 @@ def smallest(one: History, failing: Failing) -> History:
         else:
             ahead = []
             size //= 2
+    return one
 
 
 def _batches(shown: Shown) -> Iterator[tuple[int, list[History]]]:
@@ -186,7 +193,8 @@ def _batches(shown: Shown) -> Iterator[tuple[int, list[History]]]:
     seed = shown.seed
     yield seed, [shown.history] if shown.history else list(history.windows(shown.steps, WINDOWS))
     for batch in range(1, BATCHES + 1):
-        yield seed + batch, [history.drawn(seed * 1000 + batch * DRAWS + number, DRAWN) for number in range(DRAWS)]
+        draw = history.lingering if shown.linger else history.drawn
+        yield seed + batch, [draw(seed * 1000 + batch * DRAWS + number, DRAWN) for number in range(DRAWS)]
 
 
 def _first(bench: Bench, shown: Shown) -> History | None:
@@ -200,9 +208,14 @@ def _first(bench: Bench, shown: Shown) -> History | None:
 
 
 def _simplest_cut(bench: Bench, one: History, folder: Path) -> judge.Violation | None:
-    """In a guest of its own, the violation of the cut that takes the fewest choices; its journal stays there."""
-    _boot, verdict = bench.run([one], folder, ["-w"])
-    return verdict.violations[-1] if verdict.violations else None
+    """In a guest of its own, the violation of the cut that takes the fewest choices; its journal stays there.
+
+    If only the guest itself finds something wrong, there is no cut: the violation has no place.
+    """
+    boot, verdict = bench.run([one], folder, ["-w"])
+    if verdict.violations:
+        return verdict.violations[-1]
+    return judge.Violation(judge.said(boot), boot.report, NO_PLACE, 0, 0, 0) if boot.status else None
 
 
 def digest_of(path: Path) -> str:
@@ -218,12 +231,15 @@ def _explain(bench: Bench, case: Case, folder: Path) -> None:
     explain.write(folder, case, verdict.report, tale)
 
 
-def shrink(name: str, bench: Bench, shown: Shown, bug: str = "") -> Case | None:
-    """The case of what was shown; nothing if it does not show on the smallest drive."""
+def shrink(name: str, bench: Bench, shown: Shown, bug: str = "", seconds: float = math.inf) -> Case | None:
+    """The case of what was shown; nothing if it does not show on the smallest drive.
+
+    After so many seconds of a processor it stays as small as it is then.
+    """
     start = _first(bench, shown)
     if not start:
         return None
-    one = smallest(start, bench.failing)
+    one = smallest(start, bench.failing, lambda: bench.worked > seconds)
     folder = FOUND / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -232,9 +248,10 @@ def shrink(name: str, bench: Bench, shown: Shown, bug: str = "") -> Case | None:
         return None
     case = Case(bug, bench.kernel, bench.seed, str(one), violation.place, violation.state, violation.choices,
                 digest_of(folder / "journal"), violation.says, shown.operations, one.operations, bench.tried,
-                round(bench.worked, 1), torture.commit(), bench.schedule)
+                round(bench.worked, 1), torture.commit(), bench.schedule, violation.place == NO_PLACE)
     write_file(folder / "case.json", json.dumps(asdict(case), indent=1) + "\n")
-    _explain(bench, case, folder)
+    if not case.by_guest:
+        _explain(bench, case, folder)
     say(f"{name}: {case.before} operations, then {case.after}")
     return case
 

@@ -93,6 +93,11 @@ def fua_module(kernel: kernels.Kernel) -> Path:
     return target.helper_module("fuawrite", SOURCE / "fuawrite", kernel)
 
 
+def linger_module(kernel: kernels.Kernel) -> Path:
+    """What lets threads stand still at points in the target."""
+    return target.helper_module("linger", SOURCE / "linger", kernel)
+
+
 def bug_names() -> list[str]:
     """The planted bugs, in the order of their series file."""
     series = BUGS / "series"
@@ -218,9 +223,10 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
         **turns(seed, chosen, cpus, args.clock, args.schedule),
         timeout=args.timeout, module=False, push=[binary, *filter(None, [module]), tool, fua_module(kernel), *push],
         append=append + (sourcekernel.BOOT if kernel.target else ""))
-    load = "insmod ./dm-mtftl.ko; " if module else ""
+    load = "".join(f" insmod ./{path.name};" for path in [*filter(None, [module]), fua_module(kernel), *push]
+                   if path.suffix == ".ko")
     command = (
-        f"set -e; export PATH=$PATH:/root; {load}insmod ./fuawrite.ko;"
+        f"set -e; export PATH=$PATH:/root;{load}"
         f" exec ./{binary.name} -s {seed} -n {cuts} -c {args.check_every} -v {mode}"
         f" {f'dm:{NAMESPACE}' if args.drives == 1 else f'stripe:{args.drives}'}")
 

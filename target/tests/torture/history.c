@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "notes.h"
 
@@ -20,19 +21,25 @@
 #define RESTED_NS	4000000	/* by then moves and erases have ended */
 #define QUIET_NS	500000000	/* and by then the drive remembers nothing of what was before */
 #define FILE_BYTES	(4u << 20)
+#define LINGER		"/sys/module/linger/parameters/at"
+#define LINGER_NAME	"linger-"	/* and a point's name */
+#define LONGEST_MS	64u
 
 enum kind {
 	STEP_WRITE, STEP_FUA, STEP_DISCARD, STEP_ZEROES,	/* on blocks */
+	STEP_READ,						/* likewise; judged at once */
 	STEP_FLUSH, STEP_REST, STEP_CUT,
 	STEP_FAULT,	/* the next write to zone BLOCK fails */
+	STEP_LINGER,	/* the next thread at a point stays there for NR ms: linger/linger.c */
 	STEP_COMMAND,	/* and those behind it, in the order of enum disturbance */
 	NR_STEP_KINDS = STEP_COMMAND + NR_DISTURBANCES,
 };
 
 static const char *const step_names[NR_STEP_KINDS] = {
 	[STEP_WRITE] = "write", [STEP_FUA] = "fua", [STEP_DISCARD] = "discard",
-	[STEP_ZEROES] = "zeroes", [STEP_FLUSH] = "flush", [STEP_REST] = "rest", [STEP_CUT] = "cut",
-	[STEP_FAULT] = "fault",
+	[STEP_ZEROES] = "zeroes", [STEP_READ] = "read", [STEP_FLUSH] = "flush",
+	[STEP_REST] = "rest", [STEP_CUT] = "cut",
+	[STEP_FAULT] = "fault", [STEP_LINGER] = LINGER_NAME,
 	[STEP_COMMAND + DISTURB_CHECKPOINT] = "checkpoint", [STEP_COMMAND + DISTURB_GC] = "gc",
 	[STEP_COMMAND + DISTURB_SUSPEND] = "suspend", [STEP_COMMAND + DISTURB_PAUSE] = "pause",
 	[STEP_COMMAND + DISTURB_RELOAD] = "reload",
@@ -43,6 +50,7 @@ struct step {
 	uint32_t lba, nr;
 	unsigned int cpu;
 	bool together;
+	char point[16];
 };
 
 /* What performs a step, until it has ended. */
@@ -76,6 +84,30 @@ static void flush(struct op *op)
 	if (!err)
 		oracle_flush_end(oracle, op);
 	expect_none(err, "a flush");
+}
+
+static void read_blocks(struct worker *worker)
+{
+	const struct step *step = &worker->step;
+	int err;
+
+	oracle_read_begin(oracle, &worker->op, step->lba, step->nr);
+	err = dev->ops->read(dev, step->lba, step->nr, worker->data);
+	expect_none(err, step_names[STEP_READ]);
+	if (!err)
+		atomic_fetch_add(&failures, oracle_read_end(oracle, &worker->op, worker->data));
+}
+
+static void let_linger(const char *point, unsigned int ms)
+{
+	FILE *file = fopen(LINGER, "we");
+
+	if (file)
+		fprintf(file, "%s %u", point, ms);
+	if (!file || fclose(file)) {
+		perror(LINGER);
+		exit(2);
+	}
 }
 
 static void change(struct worker *worker)
@@ -136,8 +168,10 @@ static void *perform(void *arg)
 	CPU_ZERO(&cpus);
 	CPU_SET(step->cpu, &cpus);
 	sched_setaffinity(0, sizeof(cpus), &cpus);
-	if (step->kind < STEP_FLUSH)
+	if (step->kind < STEP_READ)
 		change(worker);
+	else if (step->kind == STEP_READ)
+		read_blocks(worker);
 	else if (step->kind == STEP_FLUSH)
 		flush(&worker->op);
 	else if (step->kind == STEP_REST)
@@ -146,6 +180,8 @@ static void *perform(void *arg)
 		cut_power(worker->data);
 	else if (step->kind == STEP_FAULT)
 		expect_none(dev->ops->fault(dev, FAULT_WRITE, step->lba), "a fault");
+	else if (step->kind == STEP_LINGER)
+		let_linger(step->point, step->nr);
 	else
 		command(step->kind - STEP_COMMAND);
 	return NULL;
@@ -153,6 +189,8 @@ static void *perform(void *arg)
 
 static void begin_history(unsigned int number, unsigned int lanes)
 {
+	if (!access(LINGER, W_OK))
+		let_linger("none", 0);
 	expect_none(dev->ops->unmount(dev), "a stop");
 	oracle_stopped_clean(oracle);
 	oracle_formatting(oracle);
@@ -166,14 +204,18 @@ static void begin_history(unsigned int number, unsigned int lanes)
 
 static bool parse(const char *line, struct step *step)
 {
-	char name[16], mark = '\0';
-	int found = sscanf(line, "%15s %u %u %u %c", name, &step->lba, &step->nr, &step->cpu,
+	char name[32], mark = '\0';
+	int found = sscanf(line, "%31s %u %u %u %c", name, &step->lba, &step->nr, &step->cpu,
 			   &mark);
 
 	for (step->kind = 0; step->kind < NR_STEP_KINDS; step->kind++)
 		if (!strcmp(name, step_names[step->kind]))
 			break;
 	step->together = mark == '&';
+	if (sscanf(name, LINGER_NAME "%15s", step->point) == 1) {
+		step->kind = STEP_LINGER;
+		return found >= 4 && step->nr && step->nr <= LONGEST_MS;
+	}
 	return found >= 4 && step->kind < NR_STEP_KINDS && step->nr && step->nr <= MOST_BLOCKS &&
 	       step->lba < dev->nr_blocks && step->nr <= dev->nr_blocks - step->lba;
 }
@@ -184,12 +226,21 @@ static void wait_for_all(struct worker *workers, unsigned int *running)
 		pthread_join(workers[--*running].thread, NULL);
 }
 
+/* Beside a command device-mapper refuses another one. */
+static bool refuses(const struct worker *workers, unsigned int running, const struct step *step)
+{
+	while (step->kind >= STEP_COMMAND && running)
+		if (workers[--running].step.kind >= STEP_COMMAND)
+			return true;
+	return false;
+}
+
 /* The last one of those that run together runs here, and so does a cut, with nothing beside it. */
 static void run_step(struct worker *workers, unsigned int *running, const struct step *step)
 {
 	struct worker *worker;
 
-	if (step->kind == STEP_CUT)
+	if (step->kind == STEP_CUT || refuses(workers, *running, step))
 		wait_for_all(workers, running);
 	worker = &workers[*running];
 	worker->step = *step;
@@ -202,9 +253,20 @@ static void run_step(struct worker *workers, unsigned int *running, const struct
 	wait_for_all(workers, running);
 }
 
+/* Which history failed, for who makes it smaller. */
+static void tell_failures(unsigned int done, unsigned int *known)
+{
+	unsigned int now = atomic_load(&failures);
+
+	if (now > *known)
+		printf("in workload %u\n", done - 1);
+	fflush(stdout);
+	*known = now;
+}
+
 static int run_file(FILE *file, struct worker *workers, void (*enter)(const char *phase))
 {
-	unsigned int lanes, running = 0, done = 0;
+	unsigned int lanes, running = 0, done = 0, known = 0;
 	struct step step;
 	char line[128];
 
@@ -212,6 +274,7 @@ static int run_file(FILE *file, struct worker *workers, void (*enter)(const char
 		if (sscanf(line, "history %u", &lanes) == 1) {
 			wait_for_all(workers, &running);
 			rest(RESTED_NS);
+			tell_failures(done, &known);
 			enter("history");
 			begin_history(done++, lanes);
 		} else if (done && parse(line, &step)) {
@@ -223,6 +286,7 @@ static int run_file(FILE *file, struct worker *workers, void (*enter)(const char
 	}
 	wait_for_all(workers, &running);
 	rest(RESTED_NS);
+	tell_failures(done, &known);
 	dev->ops->unmount(dev);
 	oracle_stopped_clean(oracle);
 	printf("{\"workloads\": %u, \"violations\": %u}\n", done, atomic_load(&failures));

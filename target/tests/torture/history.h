@@ -5,6 +5,8 @@
  *
  * The file has a line "history LANES", then a line for each operation: NAME BLOCK NR CPU, and an "&" if
  * the next operation begins without waiting for this one. The first one without "&" waits for all.
+ * With NAME "linger-POINT" the next thread that comes to the point stays there for NR ms, if the
+ * module linger (linger/linger.c) is loaded.
  */
 #ifndef HISTORY_H
 #define HISTORY_H
