@@ -16,6 +16,7 @@ from ..util import stop
 from ..util.base import LabError, say
 from . import (
     boots,
+    bugs,
     c2c,
     completion,
     coverage,
@@ -48,7 +49,8 @@ from . import (
 GROUPS = {
     "Run something:": ("run", "shell", "vm", "top", "view", "c2c", "timeline"),
     "Measure:": ("demo", "exp", "diff", "report", "simulate", "firmware", "replay"),
-    "Break it:": ("torture", "cuts", "schedules", "boots", "drives", "fuzz", "mutants", "coverage", "suite", "night"),
+    "Break it:": ("torture", "cuts", "bugs", "schedules", "boots", "drives", "fuzz", "mutants", "coverage", "suite",
+                  "night"),
     "Change it:": ("check", "test", "lint", "layers", "prose"),
     "On many machines:": ("worker",),
     "Build and install:": ("build", "install", "upstream", "completion"),
@@ -173,6 +175,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add_command(commands, update_commands)
     torture.add_command(commands)
     cuts.add_command(commands)
+    bugs.add_command(commands)
     schedules.add_command(commands)
     boots.add_command(commands)
     drives.add_command(commands)

@@ -36,7 +36,7 @@ from ..build.parts import part
 from ..run import accel, cluster, machine
 from ..run.options import NAMESPACE, Options
 from ..util import pool
-from ..util.base import BUILD, ROOT, LabError, digest, guests_at_once, lock, output, say, write_file
+from ..util.base import BUILD, ROOT, LabError, digest, guests_at_once, lock, output, say, update_file, write_file
 
 SOURCE = ROOT / "target/tests/torture"
 BUGS = SOURCE / "bugs"
@@ -126,9 +126,22 @@ def buggy_module(name: str, kernel: kernels.Kernel) -> Path:
         if not (module.exists() and made.exists() and made.read_text() == inputs):
             made.unlink(missing_ok=True)
             shutil.rmtree(folder / name, ignore_errors=True)
-            target.build_module(kernel, patched_source(name, folder), asserts=True)
+            shutil.copy(_built(kernel, patched_source(name, folder), folder / "tree"), module)
             write_file(made, inputs)
     return module
+
+
+def _built(kernel: kernels.Kernel, source: Path, tree: Path) -> Path:
+    """The module of these sources. One tree serves all bugs, so that only what differs from the last one is built."""
+    with lock("bugs-tree"):
+        wanted = {path.relative_to(source): path.read_bytes() for path in source.rglob("*") if path.is_file()}
+        for old in tree.rglob("*.[ch]"):
+            if old.relative_to(tree) not in wanted and not old.name.endswith((".mod.c", "probed.h")):
+                old.unlink()
+        for place, data in wanted.items():
+            update_file(tree / place, data)
+        target.build_module(kernel, tree, asserts=True)
+        return tree / "dm-mtftl.ko"
 
 
 def _test_of(name: str) -> str:

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which general method finds each planted bug, how soon, and how small that gets: `scripts/lab bugs`.
+
+The methods know nothing of the bugs. They are tried one after the other, the cheapest first, until one finds the bug
+or a processor's time is used up. A finding counts only if the honest target passes with the same seed. Then it is
+shrunk (shrink.py). If no method finds it, the row says so, and names the test that was written for it.
+
+A row is kept in the file of --json, and made anew if the target or the bug has changed since.
+"""
+
+import argparse
+import functools
+import json
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ..build import kernels, target
+from ..util import pool
+from ..util.base import LabError, digest, lock, output, say, write_file
+from . import cuts, judge, shrink, torture
+
+METHODS = {
+    "model": "all states of small drives, with the module's admission (target/tests/model)",
+    "judge": "cuts of the honest target's journal, judged with the bug in recovery",
+    "drawn": "cuts of workloads that a seed draws, on the smallest drive",
+    "lingering": "the same, while threads stand still at points that the seed draws",
+    "stalls": "cuts of torture's workload, while CPUs stand still now and then",
+    "priorities": "the same, while CPUs go by priorities, of which two change in each period",
+}
+HISTORIES = 10              # of a boot
+ROUNDS = 12                 # cuts that a guest makes itself, in torture's workload
+CUTS = {"drawn": 4000, "lingering": 4000, "stalls": 1500, "priorities": 1500}     # that are judged of a boot
+ORDER = ("drawn",) * 2 + ("lingering",) * 8 + ("stalls", "priorities") * 2    # boots, then over again
+BUG_SECONDS = 200           # that it takes to find one and to shrink that
+ADMISSION = "policy/admit.c"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one try came to."""
+
+    seconds: float          # of a processor
+    cuts: int = 0
+    says: str = ""          # nothing: it did not find the bug
+    shown: shrink.Shown | None = None
+    steps: int = 0          # of the checker's shortest way, which needs no shrinking
+
+
+def _files(bug: str) -> set[str]:
+    """Files of the module that a bug changes."""
+    return set(re.findall(r"^\+\+\+ b/target/(\S+)$", (torture.BUGS / f"{bug}.patch").read_text(), re.M))
+
+
+@functools.cache
+def _recovered_by() -> set[str]:
+    """Files of the module that the judge is made of."""
+    printed = output(["make", "-s", "-n", "-B", "-C", target.SOURCE, "judge"])
+    ours = {str(path.relative_to(target.SOURCE)) for path in target.module_sources()}
+    return {name for name in ours if re.search(rf"[\s/]{re.escape(name)}\s", printed)}
+
+
+def _sources(bug: str, module: Path) -> Path:
+    """What the judge recovers with: the honest target, if the bug is elsewhere."""
+    return module.parent if _files(bug) & _recovered_by() else target.SOURCE
+
+
+def _model(bug: str, _args: argparse.Namespace) -> Look:
+    """Does the checker say of admission with the bug that something is wrong?"""
+    before = cuts._worked()
+    with tempfile.TemporaryDirectory(prefix=f"{bug}-", dir=judge.WORK) as folder:
+        source = torture.patched_source(bug, Path(folder))
+        done = subprocess.run(["make", "-s", "-C", target.SOURCE, "model", f"OUT={folder}",
+                               f"ADMIT={source / ADMISSION}"], capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    wrong = next((at for at, line in enumerate(lines) if line.startswith("wrong: ")), None)
+    if not done.returncode or wrong is None:
+        return Look(cuts._worked() - before)
+    steps = sum(" | buffered " in line for line in lines[:wrong]) - 1
+    return Look(cuts._worked() - before, says=lines[wrong], steps=steps)
+
+
+def _run(method: str, args: argparse.Namespace) -> argparse.Namespace:
+    """The options of a boot, as `lab cuts` has them."""
+    drawn = method in ("drawn", "lingering")
+    return argparse.Namespace(
+        kernel=args.kernel, timeout=args.timeout, verbose=False, cuts=CUTS[method], states=16, sample=0, enumerate=0,
+        draw=HISTORIES if drawn else 0, linger=method == "lingering", rounds=0 if drawn else ROUNDS,
+        cpus=0 if method == "stalls" else shrink.CPUS, schedule=2 if method == "priorities" else None,
+        device=f"ms=0,{judge.SMALLEST}" if drawn else "ms=0")
+
+
+def _honest_journal(args: argparse.Namespace) -> Path:
+    """Of torture's workload, kept until the module or the workload changes."""
+    run = _run("stalls", args)
+    path = judge.WORK / f"honest/{cuts._inputs(args.seed, run)}"
+    with lock("honest-journal"):
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part = path.with_suffix(".part")
+            if (boot := judge.journal(args.seed, run, None, part)).status:
+                raise LabError(f"seed {args.seed}: the guest fails without a planted bug\n{boot.report}")
+            part.rename(path)
+    return path
+
+
+def _judge(bug: str, args: argparse.Namespace) -> Look:
+    """Does the judge find something with the bug in its recovery?"""
+    with tempfile.TemporaryDirectory(prefix=f"{bug}-", dir=judge.WORK) as folder:
+        program = judge.program(torture.patched_source(bug, Path(folder)))
+        journal = _honest_journal(args)
+        honest = judge.judged(judge.program(), args.seed, journal, Path(folder), CUTS["drawn"], 16)
+        if honest.report:
+            raise LabError(f"seed {args.seed}: the target fails without a planted bug, too:\n{honest.report}")
+        verdict = judge.judged(program, args.seed, journal, Path(folder), CUTS["drawn"], 16)
+        shown = cuts._shown(verdict.violations[0], journal, (), args.seed) if verdict.violations else None
+    return Look(verdict.summary["processor"], int(verdict.summary["cuts"]), _first_line(verdict.report), shown)
+
+
+def _first_line(report: str) -> str:
+    return next((line for line in report.splitlines() if line.strip()), "")[:200]
+
+
+def _boot(bug: str, method: str, seed: int, args: argparse.Namespace) -> Look:
+    """One guest with the bug in its kernel, and the judge with the bug in its recovery."""
+    run = _run(method, args)
+    module = torture.buggy_module(bug, kernels.get(args.kernel))
+    histories = cuts._histories(seed, run)
+    with tempfile.TemporaryDirectory(prefix=f"{bug}-", dir=judge.WORK) as folder:
+        place = Path(folder)
+        boot = judge.journal(seed, run, module, place / "journal", histories)
+        verdict = judge.judged(judge.program(_sources(bug, module)), seed, place / "journal", place, run.cuts,
+                               run.states)
+        look = Look(boot.worked + verdict.summary["processor"],
+                    int(verdict.summary["cuts"]) + (0 if histories else boot.cuts))
+        if not boot.status and not verdict.report:
+            return look
+        honest = cuts._boot(seed, run)
+        if honest.report:
+            raise LabError(f"seed {seed}, {method}: the target fails without a planted bug, too:\n{honest.report}")
+        failed = judge.failed_in(boot, int(verdict.summary["workloads"])) if histories else []
+        if verdict.violations:
+            shown = cuts._shown(verdict.violations[0], place / "journal", histories, seed)
+        elif failed:
+            shown = shrink.Shown(seed, history=histories[failed[0]])
+        else:
+            shown = shrink.Shown(seed)
+    return Look(look.seconds, look.cuts, _first_line(verdict.report) or judge.said(boot)[:200], shown)
+
+
+def _tries(bug: str, args: argparse.Namespace) -> Iterator[tuple[str, Callable[[], Look]]]:
+    """Methods and what to do, in this order, without an end."""
+    if ADMISSION in _files(bug):
+        yield "model", functools.partial(_model, bug, args)
+    if _files(bug) & _recovered_by():
+        yield "judge", functools.partial(_judge, bug, args)
+    seeds = dict.fromkeys(METHODS, args.seed)
+    while True:
+        for method in ORDER:
+            yield method, functools.partial(_boot, bug, method, seeds[method], args)
+            seeds[method] += 1
+
+
+def _row(bug: str, args: argparse.Namespace) -> Row:
+    """Look for one bug, and shrink what is found."""
+    row: Row = {"bug": bug, "inputs": _inputs(bug), "commit": torture.commit(), "method": "", "says": "", "cuts": 0,
+                "seconds": 0.0, "tried": {}, "test": torture._test_of(bug), "shrunk": {}}
+    shown = None
+    for method, look_for in _tries(bug, args):
+        if row["seconds"] >= args.seconds:
+            return row
+        look = look_for()
+        tried = row["tried"].setdefault(method, {"times": 0, "cuts": 0, "seconds": 0.0})
+        tried |= {"times": tried["times"] + 1, "cuts": tried["cuts"] + look.cuts,
+                  "seconds": round(tried["seconds"] + look.seconds, 1)}
+        row |= {"cuts": row["cuts"] + look.cuts, "seconds": round(row["seconds"] + look.seconds, 1)}
+        if look.says:
+            row |= {"method": method, "says": look.says, "shrunk": {"steps": look.steps} if look.steps else {}}
+            shown = look.shown
+            break
+    if not shown or not args.shrink_seconds:
+        return row
+    module = torture.buggy_module(bug, kernels.get(args.kernel))
+    schedule = _run(row["method"], args).schedule
+    bench = shrink.Bench(args.kernel, module, _sources(bug, module), args.seed, schedule)
+    # Where threads stand still, drawn workloads show more of what a long run showed.
+    shown = shrink.Shown(shown.seed, shown.steps, shown.history, linger=row["method"] != "drawn")
+    case = shrink.shrink(bug, bench, shown, bug, args.shrink_seconds)
+    return row | {"shrunk": case.numbers() if case else {"seconds": round(bench.worked, 1)}}
+
+
+def _inputs(bug: str) -> str:
+    """A digest of the target and the bug."""
+    return digest(*target.module_sources(), torture.BUGS / f"{bug}.patch")
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """For results/torture: all bugs, then what they come to."""
+    lines = ["| bug | found by | cuts | seconds | operations | left | minutes |", "|---|---|---|---|---|---|---|"]
+    for row in rows:
+        shrunk = row["shrunk"]
+        left = f"{shrunk['steps']} steps" if "steps" in shrunk else shrunk.get("after", "")
+        minutes = f" {shrunk['seconds'] / 60:.1f}" if "seconds" in shrunk else ""
+        lines.append(f"| {row['bug']} | {row['method'] or 'only its test'} | {row['cuts']:,} | "
+                     f"{row['seconds']:.0f} | {shrunk.get('before', '')} | {left} |{minutes} |")
+    sizes = [row["shrunk"]["after"] for row in rows if "after" in row["shrunk"]]
+    lines += ["", f"{sum(bool(row['method']) for row in rows)} of {len(rows)} were found by a general method"]
+    if sizes:
+        lines[-1] += f"; of {len(sizes)} that were shrunk the median is {median(sizes):g} operations"
+    return "\n".join(lines)
+
+
+def _kept(path: Path | None) -> dict[str, Row]:
+    """Rows that still hold."""
+    rows = json.loads(path.read_text())["bugs"] if path and path.exists() else []
+    return {row["bug"]: row for row in rows
+            if row["bug"] in torture.bug_names() and row["inputs"] == _inputs(row["bug"])}
+
+
+def bugs(args: argparse.Namespace) -> int:
+    """Plant each bug and look for it, unless its row is kept."""
+    names: Sequence[str] = args.bugs or torture.bug_names()
+    if unknown := sorted(set(names) - set(torture.bug_names())):
+        raise LabError(f"no planted bug {', '.join(unknown)}: there are {', '.join(torture.bug_names())}")
+    target.need_module(kernels.get(args.kernel))
+    judge.WORK.mkdir(parents=True, exist_ok=True)
+    rows = _kept(args.json)
+
+    def done(job: pool.Job[Row], future: "Future[Row]", left: str) -> None:
+        row = rows[job.name] = future.result()
+        say(f"{job.name}: {row['method'] or 'NOT FOUND'} after {row['cuts']} cuts, {row['seconds']} s"
+            f"  {row['says']}, {row['shrunk'] or 'not shrunk'}; {left}")
+        if args.json:
+            write_file(args.json, json.dumps({
+                "kernel": kernels.get(args.kernel).release, "seed": args.seed, "limit_seconds": args.seconds,
+                "methods": METHODS, "bugs": [rows[name] for name in torture.bug_names() if name in rows],
+            }, indent=1) + "\n")
+
+    pool.side_by_side([pool.Job(name, functools.partial(_row, name, args), BUG_SECONDS) for name in names
+                       if name not in rows], args.jobs, done)
+    print(table([rows[name] for name in torture.bug_names() if name in rows]))
+    return 0 if all(rows[name]["method"] for name in names) else 1
+
+
+def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """`bugs` on the command line of scripts/lab."""
+    parser = commands.add_parser(
+        "bugs", help="say which general method finds each planted bug, and make it small",
+        description="Plants each bug, each in a target of its own, and tries one general method after the other until "
+        "one finds it. What is found is shrunk to few operations. The same command goes on where it was ended.")
+    parser.add_argument("bugs", nargs="*", metavar="BUG", help="of target/tests/torture/bugs; default: all")
+    parser.add_argument("--seconds", type=float, default=600, metavar="S",
+                        help="of a processor that may be used to find one; default %(default)s")
+    parser.add_argument("--shrink-seconds", type=float, default=180, metavar="S",
+                        help="of a processor after which what is found stays as small as it is; 0: only find bugs; "
+                        "default %(default)s")
+    parser.add_argument("--seed", type=int, default=1, metavar="S",
+                        help="seed of the first boot, plus 1 for each further one; default %(default)s")
+    parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH",
+                        help="kernel of the guests; default %(default)s")
+    parser.add_argument("--timeout", type=float, default=3600, metavar="S",
+                        help="seconds of the host's clock that one boot may take; default %(default)s")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="bugs side by side; default %(default)s")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the rows there, as bugs end")
+    parser.set_defaults(function=bugs)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`lab bugs` tries one method after the other, within its time, and keeps rows; without guests here."""
+
+import argparse
+import functools
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mtlab.build import target
+from mtlab.cmd import bugs, shrink, torture
+from mtlab.cmd.bugs import Look
+from mtlab.util.base import LabError
+
+FOUND, LOST = "discard-not-logged", "gc-waits-unaware"
+
+
+def _args(out: Path, **more: object) -> argparse.Namespace:
+    return argparse.Namespace(**{"bugs": [FOUND, LOST], "seed": 1, "seconds": 100.0, "shrink_seconds": 0.0,
+                                 "kernel": "6.12", "timeout": 60, "jobs": 1, "json": out} | more)
+
+
+def _run(monkeypatch: pytest.MonkeyPatch, out: Path, **more: object) -> tuple[list[str], dict[str, dict[str, Any]]]:
+    """The tries, in their order, and the rows, if the fourth boot of lingering finds the first bug."""
+    tries: list[str] = []
+
+    def boot(bug: str, method: str, seed: int, _args: argparse.Namespace) -> Look:
+        tries.append(f"{bug} {method} {seed}")
+        return Look(10.0, 5, "VIOLATION" if (bug, method, seed) == (FOUND, "lingering", 4) else "", shrink.Shown(seed))
+
+    monkeypatch.setattr(bugs, "_boot", boot)
+    monkeypatch.setattr(target, "need_module", lambda kernel: None)
+    bugs.bugs(_args(out, **more))
+    return tries, {row["bug"]: row for row in json.loads(out.read_text())["bugs"]}
+
+
+def test_methods_follow_each_other_until_one_finds_the_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries, rows = _run(monkeypatch, tmp_path / "out.json")
+    assert [name for name in tries if name.startswith(FOUND)] == [
+        *(f"{FOUND} drawn {seed}" for seed in (1, 2)), *(f"{FOUND} lingering {seed}" for seed in (1, 2, 3, 4))]
+    row = rows[FOUND]
+    assert (row["method"], row["cuts"], row["seconds"], row["says"]) == ("lingering", 30, 60, "VIOLATION")
+    assert row["tried"] == {"drawn": {"times": 2, "cuts": 10, "seconds": 20},
+                            "lingering": {"times": 4, "cuts": 20, "seconds": 40}}
+
+
+def test_it_ends_when_its_time_is_used_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries, rows = _run(monkeypatch, tmp_path / "out.json")
+    assert len([name for name in tries if name.startswith(LOST)]) == 10
+    assert not rows[LOST]["method"] and rows[LOST]["test"].endswith("gc_that_waits_for_space_tries_resets_again.sh")
+    tries, rows = _run(monkeypatch, tmp_path / "longer.json", seconds=400.0)
+    assert {"stalls", "priorities"} <= set(rows[LOST]["tried"]) and len(tries) == 6 + 40
+
+
+def test_rows_are_kept_until_the_target_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out.json"
+    first = _run(monkeypatch, out, bugs=[FOUND])[1]
+    tries, rows = _run(monkeypatch, out)
+    assert rows[FOUND] == first[FOUND] and {name.split()[0] for name in tries} == {LOST}
+    monkeypatch.setattr(bugs, "_inputs", lambda bug: "another")
+    assert {name.split()[0] for name in _run(monkeypatch, out)[0]} == {FOUND, LOST}
+
+
+def test_the_cheapest_come_first() -> None:
+    """The host alone, if the bug is in what runs there."""
+    def first(bug: str) -> str:
+        tries: Iterator[tuple[str, Callable[[], Look]]] = bugs._tries(bug, _args(Path("out")))
+        return next(tries)[0]
+
+    assert [first(bug) for bug in ("users-empty-the-reserve", "torn-unit-ends-scan", "map-blind-store")] == [
+        "model", "judge", "drawn"]
+
+
+def test_the_checker_finds_a_bug_of_admission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bugs.judge, "WORK", tmp_path)
+    assert bugs._model("gc-leaves-nothing-for-a-failed-write", _args(tmp_path / "out")).says
+
+
+def test_what_the_honest_target_fails_at_is_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = torture.Boot(1, 1, {"cuts": 3}, "VIOLATION here", 1, "", 2)
+    verdict = bugs.judge.Verdict({"cuts": 1, "processor": 1, "workloads": 1}, [], "")
+    outcome = bugs.cuts.Outcome(1, {}, {}, 0, 0, 0, "the guest's own cuts: VIOLATION here", 1)
+    monkeypatch.setattr(bugs.judge, "WORK", tmp_path)
+    for name, value in {"journal": failed, "judged": verdict, "program": Path()}.items():
+        monkeypatch.setattr(bugs.judge, name, functools.partial(lambda value, *_args: value, value))
+    monkeypatch.setattr(torture, "buggy_module", lambda name, kernel: tmp_path / "dm-mtftl.ko")
+    monkeypatch.setattr(bugs.cuts, "_boot", lambda seed, run: outcome)
+    with pytest.raises(LabError, match="seed 3, stalls: the target fails without a planted bug, too"):
+        bugs._boot(FOUND, "stalls", 3, _args(tmp_path / "out"))
+
+
+def test_the_table_says_what_only_a_test_finds() -> None:
+    rows = [{"bug": "one", "method": "drawn", "cuts": 1234, "seconds": 4.4,
+             "shrunk": {"before": 47, "after": 5, "seconds": 90.0}},
+            {"bug": "two", "method": "", "cuts": 99, "seconds": 600.0, "shrunk": {}}]
+    lines = bugs.table(rows).splitlines()
+    assert lines[2:4] == ["| one | drawn | 1,234 | 4 | 47 | 5 | 1.5 |", "| two | only its test | 99 | 600 |  |  | |"]
+    assert lines[-1] == ("1 of 2 were found by a general method; of 1 that were shrunk the median is 5 operations")
