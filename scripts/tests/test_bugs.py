@@ -39,11 +39,14 @@ def _run(monkeypatch: pytest.MonkeyPatch, out: Path, **more: object) -> tuple[li
 def test_methods_follow_each_other_until_one_finds_the_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tries, rows = _run(monkeypatch, tmp_path / "out.json")
     assert [name for name in tries if name.startswith(FOUND)] == [
-        *(f"{FOUND} drawn {seed}" for seed in (1, 2)), *(f"{FOUND} lingering {seed}" for seed in (1, 2, 3, 4))]
+        *(f"{FOUND} {method} {seed}" for method, seed in (
+            ("drawn", 1), ("drawn", 2), ("lingering", 1), ("lingering", 2), ("faults", 1), ("lingering", 3),
+            ("lingering", 4)))]
     row = rows[FOUND]
-    assert (row["method"], row["cuts"], row["seconds"], row["says"]) == ("lingering", 30, 60, "VIOLATION")
+    assert (row["method"], row["cuts"], row["seconds"], row["says"]) == ("lingering", 35, 70, "VIOLATION")
     assert row["tried"] == {"drawn": {"times": 2, "cuts": 10, "seconds": 20},
-                            "lingering": {"times": 4, "cuts": 20, "seconds": 40}}
+                            "lingering": {"times": 4, "cuts": 20, "seconds": 40},
+                            "faults": {"times": 1, "cuts": 5, "seconds": 10}}
 
 
 def test_it_ends_when_its_time_is_used_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +54,7 @@ def test_it_ends_when_its_time_is_used_up(tmp_path: Path, monkeypatch: pytest.Mo
     assert len([name for name in tries if name.startswith(LOST)]) == 10
     assert not rows[LOST]["method"] and rows[LOST]["test"].endswith("gc_that_waits_for_space_tries_resets_again.sh")
     tries, rows = _run(monkeypatch, tmp_path / "longer.json", seconds=400.0)
-    assert {"stalls", "priorities"} <= set(rows[LOST]["tried"]) and len(tries) == 6 + 40
+    assert {"stalls", "priorities"} <= set(rows[LOST]["tried"]) and len(tries) == 7 + 40
 
 
 def test_rows_are_kept_until_the_target_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,11 +126,14 @@ def test_a_kernel_reads_the_same(lab: Path, tmp_path: Path) -> None:
 
 def test_workloads_are_drawn_by_the_seed() -> None:
     """Others for each boot, the same each time, and none with a write that fails."""
-    args = argparse.Namespace(draw=12, enumerate=0, linger=False)
+    args = argparse.Namespace(draw=12, enumerate=0, linger=False, faults=False)
     boots = [[str(one) for one in cuts._histories(seed, args)] for seed in (1, 2, 1)]
     assert boots[0] == boots[2] and len({*boots[0], *boots[1]}) == 24
     assert not any("fault" in text for text in boots[0]) and min(text.count("\n") for text in boots[0]) > 40
-    lingering = cuts._histories(1, argparse.Namespace(draw=12, enumerate=0, linger=True))
+    faulty = cuts._histories(1, argparse.Namespace(draw=12, enumerate=0, linger=False, faults=True))
+    assert all(1 <= str(one).count("fault") <= history.MOST_FAULTS for one in faulty)
+    assert {judge.drive([one]) for one in faulty} == {judge.SPARED} != {judge.drive(cuts._histories(1, args))}
+    lingering = cuts._histories(1, argparse.Namespace(draw=12, enumerate=0, linger=True, faults=False))
     assert all(one.lingers for one in lingering) and history.parse("".join(map(str, lingering))) == lingering
 
 

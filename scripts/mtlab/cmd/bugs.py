@@ -31,13 +31,15 @@ METHODS = {
     "judge": "cuts of the honest target's journal, judged with the bug in recovery",
     "drawn": "cuts of workloads that a seed draws, on the smallest drive",
     "lingering": "the same, while threads stand still at points that the seed draws",
+    "faults": "the same, while writes fail as well, on a drive with zones to lose",
     "stalls": "cuts of torture's workload, while CPUs stand still now and then",
     "priorities": "the same, while CPUs go by priorities, of which two change in each period",
 }
 HISTORIES = 10              # of a boot
 ROUNDS = 12                 # cuts that a guest makes itself, in torture's workload
-CUTS = {"drawn": 4000, "lingering": 4000, "stalls": 1500, "priorities": 1500}     # that are judged of a boot
-ORDER = ("drawn",) * 2 + ("lingering",) * 8 + ("stalls", "priorities") * 2    # boots, then over again
+CUTS = {"drawn": 4000, "lingering": 4000, "faults": 4000, "stalls": 1500, "priorities": 1500}   # judged of a boot
+# Boots, then over again.
+ORDER = ("drawn",) * 2 + ("lingering", "lingering", "faults") * 3 + ("stalls", "priorities") * 2
 BUG_SECONDS = 200           # that it takes to find one and to shrink that
 ADMISSION = "policy/admit.c"
 Row = dict[str, Any]
@@ -89,12 +91,14 @@ def _model(bug: str, _args: argparse.Namespace) -> Look:
 
 def _run(method: str, args: argparse.Namespace) -> argparse.Namespace:
     """The options of a boot, as `lab cuts` has them."""
-    drawn = method in ("drawn", "lingering")
+    drawn = method in ("drawn", "lingering", "faults")
+    small = judge.SPARED if method == "faults" else judge.SMALLEST
     return argparse.Namespace(
         kernel=args.kernel, timeout=args.timeout, verbose=False, cuts=CUTS[method], states=16, sample=0, enumerate=0,
-        draw=HISTORIES if drawn else 0, linger=method == "lingering", rounds=0 if drawn else ROUNDS,
+        draw=HISTORIES if drawn else 0, linger=method in ("lingering", "faults"), faults=method == "faults",
+        rounds=0 if drawn else ROUNDS,
         cpus=0 if method == "stalls" else shrink.CPUS, schedule=2 if method == "priorities" else None,
-        device=f"ms=0,{judge.SMALLEST}" if drawn else "ms=0")
+        device=f"ms=0,{small}" if drawn else "ms=0")
 
 
 def _honest_journal(args: argparse.Namespace) -> Path:

@@ -123,6 +123,8 @@ def _histories(seed: int, args: argparse.Namespace) -> list[history.History]:
     if args.draw:
         draw = history.lingering if args.linger else history.drawn
         drawn = (draw(seed * args.draw + number, shrink.DRAWN) for number in range(args.draw))
+        if args.faults:
+            return [history.with_faults(one, seed) for one in drawn]
         # A write that fails may take the smallest drive's last spare zone: then others fail, too.
         return [replace(one, steps=tuple(step for step in one.steps if step.name != "fault")) for one in drawn]
     return list(history.enumerated(args.enumerate)) if args.enumerate else []
@@ -323,15 +325,15 @@ def _choose(args: argparse.Namespace) -> int:
         return replay.bisect(args.replay, args.bisect) if args.bisect else replay.replay(args.replay)
     if args.scheduler and args.bugs is not None:
         raise LabError("--scheduler: planted bugs are looked for on one machine, expected no --bugs")
-    if args.linger and not args.draw:
-        raise LabError("--linger: threads stand still in drawn workloads, expected --draw N")
+    if (args.linger or args.faults) and not args.draw:
+        raise LabError("--linger, --faults: drawn workloads have these, expected --draw N")
     if args.enumerate and args.draw:
         raise LabError("--draw: workloads are enumerated or drawn, expected no --enumerate")
     if args.enumerate:
         args.boots, args.cuts = 1, 0
     if args.enumerate or args.draw:
         args.rounds, args.cpus = 0, shrink.CPUS
-        args.device = ",".join([judge.SMALLEST, *filter(None, [args.device])])
+        args.device = ",".join([judge.SPARED if args.faults else judge.SMALLEST, *filter(None, [args.device])])
     if args.bugs is not None:
         # Bugs are planted in what reads headers.
         args.device = ",".join(["ms=0", *filter(None, [args.device])])
@@ -367,6 +369,8 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--linger", action="store_true",
                         help="with --draw: threads stand still for a while at points in the target, which the seed "
                         "draws, and blocks are read")
+    parser.add_argument("--faults", action="store_true",
+                        help="with --draw: some writes fail, on a drive that has zones to lose")
     parser.add_argument("--kernel", default=kernels.DEFAULT, metavar="6.12|6.1|current|kasan|kcsan|PATH",
                         help="kernel of the guests; default %(default)s")
     parser.add_argument("--cpus", type=int, default=0, metavar="N",

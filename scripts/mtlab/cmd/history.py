@@ -37,6 +37,7 @@ POINTS = {
 LINGERS = {"linger": 24, "read": 8}     # more weights, if threads do
 LINGERS_MS = 2, 8, 32
 LINGERS_AT = 2              # points of a history
+MOST_FAULTS = 3             # each may cost a zone
 COMMANDS = "checkpoint", "gc", "suspend", "pause", "reload"     # enum disturbance of target/tests/torture/device.h
 
 
@@ -157,6 +158,15 @@ def lingering(seed: int, length: int) -> History:
         armed = ""
         steps.append(Step(name, block, nr, rng.randrange(lanes), together))
     return History(lanes, PREPARED + tuple(steps))
+
+
+def with_faults(one: History, seed: int) -> History:
+    """With a few writes that fail, each in a zone that the seed draws."""
+    rng = random.Random(f"faults of {seed}, {one}")
+    steps = [step for step in one.steps[len(PREPARED):] if step.name != "fault"]
+    for _ in range(rng.randint(1, MOST_FAULTS)):
+        steps.insert(rng.randint(0, len(steps)), Step("fault", rng.randrange(BLOCKS)))
+    return replace(one, steps=PREPARED + tuple(steps))
 
 
 def of_journal(path: Path, before: int) -> list[Step]:

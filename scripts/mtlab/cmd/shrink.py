@@ -84,13 +84,13 @@ class Bench:
                  schedule: int | None = None) -> None:
         self.kernel, self.module, self.program = kernel, module, judge.program(sources)
         self.seed, self.schedule, self.tried, self.worked = seed, schedule, 0, 0.0
-        self._args = argparse.Namespace(device=judge.SMALLEST, kernel=kernel, cpus=CPUS, timeout=600, verbose=False,
-                                        schedule=schedule)
+        self._args = argparse.Namespace(kernel=kernel, cpus=CPUS, timeout=600, verbose=False, schedule=schedule)
 
     def run(self, histories: Sequence[History], place: Path,
             more: Sequence[str | Path] = ()) -> tuple[torture.Boot, judge.Verdict]:
         """One guest."""
-        boot = judge.journal(self.seed, self._args, self.module, place / "journal", histories)
+        args = argparse.Namespace(**vars(self._args), device=judge.drive(histories))
+        boot = judge.journal(self.seed, args, self.module, place / "journal", histories)
         verdict = judge.judged(self.program, self.seed, place / "journal", place, 0, STATES, more)
         self.worked += boot.worked + verdict.summary["processor"]
         return boot, verdict
