@@ -247,6 +247,19 @@ def test_read_into_our_own_registers(emulator_binary: Path, bios: Path, tmp_path
         assert drive.read(0) == 1
 
 
+def test_read_into_another_controllers_registers(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
+    """A namespace's event engages all controllers that share it: none comes back into it, in either direction."""
+    args = device(tmp_path / "media", **SMALL)
+    args[:2] = ["-device", "nvme-subsys,id=sub0", "-device", "nvme,id=nvme0,serial=mtftl,subsys=sub0,addr=4",
+                "-device", "nvme,id=nvme1,serial=mtftl,subsys=sub0,addr=5"]
+    with driver(emulator_binary, bios, *args) as drive:
+        other = drive.beside(5)
+        assert drive.write(0, byte=1, fua=1) == 0
+        assert drive.io(READ, prp=other.bar + 0x1000, cdw10=0)[0] == 0x04
+        assert other.io(READ, prp=drive.bar + 0x1000, cdw10=0)[0] == 0x04
+        assert (drive.read(0), other.read(0)) == (1, 1)
+
+
 def test_long_stream_interval(emulator_binary: Path, bios: Path, tmp_path: Path) -> None:
     """Intervals of more than 4.3 s do not wrap."""
     stream = tmp_path / "stream"

@@ -48,13 +48,18 @@ void nvme_flash_arm(NvmeFlash *f)
 /* Controllers with commands here: a shared namespace has several. */
 static void nvme_flash_each_ctrl(NvmeFlash *f, void (*call)(NvmeCtrl *n))
 {
-    for (uint32_t i = 0; i < NVME_MAX_CONTROLLERS; i++) {
-        NvmeCtrl *n = nvme_subsys_ctrl(f->ns->subsys, i);
+    NvmeSubsystem *subsys = f->ns->subsys;
+    uint32_t left = subsys->nr_ctrls;
+
+    for (uint32_t i = 0; left && i < NVME_MAX_CONTROLLERS; i++) {
+        NvmeCtrl *n = nvme_subsys_ctrl(subsys, i);
 
         if (n) {
             call(n);
+            left--;
         }
     }
+    assert(!left);
 }
 
 /*
