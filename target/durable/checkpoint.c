@@ -515,7 +515,7 @@ static int make_checkpoint(struct mtftl *ftl, bool clean, bool mounting)
 	/* As for units: so many zones in a row are not worn out. */
 	do {
 		r = write_checkpoint(ftl, clean, mounting);
-	} while (r && r != -EAGAIN && ++tries < MTFTL_MAX_FAILURES &&
+	} while (r && r != -EAGAIN && r != -EROFS && ++tries < MTFTL_MAX_FAILURES &&
 		 replace_failed(ftl, mounting));
 	if (!r)
 		r = mtftl_super_checkpoint(ftl, &ckpts->next, clean);

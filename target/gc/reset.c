@@ -80,7 +80,11 @@ static bool send_begin(struct mtftl_resets *resets)
 	while (!mtftl_send_begin(resets->ftl))
 		if (!sit_out_pause(resets))
 			return false;
-	return true;
+	/* Behind a pause: another system may have written to the drive, also where it was dead. */
+	if (!mtftl_is_read_only(resets->ftl))
+		return true;
+	mtftl_send_end(resets->ftl);
+	return false;
 }
 
 static void give_up(struct mtftl_resets *resets, struct list_head *list)

@@ -2122,9 +2122,15 @@ static void a_checkpoint_ends_if_a_pause_made_the_device_read_only(void **state)
 		write_chunk(1);
 		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
 		write_chunk(2);
+		/* A zone that failed before gets no other one in its place now. */
+		mtftl_zone(&ftl, MTFTL_NR_SB_ZONES)->broken = true;
+		mtftl_zone(&ftl, MTFTL_NR_SB_ZONES + 1)->broken = true;
+		module_spare = image->flash.nr_zones - 3;
 		module_flushes = pause_ends_read_only;
 		assert_int_equal(mtftl_checkpoint(&ftl, false), -EROFS);
 		module_flushes = NULL;
+		assert_int_equal(module_spare, image->flash.nr_zones - 3);
+		module_spare = 0;
 		assert_int_equal(drive.commands - drive.reads, changes_before);
 	}
 }
