@@ -298,6 +298,32 @@ static void without_a_zone_nothing_is_written(void **state)
 	free(before);
 }
 
+static int (*reset)(struct flash *flash, u32 zone);
+static u32 refusals;
+
+static int refuse_zone_3(struct flash *flash, u32 zone)
+{
+	refusals += zone == 3;
+	return zone == 3 ? -EIO : reset(flash, zone);
+}
+
+/* The damaged part said that it has retired. */
+static void a_zone_that_refuses_its_reset_is_passed_over(void **state)
+{
+	struct super super;
+
+	(void)state;
+	tear(CKPT_ZONE, ZONE_RECORDS);
+	reset = image->flash.reset;
+	image->flash.reset = refuse_zone_3;
+	refusals = 0;
+	assert_int_equal(rebuild(true), 0);
+	assert_int_equal(refusals, 1);
+	assert_int_equal(super_find(&image->flash, &super), 0);
+	assert_true(super.info.ckpt_zones[0] > 3);
+	assert_recovers();
+}
+
 /* More zones */
 
 static int grow(struct mtftl_sb_info *now)
@@ -391,6 +417,7 @@ int main(void)
 		test(a_torn_unit_does_not_vouch_for_an_earlier_life),
 		test(the_other_zone_of_the_log_serves_when_one_is_full),
 		test(without_a_zone_nothing_is_written),
+		test(a_zone_that_refuses_its_reset_is_passed_over),
 		grown(appended_zones_are_used),
 		grown(a_zone_that_failed_is_no_space),
 		grown(what_cannot_grow_is_left_alone),

@@ -176,7 +176,8 @@ static int choose_zones(struct rebuild *rebuild)
 	u32 zone;
 	u64 lba;
 
-	assert(wanted && wanted <= MTFTL_SB_MAX_CKPT_ZONES && !rebuild->nr_zones);
+	assert(wanted && wanted <= MTFTL_SB_MAX_CKPT_ZONES);
+	rebuild->nr_zones = 0;
 	for (lba = 0; lba < sb->logical_blocks; lba++)
 		if (rebuild->replay.map[lba] <= MTFTL_MAP_MAX_PAGE)
 			used[rebuild->replay.map[lba] / sb->zone_blocks] = true;
@@ -204,8 +205,10 @@ static int empty_zones(struct rebuild *rebuild)
 		/* The checkpoint that is there stays until the record names the new one. */
 		assert(!rebuild->replay.ckpt_needs[rebuild->zones[i]]);
 		err = rebuild->flash->reset(rebuild->flash, rebuild->zones[i]);
-		if (err)
+		if (err) {
+			record->flags |= MTFTL_ZONE_RETIRED;
 			return err;
+		}
 		record->erase_count++;
 		record->first_seq = 0;
 		record->wp = 0;
@@ -328,9 +331,14 @@ static int write_all(struct rebuild *rebuild)
 {
 	const struct mtftl_sb_info *sb = &rebuild->super.info;
 	u64 blocks = mtftl_ckpt_stream_blocks(sb->nr_zones, sb->logical_blocks);
+	int err;
 
 	set_records(rebuild);
-	return empty_zones(rebuild) ?: write_stream(rebuild, rebuild->replay.max_seq, blocks) ?:
+	/* That a zone has retired may be what cannot be read: then another one serves. */
+	do {
+		err = empty_zones(rebuild);
+	} while (err && !choose_zones(rebuild));
+	return err ?: write_stream(rebuild, rebuild->replay.max_seq, blocks) ?:
 	       write_record(rebuild, blocks);
 }
 
