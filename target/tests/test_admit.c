@@ -195,6 +195,12 @@ static const struct row rows[] = {
 	{ "what is buffered waits, nothing can be gained and nothing is under way", &drive,
 	  { ZONES(0, 0, 0), .no_victim = true },
 	  DEAD, 2, "cugU", "cugUG", "gG", "", WAITS(USER) },
+	{ "a zone that is about to be empty is room for users", &drive,
+	  { ZONES(0, 0, 1), .no_victim = true },
+	  FREE, 2, "cugU", "cugUG", "gG", "", WAITS(USER) },
+	{ "but not while a flush waits for what users have buffered", &drive,
+	  { ZONES(0, 0, 1), .flushing = true, .buffer_promise = 2 },
+	  DEAD, 2, "cugUG", "cugUG", "gG", "", WAITS(USER) },
 	{ "GC may gain something yet", &drive,
 	  { ZONES(0, 0, 0), .buffer_promise = 2 },
 	  GATED, 2, "cugUG", "cugUG", "gG", "", WAITS(USER) },
@@ -222,6 +228,12 @@ static const struct row rows[] = {
 	{ "no zone is left that could ever be written, whatever is in flight", &drive,
 	  { ZONES(0, 0, 0), .in_flight = true, .buffer_promise = 2 },
 	  DEAD, 2, "cugUG", "cugUG", "gG", "", WAITS(RETRY) },
+	{ "an empty one is left", &drive,
+	  { ZONES(1, 0, 0), .in_flight = true, .buffer_promise = 2 },
+	  GATED, 2, "cugUG", "cugUG", "gG", "ufrm", WAITS(RETRY) },
+	{ "or a victim", &drive,
+	  { .zones = { [MTFTL_ZONE_VICTIM] = 1 }, .in_flight = true, .buffer_promise = 2 },
+	  GATED, 2, "cugUG", "cugUG", "gG", "", WAITS(RETRY) },
 };
 
 static const char *const levels[] = { "free", "slowed", "paced", "gated", "dead" };
@@ -300,6 +312,19 @@ static void users_wait_for_credit(void **unused)
 	assert_false(mtftl_admit_is_spent(true, false, false));
 }
 
+/* Checkpoints have zones of their own, and fail without one. */
+static void metadata_has_no_stream_and_does_not_wait(void **unused)
+{
+	const struct row *row;
+
+	(void)unused;
+	for (row = rows; row < rows + ARRAY_SIZE(rows); row++) {
+		assert_int_equal(mtftl_admit_sources(row->limits, &row->state,
+						     MTFTL_RIGHT_META).nr, 0);
+		assert_false(mtftl_admit_is_dead_end(&row->state, MTFTL_RIGHT_META));
+	}
+}
+
 /* Victims beside others: all that they may still write fits into what users cannot take. */
 static void victims_fit_into_what_is_left_to_gc(void **unused)
 {
@@ -342,27 +367,39 @@ static void full_zones_are_promised_to_the_buffers(void **unused)
 	}
 }
 
+/* By what is buffered and slack; or, if that is more, by all zones for buffers. */
 static void what_is_left_ends_at_the_gate(void **unused)
 {
-	struct mtftl_admit_state state = { ZONES(5, 3, 0), .gc_has_zone = true };
-	u32 room = 0;
+	static const u32 slacks[] = { 10, 150 };
+	u32 i;
 
 	(void)unused;
-	/* A block at a time; a zone is opened when one is needed. */
-	while (mtftl_admit_left(&drive, &state, room) > 0) {
-		state.users_room = room;
-		mtftl_admit_gate(&drive, &state);
-		assert_false(state.gated);
+	for (i = 0; i < ARRAY_SIZE(slacks); i++) {
+		struct mtftl_admit_state state = { ZONES(7, 3, 0), .gc_has_zone = true };
+		struct mtftl_admit_limits limits = drive;
+		u32 room = 0;
+
+		limits.slack = slacks[i];
+		/* A block at a time; a zone is opened when one is needed. */
+		while (mtftl_admit_left(&limits, &state, room) > 0) {
+			state.users_room = room;
+			mtftl_admit_gate(&limits, &state);
+			assert_false(state.gated);
+			if (!room) {
+				state.zones[MTFTL_ZONE_EMPTY]--;
+				room = USABLE;
+			}
+			room--;
+		}
+		/* One more. */
 		if (!room) {
 			state.zones[MTFTL_ZONE_EMPTY]--;
 			room = USABLE;
 		}
-		room--;
+		state.users_room = room - 1;
+		mtftl_admit_gate(&limits, &state);
+		assert_true(state.gated);
 	}
-	/* One more. */
-	state.users_room = room - 1;
-	mtftl_admit_gate(&drive, &state);
-	assert_true(state.gated);
 }
 
 /* A block that is too few for a header and a block is no room. */
@@ -558,6 +595,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(admission_is_as_the_docs_say),
 		cmocka_unit_test(users_wait_for_credit),
+		cmocka_unit_test(metadata_has_no_stream_and_does_not_wait),
 		cmocka_unit_test(victims_fit_into_what_is_left_to_gc),
 		cmocka_unit_test(full_zones_are_promised_to_the_buffers),
 		cmocka_unit_test(what_is_left_ends_at_the_gate),

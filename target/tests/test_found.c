@@ -236,6 +236,37 @@ static void a_fatal_signal_ends_it(void **state)
 	assert_int_equal(kernel_allocated, 0);
 }
 
+/* Units until some are left out, or until it ends; how often it asked for a signal. */
+static int fill_up(unsigned long kill_at, unsigned long *asked)
+{
+	struct mtftl_finds *finds = mtftl_finds_alloc(LIMIT, U64_MAX, 0);
+	int r = 0;
+	u64 i;
+
+	kernel_asked = 0;
+	kernel_kill_at = kill_at;
+	for (i = 0; !r && mtftl_finds_nr(finds) == i; i++)
+		r = add_unit(finds, 1 + i, 3, i);
+	*asked = kernel_asked;
+	kernel_kill_at = 0;
+	mtftl_finds_free(finds);
+	return r;
+}
+
+/* Also when the half that stays is known, and only its size is not. */
+static void a_fatal_signal_ends_the_search_for_a_half(void **state)
+{
+	unsigned long all, asked;
+
+	(void)state;
+	assert_int_equal(fill_up(0, &all), 0);
+	assert_true(all > 100);
+	assert_int_equal(fill_up(all, &asked), -EINTR);
+	assert_int_equal(asked, all);
+	assert_int_equal(fill_up(all + 1, &asked), 0);
+	assert_int_equal(kernel_allocated, 0);
+}
+
 /* Nothing stays behind. */
 static void memory_that_is_short_ends_it(void **state)
 {
@@ -293,6 +324,7 @@ int main(void)
 		cmocka_unit_test(looks_are_bounded_by_what_all_may_take),
 		cmocka_unit_test(one_number_everywhere_is_refused),
 		cmocka_unit_test(a_fatal_signal_ends_it),
+		cmocka_unit_test(a_fatal_signal_ends_the_search_for_a_half),
 		cmocka_unit_test(memory_that_is_short_ends_it),
 		cmocka_unit_test(sets_of_numbers),
 	};

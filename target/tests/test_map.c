@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tests on the host of the map's marks (map.c of the module): what a checkpoint copies is what has
- * changed, and what changes while it copies is still marked afterwards. One thread; what another one
+ * changed, and what changes while it copies is still marked afterwards. And of the lives that new
+ * data gets by what it replaces (age.c). One thread; what another one
  * would do comes where a lock is left, and before a number is drawn.
  */
 #include <setjmp.h>
@@ -17,11 +18,13 @@
 #include "device/seq.h"
 #include "map/age.h"
 #include "map/map.h"
+#include "policy/hint.h"
 
 #define LBA	2050u		/* of chunk 2 */
 #define CHUNK	(LBA >> MTFTL_CHUNK_SHIFT)
 #define PAGE	(5u << 7)	/* the first of zone 5 */
 #define OTHER	(6u << 7)
+#define DEVICE	64u		/* in zones */
 
 static struct mtftl_device device;
 static struct mtftl_seq seq;
@@ -55,13 +58,6 @@ void mtftl_pending_flush(struct mtftl *of, struct bio *bio)
 void mtftl_range_add(struct mtftl *of, const struct mtftl_range_rec *rec)
 {
 	assert_int_equal(rec->seq, mtftl_seq_last(of));
-}
-
-void mtftl_age_slot(const struct mtftl *of, struct mtftl_slot *slot, u32 old)
-{
-	(void)of;
-	(void)slot;
-	(void)old;
 }
 
 /* Marks */
@@ -110,6 +106,9 @@ static int setup(void **state)
 		.config = {
 			.nr_zones = 12, .zone_shift = 7, .capacity = 120, .logical_blocks = 4096,
 			.nr_lanes = 1, .lane_shift = 2,
+			.placement = mtftl_placement("by-life"), .budget.user_classes = 3,
+			.device_in_zones = DEVICE, .unwritten_life = mtftl_life_new(DEVICE),
+			.unwritten_class = 2,
 		},
 	};
 	assert_int_equal(mtftl_map_alloc(&ftl), 0);
@@ -240,6 +239,48 @@ static void a_change_behind_the_copy_stays_marked(void **state)
 	assert_int_equal(copied(true), OTHER);
 }
 
+/* Lives */
+
+static void expect_life(u32 slot, u32 life)
+{
+	assert_int_equal(slots[slot].life, life);
+	assert_int_equal(slots[slot].class,
+			 mtftl_class_written(ftl.config.placement, life, DEVICE, 3));
+}
+
+/* Nothing, what is buffered, what is on flash; but if its writer knows better, none of these. */
+static void what_is_replaced_tells_a_life(void **state)
+{
+	const u32 known = mtftl_life(40), age = 30;
+	u32 older, newer;
+
+	older = publish(0);
+	take(0);
+	expect_life(0, mtftl_life_new(DEVICE));
+	newer = publish(1);
+	take(1);
+	expect_life(1, mtftl_life_written(ftl.config.placement, mtftl_life_new(DEVICE), 0));
+	assert_true(slots[1].life < slots[0].life);
+	mtftl_map_complete(&ftl, LBA, older, OTHER);
+	mtftl_map_complete(&ftl, LBA, newer, PAGE);
+	mtftl_map_set_clock(&ftl, DEVICE);
+	mtftl_map_set_age(&ftl, PAGE >> 7, DEVICE - age, known);
+	publish(2);
+	take(2);
+	expect_life(2, mtftl_life_written(ftl.config.placement, known, age));
+	slots[3].hint = MTFTL_HINT_SHORT;
+	publish(3);
+	expect_life(3, mtftl_life_hinted(MTFTL_HINT_SHORT, DEVICE));
+}
+
+static void a_hint_is_believed_where_nothing_was(void **state)
+{
+	slots[0].hint = MTFTL_HINT_SHORT;
+	publish(0);
+	expect_life(0, mtftl_life_hinted(MTFTL_HINT_SHORT, DEVICE));
+	assert_int_equal(slots[0].class, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -251,6 +292,8 @@ int main(void)
 		TEST(what_is_lost_is_marked_first),
 		TEST(what_is_discarded_is_marked_first),
 		TEST(a_change_behind_the_copy_stays_marked),
+		TEST(what_is_replaced_tells_a_life),
+		TEST(a_hint_is_believed_where_nothing_was),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

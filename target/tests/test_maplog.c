@@ -52,6 +52,9 @@ static void a_shape_counts_what_a_format_has(void **state)
 	shape = shape_of(9, 7, 7);
 	assert_int_equal(shape.seats, 0);
 	assert_false(mtftl_log_fits(&shape));
+	/* Nor do zones that no unit fits into, however many there are. */
+	shape = (struct mtftl_log_shape) { .capacity = MTFTL_STREAM_UNIT_BLOCKS, .seats = 100 };
+	assert_false(mtftl_log_fits(&shape));
 }
 
 /* Every device that format makes of zones of 64 blocks and more has a log. */

@@ -625,11 +625,14 @@ static void zones_that_wait_hide_no_others(void **state)
 			fill_zone(&history, k);
 		for (k = 0; k < worn_out[i]; k++)
 			history.zones[8192 + k].worn_out = true;
+		/* The first of them has been full for less time than those behind it. */
+		fill_zone(&history, 8192);
 		/* The best ones lie where no look in turn comes soon. */
 		for (k = 0; k < MTFTL_KEPT - 1; k++)
 			history.zones[history.nr - 1 - k].valid = k;
 		/* Oldest first, and before all others. */
-		assert_int_equal(mtftl_choose(&history.chooser, true, look_at_full, &history), 8192);
+		assert_int_equal(mtftl_choose(&history.chooser, true, look_at_full, &history),
+				 8192 + (worn_out[i] > 1));
 		history.scarce = true;
 		for (k = 0; k < MTFTL_KEPT - 1; k++) {
 			history.looks = 0;
@@ -705,6 +708,49 @@ static void a_zone_that_was_taken_is_not_the_least_worn(void **state)
 		assert_int_equal(choose_for_wear(&history, 1, 10), MTFTL_NO_ZONE);
 		free(history.zones);
 	}
+}
+
+/* Nor is one that failed since it was looked at: nothing is written to it. */
+static void what_became_of_the_least_worn_zones_is_looked_at(void **state)
+{
+	static const u32 sizes[] = { 100, 20000 };
+	struct history history;
+	u32 i, nr, k;
+
+	(void)state;
+	srand(10);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++)
+		for (nr = 1; nr <= 2; nr++) {
+			wear_begin(&history, sizes[i]);
+			history.zones[17].erase_count = 80;
+			look_at_part(&history, 3);
+			/* 17 is known of the last round, 18 of this one. */
+			history.zones[17].worn_out = true;
+			history.zones[18].erase_count = 81;
+			look_at_part(&history, 4);
+			history.zones[18].worn_out = nr > 1;
+			k = choose_for_wear(&history, 1, 10);
+			assert_int_equal(k, nr > 1 ? MTFTL_NO_ZONE : 18);
+			free(history.zones);
+		}
+}
+
+/* The most worn zone of the round that has not ended counts, too. */
+static void the_most_worn_zone_is_known_at_once(void **state)
+{
+	struct history history;
+
+	(void)state;
+	srand(11);
+	wear_begin(&history, 20000);
+	history.zones[17].erase_count = 90;
+	look_at_part(&history, 4);
+	assert_int_equal(choose_for_wear(&history, 1, 19), MTFTL_NO_ZONE);
+	history.zones[history.chooser.hand].erase_count = 130;
+	look_at_part(&history, 1);
+	assert_int_equal(choose_for_wear(&history, 1, 40), MTFTL_NO_ZONE);
+	assert_int_equal(choose_for_wear(&history, 1, 39), 17);
+	free(history.zones);
 }
 
 /* Cold zones lie all over the device: each turn takes one of them, however long a round is. */
@@ -1048,6 +1094,8 @@ int main(void)
 		cmocka_unit_test(zones_that_wait_hide_no_others),
 		cmocka_unit_test(the_least_worn_zone_is_known),
 		cmocka_unit_test(a_zone_that_was_taken_is_not_the_least_worn),
+		cmocka_unit_test(what_became_of_the_least_worn_zones_is_looked_at),
+		cmocka_unit_test(the_most_worn_zone_is_known_at_once),
 		cmocka_unit_test(each_turn_for_wear_takes_a_cold_zone),
 		cmocka_unit_test(the_least_worn_zone_is_the_oldest),
 		cmocka_unit_test(unknown_placement_is_none),

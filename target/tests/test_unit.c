@@ -642,11 +642,41 @@ static void contradictions_about_the_log_of_the_map_are_refused(void **state)
 	log_refuses(ckpt_zones[1], 64);
 	log_refuses(ckpt_unit_first, 0);
 	log_refuses(ckpt_unit_first, 99);	/* drawn behind ckpt_seq */
+	log_refuses(ckpt_unit_first, 1ull << MTFTL_SEQ_BITS);
 	log_refuses(ckpt_unit_last, 106);
 	log_refuses(ckpt_unit_last, 1ull << MTFTL_SEQ_BITS);
 	log_refuses(ckpt_seat, 2);
 	log_refuses(ckpt_offset, CAPACITY - MTFTL_STREAM_UNIT_BLOCKS);
 	log_refuses(ckpt_offset, ~0u);
+}
+
+/* As format makes it: nothing of a stream is named yet. */
+static void a_log_without_a_checkpoint_names_no_stream(void **state)
+{
+	struct mtftl_sb_info in = example_log_sb(), tiny;
+
+	(void)state;
+	mtftl_sb_set_checkpoint(&in, NULL);
+	tiny = in;
+	assert_int_equal(sb_round_trip(&in), 0);
+	in.ckpt_unit_first = 1;
+	assert_int_equal(sb_round_trip(&in), -EINVAL);
+	in.ckpt_unit_first = 0;
+	in.ckpt_unit_last = 1;
+	assert_int_equal(sb_round_trip(&in), -EINVAL);
+	in.ckpt_unit_last = 0;
+	in.ckpt_seat = 1;
+	assert_int_equal(sb_round_trip(&in), -EINVAL);
+	in.ckpt_seat = 0;
+	in.ckpt_offset = 1;
+	assert_int_equal(sb_round_trip(&in), -EINVAL);
+	assert_string_equal(mtftl_sb_wrong(&in), "ckpt_blocks");
+	/* Zones that are too small for a log. */
+	tiny.nr_zones = 12;
+	tiny.zone_blocks = tiny.zone_capacity = tiny.logical_blocks = 8;
+	assert_int_equal(sb_round_trip(&tiny), -EINVAL);
+	tiny.map_log = false;
+	assert_int_equal(sb_round_trip(&tiny), 0);
 }
 
 static void generations_that_would_wrap_are_refused(void **state)
@@ -753,6 +783,10 @@ static void layout_arithmetic(void **state)
 	/* A zone of 16 blocks takes two headers and 14 blocks of the stream. */
 	assert_int_equal(mtftl_ckpt_zones(128, 16, 13 * 1024), 1);
 	assert_int_equal(mtftl_ckpt_zones(128, 16, 13 * 1024 + 1), 2);
+	/* The most that a zone has room for, behind the records; more records than room. */
+	assert_int_equal(mtftl_ckpt_most_blocks(128, 16, 1), 13 * 1024);
+	assert_int_equal(mtftl_ckpt_most_blocks(14 * 128, 16, 1), 0);
+	assert_int_equal(mtftl_ckpt_most_blocks(20 * 128, 16, 1), 0);
 	assert_int_equal(mtftl_ckpt_zones(128, 7, 1024), (u32)-1);
 	/* 1024 records of 16 bytes: 4 blocks, a header, the tail. */
 	assert_int_equal(mtftl_footer_reserve(1024, false), 6);
@@ -774,6 +808,7 @@ static void layout_arithmetic(void **state)
 	assert_int_equal(mtftl_user_zones(1024, 32 * 308, false), 10);
 	assert_int_equal(mtftl_user_zones(1024, 32 * 309, false), 11);
 	assert_int_equal(mtftl_user_zones(1024, 1, true), 1);
+	assert_int_equal(mtftl_user_zones(1024, 0, true), 1);
 	/* Two for superblocks and two for checkpoints. */
 	assert_int_equal(mtftl_spare_zones(20, 1024, 32 * 308, false), 6);
 	assert_int_equal(mtftl_spare_zones(14, 1024, 32 * 308, false), 0);
@@ -978,8 +1013,15 @@ static void bad_tails_are_refused(void **state)
 	footer.min_seq = 0;
 	mtftl_tail_compose(block, seed(), ZONE, 9, 30, &footer);
 	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, false, &info), -EINVAL);
-	/* No stream at all. */
+	/* A stream whose positions do not fit 32 bits, in a zone that would have room for it. */
 	footer.min_seq = 21;
+	footer.used = ~0u - MTFTL_BLOCK_SIZE;
+	mtftl_tail_compose(block, seed(), ZONE, 9, 30, &footer);
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, 1u << 30, true, &info), 0);
+	footer.used = ~0u;
+	mtftl_tail_compose(block, seed(), ZONE, 9, 30, &footer);
+	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, 1u << 30, true, &info), -EINVAL);
+	/* No stream at all. */
 	footer.used = 0;
 	mtftl_tail_compose(block, seed(), ZONE, 9, 30, &footer);
 	assert_int_equal(mtftl_tail_parse(block, seed(), ZONE, CAPACITY, false, &info), -EINVAL);
@@ -1203,6 +1245,7 @@ int main(void)
 		cmocka_unit_test(too_many_ckpt_zones_are_refused),
 		cmocka_unit_test(a_superblock_tells_where_the_log_of_the_map_is),
 		cmocka_unit_test(contradictions_about_the_log_of_the_map_are_refused),
+		cmocka_unit_test(a_log_without_a_checkpoint_names_no_stream),
 		cmocka_unit_test(generations_that_would_wrap_are_refused),
 		cmocka_unit_test(zone_records_are_bounded),
 		cmocka_unit_test(map_entries_are_bounded),

@@ -27,7 +27,8 @@
 static u8 *blocks[MAX_CAPACITY];
 static struct mtftl_oob oob[MAX_CAPACITY];
 static u32 reads, blocks_read;
-static u32 unreadable = MAX_CAPACITY;	/* a block that the medium has lost */
+static u32 unreadable = MAX_CAPACITY;	/* a block that cannot be read, with this error */
+static int unreadable_error = -ENODATA;	/* the medium has lost it */
 static struct mtftl_cpu_stats stats;
 static struct mtftl_device device = { .stats = &stats };
 static u32 pauses;		/* that were sat out: there is one in each read */
@@ -60,7 +61,7 @@ int mtftl_rw_sync(struct mtftl *ftl, blk_opf_t opf, u32 page, void *data, u32 nr
 	assert_in_range(nr, 1, MTFTL_BUFFER_BLOCKS);
 	assert_in_range(at + nr, 1, ftl->config.capacity);
 	if (at <= unreadable && unreadable < at + nr)
-		return -ENODATA;
+		return unreadable_error;
 	for (i = 0; i < nr; i++) {
 		if (blocks[at + i])
 			memcpy((u8 *)data + i * MTFTL_BLOCK_SIZE, blocks[at + i],
@@ -352,6 +353,50 @@ static void footer_units_of_another_life_are_refused(void **state)
 	assert_true(reads > 2);
 }
 
+/* Its stream goes on where the zone has ended. */
+static void a_footer_that_the_zone_cuts_short_is_refused(void **state)
+{
+	const u32 at = CAPACITY - 4;
+	struct mtftl_unit_info info = { .type = MTFTL_UNIT_FOOTER, .nr_blocks = 3, .seq = 90 };
+	struct mtftl_footer longer;
+	struct found found;
+
+	(void)state;
+	write_units();
+	longer = footer;
+	longer.used = 2 * MTFTL_BLOCK_SIZE;
+	mtftl_unit_init(block_at(at), &info);
+	memcpy(block_at(at + 1), stream, MTFTL_BLOCK_SIZE);
+	mtftl_unit_add_entry(block_at(at), 0, mtftl_payload_crc(SEED, block_at(at + 1)));
+	mtftl_unit_seal(block_at(at), SEED, ZONE, at, ERASES, 0);
+	mtftl_tail_compose(block_at(CAPACITY - 1), SEED, ZONE, ERASES, at, &longer);
+	found = walk(CAPACITY, false);
+	assert_all_found(&found);
+	assert_true(reads > 2);
+}
+
+/* Whether the medium has lost it, or an error may pass: the headers say the same. */
+static void a_footer_that_cannot_be_read_is_done_without(void **state)
+{
+	static const int errors[] = { -ENODATA, -EILSEQ, -EIO, -ETIMEDOUT };
+	static const u32 lost[] = { 7, 8, CAPACITY - 1 };
+	struct found found;
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(errors); i++)
+		for (k = 0; k < ARRAY_SIZE(lost); k++) {
+			unreadable_error = errors[i];
+			unreadable = lost[k];
+			write_units();
+			write_footer(7, CAPACITY, stream, &footer, ERASES);
+			found = walk(CAPACITY, false);
+			assert_all_found(&found);
+		}
+	unreadable = MAX_CAPACITY;
+	unreadable_error = -ENODATA;
+}
+
 /* Of a zone that was finished early: its units, and then nothing that is one. */
 static void what_no_unit_covers_is_read_ahead(void **state)
 {
@@ -433,6 +478,8 @@ int main(void)
 		cmocka_unit_test(places_outside_the_zone_are_refused),
 		cmocka_unit_test(footer_that_lists_less_than_its_tail_says_is_refused),
 		cmocka_unit_test(footer_units_of_another_life_are_refused),
+		cmocka_unit_test(a_footer_that_the_zone_cuts_short_is_refused),
+		cmocka_unit_test(a_footer_that_cannot_be_read_is_done_without),
 		cmocka_unit_test(what_no_unit_covers_is_read_ahead),
 		cmocka_unit_test(short_units_are_read_ahead),
 		cmocka_unit_test(of_long_units_only_headers_are_read),
