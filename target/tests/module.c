@@ -110,12 +110,13 @@ void mtftl_streams_on_open(struct mtftl *ftl, void (*heard)(struct mtftl *ftl))
 }
 
 void (*module_flushes)(struct mtftl *ftl);
+int module_cannot_flush;
 
 int mtftl_flush_sync(struct mtftl *ftl)
 {
 	if (module_flushes)
 		module_flushes(ftl);
-	return 0;
+	return module_cannot_flush;
 }
 
 u32 mtftl_map_durable(struct mtftl *ftl, u32 chunk, __le32 *out)

@@ -7,6 +7,8 @@
 
 /* Happens while a checkpoint flushes; NULL: nothing does. */
 extern void (*module_flushes)(struct mtftl *ftl);
+/* The error that its flush ends with; 0: none. */
+extern int module_cannot_flush;
 /* To be called as if a stream had opened a zone. */
 extern void (*module_opened)(struct mtftl *ftl);
 

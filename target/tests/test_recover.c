@@ -20,6 +20,7 @@
 #include "device/rw.h"
 #include "device/seq.h"
 #include "durable/checkpoint.h"
+#include "durable/found.h"
 #include "durable/recover.h"
 #include "format/maplog.h"
 #include "image.h"
@@ -42,7 +43,9 @@ static struct {
 	bool fail_writes;	/* each one */
 	bool pause_then;	/* and the device is suspended */
 	int pause_after;	/* writes until it is, if none fails; 0: it is not */
-	int fail_read;		/* the next one, with this error */
+	bool pause_in_reset;	/* likewise, in the next reset */
+	int fail_read;		/* one read, with this error */
+	u64 reads_before;	/* that one */
 	int fail_log;		/* so many writes to the superblock log */
 } drive;
 
@@ -54,11 +57,21 @@ static struct {
 
 /* They last over mounts. Zones from @reported on are left out of reports, without an error. */
 static u32 reported = U32_MAX;
+static int report_fails;	/* of a report; 0: none */
 static u32 misplaced;		/* a zone that is said to begin elsewhere; 0: none */
+static u32 misled;		/* one whose write pointer lies in front of it; 0: none */
+static u32 spare_sectors;	/* of each zone, behind its last block */
 static u32 unreadable;		/* page; 0: none */
 static int unreadable_error = -ENODATA;
 static bool finish_fails, aligned;
 static int mount_fails_write;	/* see fail_write */
+static int mount_fails_read;	/* see fail_read */
+static u64 mount_reads_before;
+/* A fatal signal comes behind so many reads of a mount, when it was asked for so often; 0: none. */
+static struct {
+	u64 reads;
+	unsigned long asks;
+} killed_behind;
 static int power;		/* commands until it goes off; 0: it stays on; -1: it is off */
 static int lies_at;		/* commands until one is carried out, and fails; 0: none */
 
@@ -105,13 +118,16 @@ int mtftl_report_zones(struct mtftl *of, u32 first, u32 nr, report_zones_cb note
 	u32 i;
 
 	(void)of;
+	if (report_fails)
+		return report_fails;
 	for (i = 0; !r && i < nr && first + i < min(image->flash.nr_zones, reported); i++) {
 		const struct flash_zone *zone = &image->flash.zones[first + i];
 		sector_t start = (LEFT_ALONE + first + i) * size;
 		struct blk_zone bz = {
 			.start = start, .len = size, .cond = conditions[zone->cond],
 			.wp = start + zone->wp * MTFTL_BLOCK_SECTORS + zone->torn_sectors,
-			.capacity = image->flash.zone_capacity * MTFTL_BLOCK_SECTORS,
+			.capacity = image->flash.zone_capacity * MTFTL_BLOCK_SECTORS +
+				    spare_sectors,
 		};
 
 		/* A zone that is read-only has none. */
@@ -119,6 +135,8 @@ int mtftl_report_zones(struct mtftl *of, u32 first, u32 nr, report_zones_cb note
 			bz.wp = 0;
 		if (misplaced && misplaced == first + i)
 			bz.start++;
+		if (misled && misled == first + i)
+			bz.wp = start - 1;
 		r = note(&bz, i, data);
 	}
 	return r ?: (int)i;
@@ -189,14 +207,18 @@ int mtftl_rw_sectors(struct mtftl *of, blk_opf_t opf, sector_t sector, void *dat
 		return answer(write_sectors(zone, at, data, nr));
 	drive.reads++;
 	drive.blocks_read += DIV_ROUND_UP(nr, MTFTL_BLOCK_SECTORS);
-	if (drive.fail_read) {
+	if (killed_behind.reads == drive.reads)
+		kernel_kill_at = kernel_asked + killed_behind.asks;
+	if (drive.fail_read && drive.reads_before) {
+		drive.reads_before--;
+	} else if (drive.fail_read) {
 		int r = drive.fail_read;
 
 		drive.fail_read = 0;
 		return r;
 	}
 	if (unreadable && unreadable >= flash_page(&image->flash, zone, at / MTFTL_BLOCK_SECTORS) &&
-	    unreadable < flash_page(&image->flash, zone, (at + nr) / MTFTL_BLOCK_SECTORS))
+	    unreadable < flash_page(&image->flash, zone, DIV_ROUND_UP(at + nr, MTFTL_BLOCK_SECTORS)))
 		return unreadable_error;
 	/* Drives need not answer for what is not written. */
 	if (state->cond <= FLASH_OPEN &&
@@ -226,8 +248,10 @@ int mtftl_zone_mgmt(struct mtftl *of, u32 zone, enum req_op op)
 	command();
 	if (power < 0 || power_goes())
 		return -EIO;
-	if (op == REQ_OP_ZONE_RESET)
+	if (op == REQ_OP_ZONE_RESET) {
+		device.paused |= drive.pause_in_reset;
 		return answer(image->flash.reset(&image->flash, zone));
+	}
 	drive.finishes++;
 	if (finish_fails || image->flash.zones[zone].cond > FLASH_FULL)
 		return -EIO;
@@ -255,10 +279,10 @@ static void unmount(void)
 	/* Who began to send has ended. */
 	assert_int_equal(stats.sending, stats.landed);
 	mounted = false;
-	if (ftl.checkpoints)
-		mtftl_checkpoints_free(&ftl);
-	if (ftl.super)
-		mtftl_super_free(&ftl);
+	/* A mount that failed early has neither. */
+	mtftl_checkpoints_stop(&ftl);
+	mtftl_checkpoints_free(&ftl);
+	mtftl_super_free(&ftl);
 	free(ftl.zones);
 	free(map.zones);
 	free(map.entries);
@@ -276,6 +300,8 @@ static int try_to_mount(void)
 	unmount();
 	memset(&drive, 0, sizeof(drive));
 	drive.fail_write = mount_fails_write;
+	drive.fail_read = mount_fails_read;
+	drive.reads_before = mount_reads_before;
 	memset(&stats, 0, sizeof(stats));
 	memset(&seq, 0, sizeof(seq));
 	memset(&space, 0, sizeof(space));
@@ -362,6 +388,24 @@ static void mount_like_the_tool(void)
 	replay_free(&replay);
 }
 
+/* Or what it finds damaged. */
+static void mount_or_fail_like_the_tool(void)
+{
+	struct report report = { .quiet = true };
+	struct replay replay = { .flash = &image->flash, .report = &report };
+	struct super super;
+	int r;
+
+	assert_int_equal(super_find(&image->flash, &super), 0);
+	replay.sb = &super.info;
+	r = replay_run(&replay);
+	assert_int_equal(!try_to_mount(), !r);
+	if (!r)
+		assert_memory_equal(map.entries, replay.map,
+				    super.info.logical_blocks * sizeof(*replay.map));
+	replay_free(&replay);
+}
+
 /* Before a mount, which may write. */
 static void assert_checks(u64 errors, u64 lost)
 {
@@ -413,10 +457,18 @@ static int teardown(void **state)
 	finish_fails = false;
 	aligned = false;
 	mount_fails_write = 0;
+	mount_fails_read = 0;
+	mount_reads_before = 0;
+	memset(&killed_behind, 0, sizeof(killed_behind));
+	report_fails = 0;
+	misled = 0;
+	spare_sectors = 0;
+	mount_read_only = false;
 	power = 0;
 	lies_at = 0;
 	module_flushes = NULL;
 	module_flush_fails = 0;
+	module_cannot_flush = 0;
 	module_spare = 0;
 	kernel_kill_at = 0;
 	kernel_short_at = 0;
@@ -453,6 +505,18 @@ static void cut(u32 zone, u32 offset, u8 sectors)
 	*state = (struct flash_zone) {
 		.cond = FLASH_OPEN, .wp = offset, .torn_sectors = sectors,
 	};
+}
+
+/* A map of one block in each data zone up to @last. */
+static const u32 *map_of_blocks(u32 last)
+{
+	static u32 entries[IMAGE_LOGICAL];
+	u32 i;
+
+	memset(entries, 0xff, sizeof(entries));
+	for (i = FIRST_DATA; i < last; i++)
+		entries[i] = flash_page(&image->flash, i, 1);
+	return entries;
 }
 
 /* Sectors of 512 bytes */
@@ -499,6 +563,38 @@ static void ranges_in_a_torn_block_count(void **state)
 	assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->ranges_seq, 3);
 	mount_like_the_tool();
 	assert_int_equal(map.entries[5], MTFTL_MAP_UNMAPPED);
+}
+
+static void a_torn_block_that_the_medium_has_lost_claims_nothing(void **state)
+{
+	const u64 lbas[] = { 5, 6, 7 };
+	const u16 contents[] = { 1, 2, 3 };
+	u32 old = put(FIRST_DATA, 1, 5, 9);
+
+	cut(FIRST_DATA, image_write_unit(image, FIRST_DATA, MTFTL_UNIT_DATA, 2, 3, lbas, contents), 1);
+	unreadable = flash_page(&image->flash, FIRST_DATA, 2);
+	mount();
+	assert_int_equal(map.entries[5], old);
+	assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->wp, 2 + 1);
+}
+
+/* On a device that has its headers in metadata, whatever a block looks like. */
+static void data_that_looks_like_a_header_claims_nothing(void **state)
+{
+	struct mtftl_unit_info info = { .type = MTFTL_UNIT_DATA, .seq = 9, .nr_blocks = 3 };
+	u8 *block = image_block(image, FIRST_DATA, 1);
+	u32 old = put(FIRST_DATA, 1, 5, 9), i;
+
+	mtftl_unit_init(block, &info);
+	for (i = 0; i < 3; i++)
+		mtftl_unit_add_entry(block, 5 + i, i);
+	mtftl_unit_seal(block, image->seed, FIRST_DATA, 1, image->erase_count[FIRST_DATA], 0);
+	image->flash.zones[FIRST_DATA].wp = 2;
+	cut(FIRST_DATA, 1, 1);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[5], old);
+	assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->wp, 1 + 1);
+	assert_int_equal(mtftl_seq_last(&ftl), 1);
 }
 
 static void what_is_no_header_in_a_torn_block(void **state)
@@ -550,6 +646,50 @@ static void a_copy_from_an_earlier_life_hides_nothing(void **state)
 	mount_like_the_tool();
 	assert_int_equal(map.entries[7], there);
 	assert_int_equal(map.entries[5], MTFTL_MAP_UNMAPPED);
+}
+
+/* Of the life that the zone has, and of a unit that was found in front of it. */
+static void a_copy_of_what_was_found_hides_nothing(void **state)
+{
+	const u64 lba = 5;
+	const u16 content = 1;
+	u32 there;
+
+	image_write_unit(image, FIRST_DATA, MTFTL_UNIT_DATA, 1, 1, &lba, &content);
+	put(FIRST_DATA, 2, 6, 2);
+	memcpy(image_block(image, FIRST_DATA, 3), image_block(image, FIRST_DATA, 0),
+	       MTFTL_BLOCK_SIZE);
+	there = put(FIRST_DATA, 3, 7, 3);
+	image_block(image, FIRST_DATA, 2)[60] ^= 1;
+	mount_like_the_tool();
+	assert_int_equal(map.entries[5], flash_page(&image->flash, FIRST_DATA, 1));
+	assert_int_equal(map.entries[6], MTFTL_MAP_UNMAPPED);
+	assert_int_equal(map.entries[7], there);
+}
+
+/* Numbers that the checkpoint has say nothing of a life that began after it. */
+static void what_is_older_than_the_checkpoint_tells_no_life(void **state)
+{
+	static _Alignas(8) u8 older[MTFTL_BLOCK_SIZE];
+	struct mtftl_unit_info info = { .type = MTFTL_UNIT_DATA, .seq = 5, .nr_blocks = 1 };
+	u32 there, i;
+
+	image_write_checkpoint(image, 2, 10, map_of_blocks(0), 0);
+	mtftl_unit_init(older, &info);
+	mtftl_unit_add_entry(older, 5, 0);
+	mtftl_unit_seal(older, image->seed, FIRST_DATA, MTFTL_ANY_OFFSET, 7, 0);
+	put(FIRST_DATA, 21, 6, 2);
+	there = put(FIRST_DATA, 22, 7, 3);
+	/* As the payload of both. */
+	for (i = 1; i < 4; i += 2)
+		memcpy(image_block(image, FIRST_DATA, i), older, sizeof(older));
+	image_block(image, FIRST_DATA, 0)[60] ^= 1;
+	image->durable_seq = 22;
+	put(FIRST_DATA + 1, 23, 8, 4);
+	mount();
+	assert_int_equal(map.entries[5], MTFTL_MAP_UNMAPPED);
+	assert_int_equal(map.entries[7], there);
+	assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->erase_count, image->erase_count[FIRST_DATA]);
 }
 
 /* What tells the zone's life is read with a block that cannot be read. */
@@ -730,20 +870,20 @@ static void blocks_that_go_on_in_the_next_zone_are_there(void **state)
 
 /* Headers that cannot be read, and footers */
 
-/* Units of one block in the first data zone, and a footer; block i has number @number + i. */
-static void fill_with_footer(u32 units, u64 number)
+/* Units of one block, and a footer; the first one has block @lba and number @number. */
+static void fill_with_footer(u32 zone, u32 units, u64 lba, u64 number)
 {
 	u32 i;
 
 	for (i = 0; i < units; i++)
-		put(FIRST_DATA, number + i, i, 9);
+		put(zone, number + i, lba + i, 9);
 	image->seq = number + units;
-	image_write_footer(image, FIRST_DATA, 0);
+	image_write_footer(image, zone, 0);
 }
 
-static void lose_header(u32 unit)
+static void lose_header(u32 zone, u32 unit)
 {
-	image_block(image, FIRST_DATA, 2 * unit)[60] ^= 1;
+	image_block(image, zone, 2 * unit)[60] ^= 1;
 }
 
 static void a_durable_unit_whose_header_is_lost_is_in_the_footer(void **state)
@@ -756,15 +896,19 @@ static void a_durable_unit_whose_header_is_lost_is_in_the_footer(void **state)
 		image_free(image);
 		setup(state);
 		old = put(FIRST_DATA + 1, 1, lost[i], 1);
-		fill_with_footer(8, 2);
-		image->durable_seq = 20;
-		put(FIRST_DATA + 1, 21, 100, 1);
+		fill_with_footer(FIRST_DATA, 8, 0, 2);
+		fill_with_footer(FIRST_DATA + 2, 8, 50, 20);
+		image->durable_seq = 40;
+		put(FIRST_DATA + 1, 41, 100, 1);
 		mount_like_the_tool();
 		assert_int_not_equal(map.entries[lost[i]], old);
-		lose_header(lost[i]);
+		lose_header(FIRST_DATA, lost[i]);
+		lose_header(FIRST_DATA + 2, lost[i]);
 		mount_like_the_tool();
 		assert_int_equal(map.entries[lost[i]],
 				 flash_page(&image->flash, FIRST_DATA, 2 * lost[i] + 1));
+		assert_int_equal(map.entries[50 + lost[i]],
+				 flash_page(&image->flash, FIRST_DATA + 2, 2 * lost[i] + 1));
 		assert_int_equal(map.entries[100], flash_page(&image->flash, FIRST_DATA + 1, 3));
 	}
 }
@@ -775,8 +919,8 @@ static void a_unit_whose_header_is_lost_counts_only_if_durable(void **state)
 	u32 old = put(FIRST_DATA + 1, 1, 3, 1);
 
 	image->durable_seq = 1;
-	fill_with_footer(8, 2);
-	lose_header(3);
+	fill_with_footer(FIRST_DATA, 8, 0, 2);
+	lose_header(FIRST_DATA, 3);
 	mount_like_the_tool();
 	assert_int_equal(map.entries[3], old);
 	assert_int_equal(map.entries[4], flash_page(&image->flash, FIRST_DATA, 9));
@@ -788,12 +932,12 @@ static void a_tail_of_an_earlier_life_says_nothing(void **state)
 	u32 last = image->flash.zone_capacity - 1;
 	u8 copy[MTFTL_BLOCK_SIZE];
 
-	fill_with_footer(8, 1);
+	fill_with_footer(FIRST_DATA, 8, 0, 1);
 	memcpy(copy, image_block(image, FIRST_DATA, last), sizeof(copy));
 	image_reset_zone(image, FIRST_DATA);
-	fill_with_footer(8, 100);
+	fill_with_footer(FIRST_DATA, 8, 0, 100);
 	memcpy(image_block(image, FIRST_DATA, last), copy, sizeof(copy));
-	lose_header(0);
+	lose_header(FIRST_DATA, 0);
 	mount_like_the_tool();
 	assert_int_equal(map.entries[0], MTFTL_MAP_UNMAPPED);
 	assert_int_equal(map.entries[1], flash_page(&image->flash, FIRST_DATA, 3));
@@ -808,10 +952,10 @@ static void an_entry_of_an_earlier_life_in_a_zone_with_a_footer(void **state)
 	entries[50] = put(FIRST_DATA, 1, 50, 9);
 	image_write_checkpoint(image, 2, 10, entries, 0);
 	image_reset_zone(image, FIRST_DATA);
-	fill_with_footer(8, 11);
+	fill_with_footer(FIRST_DATA, 8, 0, 11);
 	image->durable_seq = 30;
 	put(FIRST_DATA + 1, 31, 100, 1);
-	lose_header(0);
+	lose_header(FIRST_DATA, 0);
 	mount_like_the_tool();
 	assert_int_equal(map.entries[50], MTFTL_MAP_LOST);
 	assert_int_equal(map.entries[0], flash_page(&image->flash, FIRST_DATA, 1));
@@ -903,6 +1047,9 @@ static void a_checkpoint_of_many_units_is_loaded(void **state)
 	mount();
 	image_block(image, 2, 96)[9] ^= 1;
 	assert_int_not_equal(try_to_mount(), 0);
+	image_block(image, 2, 96)[9] ^= 1;
+	unreadable = flash_page(&image->flash, 3, 1);
+	assert_int_equal(try_to_mount(), -ENODATA);
 	free(entries);
 }
 
@@ -913,12 +1060,14 @@ static void a_checkpoint_goes_on_where_a_unit_fits(void **state)
 		u32 capacity, blocks, ends[2];
 		bool aligned;
 		u32 finishes, units;
+		bool fails;	/* they do */
 	} rows[] = {
 		/* A unit of 31 blocks, then one of 7 that fits exactly; or 6 are too few. */
 		{ 40, 44, { 40, 7 }, true, 0, 3 },
 		{ 40, 44, { 40, 7 }, false, 1, 3 },
 		{ 39, 38, { 39, 8 }, true, 1, 2 },
 		{ 39, 38, { 39, 8 }, false, 1, 2 },
+		{ 39, 38, { 32, 8 }, true, 1, 2, .fails = true },
 	};
 	u32 i, k, *entries;
 
@@ -932,6 +1081,7 @@ static void a_checkpoint_goes_on_where_a_unit_fits(void **state)
 			put(LARGE_DATA, 2, image->sb.logical_blocks - 1, 9);
 		mount();
 		drive.finishes = 0;
+		finish_fails = rows[i].fails;
 		stop_as_before();
 		assert_int_equal(drive.finishes, rows[i].finishes);
 		assert_int_equal(stats.meta_blocks, rows[i].blocks + rows[i].units);
@@ -939,7 +1089,7 @@ static void a_checkpoint_goes_on_where_a_unit_fits(void **state)
 			const struct flash_zone *zone = &image->flash.zones[4 + k];
 
 			assert_int_equal(zone->wp, rows[i].ends[k]);
-			assert_int_equal(zone->cond, k ? FLASH_OPEN : FLASH_FULL);
+			assert_int_equal(zone->cond, k || rows[i].fails ? FLASH_OPEN : FLASH_FULL);
 			assert_int_equal(mtftl_zone(&ftl, 4 + k)->quiet_wp, zone->wp);
 		}
 		mount_like_the_tool();
@@ -993,6 +1143,64 @@ static void a_checkpoint_of_uneven_units_is_loaded(void **state)
 		assert_int_equal(!r, kernel_asked < at);
 	}
 	assert_true(at > 5);
+}
+
+/* So short that they take more zones than the record names. */
+static void a_stream_beyond_its_zones_is_refused(void **state)
+{
+	u32 *entries = begin_large(LARGE_CAPACITY, LARGE_LOGICAL);
+	u8 sizes[50];
+
+	memset(sizes, 1, sizeof(sizes));
+	image->unit_sizes = sizes;
+	image_write_checkpoint(image, 2, 3, entries, MTFTL_SB_CLEAN);
+	assert_int_equal(image->sb.ckpt_nr_zones, 2);
+	assert_true(image->flash.zones[4].wp > 0);
+	assert_int_equal(try_to_mount(), -EBADMSG);
+	free(entries);
+}
+
+/* Its map has no block there: behind a zone's capacity, in a zone that is not there, in a buffer. */
+static void an_entry_that_is_no_block_is_refused(void **state)
+{
+	const u32 wrong[] = {
+		IMAGE_CAPACITY, IMAGE_ZONES * IMAGE_ZONE_BLOCKS, MTFTL_MAP_SLOTS, MTFTL_MAP_LOST - 1,
+	};
+	const bool map_log = image->sb.map_log;
+	u32 entries[IMAGE_LOGICAL], i;
+
+	memset(entries, 0xff, sizeof(entries));
+	for (i = 0; i <= ARRAY_SIZE(wrong); i++) {
+		begin_anew(state);
+		image->sb.map_log = map_log;
+		entries[5] = i ? wrong[i - 1] : MTFTL_MAP_LOST;
+		if (map_log)
+			assert_true(image_write_map_log(image, 0, entries, MTFTL_SB_CLEAN));
+		else
+			image_write_checkpoint(image, 2, 0, entries, MTFTL_SB_CLEAN);
+		kernel_listens = "map entry of block %llu is";
+		kernel_told = NULL;
+		assert_int_equal(try_to_mount(), i ? -EINVAL : 0);
+		assert_int_equal(!kernel_told, !i);
+		kernel_listens = NULL;
+	}
+}
+
+/* Of a number that this version would not make: then other zones would hold its data. */
+static void a_checkpoint_in_more_zones_than_it_needs_is_refused(void **state)
+{
+	u32 page;
+
+	image_write_checkpoint(image, 2, 10, map_of_blocks(0), 0);
+	page = put(FIRST_DATA, 11, 5, 9);
+	image->sb.ckpt_nr_zones = 2;
+	image->sb.ckpt_zones[1] = 3;
+	image_write_super(image, 0);
+	assert_int_equal(try_to_mount(), -EINVAL);
+	image->sb.ckpt_nr_zones = 1;
+	image_write_super(image, 0);
+	mount();
+	assert_int_equal(map.entries[5], page);
 }
 
 static struct mtftl_unit *ckpt_unit(u32 offset)
@@ -1057,6 +1265,12 @@ static void no_unit_of_a_checkpoint_is_another(void **state)
 		assert_int_equal(!try_to_mount(), what == AS_IT_IS);
 		i = what != AS_IT_IS && what != SWAPPED && what != TOO_MANY;
 		assert_int_equal(!!kernel_told, i);
+		/* Of what its header says cannot be read, no more is read than that. */
+		unreadable = flash_page(&image->flash, 2, 5);
+		kernel_told = NULL;
+		assert_int_not_equal(try_to_mount(), 0);
+		assert_int_equal(!!kernel_told, what == NO_HEADER || what == EMPTY || what == TOO_LONG);
+		unreadable = 0;
 		kernel_listens = NULL;
 		free(entries);
 	}
@@ -1091,22 +1305,29 @@ static void a_device_that_grows_keeps_its_data(void **state)
 
 /* A log of map blocks */
 
-/* A device of that many zones set aside; formatted with a log, or without one. */
-static void begin_logged(u32 seats, bool map_log)
+/* Formatted with a log, or without one; how many zones are set aside. */
+static u32 begin_logged_of(u32 zones, u32 logical, bool map_log)
 {
-	const u32 zones = seats > 2 ? 1024 : 60;
+	u32 seats = 2 * mtftl_ckpt_zones(zones, IMAGE_CAPACITY, logical);
 
 	unmount();
 	image_free(image);
-	logged.logical = seats > 2 ? 114900 : 5000;
-	image = image_new_of(zones, IMAGE_ZONE_BLOCKS, IMAGE_CAPACITY, logged.logical);
+	logged.logical = logical;
+	image = image_new_of(zones, IMAGE_ZONE_BLOCKS, IMAGE_CAPACITY, logical);
 	image->sb.map_log = map_log;
 	image_write_super(image, 0);
 	mount();
-	assert_int_equal(2 * mtftl_ckpt_zones(zones, IMAGE_CAPACITY, logged.logical), seats);
 	logged.next_zone = MTFTL_NR_SB_ZONES + seats;
-	logged.entries = realloc(logged.entries, logged.logical * sizeof(u32));
-	memset(logged.entries, 0xff, logged.logical * sizeof(u32));
+	logged.entries = realloc(logged.entries, logical * sizeof(u32));
+	memset(logged.entries, 0xff, logical * sizeof(u32));
+	return seats;
+}
+
+/* Of that many zones set aside: 2 or 4. */
+static void begin_logged(u32 seats, bool map_log)
+{
+	assert_int_equal(begin_logged_of(seats > 2 ? 1024 : 60, seats > 2 ? 114900 : 5000, map_log),
+			 seats);
 }
 
 /* A block of that chunk is written, as a user would. */
@@ -1242,12 +1463,38 @@ static void what_a_cut_left_of_a_checkpoint_is_finished(void **state)
 	seat = ftl.super->info.ckpt_seat;
 	for (i = 1; i < 3; i++)
 		image->flash.zones[MTFTL_NR_SB_ZONES + (seat + i) % 4] =
-			(struct flash_zone) { .cond = FLASH_OPEN, .wp = 3 };
+			(struct flash_zone) {
+				.cond = FLASH_OPEN, .wp = i > 1 ? 0 : 3, .torn_sectors = i > 1,
+			};
 	mount();
 	for (i = 1; i < 3; i++)
 		assert_int_equal(image->flash.zones[MTFTL_NR_SB_ZONES + (seat + i) % 4].cond,
 				 FLASH_FULL);
 	assert_int_equal(image->flash.zones[MTFTL_NR_SB_ZONES + seat].cond, FLASH_OPEN);
+	expect_logged();
+}
+
+/* Nor is it needed: another one takes its seat. */
+static void a_read_only_zone_of_the_log_is_replaced(void **state)
+{
+	u32 seat, i;
+
+	begin_logged(4, true);
+	write_chunk(1);
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	seat = (ftl.super->info.ckpt_seat + 2) % 4;
+	image->flash.zones[MTFTL_NR_SB_ZONES + seat] = (struct flash_zone) {
+		.cond = FLASH_READONLY, .wp = IMAGE_CAPACITY,
+	};
+	mount();
+	assert_false(mtftl_is_read_only(&ftl));
+	assert_int_equal(space.state.zones[MTFTL_ZONE_CKPT], 4);
+	assert_int_not_equal(mtftl_zone(&ftl, MTFTL_NR_SB_ZONES + seat)->state, MTFTL_ZONE_CKPT);
+	for (i = 0; i < 30; i++) {
+		write_chunk(i);
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	}
+	mount();
 	expect_logged();
 }
 
@@ -1513,42 +1760,51 @@ static void a_pause_before_a_zone_is_entered_costs_nothing(void **state)
 	expect_logged();
 }
 
-/* Block @index of a stream, in a unit of its own; only the last one is of the directory. */
-static void write_stream_block(u32 zone, u64 index, u64 last)
-{
-	u16 content = index == last ? 0xffff : 0;
+#define STREAM_BLOCKS	9u	/* of begin_stream(): only the last one is of the directory */
 
-	image_write_unit(image, zone, MTFTL_UNIT_CKPT, 10 + index, 1, &index, &content);
+/* Block @index of a stream, in a unit of its own. */
+static void write_stream_block(u32 zone, u64 index, u64 number)
+{
+	u16 content = index == STREAM_BLOCKS - 1 ? 0xffff : 0;
+
+	image_write_unit(image, zone, MTFTL_UNIT_CKPT, number, 1, &index, &content);
+}
+
+/* Of units that have numbers from 10 on; two zones are set aside. */
+static void begin_stream(u32 capacity)
+{
+	struct mtftl_log_shape shape;
+
+	unmount();
+	image_free(image);
+	image = image_new_of(1024, capacity, capacity, 1000);
+	mtftl_log_shape(&shape, 1024, capacity, 1000);
+	assert_int_equal(shape.seats, 2);
+	assert_int_equal(shape.stream_blocks, STREAM_BLOCKS);
+	image->sb.map_log = true;
+	image->sb.ckpt_seq = 1;
+	image->sb.ckpt_blocks = STREAM_BLOCKS;
+	image->sb.ckpt_nr_zones = 2;
+	image->sb.ckpt_zones[0] = 2;
+	image->sb.ckpt_zones[1] = 3;
+	image->sb.ckpt_unit_first = 10;
+	image->sb.ckpt_unit_last = 10 + STREAM_BLOCKS - 1;
 }
 
 /* Units of one block: it ends in the seat that it begins in, in front of its beginning. */
 static void a_stream_that_goes_round_is_refused(void **state)
 {
 	struct report report = { .quiet = true };
-	struct mtftl_log_shape shape;
 	struct check_totals totals;
 	u64 i;
 
-	unmount();
-	image_free(image);
-	image = image_new_of(1024, 16, 16, 1000);
-	mtftl_log_shape(&shape, 1024, 16, 1000);
-	assert_int_equal(shape.seats, 2);
-	assert_int_equal(shape.stream_blocks, 9);
+	begin_stream(16);
 	for (i = 6; i < 9; i++)
-		write_stream_block(2, i, 8);
+		write_stream_block(2, i, 10 + i);
 	image->flash.zones[2].wp = 8;
-	write_stream_block(2, 0, 8);
+	write_stream_block(2, 0, 10);
 	for (i = 1; i < 6; i++)
-		write_stream_block(3, i, 8);
-	image->sb.map_log = true;
-	image->sb.ckpt_seq = 1;
-	image->sb.ckpt_blocks = 9;
-	image->sb.ckpt_nr_zones = 2;
-	image->sb.ckpt_zones[0] = 2;
-	image->sb.ckpt_zones[1] = 3;
-	image->sb.ckpt_unit_first = 10;
-	image->sb.ckpt_unit_last = 18;
+		write_stream_block(3, i, 10 + i);
 	image->sb.ckpt_offset = 8;
 	image_write_super(image, 0);
 	kernel_listens = "expected at most %u seats from seat %u on";
@@ -1558,6 +1814,43 @@ static void a_stream_that_goes_round_is_refused(void **state)
 	kernel_listens = NULL;
 	check_flash(&image->flash, &report, &totals);
 	assert_true(report.errors > 0);
+}
+
+/* They grow from the first one that the record names to the last one, and no other unit has them. */
+static void numbers_of_a_stream_are_as_its_record_says(void **state)
+{
+	static const struct {
+		u32 unit;
+		u64 number;
+		bool fits;
+	} rows[] = {
+		{ 4, 14, true },
+		{ 4, 13, false },	/* that of the unit in front of it */
+		{ 4, 12, false },
+		{ 4, 18, false },	/* that of the last one */
+		{ 7, 18, false },
+		{ 8, 18, true },
+		{ 8, 19, false },
+		{ 0, 9, false },
+		{ 0, 11, false },
+	};
+	u32 i, k;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		begin_stream(64);
+		for (k = 0; k < STREAM_BLOCKS; k++)
+			write_stream_block(2, k, k == rows[i].unit ? rows[i].number : 10 + k);
+		image_write_super(image, 0);
+		assert_int_equal(try_to_mount(), rows[i].fits ? 0 : -EINVAL);
+	}
+	/* One that is a single unit. */
+	begin_logged(2, false);
+	assert_true(image_write_map_log(image, 1, logged.entries, 0));
+	mount();
+	assert_int_equal(image->sb.ckpt_unit_first, image->sb.ckpt_unit_last);
+	image->sb.ckpt_unit_last++;
+	image_write_super(image, 0);
+	assert_int_equal(try_to_mount(), -EINVAL);
 }
 
 /* It writes each map block, also those without an entry. */
@@ -1626,6 +1919,35 @@ static void a_log_of_four_zones_goes_round(void **state)
 	the_log_of_map_blocks_goes_round(4);
 }
 
+/* It is finished by the next one, as nothing is sent in a pause. */
+static void a_pause_before_the_head_is_finished_costs_nothing(void **state)
+{
+	struct flash_zone *head;
+	u64 finishes;
+
+	begin_logged(2, true);
+	write_chunk(1);
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	head = &image->flash.zones[MTFTL_NR_SB_ZONES + ftl.super->info.ckpt_seat];
+	/* After one that failed all of the map is written, to the other zone. */
+	write_chunk(2);
+	drive.fail_write = 1;
+	drive.pause_then = true;
+	assert_int_not_equal(mtftl_checkpoint(&ftl, false), 0);
+	device.paused = false;
+	drive.pause_in_reset = true;
+	finishes = drive.finishes;
+	assert_int_equal(mtftl_checkpoint(&ftl, false), -EAGAIN);
+	assert_int_equal(drive.finishes, finishes);
+	assert_int_equal(head->cond, FLASH_OPEN);
+	drive.pause_in_reset = false;
+	device.paused = false;
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	assert_int_equal(head->cond, FLASH_FULL);
+	mount_like_the_tool();
+	expect_logged();
+}
+
 /* Writes of a checkpoint until it fails there, and the device is suspended: as a cut leaves it. */
 static void cut_at_each_write(u32 seats, bool map_log, bool clean, u32 rounds)
 {
@@ -1668,6 +1990,34 @@ static void a_checkpoint_that_is_cut_leaves_the_one_before(void **state)
 		cut_at_each_write(2, true, false, rounds);
 	for (rounds = 2; rounds < 9; rounds += 2)
 		cut_at_each_write(4, true, false, rounds);
+}
+
+/* Where a unit ends with the records, or within them. */
+static void a_checkpoint_of_many_records_may_end_anywhere(void **state)
+{
+	const u32 zones[] = { 31 * 128, 31 * 128 + 1 };
+	u32 turn, at;
+	bool is_last;
+	int r;
+
+	/* With and without a log; a zone fails, or it is cut. */
+	for (turn = 0; turn < 4 * ARRAY_SIZE(zones); turn++) {
+		assert_int_equal(begin_logged_of(zones[turn / 4], 2000, turn & 1), 2);
+		write_chunk(1);
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		module_spare = image->flash.nr_zones - 20;
+		for (at = 1, is_last = false; !is_last; at++) {
+			write_chunk(at % 2);
+			drive.fail_write = at;
+			drive.pause_then = turn & 2;
+			r = mtftl_checkpoint(&ftl, false);
+			assert_true(!r || device.paused);
+			is_last = drive.fail_write;
+			mount_like_the_tool();
+			expect_logged();
+		}
+		assert_true(at > 3);
+	}
 }
 
 static void a_clean_stop_brings_an_older_device_over(void **state)
@@ -1790,6 +2140,26 @@ static void a_head_of_the_log_that_the_drive_finishes_is_left(void **state)
 		assert_int_equal(space.state.zones[MTFTL_ZONE_BAD], 0);
 	}
 	assert_true(left >= 30);
+}
+
+/* The checkpoint before it stays; what a mount lacks makes the device read-only. */
+static void a_checkpoint_without_a_zone_to_spare_fails(void **state)
+{
+	u32 mounting;
+
+	for (mounting = 0; mounting < 2; mounting++) {
+		begin_logged(4, false);
+		write_chunk(1);
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		drive.fail_write = 1;
+		assert_int_equal(mounting ? mtftl_checkpoint_mount(&ftl) :
+					    mtftl_checkpoint(&ftl, false), -EIO);
+		assert_int_equal(mtftl_is_read_only(&ftl), mounting);
+		assert_int_equal(space.state.zones[MTFTL_ZONE_BAD], 0);
+		assert_int_equal(mtftl_checkpoint(&ftl, false), mounting ? -EROFS : 0);
+		mount_like_the_tool();
+		expect_logged();
+	}
 }
 
 /* The newest record cannot be read: the one before it names what is there still. */
@@ -1944,10 +2314,10 @@ static void the_stream_of_another_time_is_refused(void **state)
 
 /* What a mount costs */
 
-/* So many blocks of the data zones, each full of range records. */
-static void fill_with_ranges(u32 blocks)
+/* So many blocks of the data zones, each full of range records; @same: all of one number. */
+static void fill_with_ranges(u32 blocks, bool same)
 {
-	u64 number = 1;
+	u64 first = image->seq + 1, number = first;
 	u32 zone, i;
 
 	for (zone = FIRST_DATA; blocks; zone++) {
@@ -1959,8 +2329,9 @@ static void fill_with_ranges(u32 blocks)
 
 			info.seq = number + MTFTL_UNIT_MAX_RANGES;
 			mtftl_unit_init(header, &info);
-			for (i = 0; i < MTFTL_UNIT_MAX_RANGES; i++)
-				mtftl_unit_add_range(header, i, 1, number++, MTFTL_RANGE_TRIM);
+			for (i = 0; i < MTFTL_UNIT_MAX_RANGES; i++, number++)
+				mtftl_unit_add_range(header, i, 1, same ? first : number,
+						     MTFTL_RANGE_TRIM);
 			mtftl_unit_seal(header, image->seed, zone, state->wp++, 0, 0);
 			state->cond = FLASH_OPEN;
 			number++;
@@ -1968,6 +2339,7 @@ static void fill_with_ranges(u32 blocks)
 		if (state->wp == image->flash.zone_capacity)
 			state->cond = FLASH_FULL;
 	}
+	image->seq = number;
 }
 
 /* No writer leaves as much, however often the zones would have to be read. */
@@ -1978,7 +2350,7 @@ static void a_device_full_of_ranges_is_refused(void **state)
 	image_free(image);
 	image = image_new_of(zones, capacity, capacity, 4096);
 	image_write_super(image, 0);
-	fill_with_ranges(3000);
+	fill_with_ranges(3000, false);
 	kernel_listens = "zones hold more units and range records";
 	kernel_told = NULL;
 	mount();
@@ -1987,12 +2359,66 @@ static void a_device_full_of_ranges_is_refused(void **state)
 	image_free(image);
 	image = image_new_of(zones, capacity, capacity, 4096);
 	image_write_super(image, 0);
-	fill_with_ranges((zones - FIRST_DATA) * capacity);
+	fill_with_ranges((zones - FIRST_DATA) * capacity, false);
 	kernel_listens = "zones hold more units and range records";
 	assert_int_equal(try_to_mount(), -EOVERFLOW);
 	kernel_listens = NULL;
 	assert_non_null(kernel_told);
 	assert_in_range(drive.blocks_read, 3000, 4000);
+}
+
+/* Records that take a quarter more than a mount keeps at once, of a device that may have them. */
+static void begin_with_many_ranges(bool same)
+{
+	const u32 zones = 350, capacity = 512, most = 5 * (16u << 20) / 4;
+
+	unmount();
+	image_free(image);
+	image = image_new_of(zones, capacity, capacity, 4096);
+	image_write_super(image, 0);
+	put(FIRST_DATA, 1, 3, 9);
+	fill_with_ranges(most / sizeof(struct mtftl_found) / MTFTL_UNIT_MAX_RANGES, same);
+}
+
+/* What was not kept at first counts in its turn, and a signal ends each part of that. */
+static void zones_are_read_again_for_what_is_not_kept(void **state)
+{
+	u32 page, i;
+	u64 reads;
+
+	begin_with_many_ranges(false);
+	page = put(FIRST_DATA + 20, image->seq + 1, 4, 9);
+	image->durable_seq = image->seq;
+	image_write_range(image, FIRST_DATA + 21, image->seq + 2, 300, 1, image->seq + 1,
+			  MTFTL_RANGE_TRIM);
+	/* It leaves the drive as it is. */
+	mount_read_only = true;
+	kernel_listens = "that they were read %u times";
+	kernel_told = NULL;
+	mount();
+	assert_non_null(kernel_told);
+	kernel_listens = NULL;
+	assert_int_equal(map.entries[3], MTFTL_MAP_UNMAPPED);
+	assert_int_equal(map.entries[4], page);
+	/* While it scans; when it has; while it looks through what it has found. */
+	reads = drive.reads;
+	for (i = 0; i < 3; i++) {
+		killed_behind.reads = reads - !i;
+		killed_behind.asks = i < 2 ? 1 : 100;
+		assert_int_equal(try_to_mount(), -EINTR);
+		assert_int_equal(drive.reads, killed_behind.reads);
+		kernel_kill_at = 0;
+	}
+}
+
+static void a_number_that_is_everywhere_is_refused(void **state)
+{
+	begin_with_many_ranges(true);
+	kernel_listens = "in more places than any is written to";
+	kernel_told = NULL;
+	assert_int_equal(try_to_mount(), -E2BIG);
+	assert_non_null(kernel_told);
+	kernel_listens = NULL;
 }
 
 /* FUA writes alone make no number durable: so each block is verified, in two reads more. */
@@ -2021,14 +2447,27 @@ static void reads_of_units_that_no_flush_followed(void **state)
 /* Wherever it is: the mount says so, leaves nothing behind, and the next one succeeds. */
 static void a_mount_without_memory_says_so(void **state)
 {
+	const bool map_log = image->sb.map_log, oob = image->sb.oob;
 	unsigned long at, most;
-	u32 pages[2];
+	u32 pages[2], i;
 	bool ours;
 	int r;
 
+	image_free(image);
+	image = image_new_of(IMAGE_ZONES, 2048, 2048, IMAGE_LOGICAL);
+	image->sb.map_log = map_log;
+	image->sb.oob = oob;
+	image_write_super(image, 0);
+	if (map_log)
+		assert_true(image_write_map_log(image, 0, map_of_blocks(0), 0));
 	pages[0] = put(FIRST_DATA + 1, 21, 100, 1);
-	fill_with_footer(8, 2);
-	lose_header(3);
+	fill_with_footer(FIRST_DATA, 8, 0, 3);
+	if (!oob)
+		lose_header(FIRST_DATA, 3);
+	/* More numbers in a zone than the smallest set has room for. */
+	for (i = 0; i < 600; i++)
+		image_write_range(image, FIRST_DATA + 2, 1001 + 2 * i, 200, 1, 1000 + 2 * i,
+				  MTFTL_RANGE_TRIM);
 	image->durable_seq = 20;
 	pages[1] = put(FIRST_DATA + 1, 22, 101, 1);
 	kernel_allocations = 0;
@@ -2049,7 +2488,7 @@ static void a_mount_without_memory_says_so(void **state)
 		/* It was for a helper. */
 		assert_int_equal(map.entries[100], pages[0]);
 		assert_int_equal(map.entries[101], pages[1]);
-		assert_int_equal(map.entries[3], flash_page(&image->flash, FIRST_DATA, 7));
+		assert_int_equal(map.entries[3], flash_page(&image->flash, FIRST_DATA, oob ? 3 : 7));
 	}
 	mount();
 	mounted = false;
@@ -2156,18 +2595,6 @@ static void expect_blocks(u32 last)
 		assert_int_equal(map.entries[zone], flash_page(&image->flash, zone, 1));
 }
 
-/* As a checkpoint has it that was taken when they all were written. */
-static const u32 *map_of_blocks(u32 last)
-{
-	static u32 entries[IMAGE_LOGICAL];
-	u32 i;
-
-	memset(entries, 0xff, sizeof(entries));
-	for (i = FIRST_DATA; i < last; i++)
-		entries[i] = flash_page(&image->flash, i, 1);
-	return entries;
-}
-
 static void expect_checkpoints_in(u32 zone)
 {
 	u32 i;
@@ -2246,18 +2673,75 @@ static void a_spent_zone_that_fails_is_replaced(void **state)
 	assert_true(mtftl_is_read_only(&ftl));
 }
 
+/* It was finished in vain, so nothing is written to it, though nothing needs what it holds. */
+static void a_worn_out_zone_takes_no_checkpoint(void **state)
+{
+	const u64 block = 0;
+	const u16 content = 7;
+	u32 zone, fails;
+
+	for (fails = 0; fails < 2; fails++) {
+		begin_anew(state);
+		image_write_unit(image, FIRST_DATA, MTFTL_UNIT_CKPT, 100, 1, &block, &content);
+		for (zone = FIRST_DATA + 1; zone < image->flash.nr_zones; zone++)
+			put(zone, zone, zone, zone);
+		finish_fails = fails;
+		mount();
+		finish_fails = false;
+		drive.fail_write = 1;
+		assert_int_equal(mtftl_checkpoint_mount(&ftl), fails ? -EIO : 0);
+		assert_int_equal(mtftl_is_read_only(&ftl), fails);
+		assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->state,
+				 fails ? MTFTL_ZONE_FULL : MTFTL_ZONE_CKPT);
+	}
+}
+
+/* Nothing must come to lie where the checkpoint has what it lost, until that is durable. */
+static void a_zone_that_is_shorter_than_it_was_takes_no_checkpoint(void **state)
+{
+	u32 last = fill_zones_but_one();
+
+	put(last, last, last, 7);
+	image_write_checkpoint(image, 2, 50, map_of_blocks(last + 1), 0);
+	cut(last, 1, 0);
+	mount();
+	assert_int_equal(map.entries[last], MTFTL_MAP_LOST);
+	assert_true(mtftl_is_read_only(&ftl));
+	assert_int_equal(mtftl_zone(&ftl, last)->state, MTFTL_ZONE_PARTIAL);
+	expect_blocks(last);
+}
+
+static void a_read_only_zone_takes_no_checkpoint(void **state)
+{
+	u32 last = fill_zones_but_one();
+	const u64 block = 0;
+	const u16 content = 7;
+
+	image_write_unit(image, last, MTFTL_UNIT_CKPT, 100, 1, &block, &content);
+	image->flash.zones[last] = (struct flash_zone) {
+		.cond = FLASH_READONLY, .wp = IMAGE_CAPACITY,
+	};
+	mount();
+	assert_true(mtftl_is_read_only(&ftl));
+	assert_int_equal(mtftl_zone(&ftl, last)->state, MTFTL_ZONE_FULL);
+	expect_blocks(last);
+}
+
 static void a_checkpoint_gives_up_after_a_few_zones(void **state)
 {
 	u32 i, bad = 0;
 
 	put(FIRST_DATA, 1, 5, 9);
 	mount();
+	/* A log goes on behind it, at first. */
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
 	module_spare = FIRST_DATA + 1;
 	drive.fail_writes = true;
 	assert_int_equal(mtftl_checkpoint(&ftl, false), -EIO);
 	for (i = 0; i < ftl.config.nr_zones; i++)
 		bad += mtftl_zone(&ftl, i)->state == MTFTL_ZONE_BAD;
-	assert_int_equal(bad, MTFTL_MAX_FAILURES - 1);
+	/* The head of a log keeps its seat. */
+	assert_int_equal(bad, MTFTL_MAX_FAILURES - 1 - ftl.super->info.map_log);
 	drive.fail_writes = false;
 	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
 	mount();
@@ -2410,6 +2894,84 @@ static void a_read_only_zone_has_no_write_pointer(void **state)
 	read_only.error = 0;
 }
 
+/* Reads that fail, wherever */
+
+/* Units before a checkpoint and behind it, a footer, a unit that lies there twice, torn ones. */
+static void write_a_bit_of_everything(void)
+{
+	const u64 lbas[] = { 5, 6, 7 };
+	const u16 contents[] = { 1, 2, 3 };
+	const bool map_log = image->sb.map_log;
+	u32 entries[IMAGE_LOGICAL], i;
+
+	memset(entries, 0xff, sizeof(entries));
+	for (i = 0; i < 3; i++)
+		entries[30 + i] = put(FIRST_DATA + 1, 1 + i, 30 + i, i);
+	image->seq = 10;
+	if (map_log)
+		assert_true(image_write_map_log(image, 10, entries, 0));
+	else
+		image_write_checkpoint(image, 2, 10, entries, 0);
+	fill_with_footer(FIRST_DATA, 8, 0, 21);
+	put(FIRST_DATA + 2, 30, 40, 1);
+	put(FIRST_DATA + 2, 31, 41, 1);
+	for (i = 1; i < 3; i++)
+		image_write_unit(image, FIRST_DATA + i, MTFTL_UNIT_DATA, 32, 3, lbas, contents);
+	image->durable_seq = 32;
+	put(FIRST_DATA + 3, 33, 42, 1);
+	image_write_range(image, FIRST_DATA + 3, 35, 31, 1, 34, MTFTL_RANGE_TRIM);
+	image_write_unit(image, FIRST_DATA + 3, MTFTL_UNIT_GC, 36, 3, lbas, contents);
+	image_block(image, FIRST_DATA + 3, 4)[9] ^= 1;
+	cut(FIRST_DATA + 1, image_write_unit(image, FIRST_DATA + 1, MTFTL_UNIT_DATA, 37, 3, lbas,
+					     contents), 1);
+}
+
+/* An error that may pass says nothing: it ends the mount, or the block is read once more. */
+static void a_read_that_fails_hides_nothing(void **state)
+{
+	u32 entries[IMAGE_LOGICAL], failed = 0;
+	bool is_last = false;
+	int r;
+
+	write_a_bit_of_everything();
+	if (!image->sb.oob) {
+		lose_header(FIRST_DATA, 0);
+		lose_header(FIRST_DATA, 3);
+		image_block(image, FIRST_DATA + 2, 0)[60] ^= 1;
+	}
+	/* It leaves the drive as it is. */
+	mount_read_only = true;
+	mount();
+	memcpy(entries, map.entries, sizeof(entries));
+	mount_fails_read = -EIO;
+	for (mount_reads_before = 0; !is_last; mount_reads_before++) {
+		r = try_to_mount();
+		is_last = drive.fail_read;
+		failed += r == -EIO;
+		if (r)
+			assert_int_equal(r, -EIO);
+		else
+			assert_memory_equal(map.entries, entries, sizeof(entries));
+	}
+	assert_in_range(failed, 2, mount_reads_before - 2);
+	assert_int_equal(r, 0);
+}
+
+/* The medium has lost a block: the tool finds the same, or cannot tell either. */
+static void each_block_that_is_lost_is_lost_to_the_tool(void **state)
+{
+	u32 zone, at;
+
+	write_a_bit_of_everything();
+	mount_read_only = true;
+	for (zone = 0; zone < image->flash.nr_zones; zone++)
+		for (at = 0; at < image->flash.zones[zone].wp; at++) {
+			unreadable = flash_page(&image->flash, zone, at);
+			image->unreadable = unreadable;
+			mount_or_fail_like_the_tool();
+		}
+}
+
 /* Torn payloads, on flash that fails to be read */
 
 /* What cannot be read together is read block by block. */
@@ -2506,6 +3068,30 @@ static void a_unit_that_was_written_twice_is_whole_in_one_place(void **state)
 	}
 }
 
+/* GC writes a record again: then it is there twice. */
+static void records_that_are_there_twice_count_once(void **state)
+{
+	static const struct {
+		enum mtftl_range_kind kind;
+		u32 value;
+	} kinds[] = {
+		{ MTFTL_RANGE_TRIM, MTFTL_MAP_UNMAPPED }, { MTFTL_RANGE_LOST, MTFTL_MAP_LOST },
+	};
+	u32 kept, i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		begin_anew(state);
+		put(FIRST_DATA, 1, 5, 9);
+		image_write_range(image, FIRST_DATA, 4, 5, 1, 3, kinds[i].kind);
+		image_write_range(image, FIRST_DATA + 1, 6, 5, 1, 3, kinds[i].kind);
+		image->durable_seq = 6;
+		kept = put(FIRST_DATA + 1, 7, 6, 9);
+		mount_like_the_tool();
+		assert_int_equal(map.entries[5], kinds[i].value);
+		assert_int_equal(map.entries[6], kept);
+	}
+}
+
 /* Lives of a zone that got longer than the one before, and a number that is the checkpoint's */
 
 /* The checkpoint's record ends within what is there now. */
@@ -2548,11 +3134,36 @@ static void a_report_of_zones_that_cannot_be_is_refused(void **state)
 	assert_int_equal(try_to_mount(), 0);
 	*zone = (struct flash_zone) { .cond = FLASH_OPEN, .wp = IMAGE_CAPACITY, .torn_sectors = 1 };
 	assert_int_equal(try_to_mount(), -EIO);
+	*zone = (struct flash_zone) { .cond = FLASH_OPEN };
+	misled = FIRST_DATA;
+	assert_int_equal(try_to_mount(), -EIO);
+	misled = 0;
 	*zone = (struct flash_zone) { .cond = FLASH_EMPTY };
 	misplaced = FIRST_DATA;
 	assert_int_equal(try_to_mount(), -EIO);
 	misplaced = 0;
+	report_fails = -ENODEV;
+	assert_int_equal(try_to_mount(), -ENODEV);
+	report_fails = 0;
 	assert_int_equal(try_to_mount(), 0);
+}
+
+/* They are not worth a block, so nothing of ours is there. */
+static void sectors_behind_the_last_block_hold_nothing(void **state)
+{
+	struct flash_zone *zone = &image->flash.zones[FIRST_DATA];
+	u32 i;
+
+	fill_with_footer(FIRST_DATA, 8, 0, 1);
+	zone->cond = FLASH_OPEN;
+	zone->torn_sectors = 1;
+	spare_sectors = 3;
+	mount();
+	for (i = 0; i < 8; i++)
+		assert_int_equal(map.entries[i], flash_page(&image->flash, FIRST_DATA, 1 + 2 * i));
+	assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->state, MTFTL_ZONE_FULL);
+	/* But the drive counts it. */
+	assert_int_equal(zone->cond, FLASH_FULL);
 }
 
 /* No user's block is there. */
@@ -2583,11 +3194,18 @@ static void a_mount_that_is_killed_says_so(void **state)
 	unsigned long at;
 	int r = -EINTR;
 
-	put(FIRST_DATA, 1, 5, 9);
-	put(FIRST_DATA, 2, 8, 9);
-	lose_header(0);
-	fill_with_ranges(3);
+	if (image->sb.map_log)
+		assert_true(image_write_map_log(image, 0, map_of_blocks(0), 0));
+	else
+		image_write_checkpoint(image, 2, 0, map_of_blocks(0), 0);
+	put(FIRST_DATA, 11, 5, 9);
+	put(FIRST_DATA, 12, 8, 9);
+	lose_header(FIRST_DATA, 0);
+	fill_with_ranges(3, false);
 	image_write_unit(image, FIRST_DATA + 1, MTFTL_UNIT_DATA, 900, 3, lbas, contents);
+	/* More zones than may be open. */
+	put(FIRST_DATA + 2, 901, 9, 9);
+	put(FIRST_DATA + 3, 902, 10, 9);
 	for (at = 1; r; at++) {
 		assert_int_equal(r, -EINTR);
 		kernel_kill_at = at;
@@ -2696,12 +3314,53 @@ static void zones_beyond_the_budget_are_finished(void **state)
 	}
 }
 
+/* What else it had is lost, and until that is durable nothing must come to lie there. */
+static void a_zone_that_is_shorter_than_it_was_is_finished_last(void **state)
+{
+	u32 entries[IMAGE_LOGICAL], i;
+
+	memset(entries, 0xff, sizeof(entries));
+	for (i = 0; i < 4; i++)
+		entries[i] = put(FIRST_DATA + i, 1 + i, i, i);
+	image_write_checkpoint(image, 2, 10, entries, 0);
+	cut(FIRST_DATA, 1, 0);
+	mount();
+	assert_int_equal(map.entries[0], MTFTL_MAP_LOST);
+	for (i = 0; i < 4; i++) {
+		const struct mtftl_zone *zone = mtftl_zone(&ftl, FIRST_DATA + i);
+
+		assert_int_equal(zone->broken, !i);
+		assert_int_equal(zone->state,
+				 i % 3 ? MTFTL_ZONE_FULL : MTFTL_ZONE_PARTIAL);
+	}
+}
+
+/* It claims blocks up to the zone's last one: after that the zone is full. */
+static void a_torn_unit_at_the_end_of_a_zone_fills_it(void **state)
+{
+	const u64 lbas[] = { 100, 101, 102 };
+	const u16 contents[] = { 1, 2, 3 };
+	struct flash_zone *zone = &image->flash.zones[FIRST_DATA];
+	u32 i;
+
+	for (i = 0; i < IMAGE_CAPACITY / 2 - 2; i++)
+		put(FIRST_DATA, 1 + i, i, 9);
+	cut(FIRST_DATA, image_write_unit(image, FIRST_DATA, MTFTL_UNIT_DATA, 1 + i, 3, lbas,
+					 contents) + 2, 0);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[100], flash_page(&image->flash, FIRST_DATA, 117));
+	assert_int_equal(map.entries[101], MTFTL_MAP_UNMAPPED);
+	assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->state, MTFTL_ZONE_FULL);
+	assert_int_equal(zone->wp, IMAGE_CAPACITY);
+	assert_int_equal(zone->cond, FLASH_FULL);
+}
+
 /* Some sectors are left behind its last block, so the drive counts it. */
 static void a_zone_that_is_written_to_its_last_block_is_finished(void **state)
 {
 	struct flash_zone *zone = &image->flash.zones[FIRST_DATA];
 
-	fill_with_footer(8, 1);
+	fill_with_footer(FIRST_DATA, 8, 0, 1);
 	zone->cond = FLASH_OPEN;
 	mount();
 	assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->state, MTFTL_ZONE_FULL);
@@ -2849,6 +3508,10 @@ static void a_checkpoint_costs_what_it_must(void **state)
 		assert_memory_equal(image_block(image, zone->index, 2) + used, zeroes,
 				    MTFTL_BLOCK_SIZE - used);
 	}
+	/* If that read fails, it says nothing. */
+	drive.fail_read = -EIO;
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	assert_int_equal(drive.fail_read, 0);
 }
 
 /* GC may have reset it since the checkpoint before. */
@@ -2904,6 +3567,45 @@ static void a_long_log_is_cut_by_a_checkpoint(void **state)
 	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
 	do_work();
 	assert_int_equal(stats.checkpoints, 2);
+	mtftl_seq_set_last(&ftl, 4 * most, 0);
+	module_opened(&ftl);
+	device.read_only = true;
+	do_work();
+	assert_int_equal(stats.checkpoints, 2);
+}
+
+static u32 flushes;
+
+static void note_flush(struct mtftl *of)
+{
+	flushes++;
+}
+
+/* What it stands for may not be durable: so nothing says that it is. No zone is to blame. */
+static void a_checkpoint_whose_flush_fails_writes_nothing(void **state)
+{
+	u32 page = put(FIRST_DATA, 1, 5, 9), turn;
+	u64 commands, number;
+
+	mount();
+	/* A log goes on behind its head from the second checkpoint on. */
+	for (turn = 0; turn < 3; turn++) {
+		number = mtftl_seq_ckpt(&ftl);
+		commands = drive.commands - drive.reads;
+		flushes = 0;
+		module_flushes = note_flush;
+		module_cannot_flush = -EIO;
+		assert_int_equal(mtftl_checkpoint(&ftl, turn % 2), -EIO);
+		assert_int_equal(flushes, 1);
+		module_cannot_flush = 0;
+		assert_int_equal(drive.commands - drive.reads, commands);
+		assert_int_equal(mtftl_seq_ckpt(&ftl), number);
+		assert_int_equal(space.state.zones[MTFTL_ZONE_BAD], 0);
+		assert_false(mtftl_super_is_clean(&ftl) || mtftl_is_read_only(&ftl));
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	}
+	mount_like_the_tool();
+	assert_int_equal(map.entries[5], page);
 }
 
 static void reset_meanwhile(struct mtftl *of)
@@ -3043,19 +3745,24 @@ static void nothing_is_recorded_once_it_is_read_only(void **state)
 	assert_true(mtftl_super_is_clean(&ftl));
 }
 
+/* The newest record, in the first zone of the log. */
+static void make_record_of_another_version(void)
+{
+	struct mtftl_sb *sb = (struct mtftl_sb *)image_block(image, 0, image->flash.zones[0].wp - 1);
+
+	sb->version = cpu_to_le16(MTFTL_VERSION + 1);
+	sb->crc = 0;
+	sb->crc = cpu_to_le32(mtftl_crc32c(~0u, sb, MTFTL_BLOCK_SIZE));
+}
+
 static void a_record_of_another_version_is_named(void **state)
 {
-	struct mtftl_sb *sb;
-
 	image_write_super(image, 0);
 	kernel_listens = "another version or incompat";
 	kernel_told = NULL;
 	mount();
 	assert_null(kernel_told);
-	sb = (struct mtftl_sb *)image_block(image, 0, image->flash.zones[0].wp - 1);
-	sb->version = cpu_to_le16(MTFTL_VERSION + 1);
-	sb->crc = 0;
-	sb->crc = cpu_to_le32(mtftl_crc32c(~0u, sb, MTFTL_BLOCK_SIZE));
+	make_record_of_another_version();
 	assert_int_equal(try_to_mount(), -EPROTO);
 	assert_non_null(kernel_told);
 	kernel_listens = NULL;
@@ -3110,17 +3817,38 @@ static void a_log_zone_that_changed_is_left(void **state)
 	assert_true(told_of_log("zone %u is read-only or offline"));
 }
 
+/* The drive does not say whether the write was carried out. */
+static void a_log_zone_whose_end_is_not_told_is_left(void **state)
+{
+	put(FIRST_DATA, 1, 5, 9);
+	mount();
+	drive.fail_log = 1;
+	report_fails = -EIO;
+	kernel_listens = "is read-only or offline";
+	kernel_told = NULL;
+	assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+	assert_null(kernel_told);
+	kernel_listens = NULL;
+	report_fails = 0;
+	expect_record_in(1, 1);
+}
+
 /* Zone after zone, and the newest record is always found. */
 static void the_log_goes_round(void **state)
 {
 	u32 i, zone = 0, end = image->flash.zones[0].wp;
+	u64 finishes;
 
 	put(FIRST_DATA, 1, 5, 9);
+	aligned = image->sb.map_log;
 	mount();
 	for (i = 0; i < 5 * IMAGE_CAPACITY / 2; i++) {
+		finishes = drive.finishes;
 		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
 		if (end++ == IMAGE_CAPACITY) {
 			assert_int_equal(image->flash.zones[zone].cond, FLASH_FULL);
+			/* Else the drive counts it, for some sectors behind its last block. */
+			assert_true(aligned || drive.finishes > finishes);
 			zone = !zone;
 			end = 1;
 		}
@@ -3153,6 +3881,14 @@ static void a_clean_device_is_made_dirty_once(void **state)
 
 /* What another system wrote while the machine slept */
 
+static void expect_another_writer(void)
+{
+	bool ours = true;
+
+	assert_int_equal(mtftl_super_is_ours(&ftl, &ours), 0);
+	assert_false(ours);
+}
+
 static void only_another_writer_is_not_us(void **state)
 {
 	bool ours = false;
@@ -3174,11 +3910,21 @@ static void only_another_writer_is_not_us(void **state)
 	assert_true(ours);
 	image->sb = ftl.super->info;
 	image_write_super(image, 0);
-	assert_int_equal(mtftl_super_is_ours(&ftl, &ours), 0);
-	assert_false(ours);
+	expect_another_writer();
+	make_record_of_another_version();
+	expect_another_writer();
 	image_reset_zone(image, 0);
-	assert_int_equal(mtftl_super_is_ours(&ftl, &ours), 0);
-	assert_false(ours);
+	expect_another_writer();
+	/* Formatted anew: its generations begin again. */
+	image->sb.uuid[0] ^= 1;
+	image->sb.generation = 0;
+	image_write_super(image, 0);
+	expect_another_writer();
+	/* What no writer of ours says. */
+	image->sb.uuid[0] ^= 1;
+	image->sb.op_permille = 1000;
+	image_write_super(image, 0);
+	expect_another_writer();
 }
 
 int main(void)
@@ -3190,8 +3936,12 @@ int main(void)
 		TEST(a_header_in_a_torn_block_claims_its_payload),
 		TEST(a_torn_block_in_an_empty_zone),
 		TEST(ranges_in_a_torn_block_count),
+		TEST(a_torn_block_that_the_medium_has_lost_claims_nothing),
+		OOB_TEST(data_that_looks_like_a_header_claims_nothing),
 		TEST(what_is_no_header_in_a_torn_block),
 		TEST(a_copy_from_an_earlier_life_hides_nothing),
+		TEST(a_copy_of_what_was_found_hides_nothing),
+		TEST(what_is_older_than_the_checkpoint_tells_no_life),
 		TEST(a_life_is_found_beside_what_cannot_be_read),
 		TEST(an_entry_of_an_earlier_life_is_lost),
 		OOB_TEST(an_entry_of_an_earlier_life_is_lost),
@@ -3211,12 +3961,17 @@ int main(void)
 		TEST(a_checkpoint_of_many_units_is_loaded),
 		TEST(a_checkpoint_goes_on_where_a_unit_fits),
 		TEST(a_checkpoint_of_uneven_units_is_loaded),
+		TEST(a_stream_beyond_its_zones_is_refused),
+		TEST(an_entry_that_is_no_block_is_refused),
+		LOG_TEST(an_entry_that_is_no_block_is_refused),
+		TEST(a_checkpoint_in_more_zones_than_it_needs_is_refused),
 		TEST(a_device_that_grows_keeps_its_data),
 		TEST(no_unit_of_a_checkpoint_is_another),
 		TEST(a_checkpoint_writes_what_changed),
 		TEST(a_log_goes_on_behind_a_torn_block),
 		TEST(what_a_cut_tore_in_the_log_hides_nothing),
 		TEST(what_a_cut_left_of_a_checkpoint_is_finished),
+		TEST(a_read_only_zone_of_the_log_is_replaced),
 		TEST(a_low_zone_that_no_log_names_holds_data),
 		TEST(low_zones_with_data_are_not_taken),
 		TEST(a_damaged_log_is_rebuilt_among_its_zones),
@@ -3225,20 +3980,28 @@ int main(void)
 		TEST(a_head_of_the_log_that_fails_needs_no_zone),
 		TEST(a_read_only_head_of_the_log_stays),
 		TEST(a_pause_before_a_zone_is_entered_costs_nothing),
+		TEST(a_pause_before_the_head_is_finished_costs_nothing),
 		TEST(a_stream_that_goes_round_is_refused),
+		TEST(numbers_of_a_stream_are_as_its_record_says),
 		TEST(a_log_of_another_writer_is_loaded),
 		TEST(a_log_of_two_zones_goes_round),
 		TEST(a_log_of_four_zones_goes_round),
 		TEST(a_checkpoint_that_is_cut_leaves_the_one_before),
+		TEST(a_checkpoint_of_many_records_may_end_anywhere),
 		TEST(a_clean_stop_brings_an_older_device_over),
 		TEST(a_zone_of_the_log_that_fails_is_replaced),
 		TEST(a_head_of_the_log_that_the_drive_finishes_is_left),
+		TEST(a_checkpoint_without_a_zone_to_spare_fails),
 		TEST(an_older_record_finds_its_checkpoint),
 		TEST(forged_directories_are_refused),
 		TEST(the_stream_of_another_time_is_refused),
 		TEST(a_device_full_of_ranges_is_refused),
+		TEST(zones_are_read_again_for_what_is_not_kept),
+		TEST(a_number_that_is_everywhere_is_refused),
 		TEST(reads_of_units_that_no_flush_followed),
 		TEST(a_mount_without_memory_says_so),
+		LOG_TEST(a_mount_without_memory_says_so),
+		OOB_TEST(a_mount_without_memory_says_so),
 		TEST(a_checkpoint_that_fails_is_silent_in_a_pause),
 		TEST(a_pause_ends_a_checkpoint),
 		TEST(a_checkpoint_ends_if_a_pause_made_the_device_read_only),
@@ -3249,7 +4012,11 @@ int main(void)
 		LOG_TEST(a_checkpoint_that_was_cut_in_its_first_block),
 		TEST(a_zone_whose_blocks_were_all_written_again),
 		TEST(a_spent_zone_that_fails_is_replaced),
+		TEST(a_worn_out_zone_takes_no_checkpoint),
+		TEST(a_zone_that_is_shorter_than_it_was_takes_no_checkpoint),
+		TEST(a_read_only_zone_takes_no_checkpoint),
 		TEST(a_checkpoint_gives_up_after_a_few_zones),
+		LOG_TEST(a_checkpoint_gives_up_after_a_few_zones),
 		TEST(a_spent_zone_is_taken_before_an_empty_one),
 		LOG_TEST(a_spent_zone_that_fails_is_replaced),
 		TEST(a_read_only_mount_finishes_no_zone),
@@ -3262,18 +4029,28 @@ int main(void)
 		TEST(a_clean_record_beside_an_offline_zone_of_the_log),
 		TEST(a_read_only_zone_has_no_write_pointer),
 		OOB_TEST(a_read_only_zone_has_no_write_pointer),
+		TEST(a_read_that_fails_hides_nothing),
+		LOG_TEST(a_read_that_fails_hides_nothing),
+		OOB_TEST(a_read_that_fails_hides_nothing),
+		TEST(each_block_that_is_lost_is_lost_to_the_tool),
+		LOG_TEST(each_block_that_is_lost_is_lost_to_the_tool),
 		TEST(a_payload_that_cannot_be_read_costs_one_block),
 		TEST(a_payload_that_cannot_be_read_is_not_verified),
 		TEST(a_unit_longer_than_the_buffer_is_verified),
 		TEST(a_unit_that_was_written_twice_is_whole_in_one_place),
+		TEST(records_that_are_there_twice_count_once),
 		TEST(a_zone_that_was_reset_is_read_from_its_beginning),
 		TEST(a_zone_with_the_checkpoints_own_number_is_spent),
 		TEST(a_report_of_zones_that_cannot_be_is_refused),
+		TEST(sectors_behind_the_last_block_hold_nothing),
 		TEST(an_entry_in_a_zone_of_metadata_is_lost),
 		TEST(a_mount_that_is_killed_says_so),
+		LOG_TEST(a_mount_that_is_killed_says_so),
 		TEST(cuts_of_mounts_in_a_row_lose_nothing),
 		TEST(blocks_beyond_the_device_are_passed_over),
 		TEST(zones_beyond_the_budget_are_finished),
+		TEST(a_zone_that_is_shorter_than_it_was_is_finished_last),
+		TEST(a_torn_unit_at_the_end_of_a_zone_fills_it),
 		TEST(a_zone_that_is_written_to_its_last_block_is_finished),
 		TEST(a_zone_of_the_log_that_was_left_is_finished),
 		TEST(a_torn_block_that_cannot_be_completed_ends_its_zone),
@@ -3284,6 +4061,8 @@ int main(void)
 		TEST(a_checkpoint_costs_what_it_must),
 		TEST(a_record_of_an_empty_zone_says_nothing),
 		TEST(a_long_log_is_cut_by_a_checkpoint),
+		TEST(a_checkpoint_whose_flush_fails_writes_nothing),
+		LOG_TEST(a_checkpoint_whose_flush_fails_writes_nothing),
 		TEST(a_zone_that_is_reset_while_a_checkpoint_flushes),
 		TEST(a_clean_checkpoint_is_doubted_if_zones_hold_more),
 		TEST(a_record_that_cannot_be_written_goes_to_the_other_zone),
@@ -3294,6 +4073,7 @@ int main(void)
 		TEST(a_command_that_is_carried_out_and_fails_costs_no_data),
 		LOG_TEST(a_record_that_cannot_be_written_goes_to_the_other_zone),
 		TEST(a_log_zone_that_changed_is_left),
+		TEST(a_log_zone_whose_end_is_not_told_is_left),
 		TEST(the_log_goes_round),
 		LOG_TEST(the_log_goes_round),
 		TEST(a_clean_device_is_made_dirty_once),
