@@ -378,8 +378,8 @@ static void finish_head(struct mtftl *ftl)
 	mtftl_assert(ftl->checkpoints->plan.all ||
 		     !mtftl_log_takes(ftl->config.capacity, ftl->checkpoints->log.offset));
 	/* It is empty if there is no checkpoint yet. */
-	if (head->state != MTFTL_ZONE_CKPT || !head->quiet_wp ||
-	    head->quiet_wp >= ftl->config.capacity || mtftl_ckpt_send_begin(ftl))
+	if (!head->quiet_wp || head->quiet_wp >= ftl->config.capacity ||
+	    mtftl_ckpt_send_begin(ftl))
 		return;
 	mtftl_ckpt_finish_zone(ftl, head->index);
 	mtftl_send_end(ftl);
