@@ -37,6 +37,14 @@ def test_a_reason_closes_a_gap() -> None:
         "| x.c | 6 | 4 | 66.7% | 2 | 1 | 50.0% | 1 | 2 |", "| all | 6 | 4 | 66.7% | 2 | 1 | 50.0% | 1 | 2 |"]
 
 
+def test_a_reason_of_what_is_done_is_named() -> None:
+    _, gaps = coverage.look("x.c", CODE, COUNTED, True)
+    why = {"x.c": {gap.name: "for a test" for gap in gaps}}
+    assert not coverage.needless(gaps, why)
+    why["y.c"] = {"work() true: nr": "of another file"}
+    assert coverage.needless(gaps[1:], why) == [f"target/x.c {gaps[0].name}", "target/y.c work() true: nr"]
+
+
 def test_each_reason_is_of_a_file_that_the_host_runs() -> None:
     assert set(coverage.reasons()) <= set(hosttests.files())
     assert set(coverage.MCDC) <= set(hosttests.files())
