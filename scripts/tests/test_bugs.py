@@ -19,6 +19,7 @@ FOUND, LOST = "discard-not-logged", "gc-waits-unaware"
 
 def _args(out: Path, **more: object) -> argparse.Namespace:
     return argparse.Namespace(**{"bugs": [FOUND, LOST], "seed": 1, "seconds": 100.0, "shrink_seconds": 0.0,
+                                 "methods": [*bugs.METHODS],
                                  "kernel": "6.12", "timeout": 60, "jobs": 1, "json": out} | more)
 
 
@@ -55,6 +56,12 @@ def test_it_ends_when_its_time_is_used_up(tmp_path: Path, monkeypatch: pytest.Mo
     assert not rows[LOST]["method"] and rows[LOST]["test"].endswith("gc_that_waits_for_space_tries_resets_again.sh")
     tries, rows = _run(monkeypatch, tmp_path / "longer.json", seconds=400.0)
     assert {"stalls", "priorities"} <= set(rows[LOST]["tried"]) and len(tries) == 7 + 40
+
+
+def test_only_these_methods_are_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = _run(monkeypatch, tmp_path / "out.json", methods=["lingering", "stalls"])[1]
+    assert set(rows[LOST]["tried"]) == {"lingering", "stalls"}
+    assert not [*bugs._tries("torn-unit-ends-scan", _args(tmp_path, methods=["model"]))]
 
 
 def test_rows_are_kept_until_the_target_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

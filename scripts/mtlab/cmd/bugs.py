@@ -115,14 +115,20 @@ def _honest_journal(args: argparse.Namespace) -> Path:
     return path
 
 
+@functools.cache
+def _need_honest(seed: int, journal: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="honest-", dir=judge.WORK) as folder:
+        verdict = judge.judged(judge.program(), seed, journal, Path(folder), CUTS["drawn"], 16)
+    if verdict.report:
+        raise LabError(f"seed {seed}: the target fails without a planted bug, too:\n{verdict.report}")
+
+
 def _judge(bug: str, args: argparse.Namespace) -> Look:
     """Does the judge find something with the bug in its recovery?"""
     with tempfile.TemporaryDirectory(prefix=f"{bug}-", dir=judge.WORK) as folder:
         program = judge.program(torture.patched_source(bug, Path(folder)))
         journal = _honest_journal(args)
-        honest = judge.judged(judge.program(), args.seed, journal, Path(folder), CUTS["drawn"], 16)
-        if honest.report:
-            raise LabError(f"seed {args.seed}: the target fails without a planted bug, too:\n{honest.report}")
+        _need_honest(args.seed, journal)
         verdict = judge.judged(program, args.seed, journal, Path(folder), CUTS["drawn"], 16)
         shown = cuts._shown(verdict.violations[0], journal, (), args.seed) if verdict.violations else None
     return Look(verdict.summary["processor"], int(verdict.summary["cuts"]), _first_line(verdict.report), shown)
@@ -160,14 +166,15 @@ def _boot(bug: str, method: str, seed: int, args: argparse.Namespace) -> Look:
 
 
 def _tries(bug: str, args: argparse.Namespace) -> Iterator[tuple[str, Callable[[], Look]]]:
-    """Methods and what to do, in this order, without an end."""
-    if ADMISSION in _files(bug):
+    """Methods and what to do, in this order; guests without an end."""
+    if "model" in args.methods and ADMISSION in _files(bug):
         yield "model", functools.partial(_model, bug, args)
-    if _files(bug) & _recovered_by():
+    if "judge" in args.methods and _files(bug) & _recovered_by():
         yield "judge", functools.partial(_judge, bug, args)
     seeds = dict.fromkeys(METHODS, args.seed)
-    while True:
-        for method in ORDER:
+    order = [method for method in ORDER if method in args.methods]
+    while order:
+        for method in order:
             yield method, functools.partial(_boot, bug, method, seeds[method], args)
             seeds[method] += 1
 
@@ -260,6 +267,8 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         description="Plants each bug, each in a target of its own, and tries one general method after the other until "
         "one finds it. What is found is shrunk to few operations. The same command goes on where it was ended.")
     parser.add_argument("bugs", nargs="*", metavar="BUG", help="of target/tests/torture/bugs; default: all")
+    parser.add_argument("--methods", nargs="+", choices=[*METHODS], default=[*METHODS], metavar="METHOD",
+                        help=f"try only these, of {', '.join(METHODS)}; default: all")
     parser.add_argument("--seconds", type=float, default=600, metavar="S",
                         help="of a processor that may be used to find one; default %(default)s")
     parser.add_argument("--shrink-seconds", type=float, default=180, metavar="S",
