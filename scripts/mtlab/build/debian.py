@@ -5,6 +5,7 @@ The private apt configuration lives in BUILD/apt. It takes the machine's mirror 
 settings (proxies), replaces the suite, and runs none of the machine's hooks. /etc stays as it is.
 """
 
+import functools
 import os
 import re
 import shutil
@@ -46,6 +47,9 @@ PACKAGES = {
 NEWEST = "trixie-backports"
 # Where linux-source-5.10 is. Its lists lie apart: the day that it goes, all else still works.
 OLD = "bullseye-security"
+# Lists of sources only, of where a package is newest; apart, because they are large.
+SOURCES = "sources"
+NEWEST_SOURCES = (NEWEST, "sid", "experimental")
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 APT = BUILD / "apt"
 _there: set[str] = set()        # purposes for which nothing was missing
@@ -159,7 +163,9 @@ def _private(apart: str = "") -> dict[str, str]:
         uri, key = mirror()
         signed = f"[signed-by={key}] " if key else ""
         wanted = {"deb": _usual(), "deb-src": {codename(), "trixie"}}
-        if apart:
+        if apart == SOURCES:
+            wanted = {"deb-src": set(NEWEST_SOURCES)}
+        elif apart:
             uri, wanted = _security(uri) if apart == OLD else uri, {"deb": {apart}}
         lists = "".join(f"{kind} {signed}{uri} {suite} main\n"
                         for kind, suites in wanted.items() for suite in sorted(suites))
@@ -253,15 +259,37 @@ def unpack_all(packages: Sequence[str], suite: str, folder: Path) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def source(package: str, folder: Path) -> str:
+def source(package: str, folder: Path, apart: str = "") -> str:
     """Fetch a source package and unpack it, Debian's patches applied; returns its version."""
     temporary = APT / "download" / f"{os.getpid()}-{threading.get_ident()}"
     temporary.mkdir(parents=True, exist_ok=True)
     try:
-        output(["apt-get", "-q", "source", "--download-only", package], env=_private(), cwd=temporary)
+        output(["apt-get", "-q", "source", "--download-only", package], env=_private(apart), cwd=temporary)
         dsc = next(temporary.glob("*.dsc"))
         output(["dpkg-source", "--no-check", "-x", dsc, folder])
         found = re.search(r"^Version: (.*)$", dsc.read_text(errors="replace"), re.M)
         return found[1] if found else dsc.stem
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def newest_source(package: str, folder: Path) -> str:
+    """Fetch the newest source package that the archive lists and still has, and unpack it; returns its version.
+
+    A mirror's index may name a version whose files are not there: then the next one is taken.
+    """
+    text = output(["apt-cache", "showsrc", "--only-source", package], env=_private(SOURCES))
+    newest = sorted(set(re.findall(r"^Version: (\S+)", text, re.M)), key=functools.cmp_to_key(_compare), reverse=True)
+    for version in newest:
+        try:
+            return source(f"{package}={version}", folder, SOURCES)
+        except LabError:
+            say(f"{package} {version} is listed, but its source cannot be fetched")
+            shutil.rmtree(folder, ignore_errors=True)
+    raise LabError(f"no source of {package} can be fetched, of {' '.join(newest) or 'no version'}")
+
+
+def _compare(a: str, b: str) -> int:
+    """Which of two versions of Debian is the newer one, as functools.cmp_to_key() wants it."""
+    newer = subprocess.run(["dpkg", "--compare-versions", a, "gt", b]).returncode == 0
+    return 1 if newer else -int(a != b)

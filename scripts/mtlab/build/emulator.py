@@ -162,7 +162,7 @@ def _configure_needed(obj: Path, kind: Kind) -> bool:
     return not (obj / "build.ninja").exists() or not mark.exists() or mark.read_text() != " ".join(kind.configure)
 
 
-def _meson() -> dict[str, str]:
+def meson() -> dict[str, str]:
     """An environment in which configure finds meson >= 1.5: the machine's own, or backports' unpacked."""
     env = dict(os.environ)
     have = subprocess.run(["/usr/bin/python3", "-c", "import importlib.metadata as m; print(m.version('meson'))"],
@@ -241,7 +241,7 @@ def _build_tree(source: Path, files: dict[str, bytes], kind: Kind) -> None:
         else:
             (src / place).unlink(missing_ok=True)
     write_file(manifest, "\n".join(sorted(files)))
-    env = _meson()
+    env = meson()
     if _configure_needed(obj, kind):
         say("configuring the emulator")
         shutil.rmtree(obj, ignore_errors=True)

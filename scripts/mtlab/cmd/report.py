@@ -21,7 +21,8 @@ _NUMBERS, _END = "<!-- numbers: scripts/lab report --readme -->", "<!-- end of n
 _STORY, _STORY_END = "<!-- story: scripts/lab report --readme -->", "<!-- end of story -->"
 _SPREAD = "<!-- spread: scripts/lab report --readme -->", "<!-- end of spread -->"
 # What a figure can depend on: not tests, and not what is built for the host alone.
-CODE = ("target", "emulator", ":!target/tests", ":!target/tool", ":!target/simulator", ":!emulator/tests")
+CODE = ("target", "emulator", ":!target/tests", ":!target/tool", ":!target/simulator", ":!emulator/tests",
+        ":!emulator/upstream")
 _NEWER = re.compile(r"\d+ commits? of the target and the emulator (?:are|is) newer, up to \w+\.")
 Where = tuple[str, dict[str, Any]]      # an experiment, and which of its samples
 # What the README compares: the load, our sample, what there is instead, and its sample.
