@@ -73,9 +73,10 @@ Lanes take users' writes into their buffers, and a thread each composes
 these into units. Reads look into the map and go to the drive or to a
 buffer. A read in parts sends each as soon as it is built."""),
     "durable": ("add flushes, checkpoints and recovery", """\
-A flush waits until all lanes have drained. A checkpoint writes the map
-to the drive. Recovery reads the newest checkpoint and the headers that
-are newer, and decides by their numbers which block is the newest."""),
+A flush waits until all lanes have drained. A checkpoint writes what
+changed of the map. Recovery reads the newest checkpoint and the
+headers that are newer, and decides by their numbers which block is the
+newest."""),
     "gc": ("add garbage collection", """\
 One thread chooses victims and has their valid blocks listed. Movers
 write these to other zones. A victim is reset once all that took its
