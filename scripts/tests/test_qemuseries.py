@@ -83,6 +83,27 @@ def test_together_they_are_what_the_lab_builds(made: Made, tmp_path: Path) -> No
     assert [name for name in sorted(names) if (ours / name).read_text() != (theirs / name).read_text()] == []
 
 
+def test_a_repository_is_not_the_callers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hook of git tells its children which index and work tree to use."""
+    tree, place, callers = (tmp_path / name for name in ("tree", "place", "callers"))
+    for folder in (tree, place, callers):
+        folder.mkdir()
+    (tree / "VERSION").write_text("10.0.0\n")
+    (tree / "MAINTAINERS").write_text("nobody\n")
+    (callers / "theirs").write_text("")
+    monkeypatch.setenv("GIT_INDEX_FILE", str(callers / "index"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(callers))
+    repository = qemuseries.Repository(place, qemuseries.Tree(tree))
+    assert repository.git("ls-tree", "--name-only", "base") == "MAINTAINERS\n"
+    assert not (callers / "index").exists()
+
+
+@pytest.mark.parametrize("version, known", [("10.0.13", True), ("10.1.0", False), ("10.2.2", True), ("11.0.0", False)])
+def test_a_release_is_known_if_the_series_were_brought_to_it(tmp_path: Path, version: str, known: bool) -> None:
+    (tmp_path / "VERSION").write_text(f"{version}\n")
+    assert qemuseries.Tree(tmp_path).known == known
+
+
 def test_no_patch_is_forgotten() -> None:
     taken = {wanted.partition(":")[0] for commit in (*qemuseries.CLOCK, *qemuseries.FLASH) for wanted in commit.patches}
     assert not taken & set(qemuseries.LEFT_OUT)
@@ -112,6 +133,14 @@ def test_what_does_not_apply_is_said(tmp_path: Path) -> None:
     (tmp_path / "hook.diff").write_text("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n")
     with pytest.raises(LabError, match="does not apply"):
         qemuseries._patched("another\n", tmp_path / "hook.diff")
+
+
+def test_a_context_that_differs_is_not_passed_over(tmp_path: Path) -> None:
+    """By its default, patch takes a hunk of which one line in three is known."""
+    (tmp_path / "hook.diff").write_text("--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n before\n-old\n+new\n after\n")
+    assert qemuseries._patched("before\nold\nafter\n", tmp_path / "hook.diff") == "before\nnew\nafter\n"
+    with pytest.raises(LabError, match="does not apply"):
+        qemuseries._patched("others\nold\nafter\n", tmp_path / "hook.diff")
 
 
 def test_the_firmware_is_its_source(tmp_path: Path) -> None:

@@ -3,11 +3,11 @@
 
 The commits are made of the files and patches that the lab itself builds. emulator/upstream has what they do not have:
   tree/     files that are new in QEMU's tree: qtests, pages
-  alone/    what is another one in the flash drive if lockstep time is not there
-  VERSION/  what is another one from that release on; before/ has patches that come first
-In these folders NAME.diff is applied to emulator/NAME, be that a source or a patch, and NAME replaces it.
+  alone/    what differs in the flash drive without lockstep time
+  VERSION/  what differs from that release on; before/ has patches that come first
+In these folders NAME.diff is a change of emulator/NAME, be that a source or a patch; NAME itself replaces it.
 
-Nothing here sends anything: see docs/lab/upstream.md.
+Nothing here sends anything: see docs/emulator/upstream.md.
 """
 
 import os
@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from ..util.base import BUILD, ROOT, LabError, fresh_folder, lock, logged, need_space, output, say, write_file
+from ..util.base import BUILD, LabError, fresh_folder, lock, logged, need_space, output, say, write_file
 from . import debian, emulator, upstream
 
 OURS = emulator.OURS
 TEXTS = OURS / "upstream"
 HOME = BUILD / "upstream"
-PORTS = ("10.2",)               # releases from which on something is another one
+RELEASES = ((10, 0), (10, 2))   # the series have been brought to these
+PORTS = ("10.2",)               # releases from which on something differs
 NEWER = (10, 1)                 # from here on lockstep time is declared in another header
 # Patches that no series has, and why.
 LEFT_OUT = {
@@ -54,7 +55,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class Hook:
-    """What a file of QEMU gets: text, before which line."""
+    """What is added to a file of QEMU: a text, and the line before which it goes."""
 
     text: str
     before: str
@@ -188,7 +189,7 @@ class Tree:
     @property
     def known(self) -> bool:
         """Have the series been brought to this release?"""
-        return self.numbers <= tuple(map(int, PORTS[-1].split(".")))
+        return self.numbers in RELEASES
 
     @property
     def port(self) -> str | None:
@@ -265,7 +266,7 @@ def _patched(text: str, diff: Path) -> str:
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "text"
         file.write_text(text)
-        done = subprocess.run(["patch", "-s", "-f", "--no-backup-if-mismatch", "-r", "-", "-i", diff, file],
+        done = subprocess.run(["patch", "-s", "-f", "-F0", "--no-backup-if-mismatch", "-r", "-", "-i", diff, file],
                               capture_output=True, text=True)
         if done.returncode:
             raise LabError(f"{diff} does not apply:\n{done.stdout}{done.stderr}")
@@ -309,10 +310,7 @@ class Repository:
     def __init__(self, place: Path, tree: Tree) -> None:
         self.place, self.tree = place, tree
         self.name, self.address = upstream.identity()
-        when = output(["git", "-C", ROOT, "show", "-s", "--format=%cI"]).strip()
-        self.env = dict(os.environ, GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_SYSTEM="/dev/null",
-                        **{f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER")
-                           for what, value in (("NAME", self.name), ("EMAIL", self.address), ("DATE", when))})
+        self.env = upstream.git_environment()
         self.git("init", "-q", "-b", "base")
         for name in sorted(self._touched()):
             if (tree.path / name).exists():
@@ -337,8 +335,8 @@ class Repository:
         self.git("commit", "-q", "-s", "-m", subject, *(["-m", body] if body else []))
 
     def apply(self, text: str, name: str) -> None:
-        done = subprocess.run(["patch", "-p1", "-s", "-f", "--no-backup-if-mismatch", "-r", "-"], cwd=self.place,
-                              input=text, capture_output=True, text=True)
+        done = subprocess.run(["patch", "-p1", "-s", "-f", "-F0", "--no-backup-if-mismatch", "-r", "-"],
+                              cwd=self.place, input=text, capture_output=True, text=True)
         if done.returncode:
             raise LabError(f"QEMU {self.tree.version}: patch {name} does not apply:\n{done.stdout}{done.stderr}")
 
@@ -380,7 +378,7 @@ def _flash(repository: Repository, version: Version) -> None:
 
 
 def _join(repository: Repository, tree: Tree) -> None:
-    """Give the files that are others without lockstep time the text that they have with it."""
+    """Give the files that differ without lockstep time the text that they have with it."""
     wanted = _with_both(tree)
     for name, text in wanted.items():
         write_file(repository.place / name, text)
@@ -453,7 +451,7 @@ CONFIGURE = ("--target-list=x86_64-softmmu", "--without-default-devices", "--wit
 
 
 def build(tree: Tree, patches: dict[str, list[Path]]) -> str:
-    """Build QEMU with all series and run their qtests; returns what those say, one line a test."""
+    """Build QEMU with all series and run their qtests; returns a line on the compiler's warnings, and one a test."""
     place = HOME / f"qemu-build-{tree.version}"
     debian.ensure("build", "emulator")
     need_space(BUILD, 2, "building QEMU")
@@ -472,9 +470,14 @@ def build(tree: Tree, patches: dict[str, list[Path]]) -> str:
             logged(["nice", "ninja", "qemu-system-x86_64", *(f"tests/qtest/{test}" for test in TESTS)],
                    logs / "build.log", cwd=place / "obj", env=env, progress=True)
             _add_firmware(place / "obj/qemu-bundle/usr/local/share/qemu")
-            return "".join(_qtest(place / "obj", test) for test in TESTS)
+            return _warnings(logs / "build.log") + "".join(_qtest(place / "obj", test) for test in TESTS)
         finally:
             shutil.rmtree(place, ignore_errors=True)
+
+
+def _warnings(log: Path) -> str:
+    count = len(re.findall(r"\bwarning: ", log.read_text(errors="replace")))
+    return f"build: {count or 'no'} warnings, in {log}\n"
 
 
 def _add_firmware(folder: Path) -> None:

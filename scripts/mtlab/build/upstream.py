@@ -174,6 +174,16 @@ def identity() -> tuple[str, str]:
     return found[1], found[2]
 
 
+def git_environment() -> dict[str, str]:
+    """For git in a repository of a series. Nothing of the caller's counts: a hook of git names its own repository."""
+    name, address = identity()
+    when = output(["git", "-C", ROOT, "show", "-s", "--format=%cI"]).strip()
+    plain = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    return dict(plain, GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_SYSTEM="/dev/null",
+                **{f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER")
+                   for what, value in (("NAME", name), ("EMAIL", address), ("DATE", when))})
+
+
 def _commits(files: Path) -> Iterable[tuple[str, str, dict[str, str]]]:
     """Subject, body and files of each commit."""
     texts, author = sources(), "{} <{}>".format(*identity())
@@ -198,11 +208,7 @@ def series(folder: Path) -> tuple[str, list[Path]]:
     debian.ensure("build", "upstream")
     package, version = newest()
     files = _files(package, version)
-    name, address = identity()
-    when = output(["git", "-C", ROOT, "show", "-s", "--format=%cI"]).strip()
-    env = dict(os.environ, GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_SYSTEM="/dev/null",
-               **{f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER")
-                  for what, value in (("NAME", name), ("EMAIL", address), ("DATE", when))})
+    env = git_environment()
     with tempfile.TemporaryDirectory() as place:
         git: list[str | Path] = ["git", "-C", place]
         output([*git, "init", "-q"], env=env)

@@ -157,7 +157,9 @@ static const Refused refused[] = {
     { "shift=0,sleep=off,speed=4", "need quantum" },
     { "shift=1,sleep=off,quantum=100,speed=2", "speed needs shift=0" },
     { "shift=0,sleep=off,quantum=100,spin=101", "spin must be a number" },
+#ifdef HOST_X86_64
     { "shift=0,sleep=off,quantum=100,memory=none", "there is no memory" },
+#endif
     { "shift=0,sleep=off,quantum=100,stall-every=10", "needs stall" },
     { "shift=0,sleep=off,quantum=100,changes=1", "need schedule" },
     { "shift=0,sleep=off,quantum=100,rr=record,rrfile=/dev/null",

@@ -34,8 +34,10 @@ typedef struct Drive {
     unsigned tail[2], head[2];
 } Drive;
 
+static char *media;
+
 /* Two dies with pages of a block each: block i of a zone is on die i % 2. */
-static char *command_line(const char *media, const char *more)
+static char *command_line(const char *more)
 {
     return g_strdup_printf(
         "-machine pc -nodefaults -device nvme,id=nvme0,serial=flash,addr=4 "
@@ -117,9 +119,9 @@ static void enable(Drive *d)
     make_queue(d, NVME_ADM_CMD_CREATE_SQ, SQ(1), 1 << 16 | 1);
 }
 
-static void start(Drive *d, const char *media, const char *more)
+static void start(Drive *d, const char *more)
 {
-    g_autofree char *line = command_line(media, more);
+    g_autofree char *line = command_line(more);
 
     memset(d, 0, sizeof(*d));
     d->qts = qtest_init(line);
@@ -201,10 +203,9 @@ static void flush(Drive *d, int64_t ns)
 
 static void test_times(void)
 {
-    g_autofree char *media = g_strdup_printf("/tmp/nvme-flash-%d", getpid());
     Drive d;
 
-    start(&d, media, "");
+    start(&d, "");
     put(&d, 0, 1, PROGRAM_NS);
     put(&d, 1, 2, PROGRAM_NS);
     put(&d, 2, 3, PROGRAM_NS);
@@ -235,15 +236,14 @@ static void test_times(void)
 
 static void test_restart(void)
 {
-    g_autofree char *media = g_strdup_printf("/tmp/nvme-flash-%d", getpid());
     Drive d;
 
-    start(&d, media, "");
+    start(&d, "");
     put(&d, ZONE, 0x61, PROGRAM_NS);
     put(&d, ZONE + 1, 0x62, PROGRAM_NS);
     stop(&d);
 
-    start(&d, media, "");
+    start(&d, "");
     g_assert_cmpint(get(&d, ZONE, READ_NS), ==, 0x61);
     g_assert_cmpint(get(&d, ZONE + 1, READ_NS), ==, 0x62);
     /* The write pointer is where it was. */
@@ -266,10 +266,9 @@ static void fault(Drive *d, const char *what)
  */
 static void test_power_cut(void)
 {
-    g_autofree char *media = g_strdup_printf("/tmp/nvme-flash-%d", getpid());
     Drive d;
 
-    start(&d, media,
+    start(&d,
           ",flash.buffer=64K,flash.write_cmd_ns=1000,flash.program_pages=2");
     put(&d, 0, 0x61, 1000);
     flush(&d, PROGRAM_NS);
@@ -290,11 +289,10 @@ static void test_power_cut(void)
 /* What is in flight when the controller is reset never ends. */
 static void test_controller_reset(void)
 {
-    g_autofree char *media = g_strdup_printf("/tmp/nvme-flash-%d", getpid());
     uint16_t status;
     Drive d;
 
-    start(&d, media, "");
+    start(&d, "");
     put(&d, 0, 0x61, PROGRAM_NS);
     submit_rw(&d, NVME_CMD_READ, 0);
     qtest_clock_step(d.qts, READ_NS / 2);
@@ -310,23 +308,33 @@ static void test_controller_reset(void)
 /* Nothing of a controller that is unplugged is used when its time comes. */
 static void test_unplug(void)
 {
-    g_autofree char *media = g_strdup_printf("/tmp/nvme-flash-%d", getpid());
+    NvmeCqe cqes[2][DEPTH];
     Drive d;
 
-    start(&d, media, "");
+    start(&d, "");
     put(&d, 0, 0x61, PROGRAM_NS);
+    qtest_memset(d.qts, DATA, 0xff, BLOCK);
     submit_rw(&d, NVME_CMD_READ, 0);
     qtest_qmp_device_del_send(d.qts, "nvme0");
     qtest_system_reset_nowait(d.qts);
     qtest_qmp_eventwait(d.qts, "DEVICE_DELETED");
+    qtest_memread(d.qts, CQ(1), cqes[0], sizeof(cqes[0]));
     qtest_clock_step(d.qts, READ_NS);
+    qtest_memread(d.qts, CQ(1), cqes[1], sizeof(cqes[1]));
+    g_assert_cmpmem(cqes[0], sizeof(cqes[0]), cqes[1], sizeof(cqes[1]));
+    g_assert_cmphex(qtest_readb(d.qts, DATA + BLOCK - 1), ==, 0xff);
     stop(&d);
     unlink(media);
 }
 
 int main(int argc, char **argv)
 {
+    g_autofree char *folder = g_dir_make_tmp("nvme-flash-XXXXXX", NULL);
+    int status;
+
     g_test_init(&argc, &argv, NULL);
+    g_assert_nonnull(folder);
+    media = g_build_filename(folder, "media", NULL);
 
     qtest_add_func("/nvme-flash/times", test_times);
     qtest_add_func("/nvme-flash/restart", test_restart);
@@ -334,5 +342,8 @@ int main(int argc, char **argv)
     qtest_add_func("/nvme-flash/controller-reset", test_controller_reset);
     qtest_add_func("/nvme-flash/unplug", test_unplug);
 
-    return g_test_run();
+    status = g_test_run();
+    rmdir(folder);
+    g_free(media);
+    return status;
 }
