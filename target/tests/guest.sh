@@ -120,6 +120,15 @@ field() {
 	echo "${line%% *}"
 }
 
+# fail_checkpoint_zones DISK DEVICE: the zones set aside for checkpoints turn read-only, until both have retired. The one
+# that the log was written to is left, and judged when the log comes round to it: once its successor is full.
+fail_checkpoint_zones() {
+	local zone i
+	for zone in 2 3; do echo $((zone * 8192)) > "/sys/kernel/config/nullb/${1##*/}/zone_readonly"; done
+	for ((i = 0; i < 600 && $(field bad "$2") < 2; i++)); do dmsetup message "$2" 0 checkpoint; done
+	test "$(field bad "$2")" = 2
+}
+
 # until_true LIMIT COMMAND...: true within so many seconds
 until_true() {
 	local limit=$(($1 * 100))

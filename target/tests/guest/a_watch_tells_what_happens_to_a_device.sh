@@ -27,13 +27,7 @@ until_true 10 waits $alone dm_wait_event
 test ! -s said
 
 told() { grep -qs "$@"; }
-# retire ZONE...
-retire() {
-	for zone in "$@"; do echo $((zone * 8192)) > /sys/kernel/config/nullb/nullb0/zone_readonly; done
-	dmsetup message t 0 checkpoint
-	dmsetup message t 0 checkpoint
-}
-retire 2 3
+fail_checkpoint_zones /dev/nullb0 t
 until_true 10 told '^t: 2 zones have failed; advice: look at ' said
 until_true 10 told '^t: 2 zones have failed; ' unheard
 grep '^mtftl: t: the journal takes no message: No such file or directory$' complaint

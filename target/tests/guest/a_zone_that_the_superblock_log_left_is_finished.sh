@@ -15,9 +15,9 @@ null nullb0 zone_max_open=4 zone_max_active=4
 mtftl format --op 30% /dev/nullb0 > /dev/null
 dmsetup create t --table "$(table /dev/nullb0)"
 verify /dev/mapper/t --size=32M --io_size=48M --do_verify=1
-# With both checkpoints' zones and one for data all four are taken.
-for turn in 1 2; do dmsetup message t 0 checkpoint; done
-test "$(blkzone report /dev/nullb0 | grep -c '(oi)\|(oe)\|(cl)')" = 4
+# With the head of the log of map blocks, and one for data, three are taken; another head takes the fourth.
+dmsetup message t 0 checkpoint
+test "$(blkzone report /dev/nullb0 | grep -c '(oi)\|(oe)\|(cl)')" = 3
 read -r start written condition < <(zones /dev/nullb0)
 echo "+$((start + written))-8191" > /sys/kernel/config/nullb/nullb0/badblocks
 dmsetup message t 0 checkpoint

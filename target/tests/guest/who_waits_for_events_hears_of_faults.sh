@@ -16,14 +16,8 @@ mtftl format --op 30% /dev/nullb0 > /dev/null
 dmsetup create t --table "$(table /dev/nullb0 lanes 1)"
 numbered 0 2048 | dd of=/dev/mapper/t bs=64k iflag=fullblock oflag=direct conv=fsync status=none
 fails heard true
-retire() {
-	for zone in 2 3; do echo $((zone * 8192)) > /sys/kernel/config/nullb/nullb0/zone_readonly; done
-	dmsetup message t 0 checkpoint
-	dmsetup message t 0 checkpoint
-}
 before=$(dmsetup info -c --noheadings -o events t)
-heard retire
-test "$(field bad t)" = 2
+heard fail_checkpoint_zones /dev/nullb0 t
 usleep 3000000
 test $(($(dmsetup info -c --noheadings -o events t) - before)) -le 2
 lose() {
