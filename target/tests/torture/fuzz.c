@@ -57,6 +57,7 @@ struct image {
 	unsigned int nr_targets;
 	uint32_t seed;		/* of checksums */
 	uint32_t meta_size;	/* bytes of metadata a block, 0: no use is made of it */
+	bool map_log;		/* behind its zone records a checkpoint has a directory, not the map */
 };
 
 static uint64_t random_state;
@@ -197,6 +198,7 @@ static void find_targets(struct image *image)
 				if (le64_to_cpu(sb->magic) == MTFTL_SB_MAGIC) {
 					add_target(image, z, b, SUPERBLOCK, b);
 					image->seed = crc32c(le32_to_cpu(sb->key), sb->uuid, 16);
+					image->map_log |= !!(le64_to_cpu(sb->incompat) & MTFTL_SB_MAP_LOG);
 				}
 			} else if (le32_to_cpu(unit->magic) == MTFTL_TAIL_MAGIC) {
 				add_target(image, z, b, TAIL, b);
@@ -556,6 +558,22 @@ static unsigned int nr_fields(const struct image *image)
 	return nr;
 }
 
+/* A block of a checkpoint's stream has zone records, or places of map blocks, or entries of the map. */
+static bool has_field(const struct image *image, const struct target_block *target, const struct field *field)
+{
+	const struct mtftl_unit *unit = block_at(image, target->zone, target->header);
+	const struct mtftl_entry *entries = (const void *)(unit + 1);
+	uint32_t records = image->nr_zones * sizeof(struct mtftl_zone_record), first;
+	const char *part = image->map_log ? "place." : "map";
+
+	if (field->class != STREAM || unit->type != MTFTL_UNIT_CKPT)
+		return true;
+	first = le64_to_cpu(entries[target->block - target->header - 1].lba) * MTFTL_BLOCK_SIZE;
+	if (first < records)
+		part = "zone.";
+	return !strncmp(field->name, part, strlen(part));
+}
+
 /* The one that counts of the superblock's; any other block of that kind. -1: there is none. */
 static int target_of(const struct image *image, const struct field *field)
 {
@@ -580,7 +598,8 @@ static int target_of(const struct image *image, const struct field *field)
 		unsigned int type = target->class == OOB ?
 				    oob_type(oob_at(image, target->zone, target->block)) : unit->type;
 
-		if (target->class == field->class && (!field->type || type == field->type))
+		if (target->class == field->class && (!field->type || type == field->type) &&
+		    has_field(image, target, field))
 			return (int)i;
 	}
 	return -1;
