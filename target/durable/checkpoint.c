@@ -835,14 +835,17 @@ static int load_stream(struct mtftl *ftl, u32 *seat)
 			return -EINVAL;
 		}
 		r = load_unit(ftl, sb->ckpt_zones[*seat], &offset, &index, &seq);
-		if (r)
-			return r;
-		if (!is_of_stream(sb, seq, before, index == sb->ckpt_blocks)) {
+		if (!r && !is_of_stream(sb, seq, before, index == sb->ckpt_blocks)) {
 			mtftl_err(ftl, "checkpoint: zone %u: a unit of the stream has number %llu behind %llu, expected ckpt_unit_first %llu to ckpt_unit_last %llu",
 				  sb->ckpt_zones[*seat], seq, before, sb->ckpt_unit_first,
 				  sb->ckpt_unit_last);
-			return -EINVAL;
+			r = -EINVAL;
 		}
+		if (r && !before)
+			mtftl_err(ftl, "checkpoint: ckpt_seat is %u and ckpt_offset %u, expected the beginning of its stream (%d)",
+				  sb->ckpt_seat, sb->ckpt_offset, r);
+		if (r)
+			return r;
 		before = seq;
 	}
 	mtftl_assert(index == sb->ckpt_blocks, "%u blocks", index);

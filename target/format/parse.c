@@ -413,9 +413,9 @@ static const char *sb_log_wrong(const struct mtftl_sb_info *info,
 		return info->ckpt_unit_first || info->ckpt_unit_last || info->ckpt_seat ||
 		       info->ckpt_offset ? "ckpt_blocks" : NULL;
 	if (info->ckpt_unit_first <= info->ckpt_seq || !number_valid(info->ckpt_unit_first))
-		return "ckpt_unit_first";
+		return "ckpt_seq or ckpt_unit_first";
 	if (info->ckpt_unit_last < info->ckpt_unit_first || !number_valid(info->ckpt_unit_last))
-		return "ckpt_unit_last";
+		return "ckpt_unit_first or ckpt_unit_last";
 	if (info->ckpt_seat >= shape->seats)
 		return "ckpt_seat";
 	if (!mtftl_log_takes(shape->capacity, info->ckpt_offset))
@@ -458,7 +458,7 @@ static const char *sb_ckpt_wrong(const struct mtftl_sb_info *info)
 	if (info->ckpt_seq >> MTFTL_SEQ_BITS)
 		return "ckpt_seq";
 	if (info->ckpt_blocks != blocks)
-		return "ckpt_blocks";
+		return "incompat or ckpt_blocks";
 	if (!zones || info->ckpt_nr_zones != zones ||
 	    zones > (info->map_log ? MTFTL_SB_MAX_LOG_ZONES : MTFTL_SB_MAX_CKPT_ZONES) ||
 	    info->ckpt_blocks > (u64)zones * info->zone_capacity)

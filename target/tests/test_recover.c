@@ -3758,7 +3758,7 @@ static void make_record_of_another_version(void)
 static void a_record_of_another_version_is_named(void **state)
 {
 	image_write_super(image, 0);
-	kernel_listens = "another version or incompat";
+	kernel_listens = "another version, incompat or map_entry_bytes";
 	kernel_told = NULL;
 	mount();
 	assert_null(kernel_told);

@@ -63,8 +63,9 @@ static int read_record(struct mtftl *ftl, struct search *search, u32 zone, u32 a
 		return -ENODATA;
 	r = mtftl_sb_parse(search->buf, search->found);
 	if (r == -EPROTO)
-		mtftl_err(ftl, "superblock in zone %u block %u: another version or incompat, expected version %u and no features but %#x",
-			  zone, at, MTFTL_VERSION, MTFTL_SB_OOB | MTFTL_SB_MAP_LOG);
+		mtftl_err(ftl, "superblock in zone %u block %u: another version, incompat or map_entry_bytes, expected version %u, no features but %#x and %u bytes",
+			  zone, at, MTFTL_VERSION, MTFTL_SB_OOB | MTFTL_SB_MAP_LOG,
+			  (u32)MTFTL_MAP_ENTRY_BYTES);
 	if (r == -EINVAL)
 		mtftl_err(ftl, "superblock in zone %u block %u: %s is impossible, expected what fits its other fields",
 			  zone, at, mtftl_sb_wrong(search->found));
