@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """The torture run proves itself: its oracle finds what a lying device does, and nothing else."""
 
+import argparse
+import contextlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -83,6 +86,24 @@ def test_a_planted_bug_is_found(lab: Path) -> None:
 def test_planted_bug_applies(name: str, tmp_path: Path) -> None:
     folder = torture.patched_source(name, tmp_path)
     assert (folder / "Kbuild").exists()
+
+
+def test_no_other_bugs_module_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another job builds its own bug in the shared tree as soon as it may."""
+    @contextlib.contextmanager
+    def lock(name: str) -> Iterator[None]:
+        yield
+        if name == "bugs-tree":
+            (tmp_path / "torture/bugs/key/tree/dm-mtftl.ko").write_text("another bug")
+
+    def build(_kernel: object, tree: Path, asserts: bool) -> None:
+        (tree / "dm-mtftl.ko").write_text("this bug" if asserts else "without assertions")
+
+    monkeypatch.setattr(torture, "BUILD", tmp_path)
+    monkeypatch.setattr(torture, "lock", lock)
+    monkeypatch.setattr(torture.target, "build_module", build)
+    module = torture.buggy_module(torture.bug_names()[0], argparse.Namespace(key="key"))    # type: ignore[arg-type]
+    assert module.read_text() == "this bug"
 
 
 def test_debug_configuration_is_complete() -> None:

@@ -126,13 +126,13 @@ def buggy_module(name: str, kernel: kernels.Kernel) -> Path:
         if not (module.exists() and made.exists() and made.read_text() == inputs):
             made.unlink(missing_ok=True)
             shutil.rmtree(folder / name, ignore_errors=True)
-            shutil.copy(_built(kernel, patched_source(name, folder), folder / "tree"), module)
+            _build(kernel, patched_source(name, folder), folder / "tree", module)
             write_file(made, inputs)
     return module
 
 
-def _built(kernel: kernels.Kernel, source: Path, tree: Path) -> Path:
-    """The module of these sources. One tree serves all bugs, so that only what differs from the last one is built."""
+def _build(kernel: kernels.Kernel, source: Path, tree: Path, module: Path) -> None:
+    """Make the module of these sources. One tree serves all bugs, so that only what differs from the last is built."""
     with lock("bugs-tree"):
         wanted = {path.relative_to(source): path.read_bytes() for path in source.rglob("*") if path.is_file()}
         for old in tree.rglob("*.[ch]"):
@@ -141,7 +141,8 @@ def _built(kernel: kernels.Kernel, source: Path, tree: Path) -> Path:
         for place, data in wanted.items():
             update_file(tree / place, data)
         target.build_module(kernel, tree, asserts=True)
-        return tree / "dm-mtftl.ko"
+        # The next bug is built in the same place.
+        shutil.copy(tree / "dm-mtftl.ko", module)
 
 
 def _test_of(name: str) -> str:
