@@ -45,6 +45,12 @@ def test_unknown_bug_is_refused(program: Path) -> None:
     assert done.returncode == 2 and "nonsense" in done.stderr
 
 
+def test_a_point_without_a_name_is_refused(program: Path, tmp_path: Path) -> None:
+    (tmp_path / "histories").write_text("history 1\nlinger- 0 8 0\n")
+    done = subprocess.run([program, "-l", tmp_path / "histories", "mem:64"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr == "expected NAME BLOCK NR CPU [&], found linger- 0 8 0\n"
+
+
 def _torture(lab: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-B", lab, "torture", *words], capture_output=True, text=True)
 

@@ -204,7 +204,7 @@ static void begin_history(unsigned int number, unsigned int lanes)
 
 static bool parse(const char *line, struct step *step)
 {
-	char name[32], mark = '\0';
+	char name[32] = "", mark = '\0';
 	int found = sscanf(line, "%31s %u %u %u %c", name, &step->lba, &step->nr, &step->cpu,
 			   &mark);
 
@@ -212,9 +212,10 @@ static bool parse(const char *line, struct step *step)
 		if (!strcmp(name, step_names[step->kind]))
 			break;
 	step->together = mark == '&';
-	if (sscanf(name, LINGER_NAME "%15s", step->point) == 1) {
+	if (!strncmp(name, LINGER_NAME, strlen(LINGER_NAME))) {
 		step->kind = STEP_LINGER;
-		return found >= 4 && step->nr && step->nr <= LONGEST_MS;
+		return sscanf(name, LINGER_NAME "%15s", step->point) == 1 && found >= 4 &&
+		       step->nr && step->nr <= LONGEST_MS;
 	}
 	return found >= 4 && step->kind < NR_STEP_KINDS && step->nr && step->nr <= MOST_BLOCKS &&
 	       step->lba < dev->nr_blocks && step->nr <= dev->nr_blocks - step->lba;
@@ -253,7 +254,7 @@ static void run_step(struct worker *workers, unsigned int *running, const struct
 	wait_for_all(workers, running);
 }
 
-/* Which history failed, for who makes it smaller. */
+/* Name the history that failed: the lab makes it smaller. */
 static void tell_failures(unsigned int done, unsigned int *known)
 {
 	unsigned int now = atomic_load(&failures);
