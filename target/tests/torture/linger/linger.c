@@ -20,8 +20,8 @@
 
 struct point {
 	const char *name, *symbol;
-	const char *who;	/* comm begins so */
-	const char *caller;	/* its name begins so; NULL: any */
+	const char *who;	/* how the name of the thread begins */
+	const char *caller;	/* how that of the calling function begins; NULL: any */
 	bool after;		/* the function, not before it */
 	void *instead;		/* of the function; calls it */
 	bool watched;
@@ -104,6 +104,9 @@ static int come(struct kprobe *probe, struct pt_regs *regs)
 	struct point *point = container_of(probe, struct point, probe);
 	unsigned int ms = atomic_read(&point->ms);
 
+	/* An interrupt has the name of the thread that it came upon. */
+	if (!in_task())
+		return 0;
 	if (!ms || strncmp(current->comm, point->who, strlen(point->who)) ||
 	    (point->caller && !is_caller(point, regs)) ||
 	    atomic_cmpxchg(&point->ms, ms, 0) != ms)
