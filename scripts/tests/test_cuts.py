@@ -132,7 +132,6 @@ def test_workloads_are_drawn_by_the_seed() -> None:
     assert not any("fault" in text for text in boots[0]) and min(text.count("\n") for text in boots[0]) > 40
     faulty = cuts._histories(1, argparse.Namespace(draw=12, enumerate=0, linger=False, faults=True))
     assert all(1 <= str(one).count("fault") <= history.MOST_FAULTS for one in faulty)
-    assert {judge.drive([one]) for one in faulty} == {judge.SPARED} != {judge.drive(cuts._histories(1, args))}
     lingering = cuts._histories(1, argparse.Namespace(draw=12, enumerate=0, linger=True, faults=False))
     assert all(one.lingers for one in lingering) and history.parse("".join(map(str, lingering))) == lingering
 

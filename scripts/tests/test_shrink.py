@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A violation is shrunk until nothing can be left out, replays to the bit, and has a page with its numbers."""
 
+import argparse
 import json
 import re
 import subprocess
@@ -75,6 +76,75 @@ def test_a_history_is_read_as_it_is_written() -> None:
     assert history.parse("".join(map(str, several))) == several
     assert len(several) == 64 and sum(1 for _ in history.enumerated(2)) == 1386
     assert sum(1 for _ in history.enumerated(3)) == 258
+
+
+def test_to_prepare_is_no_operation() -> None:
+    steps = (Step("rest"), Step("fault", 3), Step("linger-gc-send", 0, 8), Step("write"), Step("cut"))
+    assert History(1, steps).operations == shrink.Shown(1, steps).operations == 2
+
+
+@pytest.fixture
+def guests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path | None, str, list[History]]]:
+    """The module, the drive and the histories of each, in order; none boots.
+
+    A planted bug fails two overwrites of block 5 with a flush. Any module fails a write that is told to fail, and two
+    writes of block 7.
+    """
+    asked: list[tuple[Path | None, str, list[History]]] = []
+
+    def run(seed: int, args: argparse.Namespace, module: Path | None, path: Path,
+            histories: Sequence[History]) -> torture.Boot:
+        path.write_bytes(b"journal")
+        asked.append((module, args.device, list(histories)))
+        anyway = [number for number, one in enumerate(histories) if any(step.name == "fault" for step in one.steps)
+                  or [(step.name, step.block) for step in one.steps].count(("write", 7)) > 1]
+        bad = [number for number, one in enumerate(_needs_both(histories)) if one and module]
+        output = "".join(f"in workload {number}\n" for number in sorted({*anyway, *bad}))
+        return torture.Boot(seed, bool(output), {"workloads": len(histories)}, output, 1, output)
+
+    def judged(*_args: object) -> judge.Verdict:
+        return judge.Verdict({"processor": 1, "workloads": len(asked[-1][2])}, [], "")
+
+    monkeypatch.setattr(judge, "WORK", tmp_path)
+    monkeypatch.setattr(shrink, "FOUND", tmp_path / "found")
+    for name, value in {"program": lambda _sources: Path(), "journal": run, "judged": judged}.items():
+        monkeypatch.setattr(judge, name, value)
+    return asked
+
+
+FIVE, SEVEN, FLUSH = Step("write", 5), Step("write", 7), Step("flush")
+
+
+@pytest.mark.parametrize(("steps", "left"), [((FIVE, SEVEN, FIVE, FLUSH), (FIVE, FIVE, FLUSH)),
+                                             ((SEVEN, FLUSH, SEVEN), None)])
+def test_what_the_honest_target_fails_at_is_dropped(
+        guests: list[tuple[Path | None, str, list[History]]], tmp_path: Path, steps: tuple[Step, ...],
+        left: tuple[Step, ...] | None) -> None:
+    bench = shrink.Bench("6.12", Path("dm-mtftl.ko"), Path(), 1)
+    found = shrink.shrink("case", bench, shrink.Shown(1, history=History(1, steps)), BUG)
+    assert (found and history.parse(found.history)[0].steps) == left
+    assert (tmp_path / "found/case").exists() == bool(left)
+    # The honest target's turn comes once.
+    assert [len(histories) for module, _device, histories in guests if not module] == [1]
+    # Nobody plants a bug to show what the target itself loses.
+    assert shrink.shrink("case", bench, shrink.Shown(1, history=History(1, (SEVEN, SEVEN))))
+
+
+@pytest.mark.parametrize("faults", [False, True])
+def test_all_histories_of_a_case_have_one_drive(guests: list[tuple[Path | None, str, list[History]]],
+                                                faults: bool) -> None:
+    """Also those from which the write that fails was left out; what is drawn has as many as the drive stands."""
+    bench = shrink.Bench("6.12", Path("dm-mtftl.ko"), Path(), 1, faults=faults)
+    start = (FIVE, FIVE, FLUSH, *[Step("fault", 1)] * faults)
+    found = shrink.shrink("case", bench, shrink.Shown(1, history=History(1, start)), "")
+    assert found and found.faults == faults
+    shrink._first(bench, shrink.Shown(1, linger=True))
+    assert {device for _module, device, _histories in guests} == {judge.SPARED if faults else judge.SMALLEST}
+    drawn = [str(one).count("fault") for *_, histories in guests for one in histories if len(one.steps) > 20]
+    assert len(drawn) >= shrink.DRAWS and all(bool(faults) <= number <= history.MOST_FAULTS * faults
+                                              for number in drawn)
+    replay._bench(shrink.load(shrink.FOUND / "case")).failing([History(1, start)])
+    assert guests[-1][1] == guests[0][1]
 
 
 @pytest.mark.parametrize("first", range(9))

@@ -92,25 +92,23 @@ def _model(bug: str, _args: argparse.Namespace) -> Look:
 def _run(method: str, args: argparse.Namespace) -> argparse.Namespace:
     """The options of a boot, as `lab cuts` has them."""
     drawn = method in ("drawn", "lingering", "faults")
-    small = judge.SPARED if method == "faults" else judge.SMALLEST
     return argparse.Namespace(
         kernel=args.kernel, timeout=args.timeout, verbose=False, cuts=CUTS[method], states=16, sample=0, enumerate=0,
         draw=HISTORIES if drawn else 0, linger=method in ("lingering", "faults"), faults=method == "faults",
         rounds=0 if drawn else ROUNDS,
         cpus=0 if method == "stalls" else shrink.CPUS, schedule=2 if method == "priorities" else None,
-        device=f"ms=0,{small}" if drawn else "ms=0")
+        device=f"ms=0,{judge.drive(method == 'faults')}" if drawn else "ms=0")
 
 
-def _honest_journal(args: argparse.Namespace) -> Path:
+def _honest_journal(seed: int, run: argparse.Namespace) -> Path:
     """Of torture's workload, kept until the module or the workload changes."""
-    run = _run("stalls", args)
-    path = judge.WORK / f"honest/{cuts._inputs(args.seed, run)}"
+    path = judge.WORK / f"honest/{cuts._inputs(seed, run)}"
     with lock("honest-journal"):
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             part = path.with_suffix(".part")
-            if (boot := judge.journal(args.seed, run, None, part)).status:
-                raise LabError(f"seed {args.seed}: the guest fails without a planted bug\n{boot.report}")
+            if (boot := judge.journal(seed, run, None, part)).status:
+                raise LabError(f"seed {seed}: the guest fails without a planted bug\n{boot.report}")
             part.rename(path)
     return path
 
@@ -127,10 +125,11 @@ def _judge(bug: str, args: argparse.Namespace) -> Look:
     """Does the judge find something with the bug in its recovery?"""
     with tempfile.TemporaryDirectory(prefix=f"{bug}-", dir=judge.WORK) as folder:
         program = judge.program(torture.patched_source(bug, Path(folder)))
-        journal = _honest_journal(args)
+        run = _run("stalls", args)
+        journal = _honest_journal(args.seed, run)
         _need_honest(args.seed, journal)
         verdict = judge.judged(program, args.seed, journal, Path(folder), CUTS["drawn"], 16)
-        shown = cuts._shown(verdict.violations[0], journal, (), args.seed) if verdict.violations else None
+        shown = cuts._shown(verdict.violations[0], journal, (), args.seed, run) if verdict.violations else None
     return Look(verdict.summary["processor"], int(verdict.summary["cuts"]), _first_line(verdict.report), shown)
 
 
@@ -157,7 +156,7 @@ def _boot(bug: str, method: str, seed: int, args: argparse.Namespace) -> Look:
             raise LabError(f"seed {seed}, {method}: the target fails without a planted bug, too:\n{honest.report}")
         failed = judge.failed_in(boot, int(verdict.summary["workloads"])) if histories else []
         if verdict.violations:
-            shown = cuts._shown(verdict.violations[0], place / "journal", histories, seed)
+            shown = cuts._shown(verdict.violations[0], place / "journal", histories, seed, run)
         elif failed:
             shown = shrink.Shown(seed, history=histories[failed[0]])
         else:
@@ -200,7 +199,7 @@ def _row(bug: str, args: argparse.Namespace) -> Row:
         return row
     module = torture.buggy_module(bug, kernels.get(args.kernel))
     schedule = _run(row["method"], args).schedule
-    bench = shrink.Bench(args.kernel, module, _sources(bug, module), args.seed, schedule)
+    bench = shrink.Bench(args.kernel, module, _sources(bug, module), args.seed, schedule, row["method"] == "faults")
     # Where threads stand still, drawn workloads show more of what a long run showed.
     shown = shrink.Shown(shown.seed, shown.steps, shown.history, linger=row["method"] != "drawn")
     case = shrink.shrink(bug, bench, shown, bug, args.shrink_seconds)

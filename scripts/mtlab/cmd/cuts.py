@@ -18,7 +18,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ..build import emulator, kernels, target
@@ -121,12 +121,8 @@ def _inputs(seed: int, args: argparse.Namespace) -> str:
 def _histories(seed: int, args: argparse.Namespace) -> list[history.History]:
     """What the guest runs; nothing: torture's own workload."""
     if args.draw:
-        draw = history.lingering if args.linger else history.drawn
-        drawn = (draw(seed * args.draw + number, shrink.DRAWN) for number in range(args.draw))
-        if args.faults:
-            return [history.with_faults(one, seed) for one in drawn]
-        # A write that fails may take the smallest drive's last spare zone: then others fail, too.
-        return [replace(one, steps=tuple(step for step in one.steps if step.name != "fault")) for one in drawn]
+        return [history.workload(seed * args.draw + number, shrink.DRAWN, args.linger, args.faults)
+                for number in range(args.draw)]
     return list(history.enumerated(args.enumerate)) if args.enumerate else []
 
 
@@ -148,8 +144,9 @@ def _make(seed: int, args: argparse.Namespace) -> Outcome:
             shutil.copy(place / "journal", kept)
             report += f"\nreplay: {judge.program()} -s {seed} -m {args.states} -a PLACE:STATE image {kept}"
         if verdict.violations:
-            bench = shrink.Bench(args.kernel, None, target.SOURCE, seed, args.schedule)
-            case = shrink.shrink(f"seed-{seed}", bench, _shown(verdict.violations[0], kept, histories, seed))
+            bench = shrink.Bench(args.kernel, None, target.SOURCE, seed, args.schedule, args.faults)
+            shown = _shown(verdict.violations[0], kept, histories, seed, args)
+            case = shrink.shrink(f"seed-{seed}", bench, shown)
             report += f"\n{case.summary(f'seed-{seed}') if case else shrink.NOT_SHOWN}"
         blocks = int(summary["blocks"])
         read, disagreed, first = compare(seed, blocks, place, args)
@@ -157,12 +154,12 @@ def _make(seed: int, args: argparse.Namespace) -> Outcome:
                    "\n".join(filter(None, [report, first])), round(_worked() - began, 1))
 
 
-def _shown(violation: judge.Violation, journal: Path, histories: Sequence[history.History],
-           seed: int) -> shrink.Shown:
+def _shown(violation: judge.Violation, journal: Path, histories: Sequence[history.History], seed: int,
+           args: argparse.Namespace) -> shrink.Shown:
     """What shows a violation: a history, or the operations of a long run."""
     if violation.workload is not None:
-        return shrink.Shown(seed, history=histories[violation.workload])
-    return shrink.Shown(seed, history.of_journal(journal, violation.place))
+        return shrink.Shown(seed, history=histories[violation.workload], linger=args.linger)
+    return shrink.Shown(seed, history.of_journal(journal, violation.place), linger=args.linger)
 
 
 def _boot(seed: int, args: argparse.Namespace) -> Outcome:
@@ -286,14 +283,14 @@ def _look_for(name: str, args: argparse.Namespace) -> dict[str, object]:
                 raise LabError(f"seed {seed}: the target fails without a planted bug, too:\n{honest.report}")
             said = next((line for line in (verdict.report or boot.report).splitlines() if line.strip()), "")
             row |= {"found_by": by, "boots": seed - args.seed + 1, "says": said[:200]}
-            shown = (_shown(verdict.violations[0], place / "journal", histories, seed) if verdict.violations
+            shown = (_shown(verdict.violations[0], place / "journal", histories, seed, args) if verdict.violations
                      else None)
         break
     row |= {"cuts": cuts_made, "seconds": round(seconds)}
     if not row["found_by"]:
         return row
-    bench = shrink.Bench(args.kernel, module, module.parent, args.seed, args.schedule)
-    case = shrink.shrink(name, bench, shown or shrink.Shown(args.seed), name)
+    bench = shrink.Bench(args.kernel, module, module.parent, args.seed, args.schedule, args.faults)
+    case = shrink.shrink(name, bench, shown or shrink.Shown(args.seed, linger=args.linger), name)
     return row | {"shrunk": case.numbers() if case else {}}
 
 
@@ -333,7 +330,7 @@ def _choose(args: argparse.Namespace) -> int:
         args.boots, args.cuts = 1, 0
     if args.enumerate or args.draw:
         args.rounds, args.cpus = 0, shrink.CPUS
-        args.device = ",".join([judge.SPARED if args.faults else judge.SMALLEST, *filter(None, [args.device])])
+        args.device = ",".join([judge.drive(args.faults), *filter(None, [args.device])])
     if args.bugs is not None:
         # Bugs are planted in what reads headers.
         args.device = ",".join(["ms=0", *filter(None, [args.device])])

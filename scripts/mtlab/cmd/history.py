@@ -8,7 +8,7 @@ shrink.py makes them smaller.
 import itertools
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -20,8 +20,8 @@ MOST_BLOCKS = 3             # of an operation
 MOST_LANES = 3
 NEW = 3                     # the first block that the preparation does not write
 LONG = 3                    # workloads of so many operations are of few kinds
-WAITS = "rest",             # no operations: time that passes
-# Weights of what is drawn.
+NONE = "rest", "fault"      # no operations: time that passes, and a write that will fail
+# Weights of what is drawn. A fault is here so that each seed draws what it always drew: workload() takes it out.
 DRAWN = {"write": 40, "fua": 8, "discard": 10, "zeroes": 3, "flush": 12, "gc": 8, "rest": 6, "checkpoint": 4,
          "suspend": 2, "pause": 2, "reload": 2, "cut": 1, "fault": 1}
 # Points in the target at which a thread stands still, as target/tests/torture/linger/linger.c knows them.
@@ -66,7 +66,7 @@ class History:
 
     @property
     def operations(self) -> int:
-        return sum(step.name not in WAITS for step in self.steps)
+        return operations(self.steps)
 
     @property
     def lingers(self) -> bool:
@@ -75,6 +75,11 @@ class History:
 
     def without(self, first: int, last: int) -> "History":
         return replace(self, steps=self.steps[:first] + self.steps[last:])
+
+
+def operations(steps: Iterable[Step]) -> int:
+    """How many of these steps ask for something, instead of waiting or preparing what others meet."""
+    return sum(step.name not in NONE and not step.name.startswith(LINGER) for step in steps)
 
 
 def parse(text: str) -> list[History]:
@@ -167,6 +172,17 @@ def with_faults(one: History, seed: int) -> History:
     for _ in range(rng.randint(1, MOST_FAULTS)):
         steps.insert(rng.randint(0, len(steps)), Step("fault", rng.randrange(BLOCKS)))
     return replace(one, steps=PREPARED + tuple(steps))
+
+
+def workload(seed: int, length: int, linger: bool = False, faults: bool = False) -> History:
+    """What a seed draws, as it is run: with a few writes that fail, or with none.
+
+    More would take a drive's last spare zone. Then others fail, too, and that shows nothing.
+    """
+    one = (lingering if linger else drawn)(seed, length)
+    if faults:
+        return with_faults(one, seed)
+    return replace(one, steps=tuple(step for step in one.steps if step.name != "fault"))
 
 
 def of_journal(path: Path, before: int) -> list[Step]:

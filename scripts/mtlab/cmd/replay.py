@@ -16,8 +16,8 @@ def _bench(case: Case) -> Bench:
     kernel = kernels.get(case.kernel)
     if case.bug:
         module = torture.buggy_module(case.bug, kernel)
-        return Bench(case.kernel, module, module.parent, case.seed, case.schedule)
-    return Bench(case.kernel, None, target.SOURCE, case.seed, case.schedule)
+        return Bench(case.kernel, module, module.parent, case.seed, case.schedule, case.faults)
+    return Bench(case.kernel, None, target.SOURCE, case.seed, case.schedule, case.faults)
 
 
 def replay(folder: Path) -> int:
@@ -47,7 +47,7 @@ def _loses(case: Case, commit: str) -> bool:
             raise LabError(f"git archive {commit}: no such commit")
         sources = Path(name) / "target"
         target.build_module(kernels.get(case.kernel), sources, asserts=True)
-        bench = Bench(case.kernel, sources / "dm-mtftl.ko", sources, case.seed, case.schedule)
+        bench = Bench(case.kernel, sources / "dm-mtftl.ko", sources, case.seed, case.schedule, case.faults)
         return any(bench.failing(history.parse(case.history)))
 
 

@@ -2,8 +2,9 @@
 """Makes a violation that `lab cuts` found small enough to be understood.
 
 A long run's operations are taken to the smallest drive, and those without which a block is lost as well are left out,
-until none can be (delta debugging). Each guest tries many histories, one behind the other. Then the cut is chosen that
-differs least from the emulator's own. What is left is a case: a folder from which it is replayed to the bit.
+until none can be (delta debugging). Each guest tries many histories, one behind the other. If a bug was planted, the
+target itself must pass what is left. Then the cut is chosen that differs least from the emulator's own. That is a case:
+a folder from which it is replayed to the bit.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..build import target
 from ..util.base import LabError, say, write_file
 from . import explain, history, judge, torture
 from .history import History, Step
@@ -42,7 +44,7 @@ class Shown:
 
     @property
     def operations(self) -> int:
-        return sum(step.name not in history.WAITS for step in (self.history.steps if self.history else self.steps))
+        return history.operations(self.history.steps if self.history else self.steps)
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class Case:
     seconds: float          # of the host's processors
     commit: str
     schedule: int | None = None     # changes of priorities; nothing: CPUs stand still now and then
+    faults: bool = False    # on the drive for writes that fail
     by_guest: bool = False  # it found it itself: there is no place of a cut
 
     def numbers(self) -> dict[str, object]:
@@ -72,25 +75,25 @@ class Case:
                 "seconds": self.seconds, "seed": self.seed, "history": self.history.splitlines()}
 
     def summary(self, name: str) -> str:
-        """For who sees the violation."""
+        """For whoever sees the violation."""
         return (f"{self.before} operations, shrunk to {self.after} with {self.tried} histories in {self.seconds} s:\n"
                 f"{self.history}replay: scripts/lab cuts --replay {FOUND / name}")
 
 
 class Bench:
-    """Runs histories with one module, and lets the judge look at all cuts of each."""
+    """Runs histories with one module on one drive, and lets the judge look at all cuts of each."""
 
-    def __init__(self, kernel: str, module: Path | None, sources: Path, seed: int,
-                 schedule: int | None = None) -> None:
+    def __init__(self, kernel: str, module: Path | None, sources: Path, seed: int, schedule: int | None = None,
+                 faults: bool = False) -> None:
         self.kernel, self.module, self.program = kernel, module, judge.program(sources)
-        self.seed, self.schedule, self.tried, self.worked = seed, schedule, 0, 0.0
-        self._args = argparse.Namespace(kernel=kernel, cpus=CPUS, timeout=600, verbose=False, schedule=schedule)
+        self.seed, self.schedule, self.faults, self.tried, self.worked = seed, schedule, faults, 0, 0.0
+        self._args = argparse.Namespace(kernel=kernel, cpus=CPUS, timeout=600, verbose=False, schedule=schedule,
+                                        device=judge.drive(faults))
 
     def run(self, histories: Sequence[History], place: Path,
             more: Sequence[str | Path] = ()) -> tuple[torture.Boot, judge.Verdict]:
         """One guest."""
-        args = argparse.Namespace(**vars(self._args), device=judge.drive(histories))
-        boot = judge.journal(self.seed, args, self.module, place / "journal", histories)
+        boot = judge.journal(self.seed, self._args, self.module, place / "journal", histories)
         verdict = judge.judged(self.program, self.seed, place / "journal", place, 0, STATES, more)
         self.worked += boot.worked + verdict.summary["processor"]
         return boot, verdict
@@ -188,23 +191,31 @@ def smallest(one: History, failing: Failing, enough: Callable[[], bool] = lambda
     return one
 
 
-def _batches(shown: Shown) -> Iterator[tuple[int, list[History]]]:
+def _batches(shown: Shown, faults: bool) -> Iterator[tuple[int, list[History]]]:
     """Histories that may show what was shown, and seeds: first a run's last operations, then drawn ones."""
     seed = shown.seed
     yield seed, [shown.history] if shown.history else list(history.windows(shown.steps, WINDOWS))
     for batch in range(1, BATCHES + 1):
-        draw = history.lingering if shown.linger else history.drawn
-        yield seed + batch, [draw(seed * 1000 + batch * DRAWS + number, DRAWN) for number in range(DRAWS)]
+        yield seed + batch, [history.workload(seed * 1000 + batch * DRAWS + number, DRAWN, shown.linger, faults)
+                             for number in range(DRAWS)]
 
 
 def _first(bench: Bench, shown: Shown) -> History | None:
     """A history that fails, if one is found; the bench keeps its seed."""
-    for seed, histories in _batches(shown):
+    for seed, histories in _batches(shown, bench.faults):
         bench.seed = seed
         one = _first_alone(_likely(histories, bench.failing(histories)), bench.failing)
         if one:
             return one
     return None
+
+
+def _honest_passes(bench: Bench, one: History) -> bool:
+    """Does the target itself lose nothing with this history? Otherwise it is not the planted bug that shows."""
+    honest = Bench(bench.kernel, None, target.SOURCE, bench.seed, bench.schedule, bench.faults)
+    lost = any(honest.failing([one]))
+    bench.worked += honest.worked
+    return not lost
 
 
 def _simplest_cut(bench: Bench, one: History, folder: Path) -> judge.Violation | None:
@@ -232,7 +243,7 @@ def _explain(bench: Bench, case: Case, folder: Path) -> None:
 
 
 def shrink(name: str, bench: Bench, shown: Shown, bug: str = "", seconds: float = math.inf) -> Case | None:
-    """The case of what was shown; nothing if it does not show on the smallest drive.
+    """The case of what was shown; nothing if it does not show on the smallest drive, or without the planted bug, too.
 
     After so many seconds of a processor it stays as small as it is then.
     """
@@ -240,6 +251,9 @@ def shrink(name: str, bench: Bench, shown: Shown, bug: str = "", seconds: float 
     if not start:
         return None
     one = smallest(start, bench.failing, lambda: bench.worked > seconds)
+    if bug and not _honest_passes(bench, one):
+        say(f"{name}: dropped, because the target fails without the planted bug, too:\n{one}")
+        return None
     folder = FOUND / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -248,7 +262,8 @@ def shrink(name: str, bench: Bench, shown: Shown, bug: str = "", seconds: float 
         return None
     case = Case(bug, bench.kernel, bench.seed, str(one), violation.place, violation.state, violation.choices,
                 digest_of(folder / "journal"), violation.says, shown.operations, one.operations, bench.tried,
-                round(bench.worked, 1), torture.commit(), bench.schedule, violation.place == NO_PLACE)
+                round(bench.worked, 1), torture.commit(), bench.schedule, bench.faults,
+                violation.place == NO_PLACE)
     write_file(folder / "case.json", json.dumps(asdict(case), indent=1) + "\n")
     if not case.by_guest:
         _explain(bench, case, folder)
