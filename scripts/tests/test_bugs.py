@@ -101,6 +101,23 @@ def test_what_the_honest_target_fails_at_is_no_finding(tmp_path: Path, monkeypat
         bugs._boot(FOUND, "stalls", 3, _args(tmp_path / "out"))
 
 
+def test_one_honest_journal_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def journal(seed: int, _run: argparse.Namespace, _module: object, path: Path) -> torture.Boot:
+        made.append(seed)
+        path.write_text(str(seed))
+        return torture.Boot(seed, 0, {}, "", 1, "")
+
+    monkeypatch.setattr(bugs.judge, "WORK", tmp_path)
+    monkeypatch.setattr(bugs.judge, "journal", journal)
+    monkeypatch.setattr(bugs.cuts, "_inputs", lambda seed, run: f"inputs-{seed}")
+    for seed in (1, 1, 2):
+        path = bugs._honest_journal(seed, argparse.Namespace())
+        assert path.read_text() == str(seed) and [*path.parent.iterdir()] == [path]
+    assert made == [1, 2]
+
+
 def test_the_table_says_what_only_a_test_finds() -> None:
     rows = [{"bug": "one", "method": "drawn", "cuts": 1234, "seconds": 4.4,
              "shrunk": {"before": 47, "after": 5, "seconds": 90.0}},

@@ -101,7 +101,7 @@ def _run(method: str, args: argparse.Namespace) -> argparse.Namespace:
 
 
 def _honest_journal(seed: int, run: argparse.Namespace) -> Path:
-    """Of torture's workload, kept until the module or the workload changes."""
+    """Of torture's workload, kept until the module or the workload changes. It is large, so only one is kept."""
     path = judge.WORK / f"honest/{cuts._inputs(seed, run)}"
     with lock("honest-journal"):
         if not path.exists():
@@ -109,6 +109,9 @@ def _honest_journal(seed: int, run: argparse.Namespace) -> Path:
             part = path.with_suffix(".part")
             if (boot := judge.journal(seed, run, None, part)).status:
                 raise LabError(f"seed {seed}: the guest fails without a planted bug\n{boot.report}")
+            for old in path.parent.iterdir():
+                if old != part:
+                    old.unlink()
             part.rename(path)
     return path
 
