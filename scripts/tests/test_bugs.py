@@ -4,7 +4,11 @@
 import argparse
 import functools
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +90,22 @@ def test_the_cheapest_come_first() -> None:
 def test_the_checker_finds_a_bug_of_admission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bugs.judge, "WORK", tmp_path)
     assert bugs._model("gc-leaves-nothing-for-a-failed-write", _args(tmp_path / "out")).says
+
+
+def test_the_checkers_time_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it runs, a child of another job works and ends."""
+    (tmp_path / "make").write_text(f"#!/bin/sh\ncd {tmp_path}\n: >begun\nread line <ended\necho 'wrong: it'\nexit 2\n")
+    (tmp_path / "make").chmod(0o755)
+    os.mkfifo(tmp_path / "begun")
+    os.mkfifo(tmp_path / "ended")
+    monkeypatch.setattr(bugs.judge, "WORK", tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with ThreadPoolExecutor() as other:
+        look = other.submit(bugs._model, "users-empty-the-reserve", _args(tmp_path / "out"))
+        (tmp_path / "begun").read_text()
+        subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 1: pass"], check=True)
+        (tmp_path / "ended").write_text("now\n")
+    assert look.result().says == "wrong: it" and look.result().seconds < 0.5
 
 
 def test_what_the_honest_target_fails_at_is_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ A row is kept in the file of --json, and made anew if the target or the bug has 
 import argparse
 import functools
 import json
+import os
 import re
 import subprocess
 import tempfile
@@ -74,19 +75,27 @@ def _sources(bug: str, module: Path) -> Path:
     return module.parent if _files(bug) & _recovered_by() else target.SOURCE
 
 
+def _worked(command: Sequence[str | Path], said: Path) -> tuple[bool, float]:
+    """Did a command succeed, and a processor's seconds for it alone: other jobs have children, too."""
+    with open(said, "w") as file:
+        child = subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return not child.returncode, usage.ru_utime + usage.ru_stime
+
+
 def _model(bug: str, _args: argparse.Namespace) -> Look:
     """Does the checker say of admission with the bug that something is wrong?"""
-    before = cuts._worked()
     with tempfile.TemporaryDirectory(prefix=f"{bug}-", dir=judge.WORK) as folder:
-        source = torture.patched_source(bug, Path(folder))
-        done = subprocess.run(["make", "-s", "-C", target.SOURCE, "model", f"OUT={folder}",
-                               f"ADMIT={source / ADMISSION}"], capture_output=True, text=True)
-    lines = done.stdout.splitlines()
+        source, said = torture.patched_source(bug, Path(folder)), Path(folder) / "said"
+        passes, seconds = _worked(["make", "-s", "-C", target.SOURCE, "model", f"OUT={folder}",
+                                   f"ADMIT={source / ADMISSION}"], said)
+        lines = said.read_text().splitlines()
     wrong = next((at for at, line in enumerate(lines) if line.startswith("wrong: ")), None)
-    if not done.returncode or wrong is None:
-        return Look(cuts._worked() - before)
+    if passes or wrong is None:
+        return Look(seconds)
     steps = sum(" | buffered " in line for line in lines[:wrong]) - 1
-    return Look(cuts._worked() - before, says=lines[wrong], steps=steps)
+    return Look(seconds, says=lines[wrong], steps=steps)
 
 
 def _run(method: str, args: argparse.Namespace) -> argparse.Namespace:
