@@ -73,8 +73,24 @@ def test_rows_are_kept_until_the_target_changes(tmp_path: Path, monkeypatch: pyt
     first = _run(monkeypatch, out, bugs=[FOUND])[1]
     tries, rows = _run(monkeypatch, out)
     assert rows[FOUND] == first[FOUND] and {name.split()[0] for name in tries} == {LOST}
-    monkeypatch.setattr(bugs, "_inputs", lambda bug: "another")
+    monkeypatch.setattr(bugs, "_methods", lambda: "another")
     assert {name.split()[0] for name in _run(monkeypatch, out)[0]} == {FOUND, LOST}
+
+
+@pytest.mark.parametrize("more", [{"methods": ["drawn"]}, {"seconds": 20.0}, {"seed": 2}, {"shrink_seconds": 9.0},
+                                  {"kernel": "6.1"}])
+def test_rows_are_kept_for_the_same_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                            more: dict[str, Any]) -> None:
+    out = tmp_path / "out.json"
+    monkeypatch.setattr(bugs.kernels, "get", lambda name: argparse.Namespace(release=name))
+    monkeypatch.setattr(bugs.shrink, "shrink", lambda *_args: None)
+    monkeypatch.setattr(bugs.shrink, "Bench", lambda *_args: argparse.Namespace(worked=0))
+    monkeypatch.setattr(torture, "buggy_module", lambda name, kernel: tmp_path / "dm-mtftl.ko")
+    first = _run(monkeypatch, out)[1]
+    tries, rows = _run(monkeypatch, out, **more)
+    assert tries and all(row["inputs"] != first[name]["inputs"] for name, row in rows.items())
+    assert rows[LOST]["asked"] == first[LOST]["asked"] | more and not _run(monkeypatch, out, **more)[0]
+    assert set(json.loads(out.read_text())) == {"methods", "bugs"}
 
 
 def test_the_cheapest_come_first() -> None:
@@ -141,7 +157,9 @@ def test_one_honest_journal_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_the_table_says_what_only_a_test_finds() -> None:
     rows = [{"bug": "one", "method": "drawn", "cuts": 1234, "seconds": 4.4,
              "shrunk": {"before": 47, "after": 5, "seconds": 90.0}},
-            {"bug": "two", "method": "", "cuts": 99, "seconds": 600.0, "shrunk": {}}]
+            *({"bug": name, "method": "", "cuts": 99, "seconds": 600.0, "shrunk": {}, "test": test}
+              for name, test in (("two", "target/tests/guest/two.sh"), ("three", "")))]
     lines = bugs.table(rows).splitlines()
-    assert lines[2:4] == ["| one | drawn | 1,234 | 4 | 47 | 5 | 1.5 |", "| two | only its test | 99 | 600 |  |  | |"]
-    assert lines[-1] == ("1 of 2 were found by a general method; of 1 that were shrunk the median is 5 operations")
+    assert lines[2:5] == ["| one | drawn | 1,234 | 4 | 47 | 5 | 1.5 |", "| two | only its test | 99 | 600 |  |  | |",
+                          "| three | not found | 99 | 600 |  |  | |"]
+    assert lines[-1] == ("1 of 3 were found by a general method; of 1 that were shrunk the median is 5 operations")

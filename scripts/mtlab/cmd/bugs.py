@@ -5,7 +5,8 @@ The methods know nothing of the bugs. They are tried one after the other, the ch
 or a processor's time is used up. A finding counts only if the honest target passes with the same seed. Then it is
 shrunk (shrink.py). If no method finds it, the row says so, and names the test that was written for it.
 
-A row is kept in the file of --json, and made anew if the target or the bug has changed since.
+A row is kept in the file of --json with what was asked for. It is made anew if that, the target, the bug or the methods
+have changed since.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ..build import kernels, target
+from ..build import emulator, kernels, target
 from ..util import pool
 from ..util.base import LabError, digest, lock, output, say, write_file
 from . import cuts, judge, shrink, torture
@@ -39,10 +40,11 @@ METHODS = {
 HISTORIES = 10              # of a boot
 ROUNDS = 12                 # cuts that a guest makes itself, in torture's workload
 CUTS = {"drawn": 4000, "lingering": 4000, "faults": 4000, "stalls": 1500, "priorities": 1500}   # judged of a boot
-# Boots, then over again.
+# The order of boots. After the last one it begins again.
 ORDER = ("drawn",) * 2 + ("lingering", "lingering", "faults") * 3 + ("stalls", "priorities") * 2
 BUG_SECONDS = 200           # that it takes to find one and to shrink that
 ADMISSION = "policy/admit.c"
+MADE_OF = "bugs", "cuts", "history", "judge", "records", "shrink", "torture"       # files of this folder
 Row = dict[str, Any]
 
 
@@ -192,8 +194,9 @@ def _tries(bug: str, args: argparse.Namespace) -> Iterator[tuple[str, Callable[[
 
 def _row(bug: str, args: argparse.Namespace) -> Row:
     """Look for one bug, and shrink what is found."""
-    row: Row = {"bug": bug, "inputs": _inputs(bug), "commit": torture.commit(), "method": "", "says": "", "cuts": 0,
-                "seconds": 0.0, "tried": {}, "test": torture._test_of(bug), "shrunk": {}}
+    row: Row = {"bug": bug, "asked": _asked(args), "inputs": _inputs(bug, args), "commit": torture.commit(),
+                "method": "", "says": "", "cuts": 0, "seconds": 0.0, "tried": {}, "test": torture._test_of(bug),
+                "shrunk": {}}
     shown = None
     for method, look_for in _tries(bug, args):
         if row["seconds"] >= args.seconds:
@@ -218,9 +221,25 @@ def _row(bug: str, args: argparse.Namespace) -> Row:
     return row | {"shrunk": case.numbers() if case else {"seconds": round(bench.worked, 1)}}
 
 
-def _inputs(bug: str) -> str:
-    """A digest of the target and the bug."""
-    return digest(*target.module_sources(), torture.BUGS / f"{bug}.patch")
+def _asked(args: argparse.Namespace) -> Row:
+    """The options on which a row depends."""
+    return {"kernel": kernels.get(args.kernel).release, "seed": args.seed, "methods": list(args.methods),
+            "seconds": args.seconds, "shrink_seconds": args.shrink_seconds}
+
+
+@functools.cache
+def _methods() -> str:
+    """A digest of what the methods are made of, besides the target."""
+    tests = target.SOURCE / "tests"
+    folders = torture.SOURCE, judge.SOURCE, tests / "model", tests / "kernel", emulator.OURS / "hw"
+    return digest(*(Path(__file__).with_name(f"{name}.py") for name in MADE_OF), tests / "module.c",
+                  *(path for folder in folders for path in sorted(folder.rglob("*.[ch]"))
+                    if not path.name.endswith(".mod.c")))
+
+
+def _inputs(bug: str, args: argparse.Namespace) -> str:
+    """A digest of all that a row is a function of."""
+    return digest(*target.module_sources(), torture.BUGS / f"{bug}.patch", _methods(), json.dumps(_asked(args)))
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -230,7 +249,8 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         shrunk = row["shrunk"]
         left = f"{shrunk['steps']} steps" if "steps" in shrunk else shrunk.get("after", "")
         minutes = f" {shrunk['seconds'] / 60:.1f}" if "seconds" in shrunk else ""
-        lines.append(f"| {row['bug']} | {row['method'] or 'only its test'} | {row['cuts']:,} | "
+        by = row["method"] or ("only its test" if row["test"] else "not found")
+        lines.append(f"| {row['bug']} | {by} | {row['cuts']:,} | "
                      f"{row['seconds']:.0f} | {shrunk.get('before', '')} | {left} |{minutes} |")
     sizes = [row["shrunk"]["after"] for row in rows if "after" in row["shrunk"]]
     lines += ["", f"{sum(bool(row['method']) for row in rows)} of {len(rows)} were found by a general method"]
@@ -239,11 +259,11 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _kept(path: Path | None) -> dict[str, Row]:
+def _kept(args: argparse.Namespace) -> dict[str, Row]:
     """Rows that still hold."""
-    rows = json.loads(path.read_text())["bugs"] if path and path.exists() else []
+    rows = json.loads(args.json.read_text())["bugs"] if args.json and args.json.exists() else []
     return {row["bug"]: row for row in rows
-            if row["bug"] in torture.bug_names() and row["inputs"] == _inputs(row["bug"])}
+            if row["bug"] in torture.bug_names() and row["inputs"] == _inputs(row["bug"], args)}
 
 
 def bugs(args: argparse.Namespace) -> int:
@@ -253,7 +273,7 @@ def bugs(args: argparse.Namespace) -> int:
         raise LabError(f"no planted bug {', '.join(unknown)}: there are {', '.join(torture.bug_names())}")
     target.need_module(kernels.get(args.kernel))
     judge.WORK.mkdir(parents=True, exist_ok=True)
-    rows = _kept(args.json)
+    rows = _kept(args)
 
     def done(job: pool.Job[Row], future: "Future[Row]", left: str) -> None:
         row = rows[job.name] = future.result()
@@ -261,7 +281,6 @@ def bugs(args: argparse.Namespace) -> int:
             f"  {row['says']}, {row['shrunk'] or 'not shrunk'}; {left}")
         if args.json:
             write_file(args.json, json.dumps({
-                "kernel": kernels.get(args.kernel).release, "seed": args.seed, "limit_seconds": args.seconds,
                 "methods": METHODS, "bugs": [rows[name] for name in torture.bug_names() if name in rows],
             }, indent=1) + "\n")
 
