@@ -68,6 +68,16 @@ def test_only_these_methods_are_tried(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not [*bugs._tries("torn-unit-ends-scan", _args(tmp_path, methods=["model"]))]
 
 
+def test_methods_do_not_take_the_bugs_name(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    bugs.add_command(parser.add_subparsers())
+    args = parser.parse_args(["bugs", "--methods", "judge,drawn", FOUND])
+    assert (args.methods, args.bugs) == (["judge", "drawn"], [FOUND])
+    with pytest.raises(SystemExit):
+        parser.parse_args(["bugs", "--methods", f"judge,{FOUND}"])
+    assert f"--methods: no method {FOUND}: there are model, judge," in capsys.readouterr().err
+
+
 def test_rows_are_kept_until_the_target_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out.json"
     first = _run(monkeypatch, out, bugs=[FOUND])[1]

@@ -290,6 +290,14 @@ def bugs(args: argparse.Namespace) -> int:
     return 0 if all(rows[name]["method"] for name in names) else 1
 
 
+def _several(text: str) -> list[str]:
+    """The methods that are named."""
+    names = text.split(",")
+    if unknown := [name for name in names if name not in METHODS]:
+        raise argparse.ArgumentTypeError(f"no method {', '.join(unknown)}: there are {', '.join(METHODS)}")
+    return names
+
+
 def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """`bugs` on the command line of scripts/lab."""
     parser = commands.add_parser(
@@ -297,7 +305,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         description="Plants each bug, each in a target of its own, and tries one general method after the other until "
         "one finds it. What is found is shrunk to few operations. The same command goes on where it was ended.")
     parser.add_argument("bugs", nargs="*", metavar="BUG", help="of target/tests/torture/bugs; default: all")
-    parser.add_argument("--methods", nargs="+", choices=[*METHODS], default=[*METHODS], metavar="METHOD",
+    parser.add_argument("--methods", type=_several, default=[*METHODS], metavar="METHOD,...",
                         help=f"try only these, of {', '.join(METHODS)}; default: all")
     parser.add_argument("--seconds", type=float, default=600, metavar="S",
                         help="of a processor that may be used to find one; default %(default)s")
