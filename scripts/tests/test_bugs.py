@@ -78,6 +78,14 @@ def test_methods_do_not_take_the_bugs_name(capsys: pytest.CaptureFixture[str]) -
     assert f"--methods: no method {FOUND}: there are model, judge," in capsys.readouterr().err
 
 
+def test_what_a_kernel_cannot_do_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(LabError, match="--kernel kasan: it cannot do lingering, faults, expected other --methods"):
+        _run(monkeypatch, tmp_path / "out.json", kernel="kasan")
+    with pytest.raises(LabError, match="--kernel kcsan: it cannot do priorities, expected"):
+        _run(monkeypatch, tmp_path / "out.json", kernel="kcsan", methods=["stalls", "priorities"])
+    bugs._need_kernel(_args(tmp_path, kernel="kcsan", methods=["stalls", "drawn"]))
+
+
 def test_rows_are_kept_until_the_target_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out.json"
     first = _run(monkeypatch, out, bugs=[FOUND])[1]

@@ -266,11 +266,19 @@ def _kept(args: argparse.Namespace) -> dict[str, Row]:
             if row["bug"] in torture.bug_names() and row["inputs"] == _inputs(row["bug"], args)}
 
 
+def _need_kernel(args: argparse.Namespace) -> None:
+    """Can it do all methods? Debug kernels have no kprobes to linger at, and KCSAN waits for CPUs that are held."""
+    cannot = {"kasan": ("lingering", "faults"), "kcsan": ("lingering", "faults", "priorities")}.get(args.kernel, ())
+    if wrong := [name for name in args.methods if name in cannot]:
+        raise LabError(f"--kernel {args.kernel}: it cannot do {', '.join(wrong)}, expected other --methods")
+
+
 def bugs(args: argparse.Namespace) -> int:
     """Plant each bug and look for it, unless its row is kept."""
     names: Sequence[str] = args.bugs or torture.bug_names()
     if unknown := sorted(set(names) - set(torture.bug_names())):
         raise LabError(f"no planted bug {', '.join(unknown)}: there are {', '.join(torture.bug_names())}")
+    _need_kernel(args)
     target.need_module(kernels.get(args.kernel))
     judge.WORK.mkdir(parents=True, exist_ok=True)
     rows = _kept(args)
