@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from mtlab.build import debian
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/emulator/measure.md"
 BLOCK = r"(?:^    .*\n|^\n(?=    ))+"
@@ -29,6 +30,7 @@ def commands() -> str:
 
 
 def test_fio_takes_each_line(tmp_path: Path) -> None:
+    debian.ensure("guest")
     (tmp_path / "chunk_sectors").write_text("524288\n")
     for event in ("setup_cmd", "complete_rq"):
         (tmp_path / f"events/nvme/nvme_{event}").mkdir(parents=True)
