@@ -194,9 +194,9 @@ def _tries(bug: str, args: argparse.Namespace) -> Iterator[tuple[str, Callable[[
 
 def _row(bug: str, args: argparse.Namespace) -> Row:
     """Look for one bug, and shrink what is found."""
-    row: Row = {"bug": bug, "asked": _asked(args), "inputs": _inputs(bug, args), "commit": torture.commit(),
-                "method": "", "says": "", "cuts": 0, "seconds": 0.0, "tried": {}, "test": torture._test_of(bug),
-                "shrunk": {}}
+    asked = _asked(args)
+    row: Row = {"bug": bug, "asked": asked, "inputs": _inputs(bug, asked), "commit": torture.commit(), "method": "",
+                "says": "", "cuts": 0, "seconds": 0.0, "tried": {}, "test": torture._test_of(bug), "shrunk": {}}
     shown = None
     for method, look_for in _tries(bug, args):
         if row["seconds"] >= args.seconds:
@@ -237,9 +237,9 @@ def _methods() -> str:
                     if not path.name.endswith(".mod.c")))
 
 
-def _inputs(bug: str, args: argparse.Namespace) -> str:
+def _inputs(bug: str, asked: Row) -> str:
     """A digest of all that a row is a function of."""
-    return digest(*target.module_sources(), torture.BUGS / f"{bug}.patch", _methods(), json.dumps(_asked(args)))
+    return digest(*target.module_sources(), torture.BUGS / f"{bug}.patch", _methods(), json.dumps(asked))
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -259,11 +259,11 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _kept(args: argparse.Namespace) -> dict[str, Row]:
-    """Rows that still hold."""
-    rows = json.loads(args.json.read_text())["bugs"] if args.json and args.json.exists() else []
-    return {row["bug"]: row for row in rows
-            if row["bug"] in torture.bug_names() and row["inputs"] == _inputs(row["bug"], args)}
+def _kept(path: Path | None) -> dict[str, Row]:
+    """Rows that still hold, each for what was asked for."""
+    rows = json.loads(path.read_text())["bugs"] if path and path.exists() else []
+    return {row["bug"]: row for row in rows if row["bug"] in torture.bug_names() and "asked" in row
+            and row["inputs"] == _inputs(row["bug"], row["asked"])}
 
 
 def _need_kernel(args: argparse.Namespace) -> None:
@@ -281,7 +281,8 @@ def bugs(args: argparse.Namespace) -> int:
     _need_kernel(args)
     target.need_module(kernels.get(args.kernel))
     judge.WORK.mkdir(parents=True, exist_ok=True)
-    rows = _kept(args)
+    rows = _kept(args.json)
+    have = {name for name, row in rows.items() if row["asked"] == _asked(args)}
 
     def done(job: pool.Job[Row], future: "Future[Row]", left: str) -> None:
         row = rows[job.name] = future.result()
@@ -293,7 +294,7 @@ def bugs(args: argparse.Namespace) -> int:
             }, indent=1) + "\n")
 
     pool.side_by_side([pool.Job(name, functools.partial(_row, name, args), BUG_SECONDS) for name in names
-                       if name not in rows], args.jobs, done)
+                       if name not in have], args.jobs, done)
     print(table([rows[name] for name in torture.bug_names() if name in rows]))
     return 0 if all(rows[name]["method"] for name in names) else 1
 
