@@ -370,40 +370,44 @@ static void mount(void)
 	expect_counts();
 }
 
-/* What the tool finds first: a mount may write zeroes behind what is torn. */
+/* What the tool finds. It looks before a mount, which may write zeroes behind what is torn. */
+static struct {
+	struct super super;
+	struct report report;
+	struct replay replay;
+} tool;
+
+static int look_like_the_tool(void)
+{
+	tool.report = (struct report){ .quiet = true };
+	tool.replay = (struct replay){ .flash = &image->flash, .report = &tool.report };
+	assert_int_equal(super_find(&image->flash, &tool.super), 0);
+	tool.replay.sb = &tool.super.info;
+	return replay_run(&tool.replay);
+}
+
 static void mount_like_the_tool(void)
 {
-	struct report report = { .quiet = true };
-	struct replay replay = { .flash = &image->flash, .report = &report };
-	struct super super;
 	u64 i;
 
-	assert_int_equal(super_find(&image->flash, &super), 0);
-	replay.sb = &super.info;
-	assert_int_equal(replay_run(&replay), 0);
+	assert_int_equal(look_like_the_tool(), 0);
 	mount();
-	for (i = 0; i < super.info.logical_blocks; i++)
-		assert_int_equal(map.entries[i], replay.map[i]);
-	assert_true(logged.unseen || mtftl_seq_last(&ftl) >= replay.max_seq);
-	replay_free(&replay);
+	for (i = 0; i < tool.super.info.logical_blocks; i++)
+		assert_int_equal(map.entries[i], tool.replay.map[i]);
+	assert_true(logged.unseen || mtftl_seq_last(&ftl) >= tool.replay.max_seq);
+	replay_free(&tool.replay);
 }
 
 /* Or what it finds damaged. */
 static void mount_or_fail_like_the_tool(void)
 {
-	struct report report = { .quiet = true };
-	struct replay replay = { .flash = &image->flash, .report = &report };
-	struct super super;
-	int r;
+	int r = look_like_the_tool();
 
-	assert_int_equal(super_find(&image->flash, &super), 0);
-	replay.sb = &super.info;
-	r = replay_run(&replay);
 	assert_int_equal(!try_to_mount(), !r);
 	if (!r)
-		assert_memory_equal(map.entries, replay.map,
-				    super.info.logical_blocks * sizeof(*replay.map));
-	replay_free(&replay);
+		assert_memory_equal(map.entries, tool.replay.map,
+				    tool.super.info.logical_blocks * sizeof(*tool.replay.map));
+	replay_free(&tool.replay);
 }
 
 /* Before a mount, which may write. */
