@@ -136,7 +136,9 @@ class Driver(Monitor):
         return bytes.fromhex(self.qtest(f"read {at} {size}")[2:])
 
     def step(self, ns: int) -> None:
-        self.qtest(f"clock_step {ns}")
+        """QEMU calls it a failure if the clock stands where it did: a step that is drawn may be none."""
+        if ns:
+            self.qtest(f"clock_step {ns}")
 
     def place(self, queue: int, slot: int, opcode: int, nsid: int = 0, prp: int = 0, prp2: int = 0, mptr: int = 0,
               **cdw: int) -> None:
