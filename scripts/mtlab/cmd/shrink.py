@@ -75,7 +75,7 @@ class Case:
                 "seconds": self.seconds, "seed": self.seed, "history": self.history.splitlines()}
 
     def summary(self, name: str) -> str:
-        """For whoever sees the violation."""
+        """Lines for the person who sees the violation."""
         return (f"{self.before} operations, shrunk to {self.after} with {self.tried} histories in {self.seconds} s:\n"
                 f"{self.history}replay: scripts/lab cuts --replay {FOUND / name}")
 

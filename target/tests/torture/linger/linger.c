@@ -68,7 +68,7 @@ PASS(0) PASS(1) PASS(2) PASS(3) PASS(4) PASS(5) PASS(6) PASS(7) PASS(8) PASS(9) 
 PASS(12) PASS(13) PASS(14) PASS(15)
 
 static struct point points[] = {
-	/* Whoever writes looks for a place, takes it, and sends the unit. */
+	/* A writer looks for a place, takes it, and sends the unit. */
 	{ "lane-find", "mtftl_stream_find", "mtftl/", NULL, false, pass_0 },
 	{ "lane-take", "mtftl_write_take_place", "mtftl/", NULL, false, pass_1 },
 	{ "lane-send", "mtftl_write_submit", "mtftl/", NULL, false, pass_2 },
