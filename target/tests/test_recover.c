@@ -1623,6 +1623,35 @@ static void a_damaged_log_is_rebuilt_among_its_zones(void **state)
 	}
 }
 
+/* Only a newer program can tell what it is, and the next mount would meet it. */
+static void a_log_with_a_newer_unit_is_not_rebuilt(void **state)
+{
+	struct rebuild_totals totals;
+	struct mtftl_unit *unit;
+	u32 seat, zone, at, i;
+	u64 generation;
+
+	for (seat = 0; seat < 4; seat++) {
+		begin_logged(4, true);
+		for (i = 0; i < 5; i++)
+			write_chunk(i);
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		zone = ftl.super->info.ckpt_zones[seat];
+		generation = ftl.super->info.generation;
+		damage_stream();
+		/* Behind what is damaged it may be a user's block. */
+		if (seat == ftl.super->info.ckpt_seat)
+			continue;
+		at = put(zone, image->seq + 1, 1, 1) % image->flash.zone_blocks - 1;
+		unit = (struct mtftl_unit *)image_block(image, zone, at);
+		unit->version++;
+		mtftl_unit_seal(unit, image->seed, zone, at, image->erase_count[zone], 0);
+		assert_int_equal(rebuild(&totals), -EPROTO);
+		assert_int_not_equal(try_to_mount(), 0);
+		assert_int_equal(ftl.super->info.generation, generation);
+	}
+}
+
 /*
  * An attempt that a cut ended has written a stream, elsewhere. Its numbers are drawn again, and then
  * the stream that has them is damaged.
@@ -3979,6 +4008,7 @@ int main(void)
 		TEST(a_low_zone_that_no_log_names_holds_data),
 		TEST(low_zones_with_data_are_not_taken),
 		TEST(a_damaged_log_is_rebuilt_among_its_zones),
+		TEST(a_log_with_a_newer_unit_is_not_rebuilt),
 		TEST(an_attempt_of_the_same_numbers_is_not_salvaged),
 		TEST(a_torn_unit_in_front_of_a_stream_hides_none_of_it),
 		TEST(a_head_of_the_log_that_fails_needs_no_zone),

@@ -68,16 +68,26 @@ static void vouch(void *context, const struct mtftl_unit_info *info, const u8 *h
 	}
 }
 
-static void look_at_zones(struct rebuild *rebuild)
+/*
+ * Recovery passes over the zones that the old record names for checkpoints. The next one does not,
+ * and a unit of a newer version would end it.
+ */
+static int look_at_zones(struct rebuild *rebuild)
 {
 	struct scan_result result;
+	int err = 0;
 	u32 zone;
 
 	for (zone = MTFTL_NR_SB_ZONES; zone < rebuild->flash->nr_zones; zone++) {
 		progress("looking at zones", zone, rebuild->flash->nr_zones);
 		scan_zone(&rebuild->window, rebuild->seed, zone, 0, 0, vouch, rebuild, &result);
+		if (!result.newer || !super_names_zone(&rebuild->super.info, zone))
+			continue;
+		report_error(rebuild->report, "zone %u: a unit of a newer version", zone);
+		err = -EPROTO;
 	}
 	progress("looking at zones", zone, zone);
+	return err;
 }
 
 /*
@@ -159,12 +169,7 @@ static void judge_map(struct rebuild *rebuild)
 /* Set aside for checkpoints, unless data lies there. */
 static bool is_set_aside(const struct mtftl_sb_info *sb, u32 zone, u32 wanted)
 {
-	u32 i;
-
-	for (i = 0; i < sb->ckpt_nr_zones; i++)
-		if (sb->ckpt_zones[i] == zone)
-			return true;
-	return zone < MTFTL_NR_SB_ZONES + 2 * wanted;
+	return super_names_zone(sb, zone) || zone < MTFTL_NR_SB_ZONES + 2 * wanted;
 }
 
 /* The first ones that serve, so those right behind the superblocks: older versions look no farther. */
@@ -363,9 +368,11 @@ int rebuild_flash(struct flash *flash, struct report *report, bool write,
 	if (!err && totals->missing) {
 		rebuild.seen = xalloc(flash->nr_zones, sizeof(*rebuild.seen));
 		rebuild.vouched = xalloc(rebuild.super.info.logical_blocks / 8 + 1, 1);
-		look_at_zones(&rebuild);
-		judge_map(&rebuild);
-		err = choose_zones(&rebuild);
+		err = look_at_zones(&rebuild);
+		if (!err) {
+			judge_map(&rebuild);
+			err = choose_zones(&rebuild);
+		}
 		if (!err && write)
 			err = write_all(&rebuild);
 		free(rebuild.seen);
@@ -485,7 +492,9 @@ int rebuild_grow(struct flash *flash, struct report *report, struct mtftl_sb_inf
 	if (!err) {
 		rebuild.seen = xalloc(flash->nr_zones, sizeof(*rebuild.seen));
 		rebuild.vouched = xalloc(was->logical_blocks / 8 + 1, 1);
-		look_at_zones(&rebuild);
+		err = look_at_zones(&rebuild);
+	}
+	if (!err) {
 		add_zones(&rebuild, all, logical_blocks);
 		err = choose_zones(&rebuild) ?: write_all(&rebuild);
 	}

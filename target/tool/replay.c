@@ -11,6 +11,7 @@
 #include "mtftl.h"
 #include "replay.h"
 #include "scan.h"
+#include "super.h"
 #include "vector.h"
 
 #define WINDOW_BLOCKS	8
@@ -402,16 +403,6 @@ static int read_zone(struct log *log, u32 zone)
 	return -EPROTO;
 }
 
-static bool is_ckpt_zone(const struct mtftl_sb_info *sb, u32 zone)
-{
-	u32 i;
-
-	for (i = 0; i < sb->ckpt_nr_zones; i++)
-		if (sb->ckpt_zones[i] == zone)
-			return true;
-	return false;
-}
-
 /* Entries that are lost */
 
 /* Of what is in a zone that failed, reads tell. */
@@ -634,7 +625,7 @@ int replay_run(struct replay *replay)
 	log.from_seq = replay->ckpt_have ? 0 : sb->ckpt_seq;
 	if (!err && (replay->ckpt_have || !(sb->flags & MTFTL_SB_CLEAN))) {
 		for (zone = MTFTL_NR_SB_ZONES; zone < sb->nr_zones && !err; zone++)
-			if (!is_ckpt_zone(sb, zone))
+			if (!super_names_zone(sb, zone))
 				err = read_zone(&log, zone);
 		if (!err) {
 			forget_resets(replay);

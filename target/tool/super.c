@@ -75,6 +75,16 @@ int super_find(struct flash *flash, struct super *super)
 	return flash->oob && !flash->read_oob ? -EOPNOTSUPP : 0;
 }
 
+bool super_names_zone(const struct mtftl_sb_info *sb, u32 zone)
+{
+	u32 i;
+
+	for (i = 0; i < sb->ckpt_nr_zones; i++)
+		if (sb->ckpt_zones[i] == zone)
+			return true;
+	return false;
+}
+
 const char *super_error(int error)
 {
 	switch (error) {

@@ -20,6 +20,9 @@ struct super {
  */
 int super_find(struct flash *flash, struct super *super);
 
+/* Is the zone one of those that the record names for checkpoints? */
+bool super_names_zone(const struct mtftl_sb_info *sb, u32 zone);
+
 /* What such an error means, for people. */
 const char *super_error(int error);
 
