@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from mtlab.build import debian, kernels, target
+from mtlab.build import debian, guest, kernels, target
+from mtlab.cmd import torture
 from mtlab.util.base import BUILD, ROOT
 
 
@@ -32,6 +33,15 @@ def test_a_build_names_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     theirs = target.module.__wrapped__(kernel), target.tool.__wrapped__()
     for one, other in zip(ours, theirs, strict=True):
         assert one and other and one != other and one.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.parametrize("name", [kernels.DEFAULT, "6.1"])
+def test_nothing_in_a_guest_names_a_folder_of_the_host(name: str) -> None:
+    """Else a guest takes other times if the project lies in a folder whose name is longer."""
+    kernel = kernels.get(name)
+    for built in (target.module(kernel), target.tool(), torture.program(), torture.fua_module(kernel),
+                  torture.linger_module(kernel), guest.tools()):
+        assert built and not [place for place in (ROOT, BUILD) if str(place).encode() in built.read_bytes()], built
 
 
 @pytest.mark.parametrize("there", [

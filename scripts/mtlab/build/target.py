@@ -3,7 +3,8 @@
 
 Sources are copied to BUILD/target/CHECKOUT/RELEASE and built there, so that several kernels and
 checkouts share nothing and the work tree stays clean. What is built names no folder: the same sources
-give the same bytes in every checkout, and so do the guests that load them.
+give the same bytes in every checkout, and so do the guests that load them. One exception: where a kernel
+has UBSAN, gcc writes the names of its headers into a module, and so the name of BUILD.
 """
 
 import functools
@@ -75,9 +76,9 @@ def _folder(name: str) -> Path:
     return BUILD / "target" / digest(str(ROOT)) / name
 
 
-def _nameless(*folders: Path) -> str:
+def nameless(*folders: Path) -> list[str]:
     """Compiler flags that keep the names of folders out of what is compiled."""
-    return " ".join(f"-ffile-prefix-map={folder}=." for folder in folders)
+    return [f"-ffile-prefix-map={folder}=." for folder in folders]
 
 
 def _for_our_compiler(headers: Path) -> list[str]:
@@ -96,8 +97,10 @@ def build_module(kernel: Kernel, folder: Path, asserts: bool = False) -> None:
     """
     if not kernel.headers:
         raise LabError(f"kernel {kernel.release} has no headers to build a module against")
+    # Debian's headers include others that lie beside them.
+    flags = " ".join(nameless(folder, kernel.headers.parent, kernel.headers))
     logged(["make", "-s", f"-j{os.cpu_count()}", "-C", kernel.headers, f"M={folder}", "CC=gcc",
-            f"KCFLAGS={_nameless(folder, kernel.headers)}", "CONFIG_DEBUG_INFO_BTF_MODULES=",
+            f"KCFLAGS={flags}", "CONFIG_DEBUG_INFO_BTF_MODULES=",
             *_for_our_compiler(kernel.headers), *(["MTFTL_DEBUG=1"] if asserts else []), "modules"],
            BUILD / "log/target-build.log")
 
@@ -106,7 +109,7 @@ def build_module(kernel: Kernel, folder: Path, asserts: bool = False) -> None:
 def helper_module(name: str, source: Path, kernel: Kernel) -> Path:
     """NAME.ko for a kernel, of what lies in a folder: it helps a test, and is no part of the target."""
     sources = sorted(source.iterdir())
-    folder = BUILD / f"helpers/{name}-{kernel.key}-{digest(*sources)}"
+    folder = BUILD / f"helpers/{name}-{kernel.key}-{digest(Path(__file__), *sources)}"
     with lock(name):
         if not folder.exists():
             with fresh_folder(folder) as part:
@@ -128,7 +131,7 @@ def module(kernel: Kernel, asserts: bool = False) -> Path | None:
     folder = _folder(kernel.key + ("-asserts" if asserts else ""))
     built, stamp = folder / "dm-mtftl.ko", folder / "built"
     with lock(f"target-{digest(str(folder))}"):
-        sources = digest(_copy(folder), _nameless(folder))
+        sources = digest(_copy(folder), *nameless(folder, kernel.headers.parent))
         if not built.exists() or not stamp.exists() or stamp.read_text() != sources:
             build_module(kernel, folder, asserts)
             write_file(stamp, sources)
@@ -142,10 +145,11 @@ def tool() -> Path:
     folder = _folder("host")
     built, stamp = folder / "out/target/mtftl", folder / "built"
     with lock(f"target-{digest(str(folder))}"):
-        sources = digest(_copy(folder), _nameless(folder))
+        sources = digest(_copy(folder), *nameless(folder))
         if not built.exists() or not stamp.exists() or stamp.read_text() != sources:
             debian.ensure("build", "tool")
-            logged(["make", "-s", "-C", folder, f"BUILD={folder}/out", f"CFLAGS=-O2 -g {_nameless(folder)}", "tool"],
+            flags = " ".join(["-O2", "-g", *nameless(folder)])
+            logged(["make", "-s", "-C", folder, f"BUILD={folder}/out", f"CFLAGS={flags}", "tool"],
                    BUILD / "log/tool-build.log")
             write_file(stamp, sources)
     return built

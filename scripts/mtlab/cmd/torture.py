@@ -77,13 +77,13 @@ def program() -> Path:
     sources = sorted(SOURCE.glob("*.c"))
     headers = [*sorted(SOURCE.glob("*.h")), *sorted((SOURCE / "fuawrite").glob("*.h")),
                target.SOURCE / "format/format.h", *sorted((target.SOURCE / "lib").glob("*.h"))]
-    binary = BUILD / f"torture/torture-{digest(*sources, *headers)}"
+    binary = BUILD / f"torture/torture-{digest(Path(target.__file__), *sources, *headers)}"
     with lock("torture"):
         if not binary.exists():
             binary.parent.mkdir(parents=True, exist_ok=True)
             part = binary.with_suffix(".part")
             output(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Wshadow", "-Werror",
-                    "-static", "-pthread", f"-I{target.SOURCE}", "-o", part, *sources])
+                    "-static", "-pthread", *target.nameless(ROOT), f"-I{target.SOURCE}", "-o", part, *sources])
             part.rename(binary)
     return binary
 
