@@ -67,15 +67,24 @@ def _command(line: str) -> tuple[str, list[str], list[str], list[str]] | None:
     if not words or words[0] not in ("cc", "gcc") or "-o" not in words:
         return None
     at = words.index("-o")
-    sources = [word for word in words[at + 2:] if word.endswith(".c")]
+    sources = [word for word in words[at + 2:] if word.endswith((".c", ".o"))]
     # Faster to compile; of what is to be seen, debug information shows nothing.
     flags = ["-O1" if word == "-O2" else word for word in words[1:at] if word != "-g" and not word.startswith("-W")]
     return Path(words[at + 1]).name, flags, sources, [word for word in words[at + 2:] if word.startswith("-l")]
 
 
 def _printed(*goals: str) -> list[tuple[str, list[str], list[str], list[str]]]:
+    """Programs. An object that several of them share counts as the sources that it is made of."""
     text = output([*MAKE, f"OUT={WORK}", *goals]).replace("\\\n", " ")
-    return [command for line in text.splitlines() if (command := _command(line))]
+    found: list[tuple[str, list[str], list[str], list[str]]] = []
+    shared: dict[str, list[str]] = {}
+    for name, flags, words, libraries in filter(None, map(_command, text.splitlines())):
+        sources = [source for word in words for source in shared.get(Path(word).name, [word])]
+        if name.endswith(".o"):
+            shared[name] = sources
+        else:
+            found.append((name, flags, sources, libraries))
+    return found
 
 
 def _relative(source: str) -> str:
