@@ -105,8 +105,24 @@ def test_a_kernel_that_disagrees_is_told(tmp_path: Path, monkeypatch: pytest.Mon
         (tmp_path / f"{number}.image").touch()
         (tmp_path / f"{number}.versions").write_bytes(struct.pack("<4I", 0, 1, 2, 3))
     found = [struct.pack("<4I", 0, 1, 2, 3), struct.pack("<4I", 0, 9, 2, 3), struct.pack("<4I", 0, 1, 2, 3)]
-    monkeypatch.setattr(cuts, "read_in_guest", lambda *_args: found)
-    assert cuts.compare(SEED, 4, tmp_path, _args()) == (3, 1, "state 1: block 1 is version 9 in the guest, 1 here")
+    monkeypatch.setattr(cuts, "read_in_guest", lambda *_args: (found, 2.5))
+    assert cuts.compare(SEED, 4, tmp_path, _args()) == cuts.Compared(
+        3, 1, "state 1: block 1 is version 9 in the guest, 1 here", 2.5)
+
+
+def test_what_other_boots_work_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes of another boot end meanwhile. A boot's seconds are those of its guest, its judge and its readers."""
+    def guest_beside_another(*_args: object) -> torture.Boot:
+        subprocess.run([sys.executable, "-c", "while __import__('time').process_time() < 0.5: pass"], check=True)
+        return torture.Boot(SEED, 0, {}, "", 9.0, "", 4.0)
+
+    monkeypatch.setattr(judge, "WORK", tmp_path)
+    monkeypatch.setattr(judge, "program", lambda: tmp_path)
+    monkeypatch.setattr(judge, "journal", guest_beside_another)
+    monkeypatch.setattr(judge, "judged", lambda *_args: judge.Verdict({"blocks": 8, "processor": 2.0}, [], ""))
+    monkeypatch.setattr(cuts, "compare", lambda *_args: cuts.Compared(5, seconds=1.0))
+    outcome = cuts._make(SEED, _args(draw=0, enumerate=0))
+    assert (outcome.seconds, outcome.read, outcome.read_blocks) == (7.0, 5, 40)
 
 
 def test_a_kernel_reads_the_same(lab: Path, tmp_path: Path) -> None:

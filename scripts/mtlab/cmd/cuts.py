@@ -13,7 +13,6 @@ import argparse
 import functools
 import json
 import re
-import resource
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -59,8 +58,9 @@ def _profile() -> dict[str, str]:
     return dict(re.findall(r'^ +([\w.]+) = "(.*)"$', (PROFILES / "tlc.cfg").read_text(), re.M))
 
 
-def read_in_guest(seed: int, blocks: int, images: Sequence[Path], args: argparse.Namespace) -> list[bytes]:
-    """The versions of all blocks of each image, as a guest's kernel recovers them."""
+def read_in_guest(seed: int, blocks: int, images: Sequence[Path],
+                  args: argparse.Namespace) -> tuple[list[bytes], float]:
+    """The versions of all blocks of each image, as a guest's kernel recovers them; the processor time that it took."""
     kernel = kernels.get(args.kernel)
     module = target.module(kernel, asserts=True)
     program = torture.program()
@@ -81,31 +81,38 @@ def read_in_guest(seed: int, blocks: int, images: Sequence[Path], args: argparse
         raise LabError(f"seed {seed}: a guest cannot read what a cut left\n{result.output[-2000:]}"
                        f"{result.failure or ''}")
     return [result.files[name] for number in range(1, len(images) + 1) for name in result.files
-            if name.endswith(f"read.{number}")]
+            if name.endswith(f"read.{number}")], result.worked
 
 
-def compare(seed: int, blocks: int, place: Path, args: argparse.Namespace) -> tuple[int, int, str]:
-    """Let guests read the sample: how many states, how many blocks are otherwise, and the first of them."""
+@dataclass
+class Compared:
+    """What guests read of a sample of the states."""
+
+    states: int
+    disagreed: int = 0              # blocks of which they found another version
+    first: str = ""                 # of these
+    seconds: float = 0              # of the host's processors
+
+
+def compare(seed: int, blocks: int, place: Path, args: argparse.Namespace) -> Compared:
+    """Let guests read the sample."""
     images = sorted(place.glob("*.image"), key=lambda path: int(path.stem))
-    disagreed, first = 0, ""
+    compared = Compared(len(images))
     for at in range(0, len(images), DRIVES):
         share = images[at:at + DRIVES]
-        for image, found in zip(share, read_in_guest(seed, blocks, share, args), strict=True):
+        versions, seconds = read_in_guest(seed, blocks, share, args)
+        compared.seconds += seconds
+        for image, found in zip(share, versions, strict=True):
             expected = image.with_suffix(".versions").read_bytes()
             if len(found) != len(expected):
                 raise LabError(f"{image.name}: {len(found)} bytes of versions, expected {len(expected)}")
             wrong = [i for i in range(blocks) if found[4 * i:4 * i + 4] != expected[4 * i:4 * i + 4]]
-            disagreed += len(wrong)
-            if wrong and not first:
-                first = (f"state {image.stem}: block {wrong[0]} is version "
-                         f"{int.from_bytes(found[4 * wrong[0]:4 * wrong[0] + 4], 'little')} in the guest, "
-                         f"{int.from_bytes(expected[4 * wrong[0]:4 * wrong[0] + 4], 'little')} here")
-    return len(images), disagreed, first
-
-
-def _worked() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+            compared.disagreed += len(wrong)
+            if wrong and not compared.first:
+                compared.first = (f"state {image.stem}: block {wrong[0]} is version "
+                                  f"{int.from_bytes(found[4 * wrong[0]:4 * wrong[0] + 4], 'little')} in the guest, "
+                                  f"{int.from_bytes(expected[4 * wrong[0]:4 * wrong[0] + 4], 'little')} here")
+    return compared
 
 
 def _inputs(seed: int, args: argparse.Namespace) -> str:
@@ -127,18 +134,19 @@ def _histories(seed: int, args: argparse.Namespace) -> list[history.History]:
 
 
 def _make(seed: int, args: argparse.Namespace) -> Outcome:
-    """The cuts of one boot."""
-    began = _worked()
+    """The cuts of one boot. What it worked is summed up from its parts, because other boots run side by side."""
     judge.WORK.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"{seed}-", dir=judge.WORK) as folder:
         place = Path(folder)
         histories = _histories(seed, args)
         boot = judge.journal(seed, args, None, place / "journal", histories)
         if boot.status:
-            return Outcome(seed, boot.summary, {}, 0, 0, 0, f"the guest's own cuts: {boot.report}", _worked() - began)
+            return Outcome(seed, boot.summary, {}, 0, 0, 0, f"the guest's own cuts: {boot.report}",
+                           round(boot.worked, 1))
         verdict = judge.judged(judge.program(), seed, place / "journal", place, args.cuts, args.states,
                                ["-k", str(args.sample), "-o", place])
         summary, report = verdict.summary, verdict.report
+        seconds = boot.worked + summary["processor"]
         if report:
             kept = judge.WORK / f"failed-{seed}"
             shutil.copy(place / "journal", kept)
@@ -147,11 +155,12 @@ def _make(seed: int, args: argparse.Namespace) -> Outcome:
             bench = shrink.Bench(args.kernel, None, target.SOURCE, seed, args.schedule, args.faults)
             shown = _shown(verdict.violations[0], kept, histories, seed, args)
             case = shrink.shrink(f"seed-{seed}", bench, shown)
+            seconds += bench.worked
             report += f"\n{case.summary(f'seed-{seed}') if case else shrink.NOT_SHOWN}"
         blocks = int(summary["blocks"])
-        read, disagreed, first = compare(seed, blocks, place, args)
-    return Outcome(seed, boot.summary, summary, read, read * blocks, disagreed,
-                   "\n".join(filter(None, [report, first])), round(_worked() - began, 1))
+        compared = compare(seed, blocks, place, args)
+    return Outcome(seed, boot.summary, summary, compared.states, compared.states * blocks, compared.disagreed,
+                   "\n".join(filter(None, [report, compared.first])), round(seconds + compared.seconds, 1))
 
 
 def _shown(violation: judge.Violation, journal: Path, histories: Sequence[history.History], seed: int,
