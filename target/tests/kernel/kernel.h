@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * As much of the kernel as recover.c, checkpoint.c, super.c, scan.c and walk.c need, for a single
+ * As much of the kernel as recovery, checkpoints, the walk of a zone and resets need, for a single
  * thread on the host: no waiting, memory from malloc. A lock only knows whether it is held, as a
  * thread that waited for one would hang. The device is up to the file that includes this: see
  * fuzz_recover.c.
@@ -88,11 +88,61 @@ enum req_op { REQ_OP_READ, REQ_OP_WRITE, REQ_OP_ZONE_RESET, REQ_OP_ZONE_FINISH }
 	for (pos = container_of((head)->next, typeof(*(pos)), member);			\
 	     &(pos)->member != (head);							\
 	     pos = container_of((pos)->member.next, typeof(*(pos)), member))
+#define list_first_entry(head, type, member)	container_of((head)->next, type, member)
+#define LIST_HEAD(name)		struct list_head name = { &(name), &(name) }
 #define min(a, b)		((a) < (b) ? (a) : (b))
 #define max(a, b)		((a) > (b) ? (a) : (b))
 #define clamp(n, least, most)	min(max(n, least), most)
 #undef static_assert
 #define static_assert(condition, ...)	_Static_assert(condition, #condition)
+
+static inline void INIT_LIST_HEAD(struct list_head *list)
+{
+	list->next = list;
+	list->prev = list;
+}
+
+static inline bool list_empty(const struct list_head *head)
+{
+	return head->next == head;
+}
+
+static inline bool list_is_singular(const struct list_head *head)
+{
+	return !list_empty(head) && head->next == head->prev;
+}
+
+static inline void list_add_tail(struct list_head *entry, struct list_head *head)
+{
+	entry->next = head;
+	entry->prev = head->prev;
+	head->prev->next = entry;
+	head->prev = entry;
+}
+
+static inline void list_move(struct list_head *entry, struct list_head *head)
+{
+	entry->prev->next = entry->next;
+	entry->next->prev = entry->prev;
+	list_add_tail(entry, head->next);
+}
+
+static inline void list_splice_tail(struct list_head *list, struct list_head *head)
+{
+	if (list_empty(list))
+		return;
+	list->next->prev = head->prev;
+	head->prev->next = list->next;
+	list->prev->next = head;
+	head->prev = list->prev;
+}
+
+static inline void list_splice_init(struct list_head *list, struct list_head *head)
+{
+	list_splice_tail(list, head->next);
+	INIT_LIST_HEAD(list);
+}
+
 static inline u64 div64_u64(u64 dividend, u64 divisor)
 {
 	return dividend / divisor;
@@ -158,6 +208,7 @@ static inline void mutex_unlock(struct mutex *lock)
 #define atomic_inc_return(v)		(++(v)->counter)
 #define atomic_dec_and_test(v)		(!--(v)->counter)
 #define atomic64_add(n, v)		((void)((v)->counter += (n)))
+#define xchg(p, n)	({ typeof(*(p)) kept = *(p); *(p) = (n); kept; })
 #define cmpxchg(p, before, after)	((void)(*(p) == (before) && (*(p) = (after))))
 #define atomic_long_read(v)		((v)->counter)
 #define atomic64_read(v)		((v)->counter)
@@ -250,6 +301,11 @@ static inline void free_pages(unsigned long pages, unsigned int order)
 static inline void free_page(unsigned long page)
 {
 	free_pages(page, 0);
+}
+
+static inline u64 get_jiffies_64(void)
+{
+	return 0;
 }
 
 static inline ktime_t ktime_get(void)
@@ -354,6 +410,11 @@ static inline struct workqueue_struct *alloc_workqueue(const char *format, u32 f
 static inline void flush_workqueue(struct workqueue_struct *wq)
 {
 	(void)wq;
+}
+
+static inline void flush_work(struct work_struct *work)
+{
+	(void)work;
 }
 
 static inline void destroy_workqueue(struct workqueue_struct *wq)
