@@ -186,12 +186,16 @@ struct mtftl_footer_record {
 };
 
 /*
+ * The zone is worn out, or it was set aside for checkpoints and failed. Nothing in it counts, and
+ * nothing is written to it any more.
+ */
+#define MTFTL_ZONE_RETIRED	0x0001
+
+/*
  * The checkpoint stream: nr_zones zone records, padded to a block, then the
  * map, 4 bytes a logical block, as MTFTL_MAP_* or a block of the device
  * (zone * zone_blocks + offset), padded to a block.
  */
-#define MTFTL_ZONE_RETIRED	0x0001	/* worn out, or broken as one set aside: never used again */
-
 struct mtftl_zone_record {
 	__le32 erase_count;		/*  0 */
 	__le32 wp;			/*  4: no unit above ckpt_seq starts before this block */

@@ -16,7 +16,10 @@ static inline u64 mtftl_div_round_up(u64 a, u32 b)
 
 /* Blocks of a stream that has zone records and all of the map. */
 u32 mtftl_ckpt_stream_blocks(u32 nr_zones, u64 logical_blocks);
-/* Zones that one checkpoint takes; two are kept so that one is always valid. */
+/*
+ * Zones that one checkpoint takes. Twice as many are set aside, so that the last checkpoint stays
+ * valid while the next one is written.
+ */
 u32 mtftl_ckpt_zones(u32 nr_zones, u32 zone_capacity, u64 logical_blocks);
 
 /* The largest device whose checkpoint takes no more than @zones. */

@@ -414,9 +414,10 @@ static bool read_again(struct slice *slice, u32 i)
 }
 
 /*
- * Ranges that no checkpoint has go to another zone, with the numbers that they have: theirs
- * counts, not the unit's. A checkpoint for each victim that holds some would write the map over
- * and over. But where this writes as much as a checkpoint would, one is taken instead.
+ * Write the unit's records of ranges to another zone, if no checkpoint has them. A record keeps its
+ * number, because that counts, and not the number of its unit. A checkpoint for each victim with
+ * such records would write the map over and over. False: some are left to a checkpoint, for example
+ * because those written again since the last one fill as many blocks as it would.
  */
 static bool log_again(struct mover *mover)
 {
