@@ -77,6 +77,15 @@ def hold(pytestconfig) -> list[Path]:
 
 
 @pytest.fixture(scope="session")
+def linger(pytestconfig) -> list[Path]:
+    """A module that lets the next thread at a point in the target stand still."""
+    kernel = pytestconfig.getoption("--kernel")
+    if kernel in sourcekernel.DEBUG:
+        pytest.skip("the debug kernels have no kprobes")
+    return [target.helper_module("linger", HERE / "torture/linger", kernels.get(kernel))]
+
+
+@pytest.fixture(scope="session")
 def loadable(pytestconfig) -> list[Path]:
     """A kernel that loads the target as a module."""
     if pytestconfig.getoption("--kernel") == kernels.UPSTREAM:
