@@ -54,6 +54,7 @@ struct recovery {
 	u64 newest_seq;
 	atomic64_t lost;	/* blocks whose entries point to nothing */
 	bool clean;		/* the checkpoint is all that there is */
+	bool older;		/* there is, or was, a newer record: see apply() */
 	void *buf;
 };
 
@@ -195,6 +196,7 @@ static int step_set_aside(struct recovery *rec)
 		mtftl_err(ftl, "zones hold more than the clean checkpoint says: newer records are missing");
 		mtftl_super_distrust(ftl);
 		rec->clean = false;
+		rec->older = true;
 	}
 	return r;
 }
@@ -239,6 +241,9 @@ static void saw_unit(struct recovery *rec, struct mtftl_zone *zone,
 	if (info->type != MTFTL_UNIT_CKPT && info->type != MTFTL_UNIT_MAP) {
 		rec->durable_seq = max(rec->durable_seq, info->durable_seq);
 		zone->newer |= info->seq > mtftl_super_info(rec->ftl)->ckpt_seq;
+	} else if (!mtftl_super_info(rec->ftl)->ckpt_blocks) {
+		/* There was a checkpoint, and a record that named it. */
+		rec->older = true;
 	}
 	rec->newest_seq = max(rec->newest_seq, info->seq);
 	zone->erase_count = info->erase_count;
@@ -681,11 +686,16 @@ static void lose(struct mtftl *ftl, const struct mtftl_found *unit)
 			mtftl_map_set(ftl, unit->lbas[i], MTFTL_MAP_LOST);
 }
 
-/* Apply the units with this number. If a write failed there are two: the valid one counts. */
+/*
+ * Apply the units with this number. If a write failed there are two: the valid one counts. An older
+ * record does not know which units the mount behind an earlier cut found torn. What was written
+ * since says that they are durable.
+ */
 static int apply(struct recovery *rec, struct mtftl_found *first)
 {
 	struct mtftl *ftl = rec->ftl;
-	bool twice = first->same && ftl->config.header_blocks && first->seq <= rec->durable_seq;
+	bool doubtful = (first->same || rec->older) && ftl->config.header_blocks &&
+			first->seq <= rec->durable_seq;
 	struct mtftl_found *found;
 	int r = 0;
 
@@ -693,7 +703,7 @@ static int apply(struct recovery *rec, struct mtftl_found *first)
 	mtftl_assert(first->seq > mtftl_super_info(ftl)->ckpt_seq, "number %llu", first->seq);
 	mtftl_assert(first->seq <= rec->newest_seq, "number %llu of %llu", first->seq,
 		     rec->newest_seq);
-	for (found = first; twice && found; found = found->same)
+	for (found = first; doubtful && found; found = found->same)
 		if (is_unit(found))
 			lose(ftl, found);
 	for (found = first; !r && found; found = found->same) {
@@ -702,7 +712,7 @@ static int apply(struct recovery *rec, struct mtftl_found *first)
 			apply_range(ftl, found);
 			continue;
 		}
-		if (twice)
+		if (doubtful)
 			r = verify_unit(rec, found);
 		if (!r)
 			apply_unit(ftl, found);
@@ -1005,6 +1015,7 @@ int mtftl_recover(struct mtftl *ftl)
 		.ftl = ftl,
 		.scanner = mtftl_checkpoint_scanner(ftl),
 		.clean = mtftl_super_is_clean(ftl),
+		.older = mtftl_super_may_be_older(ftl),
 	};
 	int r = -ENOMEM;
 	u32 i;

@@ -587,6 +587,87 @@ static void a_unit_that_was_written_twice_is_whole_in_one_place(void **state)
 	}
 }
 
+/* Records that are not the newest */
+
+/* An unmapped map; block 5 is in a unit that a cut tore, and in an older one that is whole. */
+static u32 tear_a_unit(u32 *entries)
+{
+	memset(entries, 0xff, IMAGE_LOGICAL * sizeof(*entries));
+	entries[5] = put(FIRST_DATA, 1, 5, 9);
+	put(FIRST_DATA + 1, 2, 5, 10);
+	memset(image_block(image, FIRST_DATA + 1, 1), 0, MTFTL_BLOCK_SIZE);
+	return flash_page(&image->flash, FIRST_DATA + 1, 1);
+}
+
+/* Written behind the mount that found it torn. */
+static void go_on_behind(u32 *entries)
+{
+	image->durable_seq = 2;
+	entries[6] = put(FIRST_DATA + 2, image->seq + 1, 6, 11);
+}
+
+static void a_record_without_the_checkpoint_believes_no_torn_unit(void **state)
+{
+	u32 entries[IMAGE_LOGICAL];
+
+	tear_a_unit(entries);
+	image_write_checkpoint(image, 2, 2, entries, 0);
+	go_on_behind(entries);
+	mount();
+	assert_int_equal(map.entries[5], entries[5]);
+	assert_int_equal(map.entries[6], entries[6]);
+	/* The superblock is lost, and a backup of it brought back. */
+	mtftl_sb_set_checkpoint(&image->sb, NULL);
+	image_write_super(image, 0);
+	mount();
+	assert_int_equal(map.entries[5], MTFTL_MAP_LOST);
+	assert_int_equal(map.entries[6], entries[6]);
+}
+
+static void a_record_before_the_newest_believes_no_torn_unit(void **state)
+{
+	u32 entries[IMAGE_LOGICAL], none[IMAGE_LOGICAL];
+
+	memset(none, 0xff, sizeof(none));
+	image->seq = 1;
+	image_write_checkpoint(image, 2, 0, none, 0);
+	tear_a_unit(entries);
+	image->seq = 100;
+	image_write_checkpoint(image, 3, 2, entries, 0);
+	go_on_behind(entries);
+	mount();
+	assert_int_equal(map.entries[5], entries[5]);
+	unreadable = flash_page(&image->flash, 0, image->flash.zones[0].wp - 1);
+	mount();
+	assert_int_equal(mtftl_super_info(&ftl)->ckpt_seq, 0);
+	assert_int_equal(map.entries[5], MTFTL_MAP_LOST);
+	assert_int_equal(map.entries[6], entries[6]);
+}
+
+static void a_clean_record_before_the_newest_believes_no_torn_unit(void **state)
+{
+	u32 entries[IMAGE_LOGICAL], none[IMAGE_LOGICAL];
+
+	memset(none, 0xff, sizeof(none));
+	image_write_checkpoint(image, 2, 0, none, MTFTL_SB_CLEAN);
+	tear_a_unit(entries);
+	go_on_behind(entries);
+	mount();
+	assert_int_equal(map.entries[5], MTFTL_MAP_LOST);
+	assert_int_equal(map.entries[6], entries[6]);
+}
+
+/* No mount behind a cut came before: payloads below the durable number are not read. */
+static void the_first_record_believes_what_is_durable(void **state)
+{
+	u32 entries[IMAGE_LOGICAL], torn = tear_a_unit(entries);
+
+	go_on_behind(entries);
+	mount();
+	assert_int_equal(map.entries[5], torn);
+	assert_int_equal(map.entries[6], entries[6]);
+}
+
 /* GC writes a record again: then it is there twice. */
 static void records_that_are_there_twice_count_once(void **state)
 {
@@ -798,6 +879,10 @@ int main(void)
 		TEST(a_payload_that_cannot_be_read_is_not_verified),
 		TEST(a_unit_longer_than_the_buffer_is_verified),
 		TEST(a_unit_that_was_written_twice_is_whole_in_one_place),
+		TEST(a_record_without_the_checkpoint_believes_no_torn_unit),
+		TEST(a_record_before_the_newest_believes_no_torn_unit),
+		TEST(a_clean_record_before_the_newest_believes_no_torn_unit),
+		TEST(the_first_record_believes_what_is_durable),
 		TEST(records_that_are_there_twice_count_once),
 		TEST(a_zone_that_was_reset_is_read_from_its_beginning),
 		TEST(zones_beyond_the_budget_are_finished),

@@ -93,7 +93,8 @@ static int search_zone(struct mtftl *ftl, struct search *search, u32 zone, u32 w
  * The newest record that verifies. -ENODATA: there is none at all; -EPROTO: there is one that we do
  * not know; -EINVAL: one that contradicts itself.
  */
-static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone, u32 *wp)
+static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone, u32 *wp,
+		       bool *skipped)
 {
 	struct log_zone zones[MTFTL_NR_SB_ZONES] = {};
 	struct search search = {};
@@ -126,6 +127,7 @@ static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone,
 		search.skipped |= !zones[!*zone].usable;
 	if (search.skipped)
 		info->flags &= ~MTFTL_SB_CLEAN;
+	*skipped = search.skipped;
 	r = r ?: search.refused;
 	if (!r && !info->generation)
 		r = -ENODATA;
@@ -137,7 +139,7 @@ static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone,
 int mtftl_super_load(struct mtftl *ftl)
 {
 	struct mtftl_super *super = ftl->super;
-	int r = read_newest(ftl, &super->info, &super->zone, &super->wp);
+	int r = read_newest(ftl, &super->info, &super->zone, &super->wp, &super->skipped);
 
 	if (r)
 		return r;
@@ -153,11 +155,12 @@ int mtftl_super_is_ours(struct mtftl *ftl, bool *ours)
 	struct mtftl_sb_info *info = kzalloc_obj(*info, GFP_NOIO);
 	const struct mtftl_sb_info *known = &ftl->super->info;
 	u32 zone, wp;
+	bool skipped;
 	int r;
 
 	if (!info)
 		return -ENOMEM;
-	r = read_newest(ftl, info, &zone, &wp);
+	r = read_newest(ftl, info, &zone, &wp, &skipped);
 	/* Our newest record may be unreadable by now. Another writer adds one, or formats. */
 	*ours = !r && info->generation <= known->generation &&
 		!memcmp(info->uuid, known->uuid, sizeof(info->uuid));

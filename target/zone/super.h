@@ -21,6 +21,7 @@ struct mtftl_super {
 	u32 zone;			/* 0 or 1: where the log goes on */
 	u32 wp;
 	bool clean;			/* the newest record says so */
+	bool skipped;			/* since the mount: one that cannot be read may be newer */
 };
 
 int mtftl_super_alloc(struct mtftl *ftl);
@@ -43,6 +44,13 @@ int mtftl_super_is_ours(struct mtftl *ftl, bool *ours);
 const struct mtftl_sb_info *mtftl_super_info(const struct mtftl *ftl);
 /* Mounting: a write to the zone that the log left may have failed, and left it active. */
 void mtftl_super_finish_other(struct mtftl *ftl);
+
+/* Mounting: the record may be an older one, because a block of the log cannot be read. */
+static inline bool mtftl_super_may_be_older(const struct mtftl *ftl)
+{
+	return ftl->super->skipped;
+}
+
 /* Recovery found that there is more to say than the record does. */
 void mtftl_super_distrust(struct mtftl *ftl);
 
