@@ -277,6 +277,31 @@ static int read_torn_unit(struct recovery *rec, struct mtftl_zone *zone,
 }
 
 /*
+ * At block @at, as mtftl_scan_unit(). A unit of a newer version ends the mount, because the next
+ * checkpoint would leave it out. It must begin where a unit ends, @in_step: else it may lie in
+ * users' data.
+ */
+static int scan_unit(struct recovery *rec, struct mtftl_zone *zone, u32 at, bool in_step,
+		     struct mtftl_unit_info *info)
+{
+	const struct mtftl_config *config = &rec->ftl->config;
+	int r;
+
+	/* If nothing is read, it does not hold what was read last. */
+	memset(rec->buf, 0, sizeof(struct mtftl_unit));
+	r = at < zone->wp ? mtftl_scan_unit(rec->scanner, zone, at, rec->buf, info) :
+			    read_torn_unit(rec, zone, info);
+	if (!r && in_step && mtftl_unit_parse(rec->buf, config->seed, zone->index, at,
+					      config->capacity, info) == -EPROTO) {
+		mtftl_err(rec->ftl, "zone %u block %u: a unit of version %u, expected version %u",
+			  zone->index, at, ((struct mtftl_unit *)rec->buf)->version,
+			  MTFTL_VERSION);
+		return -EPROTO;
+	}
+	return r;
+}
+
+/*
  * The first header of a zone is behind a torn one. It may be a copy in users' data of a header of
  * an earlier life of the zone. A user cannot copy what is written later, so the zone's life is the
  * highest that any header behind it names.
@@ -423,8 +448,7 @@ static int scan_zone(struct recovery *rec, struct mtftl_zone *zone, u32 at, bool
 	while (at < end) {
 		if (mtftl_interrupted())
 			return -EINTR;
-		r = at < zone->wp ? mtftl_scan_unit(rec->scanner, zone, at, rec->buf, &info) :
-				    read_torn_unit(rec, zone, &info);
+		r = scan_unit(rec, zone, at, in_step, &info);
 		if (!r && copies)
 			r = find_listed(rec, zone, at, &known, &info);
 		if (r < 0)
@@ -472,7 +496,7 @@ static int scan_changed(struct recovery *rec, struct mtftl_zone *zone)
 	int r = 0;
 
 	if (zone->wp)
-		r = mtftl_scan_unit(rec->scanner, zone, 0, rec->buf, &info);
+		r = scan_unit(rec, zone, 0, true, &info);
 	if (r < 0)
 		return r;
 	if (r) {

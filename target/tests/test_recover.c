@@ -587,6 +587,45 @@ static void a_unit_that_was_written_twice_is_whole_in_one_place(void **state)
 	}
 }
 
+static void reseal_as_newer(u32 zone, u32 at)
+{
+	struct mtftl_unit *unit = (void *)image_block(image, zone, at);
+
+	unit->version++;
+	mtftl_unit_seal(unit, image->seed, zone, at, image->erase_count[zone], 0);
+}
+
+static void a_unit_of_a_newer_version_ends_the_mount(void **state)
+{
+	u32 zone, at;
+
+	for (zone = FIRST_DATA; zone < FIRST_DATA + 2; zone++)
+		for (at = 0; at < 4; at += 2) {
+			begin_anew(state);
+			put(zone, 1, 5, 9);
+			put(zone, 2, 6, 9);
+			reseal_as_newer(zone, at);
+			assert_int_equal(try_to_mount(), -EPROTO);
+			/* Nothing was written. */
+			assert_int_equal(drive.commands, drive.reads);
+			assert_int_equal(image->flash.zones[zone].wp, 4);
+		}
+}
+
+/* A user may have copied it. */
+static void a_unit_of_a_newer_version_in_a_payload_is_data(void **state)
+{
+	u32 behind;
+
+	put(FIRST_DATA, 1, 5, 9);
+	put(FIRST_DATA, 2, 6, 9);
+	behind = put(FIRST_DATA, 3, 7, 9);
+	reseal_as_newer(FIRST_DATA, 2);
+	image_block(image, FIRST_DATA, 0)[9] ^= 1;
+	mount_like_the_tool();
+	assert_int_equal(map.entries[7], behind);
+}
+
 /* Records that are not the newest */
 
 /* An unmapped map; block 5 is in a unit that a cut tore, and in an older one that is whole. */
@@ -879,6 +918,8 @@ int main(void)
 		TEST(a_payload_that_cannot_be_read_is_not_verified),
 		TEST(a_unit_longer_than_the_buffer_is_verified),
 		TEST(a_unit_that_was_written_twice_is_whole_in_one_place),
+		TEST(a_unit_of_a_newer_version_ends_the_mount),
+		TEST(a_unit_of_a_newer_version_in_a_payload_is_data),
 		TEST(a_record_without_the_checkpoint_believes_no_torn_unit),
 		TEST(a_record_before_the_newest_believes_no_torn_unit),
 		TEST(a_clean_record_before_the_newest_believes_no_torn_unit),
