@@ -578,10 +578,11 @@ static int load_records(struct mtftl *ftl, u32 index, const void *block, bool te
 		if (mtftl_zone_record_valid(&records[i], ftl->config.capacity))
 			continue;
 		if (tell)
-			mtftl_err(ftl, "checkpoint: record of zone %u: wp %u and first_seq %llu, expected at most %u and %u bits",
+			mtftl_err(ftl, "checkpoint: record of zone %u: wp %u, erase_count %u and first_seq %llu, expected at most %u, %u and %u bits",
 				  index * per_block + i, le32_to_cpu(records[i].wp),
+				  le32_to_cpu(records[i].erase_count),
 				  le64_to_cpu(records[i].first_seq), ftl->config.capacity,
-				  MTFTL_SEQ_BITS);
+				  MTFTL_MAX_ERASES, MTFTL_SEQ_BITS);
 		return -EINVAL;
 	}
 	return 0;

@@ -298,6 +298,11 @@ static int scan_unit(struct recovery *rec, struct mtftl_zone *zone, u32 at, bool
 			  MTFTL_VERSION);
 		return -EPROTO;
 	}
+	if (r > 0 && info->erase_count > MTFTL_MAX_ERASES) {
+		mtftl_err(rec->ftl, "zone %u block %u: erase_count %u, expected at most %u",
+			  zone->index, at, info->erase_count, MTFTL_MAX_ERASES);
+		return -EINVAL;
+	}
 	return r;
 }
 
@@ -332,7 +337,7 @@ static int find_life(struct recovery *rec, struct mtftl_zone *zone, u32 at)
 		for (i = 0; !r && i < n; i++)
 			if (!mtftl_unit_parse(blocks + i * MTFTL_BLOCK_SIZE, config->seed,
 					      zone->index, at + i, config->capacity, &info) &&
-			    info.seq > ckpt_seq)
+			    info.seq > ckpt_seq && info.erase_count <= MTFTL_MAX_ERASES)
 				zone->erase_count = max(zone->erase_count, info.erase_count);
 	}
 	return 0;
@@ -881,6 +886,25 @@ static int step_finish_surplus(struct recovery *rec)
 	return 0;
 }
 
+/* Before the mount writes anything. Half of each is kept for what it will count. */
+static int step_check_numbers(struct recovery *rec)
+{
+	struct mtftl *ftl = rec->ftl;
+	u32 bits = ftl->config.header_blocks ? MTFTL_SEQ_BITS : MTFTL_OOB_SEQ_BITS, i;
+	bool used_up = false;
+
+	if (rec->newest_seq >> (bits - 1))
+		mtftl_set_read_only(ftl, "its numbers are used up");
+	for (i = 0; i < ftl->config.nr_zones; i++) {
+		/* The scan has refused it, and so has the parser of zone records. */
+		mtftl_assert(mtftl_zone(ftl, i)->erase_count <= MTFTL_MAX_ERASES, "zone %u", i);
+		used_up |= mtftl_zone(ftl, i)->erase_count > MTFTL_MAX_ERASES / 2;
+	}
+	if (used_up)
+		mtftl_set_read_only(ftl, "its erase counts are used up");
+	return 0;
+}
+
 /*
  * So many of a zone's first blocks may have entries that point to them. To others they know of
  * nothing: the drive lost it, or another program reset the zone.
@@ -991,17 +1015,13 @@ static void guess_ages(struct recovery *rec)
 static int step_count_zones(struct recovery *rec)
 {
 	struct mtftl *ftl = rec->ftl;
-	u32 bits, i;
+	u32 i;
 
 	guess_ages(rec);
 	for (i = 0; i < ftl->config.nr_zones; i++)
 		mtftl_zone(ftl, i)->full_seq = mtftl_zone(ftl, i)->first_seq;
 	mtftl_assert(mtftl_zones_worn_out(ftl) <= mtftl_zones_count(ftl, MTFTL_ZONE_FULL),
 		     "%u zones", mtftl_zones_worn_out(ftl));
-	/* Half of the numbers are kept for what this mount will draw. */
-	bits = ftl->config.header_blocks ? MTFTL_SEQ_BITS : MTFTL_OOB_SEQ_BITS;
-	if (rec->newest_seq >> (bits - 1))
-		mtftl_set_read_only(ftl, "its numbers are used up");
 	mtftl_seq_set_last(ftl, rec->newest_seq, min(rec->durable_seq, rec->newest_seq));
 	return 0;
 }
@@ -1026,6 +1046,7 @@ static const struct step {
 	{ "forget resets",	step_forget_reset, true },
 	{ "replay",		step_replay,	true },
 	{ "look again",	step_look_again,	true },
+	{ "check numbers",	step_check_numbers },
 	{ "count",		step_count_blocks },
 	{ "replace bad zones",	step_replace_bad },
 	{ "fill",		step_fill,	true },

@@ -85,6 +85,9 @@ enum mtftl_unit_type {
 /* Bits of numbers and generations: counting on from what is on flash never wraps. */
 #define MTFTL_SEQ_BITS		62
 
+/* Resets of a zone, more than any drive endures: counting on from there never wraps. */
+#define MTFTL_MAX_ERASES	0x7fffffffu
+
 /*
  * Entry i describes payload block i. Payload blocks past the last entry are
  * padding, so a unit of no entries fills a gap. A unit holds a logical block once.

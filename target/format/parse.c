@@ -608,6 +608,7 @@ u32 mtftl_spare_zones(u32 nr_zones, u32 zone_capacity, u64 logical_blocks, bool 
 bool mtftl_zone_record_valid(const struct mtftl_zone_record *record, u32 capacity)
 {
 	return le32_to_cpu(record->wp) <= capacity &&
+	       le32_to_cpu(record->erase_count) <= MTFTL_MAX_ERASES &&
 	       !(le64_to_cpu(record->first_seq) >> MTFTL_SEQ_BITS);
 }
 

@@ -171,7 +171,7 @@ u64 mtftl_logical_blocks(u32 nr_zones, u32 zone_capacity, u32 op_permille, bool 
 u32 mtftl_user_zones(u32 zone_capacity, u64 logical_blocks, bool oob);
 u32 mtftl_spare_zones(u32 nr_zones, u32 zone_capacity, u64 logical_blocks, bool oob);
 
-/* A zone record: its position is inside the zone, and its number cannot wrap. */
+/* A zone record: its position is inside the zone, and its numbers cannot wrap. */
 bool mtftl_zone_record_valid(const struct mtftl_zone_record *record, u32 capacity);
 /* An entry is a block that a zone can hold, or one of the marks. A mount checks each entry. */
 static inline bool mtftl_map_entry_valid(u32 entry, u32 nr_zones, u32 zone_shift, u32 capacity)

@@ -6,6 +6,7 @@
 #include "recovery.h"
 
 #include "check.h"
+#include "durable/checkpoint.h"
 #include "module.h"
 #include "zone/super.h"
 #include "zone/zones.h"
@@ -626,6 +627,43 @@ static void a_unit_of_a_newer_version_in_a_payload_is_data(void **state)
 	assert_int_equal(map.entries[7], behind);
 }
 
+static void expect_writes_until(u32 erases)
+{
+	assert_int_equal(try_to_mount(), erases > MTFTL_MAX_ERASES ? -EINVAL : 0);
+	if (erases > MTFTL_MAX_ERASES)
+		return;
+	assert_int_equal(mtftl_is_read_only(&ftl), erases > MTFTL_MAX_ERASES / 2);
+	if (!mtftl_is_read_only(&ftl)) {
+		assert_int_equal(mtftl_checkpoint(&ftl, false), 0);
+		mount();
+	}
+}
+
+/* Counting on would wrap, and a life would look like an older one. */
+static void erase_counts_are_bounded(void **state)
+{
+	const u32 most[] = { MTFTL_MAX_ERASES / 2, MTFTL_MAX_ERASES, MTFTL_MAX_ERASES + 1 };
+	u32 entries[IMAGE_LOGICAL], high, torn;
+
+	memset(entries, 0xff, sizeof(entries));
+	for (high = 0; high < ARRAY_SIZE(most); high++) {
+		/* In the record of a zone set aside, which the first checkpoint resets. */
+		begin_anew(state);
+		image->erase_count[3] = most[high];
+		image_write_checkpoint(image, 2, 1, entries, 0);
+		expect_writes_until(most[high]);
+		/* In a header: the zone's first, or the first that is whole. */
+		for (torn = 0; torn < 2; torn++) {
+			begin_anew(state);
+			image->erase_count[FIRST_DATA] = most[high];
+			put(FIRST_DATA, 1, 5, 9);
+			put(FIRST_DATA, 2, 6, 9);
+			image_block(image, FIRST_DATA, 0)[9] ^= torn;
+			expect_writes_until(most[high]);
+		}
+	}
+}
+
 /* Records that are not the newest */
 
 /* An unmapped map; block 5 is in a unit that a cut tore, and in an older one that is whole. */
@@ -920,6 +958,7 @@ int main(void)
 		TEST(a_unit_that_was_written_twice_is_whole_in_one_place),
 		TEST(a_unit_of_a_newer_version_ends_the_mount),
 		TEST(a_unit_of_a_newer_version_in_a_payload_is_data),
+		TEST(erase_counts_are_bounded),
 		TEST(a_record_without_the_checkpoint_believes_no_torn_unit),
 		TEST(a_record_before_the_newest_believes_no_torn_unit),
 		TEST(a_clean_record_before_the_newest_believes_no_torn_unit),

@@ -751,6 +751,11 @@ static void zone_records_are_bounded(void **state)
 	(void)state;
 	assert_true(mtftl_zone_record_valid(&record, CAPACITY));
 	assert_false(mtftl_zone_record_valid(&record, CAPACITY - 1));
+	record.erase_count = cpu_to_le32(MTFTL_MAX_ERASES);
+	assert_true(mtftl_zone_record_valid(&record, CAPACITY));
+	record.erase_count = cpu_to_le32(MTFTL_MAX_ERASES + 1);
+	assert_false(mtftl_zone_record_valid(&record, CAPACITY));
+	record.erase_count = 0;
 	record.first_seq = cpu_to_le64(1ull << MTFTL_SEQ_BITS);
 	assert_false(mtftl_zone_record_valid(&record, CAPACITY));
 }
