@@ -895,6 +895,8 @@ static int step_check_numbers(struct recovery *rec)
 
 	if (rec->newest_seq >> (bits - 1))
 		mtftl_set_read_only(ftl, "its numbers are used up");
+	if (mtftl_super_info(ftl)->generation >> (MTFTL_SEQ_BITS - 1))
+		mtftl_set_read_only(ftl, "its generations are used up");
 	for (i = 0; i < ftl->config.nr_zones; i++) {
 		/* The scan has refused it, and so has the parser of zone records. */
 		mtftl_assert(mtftl_zone(ftl, i)->erase_count <= MTFTL_MAX_ERASES, "zone %u", i);

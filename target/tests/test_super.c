@@ -275,6 +275,33 @@ static void only_another_writer_is_not_us(void **state)
 	expect_another_writer();
 }
 
+/* The next record would be one that no mount takes. */
+static void generations_that_are_used_up_are_not_counted_on(void **state)
+{
+	const u64 half = 1ull << (MTFTL_SEQ_BITS - 1);
+	const u64 generations[] = { half - 1, half, 2 * half - 1 };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(generations); i++) {
+		u32 wp;
+
+		begin_anew(state);
+		image->sb.generation = generations[i] - 1;
+		image_write_super(image, 0);
+		put(FIRST_DATA, 1, 5, 9);
+		cut(FIRST_DATA, 1, 0);
+		wp = image->flash.zones[0].wp;
+		mount();
+		assert_int_equal(mtftl_super_info(&ftl)->generation, generations[i]);
+		assert_int_equal(mtftl_is_read_only(&ftl), generations[i] >= half);
+		/* Nor has the mount written before. */
+		assert_int_equal(image->flash.zones[FIRST_DATA].wp, generations[i] < half ? 2 : 1);
+		assert_int_equal(mtftl_checkpoint(&ftl, false), generations[i] < half ? 0 : -EROFS);
+		assert_int_equal(image->flash.zones[0].wp, wp + (generations[i] < half));
+		mount();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -292,6 +319,7 @@ int main(void)
 		TEST(a_clean_device_is_made_dirty_once),
 		LOG_TEST(a_clean_device_is_made_dirty_once),
 		TEST(only_another_writer_is_not_us),
+		TEST(generations_that_are_used_up_are_not_counted_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
