@@ -982,8 +982,8 @@ int mtftl_checkpoint_set_aside(struct mtftl *ftl, u32 *first_data)
 					    ftl->config.logical_blocks);
 	ckpts->map_log = sb->map_log;
 	ckpts->redo = !sb->map_log;
-	if (n && n != ckpts->set_zones * (1 + ckpts->map_log))
-		return -EINVAL;
+	/* The parser of records has refused others. */
+	mtftl_assert(!n || n == ckpts->set_zones * (1 + ckpts->map_log), "%u zones", n);
 	mtftl_assert(ckpts->set_zones && ckpts->set_zones <= MTFTL_SB_MAX_CKPT_ZONES, "%u zones",
 		     ckpts->set_zones);
 	*first_data = MTFTL_NR_SB_ZONES + 2 * ckpts->set_zones;

@@ -444,7 +444,7 @@ static const char *sb_ckpt_wrong(const struct mtftl_sb_info *info)
 	struct mtftl_log_shape shape;
 	const char *wrong = NULL;
 
-	zones = info->ckpt_nr_zones;
+	zones = mtftl_ckpt_zones(info->nr_zones, info->zone_capacity, info->logical_blocks);
 	if (info->map_log) {
 		mtftl_log_shape(&shape, info->nr_zones, info->zone_capacity, info->logical_blocks);
 		wrong = sb_log_wrong(info, &shape);

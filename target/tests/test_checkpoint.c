@@ -11,6 +11,7 @@
 #include "device/pause.h"
 #include "durable/checkpoint.h"
 #include "module.h"
+#include "super.h"
 #include "zone/super.h"
 #include "zone/zones.h"
 
@@ -210,6 +211,7 @@ static void an_entry_that_is_no_block_is_refused(void **state)
 /* Of a number that this version would not make: then other zones would hold its data. */
 static void a_checkpoint_in_more_zones_than_it_needs_is_refused(void **state)
 {
+	struct super found;
 	u32 page;
 
 	image_write_checkpoint(image, 2, 10, map_of_blocks(0), 0);
@@ -218,6 +220,7 @@ static void a_checkpoint_in_more_zones_than_it_needs_is_refused(void **state)
 	image->sb.ckpt_zones[1] = 3;
 	image_write_super(image, 0);
 	assert_int_equal(try_to_mount(), -EINVAL);
+	assert_int_equal(super_find(&image->flash, &found), -EINVAL);
 	image->sb.ckpt_nr_zones = 1;
 	image_write_super(image, 0);
 	mount();
