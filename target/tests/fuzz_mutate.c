@@ -13,6 +13,8 @@ struct field {
 static const struct field super_fields[] = {
 	{ 12, 2 }, { 14, 2 }, { 32, 8 }, { 40, 8 }, { 48, 8 }, { 56, 8 }, { 64, 4 }, { 68, 4 },
 	{ 72, 4 }, { 76, 4 }, { 80, 8 }, { 88, 8 }, { 96, 4 }, { 104, 4 }, { 108, 4 },
+	/* of the log of map blocks */
+	{ 2152, 8 }, { 2160, 8 }, { 2168, 4 }, { 2172, 4 }, { 2176, 1 },
 };
 
 static const struct field unit_fields[] = {
@@ -60,6 +62,10 @@ static u64 likely(u64 old, u32 capacity)
 	static const u64 values[] = {
 		0, 1, 2, 3, 7, 8, 31, 32, 168, 252, 253, 1023, 1024, 1025, 0xffff, 1u << 31,
 		MTFTL_MAP_MAX_PAGE, MTFTL_MAP_LOST, MTFTL_MAP_UNMAPPED, 1ull << 32, 1ull << 63, ~0ull,
+		/* bounds of numbers, generations and erase counts, and where devices are read-only */
+		(1ull << (MTFTL_SEQ_BITS - 1)) - 1, 1ull << (MTFTL_SEQ_BITS - 1),
+		(1ull << MTFTL_SEQ_BITS) - 2, (1ull << MTFTL_SEQ_BITS) - 1, 1ull << MTFTL_SEQ_BITS,
+		MTFTL_MAX_ERASES / 2, MTFTL_MAX_ERASES, MTFTL_MAX_ERASES + 1,
 	};
 
 	switch (pick(7)) {
