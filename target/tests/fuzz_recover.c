@@ -2,7 +2,8 @@
 /*
  * The module's own recovery on any image, and GC's walk of each zone: what the target does before it has
  * seen that anything verifies. No read may leave its zone or ask for nothing; and where recovery
- * succeeds, no map entry may point where nothing was written.
+ * succeeds, no map entry may point where nothing was written. Then the tool rebuilds the image: the
+ * module must mount that, with the map that the tool finds in it.
  */
 #include "device/device.h"
 #include "device/rw.h"
@@ -11,6 +12,9 @@
 #include "durable/recover.h"
 #include "fuzz_kernel.h"
 #include "map/map.h"
+#include "rebuild.h"
+#include "replay.h"
+#include "super.h"
 #include "zone/stream.h"
 #include "zone/super.h"
 #include "zone/walk.h"
@@ -116,7 +120,8 @@ static void configure(struct mtftl_config *config, const struct mtftl_sb_info *i
 				       MIN_LOG);
 }
 
-static void recover(struct mtftl *ftl)
+/* @found: the map of an image that the tool has rebuilt; NULL: any image. */
+static void recover(struct mtftl *ftl, const u32 *found)
 {
 	static struct mtftl_zones *zones;
 	u32 nr_zones = ftl->config.nr_zones, i;
@@ -138,7 +143,12 @@ static void recover(struct mtftl *ftl)
 	fuzz_assert(!mtftl_checkpoints_alloc(ftl));
 	r = mtftl_recover(ftl);
 	fuzz_assert(!sparse_asked_too_much(&fuzz_image));
-	if (!r) {
+	if (found && !sparse_is_exhausted(&fuzz_image)) {
+		fuzz_assert(!r);
+		for (i = 0; i < ftl->config.logical_blocks; i++)
+			fuzz_assert(mtftl_map_look(ftl, i) == found[i]);
+	}
+	if (!r && !found) {
 		check_map(ftl);
 		walk(ftl);
 	}
@@ -148,7 +158,7 @@ static void recover(struct mtftl *ftl)
 	free(ftl->map->changed);
 }
 
-int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+static void mount(const u32 *found)
 {
 	static struct mtftl_cpu_stats stats;
 	static struct dm_dev dm;
@@ -158,14 +168,42 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	struct mtftl_space space = { };
 	struct mtftl ftl = { .device = &device, .seq = &seq, .map = &map, .space = &space };
 
-	if (!sparse_load(&fuzz_image, data, size))
-		return 0;
 	fuzz_kernel_config(&ftl.config);
 	fuzz_assert(!mtftl_super_alloc(&ftl));
 	if (!mtftl_super_load(&ftl) && fits(&ftl.config, &ftl.super->info)) {
 		configure(&ftl.config, &ftl.super->info);
-		recover(&ftl);
+		recover(&ftl, found);
 	}
 	mtftl_super_free(&ftl);
+}
+
+static void rebuild(void)
+{
+	struct report report = { .quiet = true };
+	struct replay replay = { .flash = &fuzz_image.flash, .report = &report };
+	struct rebuild_totals totals;
+	static struct super super;
+
+	if (super_find(&fuzz_image.flash, &super) || super.info.logical_blocks > LOGICAL_MOST ||
+	    rebuild_flash(&fuzz_image.flash, &report, true, &totals) || !totals.missing)
+		return;
+	sparse_allow(&fuzz_image, SPARSE_READS);
+	fuzz_assert(!super_find(&fuzz_image.flash, &super));
+	replay.sb = &super.info;
+	if (!replay_run(&replay)) {
+		sparse_allow(&fuzz_image, SPARSE_READS);
+		mount(replay.map);
+	}
+	replay_free(&replay);
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	if (!sparse_load(&fuzz_image, data, size))
+		return 0;
+	mount(NULL);
+	/* The walk has left its own. */
+	sparse_load(&fuzz_image, data, size);
+	rebuild();
 	return 0;
 }
