@@ -65,6 +65,14 @@ static int image_reset(struct flash *flash, u32 zone)
 	return 0;
 }
 
+static int image_finish(struct flash *flash, u32 zone)
+{
+	if (flash->zones[zone].cond > FLASH_FULL)
+		return -EIO;
+	flash->zones[zone] = (struct flash_zone) { .cond = FLASH_FULL, .wp = flash->zone_capacity };
+	return 0;
+}
+
 /* A zone of the largest capacity takes 2 GiB: memory comes as it is written to. */
 static void *sparse_memory(size_t bytes)
 {
@@ -97,6 +105,7 @@ struct image *image_new_of(u32 nr_zones, u32 zone_blocks, u32 capacity, u64 logi
 		.write = image_write,
 		.flush = image_flush,
 		.reset = image_reset,
+		.finish = image_finish,
 	};
 	image->sb = (struct mtftl_sb_info) {
 		.uuid = "an image's uuid",

@@ -139,22 +139,41 @@ static int sparse_flush(struct flash *flash)
 	return 0;
 }
 
-/* Its blocks are no more to be found; nothing of it is below its write pointer either. */
+/* Blocks of a zone from @first on are no more to be found. */
+static void forget(struct sparse_image *image, u32 zone, u32 first)
+{
+	u32 blocks = image->flash.zone_blocks, i;
+
+	for (i = 0; i < image->nr; i++)
+		if (image->blocks[i].page / blocks == zone && image->blocks[i].page % blocks >= first)
+			image->blocks[i].page = MTFTL_MAP_UNMAPPED;
+	for (i = 0; i < image->nr_fills; i++)
+		if (image->fills[i].zone == zone && image->fills[i].end > first)
+			image->fills[i].end = first;
+}
+
+/* Nothing of it is below its write pointer either. */
 static int sparse_reset(struct flash *flash, u32 zone)
 {
 	struct sparse_image *image = (struct sparse_image *)flash;
-	u32 i;
 
 	fuzz_assert(zone < flash->nr_zones);
 	if (image->zones[zone].cond > FLASH_FULL)
 		return -EIO;
 	image->zones[zone] = (struct flash_zone){ .cond = FLASH_EMPTY };
-	for (i = 0; i < image->nr; i++)
-		if (image->blocks[i].page / flash->zone_blocks == zone)
-			image->blocks[i].page = MTFTL_MAP_UNMAPPED;
-	for (i = 0; i < image->nr_fills; i++)
-		if (image->fills[i].zone == zone)
-			image->fills[i].end = 0;
+	forget(image, zone, 0);
+	return 0;
+}
+
+static int sparse_finish(struct flash *flash, u32 zone)
+{
+	struct sparse_image *image = (struct sparse_image *)flash;
+
+	fuzz_assert(zone < flash->nr_zones);
+	if (image->zones[zone].cond > FLASH_FULL)
+		return -EIO;
+	forget(image, zone, image->zones[zone].wp);
+	image->zones[zone] = (struct flash_zone){ .cond = FLASH_FULL, .wp = flash->zone_capacity };
 	return 0;
 }
 
@@ -236,6 +255,7 @@ bool sparse_load(struct sparse_image *image, const u8 *data, size_t size)
 		.write = sparse_write,
 		.flush = sparse_flush,
 		.reset = sparse_reset,
+		.finish = sparse_finish,
 	};
 	image->small_blocks = geometry->flags & FUZZ_GEO_512;
 	image->oob = geometry->flags & FUZZ_GEO_OOB;

@@ -12,6 +12,8 @@
 #include "zone/super.h"
 #include "zone/zones.h"
 
+#define GROWN_ZONES	24u
+
 /* What the tool makes of a damaged checkpoint, and how many zones are not there. */
 static int rebuild(struct rebuild_totals *totals)
 {
@@ -29,6 +31,17 @@ static u8 *damage_stream(void)
 
 	*damaged ^= 1;
 	return damaged;
+}
+
+/* Zones are appended to it later. */
+static void begin_grown(void)
+{
+	unmount();
+	image_free(image);
+	image = image_new_of(GROWN_ZONES, IMAGE_ZONE_BLOCKS, IMAGE_CAPACITY, IMAGE_LOGICAL);
+	image->sb.nr_zones = IMAGE_ZONES;
+	image->flash.nr_zones = IMAGE_ZONES;
+	image_write_super(image, 0);
 }
 
 static int refuse_write(struct flash *flash, u32 zone, u32 offset, u32 nr, const void *data)
@@ -114,6 +127,55 @@ static void a_log_with_a_newer_unit_is_not_rebuilt(void **state)
 		assert_int_equal(rebuild(&totals), -EPROTO);
 		assert_int_not_equal(try_to_mount(), 0);
 		assert_int_equal(ftl.super->info.generation, generation);
+	}
+}
+
+/* A unit of ten blocks behind the checkpoint, of which a cut left two, and @sectors of the third. */
+static u32 tear_last_unit(u8 sectors)
+{
+	u64 lbas[10];
+	u16 contents[10];
+	u32 at, i;
+
+	for (i = 0; i < ARRAY_SIZE(lbas); i++) {
+		lbas[i] = 20 + i;
+		contents[i] = i;
+	}
+	at = image_write_unit(image, FIRST_DATA, MTFTL_UNIT_DATA, image->seq + 1, ARRAY_SIZE(lbas),
+			      lbas, contents);
+	cut(FIRST_DATA, at + 3, sectors);
+	return flash_page(&image->flash, FIRST_DATA, at + 1);
+}
+
+/* The next mount does not look at it: what it claims would be written to. */
+static void nothing_is_written_into_a_torn_unit(void **state)
+{
+	static const struct {
+		u8 sectors;
+		bool grows;
+	} rows[] = { { 0, false }, { 3, false }, { 0, true }, { 3, true } };
+	struct report report = { .quiet = true };
+	struct mtftl_sb_info was, now;
+	struct rebuild_totals totals;
+	u32 page, i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		begin_grown();
+		image_write_checkpoint(image, 2, 1, map_of_blocks(0), 0);
+		page = tear_last_unit(rows[i].sectors);
+		if (rows[i].grows) {
+			image->flash.nr_zones = GROWN_ZONES;
+			assert_int_equal(rebuild_grow(&image->flash, &report, &was, &now), 0);
+		} else {
+			image_block(image, 2, 2)[9] ^= 1;
+			assert_int_equal(rebuild(&totals), 0);
+			assert_int_equal(totals.missing, 1);
+		}
+		mount_like_the_tool();
+		assert_int_equal(map.entries[20], page);
+		assert_int_equal(map.entries[21], page + 1);
+		assert_int_equal(map.entries[22], MTFTL_MAP_UNMAPPED);
+		assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->state, MTFTL_ZONE_FULL);
 	}
 }
 
@@ -455,6 +517,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_damaged_log_is_rebuilt_among_its_zones),
 		TEST(a_log_with_a_newer_unit_is_not_rebuilt),
+		TEST(nothing_is_written_into_a_torn_unit),
 		TEST(an_attempt_of_the_same_numbers_is_not_salvaged),
 		TEST(a_torn_unit_in_front_of_a_stream_hides_none_of_it),
 		TEST(a_stream_that_goes_round_is_refused),

@@ -180,9 +180,18 @@ static int device_reset_zone(struct flash *flash, u32 zone)
 
 	if (zbd_reset_zones(device->fd, device_at(flash, zone, 0), zone_bytes))
 		return -errno;
-	flash->zones[zone].cond = FLASH_EMPTY;
-	flash->zones[zone].wp = 0;
-	flash->zones[zone].torn_sectors = 0;
+	flash->zones[zone] = (struct flash_zone) { .cond = FLASH_EMPTY };
+	return 0;
+}
+
+static int device_finish_zone(struct flash *flash, u32 zone)
+{
+	struct device *device = (struct device *)flash;
+	u64 zone_bytes = (u64)flash->zone_blocks << MTFTL_BLOCK_SHIFT;
+
+	if (zbd_finish_zones(device->fd, device_at(flash, zone, 0), zone_bytes))
+		return -errno;
+	flash->zones[zone] = (struct flash_zone) { .cond = FLASH_FULL, .wp = flash->zone_capacity };
 	return 0;
 }
 
@@ -463,6 +472,7 @@ struct device *device_open(const char *path, enum device_access access)
 	device->flash.write = device_write;
 	device->flash.flush = device_flush;
 	device->flash.reset = device_reset_zone;
+	device->flash.finish = device_finish_zone;
 	return device;
 }
 

@@ -40,6 +40,8 @@ struct flash {
 	int (*write)(struct flash *flash, u32 zone, u32 offset, u32 nr, const void *buffer);
 	int (*flush)(struct flash *flash);
 	int (*reset)(struct flash *flash, u32 zone);
+	/* Full from now on; what is not written reads as zeroes. */
+	int (*finish)(struct flash *flash, u32 zone);
 };
 
 static inline u32 flash_page(const struct flash *flash, u32 zone, u32 offset)

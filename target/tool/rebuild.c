@@ -2,8 +2,8 @@
 /*
  * Replay with what is left of the checkpoint, then write the map that it gives as a checkpoint of
  * its own, into zones that hold nothing, and a superblock record that names it. Until
- * that record is durable the device is as it was. It does not say clean: the next mount looks at the
- * zones by its own rules. Single-threaded; owns all it allocates.
+ * that record is durable the device is as it was, except that zones that end in a torn unit are full.
+ * It does not say clean: the next mount looks at the zones by its own rules. Single-threaded; owns all it allocates.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,6 +21,7 @@ struct seen_zone {
 	bool told;		/* it has a header that verifies */
 	u32 erase_count;	/* as that says */
 	u64 first_seq;		/* of the header in block 0, or 0 */
+	u32 end;		/* of what the last unit claims */
 };
 
 struct rebuild {
@@ -56,6 +57,7 @@ static void vouch(void *context, const struct mtftl_unit_info *info, const u8 *h
 						  info->erase_count);
 		seen->first_seq = info->offset ? 0 : info->seq;
 	}
+	seen->end = info->offset + window_payload(&rebuild->window, info) + info->nr_blocks;
 	if (info->type != MTFTL_UNIT_DATA && info->type != MTFTL_UNIT_GC)
 		return;
 	for (i = 0; i < info->nr_entries; i++) {
@@ -332,19 +334,44 @@ static int write_record(struct rebuild *rebuild, u64 blocks)
 	return err ?: flash->flush(flash);
 }
 
+/*
+ * A cut may have left less of a zone's last unit than its header claims. What is written next must
+ * not lie in there: a walk by headers would pass over it. The next mount does not look at the unit,
+ * so nothing is written to such a zone any more.
+ */
+static int finish_torn(const struct rebuild *rebuild, bool shorter)
+{
+	struct flash *flash = rebuild->flash;
+	u32 zone;
+	int err = 0;
+
+	for (zone = MTFTL_NR_SB_ZONES; zone < flash->nr_zones && !err; zone++) {
+		const struct replay_zone *record = &rebuild->replay.zones[zone];
+
+		if (flash->zones[zone].cond == FLASH_OPEN && record->is_shorter == shorter &&
+		    rebuild->seen[zone].end > flash->zones[zone].wp &&
+		    !(record->flags & MTFTL_ZONE_RETIRED))
+			err = flash->finish(flash, zone);
+	}
+	return err;
+}
+
+/* A zone that is shorter than the old map says ends there until a new one says what is lost. */
 static int write_all(struct rebuild *rebuild)
 {
 	const struct mtftl_sb_info *sb = &rebuild->super.info;
 	u64 blocks = mtftl_ckpt_stream_blocks(sb->nr_zones, sb->logical_blocks);
-	int err;
+	int err = finish_torn(rebuild, false);
 
+	if (err)
+		return err;
 	set_records(rebuild);
 	/* That a zone has retired may be what cannot be read: then another one serves. */
 	do {
 		err = empty_zones(rebuild);
 	} while (err && !choose_zones(rebuild));
 	return err ?: write_stream(rebuild, rebuild->replay.max_seq, blocks) ?:
-	       write_record(rebuild, blocks);
+	       write_record(rebuild, blocks) ?: finish_torn(rebuild, true);
 }
 
 int rebuild_flash(struct flash *flash, struct report *report, bool write,

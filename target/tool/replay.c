@@ -449,6 +449,7 @@ static void forget_unwritten(struct replay *replay)
 		report_error(replay->report, "logical block %" PRIu64 " at zone %u block %u: nothing is"
 			     " written there", lba, zone, offset);
 		replay->map[lba] = MTFTL_MAP_LOST;
+		replay->zones[zone].is_shorter = true;
 	}
 }
 
