@@ -205,6 +205,22 @@ static void damaged_data_does_not_become_older_data(void **state)
 	assert_recovers();
 }
 
+/* The record may be an older one: then an earlier cut has torn units that are above its number, too. */
+static void a_torn_unit_above_the_checkpoint_is_not_taken_for_data(void **state)
+{
+	(void)state;
+	put(8, image->seq + 1, 30, 0x3000);
+	put(8, image->seq + 1, 30, 0x3001);
+	tear(8, image->flash.zones[8].wp - 1);
+	map[30] = MTFTL_MAP_LOST;
+	image->durable_seq = image->seq;
+	map[31] = put(9, image->seq + 1, 31, 0x3100);
+	tear(CKPT_ZONE, MAP);
+	assert_int_equal(rebuild(true), 0);
+	assert_int_equal(totals.lost, 2);
+	assert_recovers();
+}
+
 static void what_the_checkpoint_alone_knew_comes_back(void **state)
 {
 	(void)state;
@@ -411,6 +427,7 @@ int main(void)
 		test(a_clean_stop_is_no_reason_not_to_look),
 		test(a_map_entry_that_is_none_is_missing),
 		test(damaged_data_does_not_become_older_data),
+		test(a_torn_unit_above_the_checkpoint_is_not_taken_for_data),
 		test(what_the_checkpoint_alone_knew_comes_back),
 		test(a_map_that_verifies_is_believed),
 		test(a_map_that_is_older_than_the_zones_gives_nobody_others_blocks),

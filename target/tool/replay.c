@@ -591,8 +591,8 @@ static void apply_log(struct log *log)
 		before = seq;
 		for (j = i; j < nr && events[j].seq == seq; j++)
 			copies += !events[j].is_range;
-		/* Below a checkpoint's number there are also units that an older cut has torn. */
-		doubtful = copies > 1 || seq <= log->replay->sb->ckpt_seq;
+		/* Units that an older cut has torn are also above the number of a record that is older. */
+		doubtful = copies > 1 || log->replay->ckpt_have;
 		for (k = i; k < j; k++)
 			if (doubtful && seq <= log->replay->durable_seq && !events[k].is_range)
 				mark_lost(log, &units[events[k].index]);
