@@ -14,7 +14,7 @@ static int image_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *b
 
 	for (i = 0; i < nr; i++)
 		if (image->unreadable == flash_page(flash, zone, offset + i))
-			return -EIO;
+			return -ENODATA;
 	memcpy(buffer, image_block(image, zone, offset), (size_t)nr << MTFTL_BLOCK_SHIFT);
 	return 0;
 }

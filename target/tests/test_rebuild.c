@@ -401,6 +401,49 @@ static void assert_refused(int err)
 	free(before);
 }
 
+static int (*read_blocks)(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer);
+static u32 fails_in, failures;
+
+static int fail_for_a_while(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer)
+{
+	if (zone == fails_in && failures) {
+		failures--;
+		return -EIO;
+	}
+	return read_blocks(flash, zone, offset, nr, buffer);
+}
+
+/* What was not seen would lie in front of the write pointers that the new record names. */
+static void a_read_that_fails_for_a_while_hides_nothing(void **state)
+{
+	static const u32 zones[] = { 0, CKPT_ZONE, 7 };
+	struct mtftl_sb_info now;
+	u32 i;
+
+	(void)state;
+	read_blocks = image->flash.read;
+	image->flash.read = fail_for_a_while;
+	for (i = 0; i < 3; i++) {
+		fails_in = zones[i];
+		/* Each half of what is read at once, too. */
+		failures = i ? 4 : 1;
+		assert_refused(-EIO);
+		assert_int_equal(failures, 0);
+	}
+	image->flash.nr_zones = IMAGE_ZONES;
+	for (i = 0; i < 3; i++) {
+		failures = i ? 4 : 1;
+		fails_in = zones[i];
+		tear(CKPT_ZONE, MAP);
+		assert_int_equal(rebuild(true), -EIO);
+		assert_int_equal(failures, 0);
+		tear(CKPT_ZONE, MAP);
+	}
+	assert_recovers();
+	image->flash.nr_zones = GROWN_ZONES;
+	assert_int_equal(grow(&now), 0);
+}
+
 static void what_cannot_grow_is_left_alone(void **state)
 {
 	(void)state;
@@ -437,6 +480,7 @@ int main(void)
 		test(a_zone_that_refuses_its_reset_is_passed_over),
 		grown(appended_zones_are_used),
 		grown(a_zone_that_failed_is_no_space),
+		grown(a_read_that_fails_for_a_while_hides_nothing),
 		grown(what_cannot_grow_is_left_alone),
 	};
 

@@ -34,6 +34,9 @@
 #define NVME_ID_DPS		29	/* bits 0-2: protection information, which is not ours */
 #define NVME_ID_LBAF		128	/* 4 bytes a format, the first two: bytes of metadata */
 
+#define NVME_STATUS_TYPE(status) ((status) >> 8 & 7)
+#define NVME_OF_MEDIUM		2	/* or of data integrity */
+
 /* The zones of the format may begin behind others, which are left alone. */
 static u64 device_block(const struct flash *flash, u32 zone, u32 offset)
 {
@@ -73,9 +76,12 @@ static int device_read_torn(struct flash *flash, u32 zone, void *buffer)
 	const struct flash_zone *state = &flash->zones[zone];
 	off_t at = device_at(flash, zone, state->wp);
 	ssize_t size = state->torn_sectors << 9;
+	ssize_t got = pread(((struct device *)flash)->fd, buffer, size, at);
 
-	memset(buffer, 0, MTFTL_BLOCK_SIZE);
-	return pread(((struct device *)flash)->fd, buffer, size, at) == size ? 0 : -EIO;
+	if (got != size)
+		return got < 0 ? -errno : -EIO;
+	memset((u8 *)buffer + size, 0, MTFTL_BLOCK_SIZE - size);
+	return 0;
 }
 
 /* A read of blocks with their metadata, in pieces; each of n readers takes every n-th piece. */
@@ -103,8 +109,10 @@ static int read_piece(const struct oob_read *read, u32 at, u32 nr, u8 *meta)
 	int err = ioctl(read->device->fd, NVME_IOCTL_SUBMIT_IO, &io);
 	u32 i;
 
+	if (err < 0)
+		return -errno;
 	if (err)
-		return err < 0 ? -errno : -EIO;
+		return NVME_STATUS_TYPE(err) == NVME_OF_MEDIUM ? -ENODATA : -EIO;
 	for (i = 0; i < nr; i++)
 		memcpy(&read->oob[at + i], meta + (size_t)i * read->device->meta_size,
 		       sizeof(*read->oob));

@@ -7,6 +7,8 @@
 #ifndef MTFTL_TOOL_FLASH_H
 #define MTFTL_TOOL_FLASH_H
 
+#include <errno.h>
+
 #include "format/format.h"
 
 enum flash_cond {
@@ -43,6 +45,12 @@ struct flash {
 	/* Full from now on; what is not written reads as zeroes. */
 	int (*finish)(struct flash *flash, u32 zone);
 };
+
+/* The medium has lost it. Any other error may pass: it says nothing of what is there. */
+static inline bool flash_medium_says(int error)
+{
+	return error == -ENODATA || error == -EILSEQ;
+}
 
 static inline u32 flash_page(const struct flash *flash, u32 zone, u32 offset)
 {

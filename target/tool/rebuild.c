@@ -89,7 +89,7 @@ static int look_at_zones(struct rebuild *rebuild)
 		err = -EPROTO;
 	}
 	progress("looking at zones", zone, zone);
-	return err;
+	return rebuild->window.failed ? -EIO : err;
 }
 
 /*

@@ -633,6 +633,10 @@ int replay_run(struct replay *replay)
 			apply_log(&log);
 		}
 	}
+	if (log.window.failed) {
+		report_error(replay->report, "%s", super_error(-EIO));
+		err = -EIO;
+	}
 	if (!err)
 		forget_unwritten(replay);
 

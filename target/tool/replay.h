@@ -45,8 +45,8 @@ struct replay {
 };
 
 /*
- * 0, -EBADMSG: the checkpoint is damaged, or -EPROTO: a unit is of a newer version;
- * either is reported. replay_free() in any case.
+ * 0, -EBADMSG: the checkpoint is damaged, -EPROTO: a unit is of a newer version, or -EIO: a read
+ * failed that may succeed later; each is reported. replay_free() in any case.
  */
 int replay_run(struct replay *replay);
 /* The checkpoint told where it is; and what it knows of a zone. */

@@ -45,6 +45,7 @@ const u8 *window_block(struct window *window, u32 zone, u32 offset)
 {
 	struct flash *flash = window->flash;
 	u32 nr = flash->zones[zone].wp - offset;
+	int err = 0;
 
 	assert(zone < flash->nr_zones && offset <= flash->zones[zone].wp);
 	if (zone != window->zone || offset < window->first ||
@@ -56,16 +57,18 @@ const u8 *window_block(struct window *window, u32 zone, u32 offset)
 		window->filled = 0;
 		if (!nr && flash->zones[zone].torn_sectors) {
 			memset(window->oob, 0, sizeof(*window->oob));
-			window->filled = !flash->read_torn(flash, zone, window->buffer);
+			err = flash->read_torn(flash, zone, window->buffer);
+			window->filled = !err;
 		}
-		if (!nr)
-			return window->filled ? window->buffer : NULL;
 		/* One bad block must not hide its neighbours. */
-		while (nr && read_blocks(window, zone, offset, nr))
-			nr /= 2;
-		window->filled = nr;
-		if (!nr)
+		for (; nr && !window->filled; nr /= 2) {
+			err = read_blocks(window, zone, offset, nr);
+			window->filled = err ? 0 : nr;
+		}
+		if (!window->filled) {
+			window->failed |= err && !flash_medium_says(err);
 			return NULL;
+		}
 	}
 	assert(offset - window->first < window->filled && window->filled <= window->size);
 	return window->buffer + ((size_t)(offset - window->first) << MTFTL_BLOCK_SHIFT);

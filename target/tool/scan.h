@@ -19,6 +19,7 @@ struct window {
 	u32 zone;
 	u32 first;		/* what it holds: blocks [first, first + filled) of zone */
 	u32 filled;
+	bool failed;		/* a read did, for now: NULL said nothing of what is there */
 };
 
 void window_init(struct window *window, struct flash *flash, u32 size);

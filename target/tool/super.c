@@ -16,7 +16,10 @@ static int newest_in_zone(struct flash *flash, u32 zone, struct mtftl_sb_info *i
 	int err;
 
 	for (at = flash->zones[zone].wp; at-- > 0;) {
-		err = flash->read(flash, zone, at, 1, block) ? -EBADMSG : mtftl_sb_parse(block, info);
+		err = flash->read(flash, zone, at, 1, block);
+		if (err && !flash_medium_says(err))
+			return -EIO;
+		err = err ? -EBADMSG : mtftl_sb_parse(block, info);
 		if (err != -ENODATA && err != -EBADMSG) {
 			*offset = at;
 			return err;
@@ -102,6 +105,9 @@ const char *super_error(int error)
 	case -ESTALE:
 		return "a superblock written for another geometry, expected the zones that it was formatted"
 		       " with";
+	case -EIO:
+		return "a read failed, expected data or an error that says that the medium has lost it: try"
+		       " again";
 	case -EOPNOTSUPP:
 		return "headers in metadata, expected 16 to 128 bytes of it a block, apart from the data";
 	}
