@@ -350,7 +350,8 @@ static int grow(struct mtftl_sb_info *now)
 	return rebuild_grow(&image->flash, &report, &was, now);
 }
 
-static void appended_zones_are_used(void **state)
+/* With the same map. */
+static void assert_grows(void)
 {
 	struct report report = { .quiet = true };
 	struct replay replay = { .flash = &image->flash, .report = &report };
@@ -359,7 +360,6 @@ static void appended_zones_are_used(void **state)
 	struct super super;
 	u64 lba;
 
-	(void)state;
 	assert_int_equal(grow(&now), 0);
 	assert_int_equal(super_find(&image->flash, &super), 0);
 	assert_int_equal(super.info.generation, now.generation);
@@ -375,6 +375,32 @@ static void appended_zones_are_used(void **state)
 	assert_int_equal(check_flash(&image->flash, &report, &checked), 0);
 	assert_int_equal(report.errors, 0);
 	assert_int_equal(grow(&now), -EEXIST);
+}
+
+static void appended_zones_are_used(void **state)
+{
+	(void)state;
+	assert_grows();
+}
+
+/* The log has lost its newest records: the new one must not hide what they would have told. */
+static void what_is_newer_than_a_clean_checkpoint_stays(void **state)
+{
+	u32 turn;
+
+	for (turn = 0; turn < 2; turn++) {
+		image->flash.nr_zones = IMAGE_ZONES;
+		image_reset_zone(image, 3);
+		image_write_checkpoint(image, 3, image->seq, map, MTFTL_SB_CLEAN);
+		/* Where a zone ended, or in one that was empty and was finished since. */
+		map[30] = put(turn ? 9 : 7, image->seq + 1, 30, 0x3000);
+		if (turn)
+			assert_int_equal(image->flash.finish(&image->flash, 9), 0);
+		image->flash.nr_zones = GROWN_ZONES;
+		assert_grows();
+		teardown(state);
+		setup_grown(state);
+	}
 }
 
 static void a_zone_that_failed_is_no_space(void **state)
@@ -479,6 +505,7 @@ int main(void)
 		test(without_a_zone_nothing_is_written),
 		test(a_zone_that_refuses_its_reset_is_passed_over),
 		grown(appended_zones_are_used),
+		grown(what_is_newer_than_a_clean_checkpoint_stays),
 		grown(a_zone_that_failed_is_no_space),
 		grown(a_read_that_fails_for_a_while_hides_nothing),
 		grown(what_cannot_grow_is_left_alone),

@@ -172,6 +172,29 @@ static int load_stream(struct log *log, bool *have)
 	return -EPROTO;
 }
 
+/*
+ * Is the clean checkpoint not the newest? What came after it began where a zone ended, or in an
+ * empty one. A full zone may have been finished there. The module's rule, of the same zones.
+ */
+static bool written_since(const struct replay *replay)
+{
+	const struct mtftl_sb_info *sb = replay->sb;
+	u32 zone = MTFTL_NR_SB_ZONES +
+		   2 * mtftl_ckpt_zones(sb->nr_zones, sb->zone_capacity, sb->logical_blocks);
+
+	for (; zone < sb->nr_zones; zone++) {
+		const struct flash_zone *state = &replay->flash->zones[zone];
+		bool full = state->wp == sb->zone_capacity;
+		u32 wp = replay->zones[zone].wp;
+
+		if (super_names_zone(sb, zone) || replay->zones[zone].flags & MTFTL_ZONE_RETIRED)
+			continue;
+		if (full ? !wp : state->wp > wp || state->torn_sectors)
+			return true;
+	}
+	return false;
+}
+
 static int load_checkpoint(struct log *log)
 {
 	struct replay *replay = log->replay;
@@ -610,6 +633,7 @@ int replay_run(struct replay *replay)
 {
 	const struct mtftl_sb_info *sb = replay->sb;
 	struct log log = { .replay = replay, .seed = mtftl_seed(sb->uuid, sb->key) };
+	bool clean = sb->flags & MTFTL_SB_CLEAN;
 	int err = 0;
 	u32 zone;
 
@@ -624,7 +648,11 @@ int replay_run(struct replay *replay)
 	if (sb->ckpt_blocks)
 		err = load_checkpoint(&log);
 	log.from_seq = replay->ckpt_have ? 0 : sb->ckpt_seq;
-	if (!err && (replay->ckpt_have || !(sb->flags & MTFTL_SB_CLEAN))) {
+	if (!err && clean && !replay->ckpt_have && written_since(replay)) {
+		report_note(replay->report, "zones hold more than the clean checkpoint says");
+		clean = false;
+	}
+	if (!err && (replay->ckpt_have || !clean)) {
 		for (zone = MTFTL_NR_SB_ZONES; zone < sb->nr_zones && !err; zone++)
 			if (!super_names_zone(sb, zone))
 				err = read_zone(&log, zone);
