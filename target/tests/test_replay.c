@@ -468,6 +468,31 @@ static void footer_stands_for_the_headers(void **state)
 	assert_memory_equal(replay.map, map, sizeof(map));
 }
 
+/* A flush may have ended between two units of the footer; only the last one, padding, knows of it. */
+static void padding_behind_a_footer_says_what_is_durable(void **state)
+{
+	struct mtftl_unit_info info;
+	u32 at = 0, newest;
+
+	(void)state;
+	image_write_super(image, 0);
+	put(5, 100, 5, 1);
+	newest = put(5, 101, 5, 2);
+	tear(5, newest % IMAGE_ZONE_BLOCKS);
+	fill_with_footer(3);
+	/* The last unit that has a header. */
+	while (!mtftl_unit_parse(image_block(image, 3, at), image->seed, 3, at, IMAGE_CAPACITY, &info) &&
+	       at + 1 + info.nr_blocks < IMAGE_CAPACITY - 1)
+		at += 1 + info.nr_blocks;
+	assert_int_equal(info.type, MTFTL_UNIT_FOOTER);
+	assert_int_equal(info.nr_entries, 0);
+	mtftl_unit_seal(image_block(image, 3, at), image->seed, 3, at, image->erase_count[3], 101);
+	assert_int_equal(recover(), 0);
+	assert_int_equal(replay.zones_by_footer, 1);
+	assert_int_equal(replay.durable_seq, 101);
+	assert_int_equal(replay.map[5], newest);
+}
+
 static void units_in_a_footer_are_verified_if_not_durable(void **state)
 {
 	(void)state;
@@ -1021,6 +1046,7 @@ int main(void)
 		test(range_before_the_checkpoint_in_a_unit_behind_it),
 		test(damaged_checkpoint_is_refused),
 		test(footer_stands_for_the_headers),
+		test(padding_behind_a_footer_says_what_is_durable),
 		test(units_in_a_footer_are_verified_if_not_durable),
 		test(footer_of_another_life_is_not_used),
 		test(footer_that_contradicts_itself_is_not_used),

@@ -248,14 +248,21 @@ static bool load_footer(struct window *window, u32 seed, u32 zone, u32 at,
 	const u8 *block;
 	bool *have = xalloc(tail->footer_blocks, sizeof(*have));
 
-	while (left > 0 && at < capacity - 1) {
-		if (window_unit(window, seed, zone, at, &info))
+	while (at < capacity - 1) {
+		bool valid = !window_unit(window, seed, zone, at, &info) &&
+			     info.type == MTFTL_UNIT_FOOTER &&
+			     info.erase_count == tail->erase_count;
+
+		if (!valid && left)
 			break;
-		if (info.type != MTFTL_UNIT_FOOTER || info.erase_count != tail->erase_count)
-			break;
+		/* Padding behind the stream says what was durable by then. */
+		if (!valid) {
+			at++;
+			continue;
+		}
 		if (info.durable_seq > *durable_seq)
 			*durable_seq = info.durable_seq;
-		for (i = 0; i < info.nr_entries; i++) {
+		for (i = 0; left && i < info.nr_entries; i++) {
 			u64 index;
 			u32 crc;
 
