@@ -193,6 +193,7 @@ static void rebuild(void)
 	sparse_allow(&fuzz_image, SPARSE_READS);
 	fuzz_assert(!super_find(&fuzz_image.flash, &super));
 	replay.sb = &super.info;
+	replay.older = super.may_be_older;
 	if (!replay_run(&replay)) {
 		sparse_allow(&fuzz_image, SPARSE_READS);
 		mount(replay.map);

@@ -334,6 +334,7 @@ static int look_like_the_tool(void)
 	tool.replay = (struct replay){ .flash = &image->flash, .report = &tool.report };
 	assert_int_equal(super_find(&image->flash, &tool.super), 0);
 	tool.replay.sb = &tool.super.info;
+	tool.replay.older = tool.super.may_be_older;
 	return replay_run(&tool.replay);
 }
 

@@ -102,6 +102,7 @@ static void assert_recovers(void)
 
 	assert_int_equal(super_find(&image->flash, &super), 0);
 	replay.sb = &super.info;
+	replay.older = super.may_be_older;
 	assert_int_equal(replay_run(&replay), 0);
 	assert_memory_equal(replay.map, map, sizeof(map));
 	assert_int_equal(check_flash(&image->flash, &report, &checked), 0);
@@ -367,6 +368,7 @@ static void assert_grows(void)
 	assert_int_equal(now.nr_zones, GROWN_ZONES);
 	assert_true(now.logical_blocks > IMAGE_LOGICAL);
 	replay.sb = &super.info;
+	replay.older = super.may_be_older;
 	assert_int_equal(replay_run(&replay), 0);
 	assert_memory_equal(replay.map, map, sizeof(map));
 	for (lba = IMAGE_LOGICAL; lba < now.logical_blocks; lba++)

@@ -690,13 +690,13 @@ static void a_record_without_the_checkpoint_believes_no_torn_unit(void **state)
 	tear_a_unit(entries);
 	image_write_checkpoint(image, 2, 2, entries, 0);
 	go_on_behind(entries);
-	mount();
+	mount_like_the_tool();
 	assert_int_equal(map.entries[5], entries[5]);
 	assert_int_equal(map.entries[6], entries[6]);
 	/* The superblock is lost, and a backup of it brought back. */
 	mtftl_sb_set_checkpoint(&image->sb, NULL);
 	image_write_super(image, 0);
-	mount();
+	mount_like_the_tool();
 	assert_int_equal(map.entries[5], MTFTL_MAP_LOST);
 	assert_int_equal(map.entries[6], entries[6]);
 }
@@ -712,10 +712,11 @@ static void a_record_before_the_newest_believes_no_torn_unit(void **state)
 	image->seq = 100;
 	image_write_checkpoint(image, 3, 2, entries, 0);
 	go_on_behind(entries);
-	mount();
+	mount_like_the_tool();
 	assert_int_equal(map.entries[5], entries[5]);
 	unreadable = flash_page(&image->flash, 0, image->flash.zones[0].wp - 1);
-	mount();
+	image->unreadable = unreadable;
+	mount_like_the_tool();
 	assert_int_equal(mtftl_super_info(&ftl)->ckpt_seq, 0);
 	assert_int_equal(map.entries[5], MTFTL_MAP_LOST);
 	assert_int_equal(map.entries[6], entries[6]);
@@ -729,7 +730,7 @@ static void a_clean_record_before_the_newest_believes_no_torn_unit(void **state)
 	image_write_checkpoint(image, 2, 0, none, MTFTL_SB_CLEAN);
 	tear_a_unit(entries);
 	go_on_behind(entries);
-	mount();
+	mount_like_the_tool();
 	assert_int_equal(map.entries[5], MTFTL_MAP_LOST);
 	assert_int_equal(map.entries[6], entries[6]);
 }
@@ -740,7 +741,7 @@ static void the_first_record_believes_what_is_durable(void **state)
 	u32 entries[IMAGE_LOGICAL], torn = tear_a_unit(entries);
 
 	go_on_behind(entries);
-	mount();
+	mount_like_the_tool();
 	assert_int_equal(map.entries[5], torn);
 	assert_int_equal(map.entries[6], entries[6]);
 }

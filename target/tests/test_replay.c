@@ -53,6 +53,7 @@ static int recover(void)
 	report.quiet = true;
 	replay = (struct replay) {
 		.flash = &image->flash, .sb = &super.info, .report = &report,
+		.older = super.may_be_older,
 	};
 	return replay_run(&replay);
 }

@@ -499,6 +499,7 @@ int check_flash(struct flash *flash, struct report *report, struct check_totals 
 	apply_ranges(&check);
 
 	replay.sb = &super.info;
+	replay.older = super.may_be_older;
 	if (!replay_run(&replay))
 		check_map(&check, &replay);
 	replay_free(&replay);

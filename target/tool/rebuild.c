@@ -389,6 +389,7 @@ int rebuild_flash(struct flash *flash, struct report *report, bool write,
 		return err;
 	rebuild.seed = mtftl_seed(rebuild.super.info.uuid, rebuild.super.info.key);
 	rebuild.replay.sb = &rebuild.super.info;
+	rebuild.replay.older = rebuild.super.may_be_older;
 	window_init(&rebuild.window, flash, UNIT_BLOCKS);
 	err = replay_run(&rebuild.replay);
 	totals->missing = rebuild.replay.ckpt_missing;
@@ -514,6 +515,7 @@ int rebuild_grow(struct flash *flash, struct report *report, struct mtftl_sb_inf
 	}
 	rebuild.seed = mtftl_seed(was->uuid, was->key);
 	rebuild.replay.sb = &rebuild.super.info;
+	rebuild.replay.older = rebuild.super.may_be_older;
 	window_init(&rebuild.window, flash, UNIT_BLOCKS);
 	err = replay_run(&rebuild.replay);
 	if (!err) {

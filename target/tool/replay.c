@@ -282,8 +282,9 @@ static void take_unit(void *context, const struct mtftl_unit_info *info, const u
 	if (info->seq > log->replay->max_seq)
 		log->replay->max_seq = info->seq;
 	/* A checkpoint that was not completed may say so of what is torn here. */
-	if (info->type != MTFTL_UNIT_CKPT && info->type != MTFTL_UNIT_MAP &&
-	    info->durable_seq > log->replay->durable_seq)
+	if (info->type == MTFTL_UNIT_CKPT || info->type == MTFTL_UNIT_MAP)
+		log->replay->older |= !log->replay->sb->ckpt_blocks;
+	else if (info->durable_seq > log->replay->durable_seq)
 		log->replay->durable_seq = info->durable_seq;
 	if (info->seq <= log->from_seq)
 		return;
@@ -614,8 +615,8 @@ static void apply_log(struct log *log)
 		before = seq;
 		for (j = i; j < nr && events[j].seq == seq; j++)
 			copies += !events[j].is_range;
-		/* Units that an older cut has torn are also above the number of a record that is older. */
-		doubtful = copies > 1 || log->replay->ckpt_have;
+		/* Units that an earlier cut has torn may be above the number of an older record. */
+		doubtful = copies > 1 || log->replay->older;
 		for (k = i; k < j; k++)
 			if (doubtful && seq <= log->replay->durable_seq && !events[k].is_range)
 				mark_lost(log, &units[events[k].index]);
@@ -651,7 +652,9 @@ int replay_run(struct replay *replay)
 	if (!err && clean && !replay->ckpt_have && written_since(replay)) {
 		report_note(replay->report, "zones hold more than the clean checkpoint says");
 		clean = false;
+		replay->older = true;
 	}
+	replay->older |= replay->ckpt_have != NULL;
 	if (!err && (replay->ckpt_have || !clean)) {
 		for (zone = MTFTL_NR_SB_ZONES; zone < sb->nr_zones && !err; zone++)
 			if (!super_names_zone(sb, zone))

@@ -26,6 +26,7 @@ struct replay {
 	const struct mtftl_sb_info *sb;
 	struct report *report;
 	bool salvage;			/* what a damaged checkpoint lacks comes from the log */
+	bool older;			/* @sb may not be the newest: units are verified; found, too */
 
 	/* Found. */
 	u32 *map;			/* sb->logical_blocks pages or MTFTL_MAP_* */

@@ -70,6 +70,7 @@ int super_find(struct flash *flash, struct super *super)
 	/* A record that cannot be read may be newer, and say that there is more to read. */
 	if (skipped)
 		super->info.flags &= ~MTFTL_SB_CLEAN;
+	super->may_be_older = skipped;
 	if (super->info.nr_zones != flash->nr_zones ||
 	    super->info.zone_blocks != flash->zone_blocks ||
 	    super->info.zone_capacity != flash->zone_capacity)

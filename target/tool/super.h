@@ -11,6 +11,7 @@ struct super {
 	u32 zone;		/* where its record is */
 	u32 offset;
 	bool says_clean;	/* the record itself, whatever else was found */
+	bool may_be_older;	/* one that cannot be read may be newer */
 };
 
 /*
