@@ -195,6 +195,19 @@ static void a_map_entry_that_is_none_is_missing(void **state)
 	assert_recovers();
 }
 
+/* A mount takes it for lost; the zone is one of users' by then. */
+static void a_map_entry_into_the_old_checkpoint_is_lost(void **state)
+{
+	(void)state;
+	map[20] = flash_page(&image->flash, 3, MAP);
+	image_write_checkpoint(image, 3, image->seq, map, 0);
+	map[20] = MTFTL_MAP_LOST;
+	tear(3, ZONE_RECORDS);
+	assert_int_equal(rebuild(true), 0);
+	assert_int_equal(totals.lost, 2);
+	assert_recovers();
+}
+
 static void damaged_data_does_not_become_older_data(void **state)
 {
 	(void)state;
@@ -497,6 +510,7 @@ int main(void)
 		test(a_block_that_cannot_be_read_is_a_damaged_one),
 		test(a_clean_stop_is_no_reason_not_to_look),
 		test(a_map_entry_that_is_none_is_missing),
+		test(a_map_entry_into_the_old_checkpoint_is_lost),
 		test(damaged_data_does_not_become_older_data),
 		test(a_torn_unit_above_the_checkpoint_is_not_taken_for_data),
 		test(what_the_checkpoint_alone_knew_comes_back),

@@ -459,7 +459,10 @@ static void forget_resets(struct replay *replay)
 	}
 }
 
-/* Last of all, and of a clean checkpoint, too: the drive lost what it had there. */
+/*
+ * Last of all, and of a clean checkpoint, too: the drive lost what it had there, or the entry is of
+ * another writer.
+ */
 static void forget_unwritten(struct replay *replay)
 {
 	u64 lba;
@@ -468,9 +471,10 @@ static void forget_unwritten(struct replay *replay)
 		u32 zone = replay->map[lba] / replay->flash->zone_blocks;
 		u32 offset = replay->map[lba] % replay->flash->zone_blocks;
 
-		if (!is_judged(replay, replay->map[lba]) || offset < replay->flash->zones[zone].wp)
+		if (!is_judged(replay, replay->map[lba]) ||
+		    (offset < replay->flash->zones[zone].wp && !replay->zones[zone].is_ckpt))
 			continue;
-		report_error(replay->report, "logical block %" PRIu64 " at zone %u block %u: nothing is"
+		report_error(replay->report, "logical block %" PRIu64 " at zone %u block %u: no data is"
 			     " written there", lba, zone, offset);
 		replay->map[lba] = MTFTL_MAP_LOST;
 		replay->zones[zone].is_shorter = true;
@@ -636,7 +640,7 @@ int replay_run(struct replay *replay)
 	struct log log = { .replay = replay, .seed = mtftl_seed(sb->uuid, sb->key) };
 	bool clean = sb->flags & MTFTL_SB_CLEAN;
 	int err = 0;
-	u32 zone;
+	u32 zone, i;
 
 	replay->map = xalloc(sb->logical_blocks, sizeof(*replay->map));
 	memset(replay->map, 0xff, sb->logical_blocks * sizeof(*replay->map));
@@ -648,6 +652,8 @@ int replay_run(struct replay *replay)
 
 	if (sb->ckpt_blocks)
 		err = load_checkpoint(&log);
+	for (i = 0; i < sb->ckpt_nr_zones; i++)
+		replay->zones[sb->ckpt_zones[i]].is_ckpt = true;
 	log.from_seq = replay->ckpt_have ? 0 : sb->ckpt_seq;
 	if (!err && clean && !replay->ckpt_have && written_since(replay)) {
 		report_note(replay->report, "zones hold more than the clean checkpoint says");

@@ -17,6 +17,7 @@ struct replay_zone {
 	u64 first_seq;
 	u16 flags;
 	u32 life;		/* the erase count that its headers name; as recorded if none does */
+	bool is_ckpt;		/* the record names it for checkpoints: it holds no data */
 	bool is_shorter;	/* than the map says: the drive has lost what was written */
 };
 
