@@ -208,6 +208,22 @@ static void a_map_entry_into_the_old_checkpoint_is_lost(void **state)
 	assert_recovers();
 }
 
+/* Else they are drawn again, and a zone's first number does not tell its lives apart. */
+static void numbers_of_a_cut_attempt_are_not_drawn_again(void **state)
+{
+	u64 number = image->seq + 500, index = 0;
+	u16 content = 0;
+	struct super super;
+
+	(void)state;
+	image_write_unit(image, CKPT_ZONE, MTFTL_UNIT_MAP, number, 1, &index, &content);
+	tear(CKPT_ZONE, MAP);
+	assert_int_equal(rebuild(true), 0);
+	assert_int_equal(super_find(&image->flash, &super), 0);
+	assert_in_range(super.info.ckpt_seq, number, number + 1);
+	assert_recovers();
+}
+
 static void damaged_data_does_not_become_older_data(void **state)
 {
 	(void)state;
@@ -511,6 +527,7 @@ int main(void)
 		test(a_clean_stop_is_no_reason_not_to_look),
 		test(a_map_entry_that_is_none_is_missing),
 		test(a_map_entry_into_the_old_checkpoint_is_lost),
+		test(numbers_of_a_cut_attempt_are_not_drawn_again),
 		test(damaged_data_does_not_become_older_data),
 		test(a_torn_unit_above_the_checkpoint_is_not_taken_for_data),
 		test(what_the_checkpoint_alone_knew_comes_back),

@@ -57,6 +57,9 @@ static void vouch(void *context, const struct mtftl_unit_info *info, const u8 *h
 						  info->erase_count);
 		seen->first_seq = info->offset ? 0 : info->seq;
 	}
+	/* Zones that recovery passes over may have the numbers of an attempt that a cut ended. */
+	if (info->seq > rebuild->replay.max_seq)
+		rebuild->replay.max_seq = info->seq;
 	seen->end = info->offset + window_payload(&rebuild->window, info) + info->nr_blocks;
 	if (info->type != MTFTL_UNIT_DATA && info->type != MTFTL_UNIT_GC)
 		return;
