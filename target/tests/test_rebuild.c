@@ -224,6 +224,42 @@ static void numbers_of_a_cut_attempt_are_not_drawn_again(void **state)
 	assert_recovers();
 }
 
+static void use_up_numbers(void)
+{
+	put(9, (1ull << MTFTL_SEQ_BITS) - 1, 40, 0x4000);
+}
+
+static void use_up_generations(void)
+{
+	image->sb.generation = (1ull << MTFTL_SEQ_BITS) - 2;
+	image_write_super(image, 0);
+}
+
+static void use_up_erases(void)
+{
+	image->erase_count[9] = MTFTL_MAX_ERASES + 1;
+	put(9, image->seq + 1, 40, 0x4000);
+}
+
+/* An image that was made up: nothing is written, not even into zones that are free. */
+static void numbers_that_are_used_up_end_a_rebuild(void **state)
+{
+	static void (*const use_up[])(void) = { use_up_numbers, use_up_generations, use_up_erases };
+	void *before = malloc(IMAGE_BYTES);
+	u32 i;
+
+	for (i = 0; i < 3; i++) {
+		use_up[i]();
+		tear(CKPT_ZONE, MAP);
+		memcpy(before, image->data, IMAGE_BYTES);
+		assert_int_equal(rebuild(true), -EOVERFLOW);
+		assert_memory_equal(before, image->data, IMAGE_BYTES);
+		teardown(state);
+		setup(state);
+	}
+	free(before);
+}
+
 static void damaged_data_does_not_become_older_data(void **state)
 {
 	(void)state;
@@ -528,6 +564,7 @@ int main(void)
 		test(a_map_entry_that_is_none_is_missing),
 		test(a_map_entry_into_the_old_checkpoint_is_lost),
 		test(numbers_of_a_cut_attempt_are_not_drawn_again),
+		test(numbers_that_are_used_up_end_a_rebuild),
 		test(damaged_data_does_not_become_older_data),
 		test(a_torn_unit_above_the_checkpoint_is_not_taken_for_data),
 		test(what_the_checkpoint_alone_knew_comes_back),

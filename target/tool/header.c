@@ -156,6 +156,8 @@ int cmd_header_restore(int argc, char **argv)
 	/* Records in a zone that is read-only stay: this one is the newest. */
 	if (!err)
 		info.generation = super.info.generation + 1;
+	if (mtftl_sb_wrong(&info))
+		fail(EXIT_FAILED, "%s: %s", device->path, super_error(-EOVERFLOW));
 	mtftl_sb_compose(block, &info);
 	device_reset(device, 0, MTFTL_NR_SB_ZONES, "superblocks");
 	device_write_first(device, zone, block);

@@ -31,6 +31,7 @@ struct rebuild {
 	struct replay replay;
 	struct window window;
 	struct rebuild_totals *totals;
+	bool worn;		/* a header has an erase count that a mount refuses */
 	u32 seed;
 	struct seen_zone *seen;
 	u8 *vouched;		/* a bit each: a unit holds the logical block where the map says */
@@ -57,6 +58,7 @@ static void vouch(void *context, const struct mtftl_unit_info *info, const u8 *h
 						  info->erase_count);
 		seen->first_seq = info->offset ? 0 : info->seq;
 	}
+	rebuild->worn |= info->erase_count > MTFTL_MAX_ERASES;
 	/* Zones that recovery passes over may have the numbers of an attempt that a cut ended. */
 	if (info->seq > rebuild->replay.max_seq)
 		rebuild->replay.max_seq = info->seq;
@@ -71,6 +73,13 @@ static void vouch(void *context, const struct mtftl_unit_info *info, const u8 *h
 							   window_payload(&rebuild->window, info) + i))
 			rebuild->vouched[lba / 8] |= 1 << lba % 8;
 	}
+}
+
+/* No mount takes what is behind them; a mount keeps half of them for what it will count. */
+static bool is_used_up(const struct rebuild *rebuild)
+{
+	return rebuild->worn || rebuild->replay.max_seq >> (MTFTL_SEQ_BITS - 1) ||
+	       rebuild->super.info.generation >> (MTFTL_SEQ_BITS - 1);
 }
 
 /*
@@ -92,7 +101,9 @@ static int look_at_zones(struct rebuild *rebuild)
 		err = -EPROTO;
 	}
 	progress("looking at zones", zone, zone);
-	return rebuild->window.failed ? -EIO : err;
+	if (rebuild->window.failed)
+		return -EIO;
+	return err ?: is_used_up(rebuild) ? -EOVERFLOW : 0;
 }
 
 /*
@@ -195,7 +206,9 @@ static int choose_zones(struct rebuild *rebuild)
 		enum flash_cond cond = rebuild->flash->zones[zone].cond;
 
 		if (used[zone] || rebuild->replay.ckpt_needs[zone] || cond == FLASH_READONLY ||
-		    cond == FLASH_OFFLINE || rebuild->replay.zones[zone].flags & MTFTL_ZONE_RETIRED)
+		    cond == FLASH_OFFLINE || rebuild->replay.zones[zone].flags & MTFTL_ZONE_RETIRED ||
+		    rebuild->replay.zones[zone].erase_count >= MTFTL_MAX_ERASES ||
+		    rebuild->seen[zone].erase_count >= MTFTL_MAX_ERASES)
 			continue;
 		if (cond == FLASH_EMPTY || is_set_aside(sb, zone, wanted))
 			rebuild->zones[rebuild->nr_zones++] = zone;

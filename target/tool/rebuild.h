@@ -20,8 +20,8 @@ struct rebuild_totals {
 
 /*
  * Looks, and with @write writes; nothing is written where the checkpoint is whole. 0 or -errno:
- * what super_find() gives, -EPROTO for units of a newer version, -ENOSPC where no zone is left for
- * a checkpoint, or what the device says.
+ * what super_find() gives, -EPROTO for units of a newer version, -EOVERFLOW where numbers are used
+ * up, -ENOSPC where no zone is left for a checkpoint, or what the device says.
  */
 int rebuild_flash(struct flash *flash, struct report *report, bool write,
 		  struct rebuild_totals *totals);

@@ -109,6 +109,9 @@ const char *super_error(int error)
 	case -EIO:
 		return "a read failed, expected data or an error that says that the medium has lost it: try"
 		       " again";
+	case -EOVERFLOW:
+		return "numbers, generations or erase counts that are used up, expected at most half of their"
+		       " range";
 	case -EOPNOTSUPP:
 		return "headers in metadata, expected 16 to 128 bytes of it a block, apart from the data";
 	}

@@ -17,7 +17,8 @@ struct super {
 /*
  * 0, or -ENODATA: no record verifies, -EPROTO: of a newer version, -EINVAL: its
  * fields contradict each other, -ESTALE: written for another geometry, -EIO: a read
- * failed that may find a newer one later, or -EOPNOTSUPP: headers are in metadata that cannot be read (then @super is filled in).
+ * failed that may find a newer one later, or -EOPNOTSUPP: headers are in metadata
+ * that cannot be read (then @super is filled in).
  */
 int super_find(struct flash *flash, struct super *super);
 
