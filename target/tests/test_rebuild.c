@@ -350,6 +350,27 @@ static void a_torn_unit_does_not_vouch_for_an_earlier_life(void **state)
 	assert_int_equal(totals.lost, 1);
 }
 
+static void zones_that_the_stream_has_left_are_full(void **state)
+{
+	const u32 logical = 35 * 1024, capacity = 43;
+	u32 *entries = malloc(logical * sizeof(*entries)), i;
+	struct super super;
+
+	memset(entries, 0xff, logical * sizeof(*entries));
+	teardown(state);
+	image = image_new_of(1024, 64, capacity, logical);
+	image_write_checkpoint(image, CKPT_ZONE, 1, entries, 0);
+	tear(CKPT_ZONE, MAP);
+	assert_int_equal(rebuild(true), 0);
+	assert_int_equal(super_find(&image->flash, &super), 0);
+	assert_true(super.info.ckpt_nr_zones > 1);
+	for (i = 0; i + 1 < super.info.ckpt_nr_zones; i++)
+		assert_int_equal(image->flash.zones[super.info.ckpt_zones[i]].cond, FLASH_FULL);
+	assert_int_equal(rebuild(false), 0);
+	assert_int_equal(totals.missing, 0);
+	free(entries);
+}
+
 static void the_other_zone_of_the_log_serves_when_one_is_full(void **state)
 {
 	struct super super;
@@ -571,6 +592,7 @@ int main(void)
 		test(a_map_that_verifies_is_believed),
 		test(a_map_that_is_older_than_the_zones_gives_nobody_others_blocks),
 		test(a_torn_unit_does_not_vouch_for_an_earlier_life),
+		test(zones_that_the_stream_has_left_are_full),
 		test(the_other_zone_of_the_log_serves_when_one_is_full),
 		test(without_a_zone_nothing_is_written),
 		test(a_zone_that_refuses_its_reset_is_passed_over),

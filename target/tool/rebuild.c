@@ -313,6 +313,9 @@ static int write_stream(struct rebuild *rebuild, u64 number, u64 blocks)
 		err = flash->write(flash, place, at, 1 + nr, unit);
 		at += 1 + nr;
 		if (flash->zone_capacity - at < UNIT_BLOCKS) {
+			/* The drive counts zones that are written in part. */
+			if (!err && at < flash->zone_capacity)
+				err = flash->finish(flash, place);
 			zone++;
 			at = 0;
 		}
