@@ -154,13 +154,20 @@ int cmd_header_restore(int argc, char **argv)
 		     device->path, err ? super_error(err) : "has a superblock that is whole");
 	zone = log_zone(device);
 	/* Records in a zone that is read-only stay: this one is the newest. */
-	if (!err)
+	if (!err || err == -ESTALE || err == -EOPNOTSUPP)
 		info.generation = super.info.generation + 1;
 	if (mtftl_sb_wrong(&info))
 		fail(EXIT_FAILED, "%s: %s", device->path, super_error(-EOVERFLOW));
 	mtftl_sb_compose(block, &info);
 	device_reset(device, 0, MTFTL_NR_SB_ZONES, "superblocks");
 	device_write_first(device, zone, block);
+	/* What is in a zone that is read-only stays: it may be a record that no mount passes over. */
+	err = super_find(&device->flash, &super);
+	if (err == -EOPNOTSUPP)
+		err = 0;
+	if (err || super.info.generation != info.generation || super.zone != zone)
+		fail(EXIT_FAILED, "%s: a record in the other zone stays: %s", device->path,
+		     err ? super_error(err) : "it is the newest");
 	uuid_unparse(info.uuid, uuid);
 	printf("%s: is %s again; the next mount looks at all zones\n", device->path, uuid);
 	free(block);
