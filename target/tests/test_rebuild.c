@@ -260,6 +260,18 @@ static void numbers_that_are_used_up_end_a_rebuild(void **state)
 	free(before);
 }
 
+static void a_device_that_is_out_of_zones_stays_so(void **state)
+{
+	struct super super;
+
+	(void)state;
+	image_write_super(image, MTFTL_SB_READONLY);
+	tear(CKPT_ZONE, MAP);
+	assert_int_equal(rebuild(true), 0);
+	assert_int_equal(super_find(&image->flash, &super), 0);
+	assert_int_equal(super.info.flags, MTFTL_SB_READONLY);
+}
+
 static void damaged_data_does_not_become_older_data(void **state)
 {
 	(void)state;
@@ -586,6 +598,7 @@ int main(void)
 		test(a_map_entry_into_the_old_checkpoint_is_lost),
 		test(numbers_of_a_cut_attempt_are_not_drawn_again),
 		test(numbers_that_are_used_up_end_a_rebuild),
+		test(a_device_that_is_out_of_zones_stays_so),
 		test(damaged_data_does_not_become_older_data),
 		test(a_torn_unit_above_the_checkpoint_is_not_taken_for_data),
 		test(what_the_checkpoint_alone_knew_comes_back),

@@ -377,6 +377,17 @@ static void scan_may_start_inside_a_unit(void **state)
 	assert_int_equal(replay.map[9], behind);
 }
 
+/* No writer makes them; a mount takes that of zone 0. */
+static void of_two_equal_generations_the_first_counts(void **state)
+{
+	(void)state;
+	image_write_super(image, 0);
+	memcpy(image_block(image, 1, 0), image_block(image, 0, 0), MTFTL_BLOCK_SIZE);
+	image->flash.zones[1] = (struct flash_zone) { .cond = FLASH_OPEN, .wp = 1 };
+	assert_int_equal(super_find(&image->flash, &super), 0);
+	assert_int_equal(super.zone, 0);
+}
+
 static void clean_checkpoint_is_all_there_is(void **state)
 {
 	u32 map[IMAGE_LOGICAL];
@@ -1043,6 +1054,7 @@ int main(void)
 		test(unit_written_twice_is_taken_where_it_verifies),
 		test(checkpoint_and_what_changed_since),
 		test(scan_may_start_inside_a_unit),
+		test(of_two_equal_generations_the_first_counts),
 		test(clean_checkpoint_is_all_there_is),
 		test(range_before_the_checkpoint_in_a_unit_behind_it),
 		test(damaged_checkpoint_is_refused),

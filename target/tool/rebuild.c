@@ -334,7 +334,7 @@ static int write_record(struct rebuild *rebuild, u64 blocks)
 	void *block = xalloc_blocks(1);
 	int err = -ENOSPC;
 
-	sb->flags = 0;
+	sb->flags &= MTFTL_SB_READONLY;
 	sb->generation++;
 	/* All in one stream, without a log of map blocks: the target makes one of it again. */
 	sb->map_log = false;
@@ -487,6 +487,8 @@ static void add_zones(struct rebuild *rebuild, u32 all, u64 logical_blocks)
 	replay->ckpt_needs = grow(replay->ckpt_needs, sizeof(*replay->ckpt_needs), sb->nr_zones,
 				  all, 0);
 	rebuild->seen = grow(rebuild->seen, sizeof(*rebuild->seen), sb->nr_zones, all, 0);
+	/* There are good ones again. */
+	sb->flags &= ~MTFTL_SB_READONLY;
 	sb->nr_zones = all;
 	sb->logical_blocks = logical_blocks;
 	rebuild->flash->nr_zones = all;

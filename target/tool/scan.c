@@ -115,12 +115,12 @@ struct numbers {
 /* A writer does not choose its numbers so that they meet: they count up. */
 static u64 *place_of(const struct numbers *numbers, u64 number)
 {
-	u64 at = number * 0x9e3779b97f4a7c15ull >> 20;
+	u64 at = number * 0x9e3779b97f4a7c15ull >> (64 - __builtin_ctzll(numbers->size));
 
 	/* A search ends at a free place. */
 	assert(number && numbers->nr < numbers->size);
-	while (numbers->places[at &= numbers->size - 1] && numbers->places[at] != number)
-		at++;
+	while (numbers->places[at] && numbers->places[at] != number)
+		at = (at + 1) & (numbers->size - 1);
 	return &numbers->places[at];
 }
 

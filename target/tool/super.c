@@ -53,7 +53,7 @@ int super_find(struct flash *flash, struct super *super)
 			continue;
 		if (err)
 			return err;
-		if (found && info.generation < super->info.generation)
+		if (found && info.generation <= super->info.generation)
 			continue;
 		assert(offset < flash->zones[zone].wp && !mtftl_sb_wrong(&info));
 		super->info = info;
