@@ -241,8 +241,9 @@ static void saw_unit(struct recovery *rec, struct mtftl_zone *zone,
 	if (info->type != MTFTL_UNIT_CKPT && info->type != MTFTL_UNIT_MAP) {
 		rec->durable_seq = max(rec->durable_seq, info->durable_seq);
 		zone->newer |= info->seq > mtftl_super_info(rec->ftl)->ckpt_seq;
-	} else if (!mtftl_super_info(rec->ftl)->ckpt_blocks) {
-		/* There was a checkpoint, and a record that named it. */
+	} else if (!mtftl_super_info(rec->ftl)->ckpt_blocks &&
+		   mtftl_super_age(rec->ftl) == MTFTL_SUPER_FIRST) {
+		/* The record was restored: there had been one that named a checkpoint. */
 		rec->older = true;
 	}
 	rec->newest_seq = max(rec->newest_seq, info->seq);
@@ -1062,7 +1063,7 @@ int mtftl_recover(struct mtftl *ftl)
 		.ftl = ftl,
 		.scanner = mtftl_checkpoint_scanner(ftl),
 		.clean = mtftl_super_is_clean(ftl),
-		.older = mtftl_super_may_be_older(ftl),
+		.older = mtftl_super_age(ftl) == MTFTL_SUPER_OLDER,
 	};
 	int r = -ENOMEM;
 	u32 i;

@@ -19,6 +19,7 @@ static int recover(struct sparse_image *image, struct super *super, struct repla
 	fuzz_assert(super_find(&image->flash, super) == 0);
 	replay->sb = &super->info;
 	replay->older = super->may_be_older;
+	replay->first = !super->offset;
 	return replay_run(replay);
 }
 

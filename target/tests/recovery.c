@@ -335,6 +335,7 @@ static int look_like_the_tool(void)
 	assert_int_equal(super_find(&image->flash, &tool.super), 0);
 	tool.replay.sb = &tool.super.info;
 	tool.replay.older = tool.super.may_be_older;
+	tool.replay.first = !tool.super.offset;
 	return replay_run(&tool.replay);
 }
 

@@ -103,6 +103,7 @@ static void assert_recovers(void)
 	assert_int_equal(super_find(&image->flash, &super), 0);
 	replay.sb = &super.info;
 	replay.older = super.may_be_older;
+	replay.first = !super.offset;
 	assert_int_equal(replay_run(&replay), 0);
 	assert_memory_equal(replay.map, map, sizeof(map));
 	assert_int_equal(check_flash(&image->flash, &report, &checked), 0);
@@ -467,6 +468,7 @@ static void assert_grows(void)
 	assert_true(now.logical_blocks > IMAGE_LOGICAL);
 	replay.sb = &super.info;
 	replay.older = super.may_be_older;
+	replay.first = !super.offset;
 	assert_int_equal(replay_run(&replay), 0);
 	assert_memory_equal(replay.map, map, sizeof(map));
 	for (lba = IMAGE_LOGICAL; lba < now.logical_blocks; lba++)
@@ -583,6 +585,20 @@ static void what_cannot_grow_is_left_alone(void **state)
 	assert_refused(-EBADMSG);
 }
 
+/* No mount reads it either. */
+static void a_retired_zone_that_cannot_be_read_does_not_matter(void **state)
+{
+	(void)state;
+	image->retired = 9;
+	put(9, image->seq + 1, 50, 0x5000);
+	image_write_checkpoint(image, 3, image->seq, map, 0);
+	read_blocks = image->flash.read;
+	image->flash.read = fail_for_a_while;
+	fails_in = 9;
+	failures = UINT32_MAX;
+	assert_grows();
+}
+
 #define test(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define grown(name)	cmocka_unit_test_setup_teardown(name, setup_grown, teardown)
 
@@ -614,6 +630,7 @@ int main(void)
 		grown(a_zone_that_failed_is_no_space),
 		grown(a_read_that_fails_for_a_while_hides_nothing),
 		grown(what_cannot_grow_is_left_alone),
+		grown(a_retired_zone_that_cannot_be_read_does_not_matter),
 	};
 
 	return cmocka_run_group_tests_name("rebuild", tests, NULL, NULL);

@@ -695,7 +695,48 @@ static void a_record_without_the_checkpoint_believes_no_torn_unit(void **state)
 	assert_int_equal(map.entries[6], entries[6]);
 	/* The superblock is lost, and a backup of it brought back. */
 	mtftl_sb_set_checkpoint(&image->sb, NULL);
+	image->flash.zones[0] = (struct flash_zone) { .cond = FLASH_EMPTY };
 	image_write_super(image, 0);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[5], MTFTL_MAP_LOST);
+	assert_int_equal(map.entries[6], entries[6]);
+}
+
+/* A cut ended the first checkpoint: no record names it, and there was no other. */
+static void a_cut_in_the_first_checkpoint_makes_no_record_older(void **state)
+{
+	u32 entries[IMAGE_LOGICAL], torn = tear_a_unit(entries);
+
+	image_write_super(image, 0);
+	image_write_checkpoint(image, 2, 2, entries, 0);
+	mtftl_sb_set_checkpoint(&image->sb, NULL);
+	image->flash.zones[0].wp--;
+	image_write_super(image, 0);
+	go_on_behind(entries);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[5], torn);
+	assert_int_equal(map.entries[6], entries[6]);
+}
+
+/* The log went to the other zone after a write had failed: what is behind it there is no record. */
+static void a_zone_that_the_log_has_left_makes_no_record_older(void **state)
+{
+	u32 entries[IMAGE_LOGICAL], torn = tear_a_unit(entries);
+
+	image_write_super(image, 0);
+	image->flash.zones[0] = (struct flash_zone) {
+		.cond = FLASH_FULL, .wp = image->flash.zone_capacity,
+	};
+	image->sb.generation++;
+	mtftl_sb_compose(image_block(image, 1, 0), &image->sb);
+	image->flash.zones[1] = (struct flash_zone) { .cond = FLASH_OPEN, .wp = 1 };
+	go_on_behind(entries);
+	mount_like_the_tool();
+	assert_int_equal(map.entries[5], torn);
+	/* Without a record in there, one may have been lost. */
+	image->unreadable = unreadable = flash_page(&image->flash, 0, 0);
+	memset(image_block(image, 0, 0), 0, MTFTL_BLOCK_SIZE);
+	memset(image_block(image, 0, 1), 0, MTFTL_BLOCK_SIZE);
 	mount_like_the_tool();
 	assert_int_equal(map.entries[5], MTFTL_MAP_LOST);
 	assert_int_equal(map.entries[6], entries[6]);
@@ -961,6 +1002,8 @@ int main(void)
 		TEST(a_unit_of_a_newer_version_in_a_payload_is_data),
 		TEST(erase_counts_are_bounded),
 		TEST(a_record_without_the_checkpoint_believes_no_torn_unit),
+		TEST(a_cut_in_the_first_checkpoint_makes_no_record_older),
+		TEST(a_zone_that_the_log_has_left_makes_no_record_older),
 		TEST(a_record_before_the_newest_believes_no_torn_unit),
 		TEST(a_clean_record_before_the_newest_believes_no_torn_unit),
 		TEST(the_first_record_believes_what_is_durable),

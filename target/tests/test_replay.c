@@ -53,7 +53,7 @@ static int recover(void)
 	report.quiet = true;
 	replay = (struct replay) {
 		.flash = &image->flash, .sb = &super.info, .report = &report,
-		.older = super.may_be_older,
+		.older = super.may_be_older, .first = !super.offset,
 	};
 	return replay_run(&replay);
 }

@@ -500,6 +500,7 @@ int check_flash(struct flash *flash, struct report *report, struct check_totals 
 
 	replay.sb = &super.info;
 	replay.older = super.may_be_older;
+	replay.first = !super.offset;
 	if (!replay_run(&replay))
 		check_map(&check, &replay);
 	replay_free(&replay);

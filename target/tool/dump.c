@@ -229,6 +229,7 @@ int cmd_dump(int argc, char **argv)
 	replay.flash = &device->flash;
 	replay.sb = &super.info;
 	replay.older = super.may_be_older;
+	replay.first = !super.offset;
 	err = replay_run(&replay);
 	valid = xalloc(device->flash.nr_zones, sizeof(*valid));
 	seed = mtftl_seed(super.info.uuid, super.info.key);

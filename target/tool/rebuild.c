@@ -94,6 +94,9 @@ static int look_at_zones(struct rebuild *rebuild)
 
 	for (zone = MTFTL_NR_SB_ZONES; zone < rebuild->flash->nr_zones; zone++) {
 		progress("looking at zones", zone, rebuild->flash->nr_zones);
+		/* Recovery passes over it, too; and it may fail to be read. */
+		if (rebuild->replay.zones[zone].flags & MTFTL_ZONE_RETIRED)
+			continue;
 		scan_zone(&rebuild->window, rebuild->seed, zone, 0, 0, vouch, rebuild, &result);
 		if (!result.newer || !super_names_zone(&rebuild->super.info, zone))
 			continue;
@@ -313,9 +316,9 @@ static int write_stream(struct rebuild *rebuild, u64 number, u64 blocks)
 		err = flash->write(flash, place, at, 1 + nr, unit);
 		at += 1 + nr;
 		if (flash->zone_capacity - at < UNIT_BLOCKS) {
-			/* The drive counts zones that are written in part. */
+			/* The drive counts zones that are written in part; if this fails, one more. */
 			if (!err && at < flash->zone_capacity)
-				err = flash->finish(flash, place);
+				flash->finish(flash, place);
 			zone++;
 			at = 0;
 		}
@@ -409,6 +412,7 @@ int rebuild_flash(struct flash *flash, struct report *report, bool write,
 	rebuild.seed = mtftl_seed(rebuild.super.info.uuid, rebuild.super.info.key);
 	rebuild.replay.sb = &rebuild.super.info;
 	rebuild.replay.older = rebuild.super.may_be_older;
+	rebuild.replay.first = !rebuild.super.offset;
 	window_init(&rebuild.window, flash, UNIT_BLOCKS);
 	err = replay_run(&rebuild.replay);
 	totals->missing = rebuild.replay.ckpt_missing;
@@ -537,6 +541,7 @@ int rebuild_grow(struct flash *flash, struct report *report, struct mtftl_sb_inf
 	rebuild.seed = mtftl_seed(was->uuid, was->key);
 	rebuild.replay.sb = &rebuild.super.info;
 	rebuild.replay.older = rebuild.super.may_be_older;
+	rebuild.replay.first = !rebuild.super.offset;
 	window_init(&rebuild.window, flash, UNIT_BLOCKS);
 	err = replay_run(&rebuild.replay);
 	if (!err) {

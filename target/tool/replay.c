@@ -283,7 +283,7 @@ static void take_unit(void *context, const struct mtftl_unit_info *info, const u
 		log->replay->max_seq = info->seq;
 	/* A checkpoint that was not completed may say so of what is torn here. */
 	if (info->type == MTFTL_UNIT_CKPT || info->type == MTFTL_UNIT_MAP)
-		log->replay->older |= !log->replay->sb->ckpt_blocks;
+		log->replay->older |= log->replay->first && !log->replay->sb->ckpt_blocks;
 	else if (info->durable_seq > log->replay->durable_seq)
 		log->replay->durable_seq = info->durable_seq;
 	if (info->seq <= log->from_seq)

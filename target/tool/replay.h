@@ -28,6 +28,7 @@ struct replay {
 	struct report *report;
 	bool salvage;			/* what a damaged checkpoint lacks comes from the log */
 	bool older;			/* @sb may not be the newest: units are verified; found, too */
+	bool first;			/* @sb is in block 0 of its zone: what was before it is gone */
 
 	/* Found. */
 	u32 *map;			/* sb->logical_blocks pages or MTFTL_MAP_* */

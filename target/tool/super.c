@@ -43,12 +43,14 @@ static bool log_is_in_part(const struct flash *flash)
 int super_find(struct flash *flash, struct super *super)
 {
 	struct mtftl_sb_info info;
-	bool found = false, skipped = false;
+	bool found = false, behind = false, unknown = false, skipped;
 	u32 zone, offset;
 	int err;
 
 	for (zone = 0; zone < MTFTL_NR_SB_ZONES && zone < flash->nr_zones; zone++) {
+		skipped = false;
 		err = newest_in_zone(flash, zone, &info, &offset, &skipped);
+		unknown |= err == -ENODATA && skipped;
 		if (err == -ENODATA)
 			continue;
 		if (err)
@@ -60,17 +62,21 @@ int super_find(struct flash *flash, struct super *super)
 		super->zone = zone;
 		super->offset = offset;
 		super->says_clean = info.flags & MTFTL_SB_CLEAN;
+		behind = skipped;
 		found = true;
 	}
 	if (!found)
 		return log_is_in_part(flash) ? -ENXIO : -ENODATA;
 	/* The log had to go round to the other zone. */
 	if (flash->zones[super->zone].wp == flash->zone_capacity)
-		skipped |= flash->zones[!super->zone].cond == FLASH_OFFLINE;
-	/* A record that cannot be read may be newer, and say that there is more to read. */
-	if (skipped)
+		unknown |= flash->zones[!super->zone].cond == FLASH_OFFLINE;
+	/*
+	 * A record that cannot be read may be newer, and say that there is more to read; but none
+	 * behind an older record of the zone that the log has left.
+	 */
+	super->may_be_older = behind || unknown;
+	if (super->may_be_older)
 		super->info.flags &= ~MTFTL_SB_CLEAN;
-	super->may_be_older = skipped;
 	if (super->info.nr_zones != flash->nr_zones ||
 	    super->info.zone_blocks != flash->zone_blocks ||
 	    super->info.zone_capacity != flash->zone_capacity)
@@ -107,8 +113,8 @@ const char *super_error(int error)
 		return "a superblock written for another geometry, expected the zones that it was formatted"
 		       " with";
 	case -EIO:
-		return "a read failed, expected data or an error that says that the medium has lost it: try"
-		       " again";
+		return "a read or write failed, expected success, or an error that says that the medium has"
+		       " lost the data: try again";
 	case -EOVERFLOW:
 		return "numbers, generations or erase counts that are used up, expected at most half of their"
 		       " range";

@@ -41,7 +41,8 @@ struct search {
 	void *buf;
 	struct mtftl_sb_info *found;	/* the record that was read last */
 	int refused;			/* by mtftl_sb_parse(): -EPROTO or -EINVAL, else 0 */
-	bool skipped;			/* a block was passed over */
+	bool skipped;			/* a block was passed over, in this zone */
+	u32 at;				/* where the zone's newest record is */
 };
 
 /*
@@ -77,6 +78,7 @@ static int search_zone(struct mtftl *ftl, struct search *search, u32 zone, u32 w
 {
 	int r = -ENODATA;
 
+	search->skipped = false;
 	while (r && wp-- > 0) {
 		r = read_record(ftl, search, zone, wp);
 		if (r == -EPROTO || r == -EINVAL)
@@ -86,6 +88,7 @@ static int search_zone(struct mtftl *ftl, struct search *search, u32 zone, u32 w
 		if (r)
 			search->skipped = true;
 	}
+	search->at = wp;
 	return r ? -ENODATA : 0;
 }
 
@@ -94,9 +97,10 @@ static int search_zone(struct mtftl *ftl, struct search *search, u32 zone, u32 w
  * not know; -EINVAL: one that contradicts itself.
  */
 static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone, u32 *wp,
-		       bool *skipped)
+		       enum mtftl_super_age *age)
 {
 	struct log_zone zones[MTFTL_NR_SB_ZONES] = {};
+	bool behind = false, unknown = false;
 	struct search search = {};
 	int r;
 	u32 z;
@@ -115,19 +119,24 @@ static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone,
 			*info = *search.found;
 			*zone = z;
 			*wp = zones[z].wp;
+			*age = search.at ? MTFTL_SUPER_NEWEST : MTFTL_SUPER_FIRST;
+			behind = search.skipped;
 		}
+		unknown |= r == -ENODATA && search.skipped;
 		if (r == -ENODATA)
 			r = 0;
 	}
 	/*
 	 * A block that cannot be read may be a newer record: then there is more to read. So may a
-	 * zone that is offline, if the log had to go round to it.
+	 * zone that is offline, if the log had to go round to it. The log has left a zone whose
+	 * record is older than the other zone's: behind that there is no newer one.
 	 */
 	if (info->generation && zones[*zone].wp == zones[*zone].capacity)
-		search.skipped |= !zones[!*zone].usable;
-	if (search.skipped)
+		unknown |= !zones[!*zone].usable;
+	if (behind || unknown) {
 		info->flags &= ~MTFTL_SB_CLEAN;
-	*skipped = search.skipped;
+		*age = MTFTL_SUPER_OLDER;
+	}
 	r = r ?: search.refused;
 	if (!r && !info->generation)
 		r = -ENODATA;
@@ -139,7 +148,7 @@ static int read_newest(struct mtftl *ftl, struct mtftl_sb_info *info, u32 *zone,
 int mtftl_super_load(struct mtftl *ftl)
 {
 	struct mtftl_super *super = ftl->super;
-	int r = read_newest(ftl, &super->info, &super->zone, &super->wp, &super->skipped);
+	int r = read_newest(ftl, &super->info, &super->zone, &super->wp, &super->age);
 
 	if (r)
 		return r;
@@ -154,13 +163,13 @@ int mtftl_super_is_ours(struct mtftl *ftl, bool *ours)
 {
 	struct mtftl_sb_info *info = kzalloc_obj(*info, GFP_NOIO);
 	const struct mtftl_sb_info *known = &ftl->super->info;
+	enum mtftl_super_age age;
 	u32 zone, wp;
-	bool skipped;
 	int r;
 
 	if (!info)
 		return -ENOMEM;
-	r = read_newest(ftl, info, &zone, &wp, &skipped);
+	r = read_newest(ftl, info, &zone, &wp, &age);
 	/* Our newest record may be unreadable by now. Another writer adds one, or formats. */
 	*ours = !r && info->generation <= known->generation &&
 		!memcmp(info->uuid, known->uuid, sizeof(info->uuid));

@@ -13,6 +13,13 @@
 
 #include "device/ftl.h"
 
+/* What a mount knows of the newest record that it finds. */
+enum mtftl_super_age {
+	MTFTL_SUPER_NEWEST,
+	MTFTL_SUPER_FIRST,		/* in block 0 of its zone: what was before it is gone */
+	MTFTL_SUPER_OLDER,		/* a block that cannot be read may be a newer one */
+};
+
 struct mtftl_super {
 	struct mutex lock;		/* a record: what follows */
 	void *block;
@@ -21,7 +28,7 @@ struct mtftl_super {
 	u32 zone;			/* 0 or 1: where the log goes on */
 	u32 wp;
 	bool clean;			/* the newest record says so */
-	bool skipped;			/* since the mount: one that cannot be read may be newer */
+	enum mtftl_super_age age;	/* of the one that the mount found */
 };
 
 int mtftl_super_alloc(struct mtftl *ftl);
@@ -45,10 +52,9 @@ const struct mtftl_sb_info *mtftl_super_info(const struct mtftl *ftl);
 /* Mounting: a write to the zone that the log left may have failed, and left it active. */
 void mtftl_super_finish_other(struct mtftl *ftl);
 
-/* Mounting: the record may be an older one, because a block of the log cannot be read. */
-static inline bool mtftl_super_may_be_older(const struct mtftl *ftl)
+static inline enum mtftl_super_age mtftl_super_age(const struct mtftl *ftl)
 {
-	return ftl->super->skipped;
+	return ftl->super->age;
 }
 
 /* Recovery found that there is more to say than the record does. */
