@@ -101,7 +101,6 @@ static void choose(const FuzzDrive *drive, FlashTuning *tuning)
     uint32_t n = drive->shape % (sizeof(shapes) / sizeof(shapes[0]));
     uint32_t kind = drive->kind % (sizeof(mappings) / sizeof(mappings[0]));
     bool hole = !kind && drive->shape & 0x80;
-    bool disk = !kind && !n && drive->tuning & 16;
 
     shape = (FlashShape) {
         .block_size = BLOCK, .meta_size = kind ? FTL_OOB : n * 8,
@@ -137,16 +136,8 @@ static void choose(const FuzzDrive *drive, FlashTuning *tuning)
         .cache = true, .delay_read = true, .delay_program = true,
         .delay_erase = true,
         .buffer = drive->tuning & 32 ? 0 : 64 * BLOCK,
-        .booked = drive->tuning & 64 && !disk,
+        .booked = drive->tuning & 64,
     };
-    if (disk) {
-        tuning->disk = (FlashDiskTuning) {
-            .turn_ns = 8000 * US, .skew_ns = 1000 * US,
-            .seek_track_ns = 500 * US, .seek_sqrt_ns = 9000 * US,
-            .track = FLASH_DISK_LEAST_TRACK, .read_ahead = 4 * BLOCK,
-            .pass_ns = 20000 * US,
-        };
-    }
     zone_caches = !kind && tuning->booked && drive->tuning & 128 ? 2 : 0;
 }
 

@@ -13,8 +13,6 @@ LOCKSTEP = {"clock": "virtual", "cpus": 1, "module": False}
 # A small device whose buffer holds nothing back by itself: 2 dies, units of 16 KiB.
 SMALL = {"flash.size": "1G", "zoned.zone_size": "16M", "zoned.zone_capacity": "12M", "flash.channels": "2",
          "flash.page": "16K", "flash.program_ns": "1000000", "flash.read_ns": "50000", "flash.erase_ns": "3000000"}
-# A disk: 125 turns a second, tracks of 1 MiB, each 1 ms behind the one before.
-DISK = {"flash.turn_ns": "8000000", "flash.track": "1M", "flash.skew_ns": "1000000", "flash.seek_track_ns": "500000"}
 # 2 dies, erase blocks of 256 KiB on both, 24 MiB of flash, 4 KiB programs of 200 us.
 BOX = {"zoned": "off", "flash.personality": "blackbox", "flash.size": "24M", "flash.channels": "2",
        "flash.block_pages": "32", "flash.spare": "25", "flash.log_blocks": "8", "flash.program_ns": "200000",

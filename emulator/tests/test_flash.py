@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from bare import PROFILES, Driver, Monitor, device, driver
 from mtlab.exp import counters
-from shared import DISK, HERE, LOCKSTEP, MODEL, NVME, SMALL, TOOLS, compile_c, refuses
+from shared import HERE, LOCKSTEP, MODEL, NVME, SMALL, TOOLS, compile_c, refuses
 
 MIB = 1 << 20
 
@@ -54,14 +54,6 @@ BAD = [
     ({"flash.page": "2K"}, "multiple of the logical block"),
     ({"flash.plane_reads": "on", "flash.planes": "2", "flash.page": "2K"}, "flash.plane_reads: flash.page (2048)"),
     ({"flash.plane_reads": "on", "flash.booked": "on"}, "needs flash.booked=off"),
-    (DISK | {"flash.turn_ns": "0"}, "flash.turn_ns is 0, so there is no disk"),
-    (DISK | {"flash.turn_ns": "100000001"}, "flash.turn_ns is 100000001, expected 1 to 100000000"),
-    (DISK | {"flash.skew_ns": "1"}, "flash.skew_ns is 1, expected 500000 to 8000000"),
-    (DISK | {"flash.track": "32K"}, "flash.track is 32768, expected 65536 to 1073741824, in whole blocks"),
-    (DISK | {"flash.inner_track": "1030K"}, "flash.inner_track is 1054720, expected 65536 to 1048576, in whole blocks"),
-    (DISK | {"flash.dies": "2"}, "a disk has one head"),
-    (DISK | {"flash.booked": "on"}, "does not go with flash.booked"),
-    (DISK | {"flash.personality": "blackbox", "zoned": "off"}, "flash.turn_ns is of zoned drives"),
     ({"flash.program_pages": "3", "flash.block_pages": "256"}, "multiple of flash.program_pages"),
     ({"flash.page_types": "40000"}, "expected READ/PROGRAM"),
     ({"flash.wear_out": "on"}, "flash.wear_out needs flash.pe_cycles"),

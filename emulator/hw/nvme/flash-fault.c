@@ -215,8 +215,7 @@ static uint16_t nvme_flash_act_offline(NvmeFlash *f, const NvmeFlashNumbers *n)
 
 static uint16_t nvme_flash_act_slow_die(NvmeFlash *f, const NvmeFlashNumbers *n)
 {
-    if (f->dev.time.disk || n->a >= f->dev.time.nr_dies || !n->b ||
-        n->b > 1000000) {
+    if (n->a >= f->dev.time.nr_dies || !n->b || n->b > 1000000) {
         return NVME_INVALID_FIELD;
     }
     f->dev.time.dies[n->a].slow = n->b;

@@ -21,10 +21,6 @@
 #include "flash.h"
 #include "flash-ns.h"
 
-/* NSFEAT of Identify Namespace, I/O Command Set Independent; since then. */
-#define NVME_FLASH_ROTATIONAL       (1 << 4)
-#define NVME_FLASH_ROTATIONAL_VER   0x00020000
-
 /* The drives that there are; the first is the default. */
 static const NvmeFlashPersonality *const nvme_flash_personalities[] = {
     &nvme_flash_zns,
@@ -303,24 +299,6 @@ static const NvmeFlashProp nvme_flash_props[] = {
     LIVE("turn_write_ns", NS, bus.turn_write_ns, "... from a program's"),
     LIVE("link_rate", SIZE, link_rate,
          "bytes a second of the host's link, each way; 0: no transfer time"),
-    DRIVE("turn_ns", NS, dev.tuning.disk.turn_ns,
-          "of a disk: a turn of the platter; 0: it is flash"),
-    DRIVE("track", SIZE, dev.tuning.disk.track,
-          "... bytes of an outermost track"),
-    DRIVE("inner_track", SIZE, dev.tuning.disk.inner_track,
-          "... of an innermost one; 0: the same"),
-    DRIVE("skew_ns", NS, dev.tuning.disk.skew_ns,
-          "... between the end of a track and the next one"),
-    DRIVE("seek_track_ns", NS, dev.tuning.disk.seek_track_ns,
-          "... seek to the next track"),
-    DRIVE("seek_sqrt_ns", NS, dev.tuning.disk.seek_sqrt_ns,
-          "... what the whole stroke takes longer, as the root of the way"),
-    DRIVE("seek_linear_ns", NS, dev.tuning.disk.seek_linear_ns,
-          "... and as the way"),
-    DRIVE("read_ahead", SIZE, dev.tuning.disk.read_ahead,
-          "... bytes that the head reads on behind a read"),
-    DRIVE("pass_ns", NS, dev.tuning.disk.pass_ns,
-          "... so long nearer operations pass the oldest one"),
     DRIVE("booked", BOOL, dev.tuning.booked,
           "operations take their time of dies and channels when they come"),
     DRIVE("plane_reads", BOOL, dev.tuning.plane_reads,
@@ -451,34 +429,6 @@ static bool nvme_flash_check_wear(const NvmeNamespace *ns, Error **errp)
     } else if (refresh && refresh < FTL_LEAST_REFRESH) {
         error_setg(errp, "flash.refresh_ns is %" PRIu64 ", expected 0 or at "
                    "least %llu", refresh, FTL_LEAST_REFRESH);
-    } else {
-        return true;
-    }
-    return false;
-}
-
-/* A disk has one head, and no cells. */
-static bool nvme_flash_check_disk(const NvmeNamespace *ns, Error **errp)
-{
-    const NvmeFlashParams *p = &conf_of(ns)->params;
-    const FlashTuning *t = &ns->flash_conf->dev.tuning;
-    char *why = flash_disk_check(&t->disk, ns->lbasz);
-
-    if (why) {
-        error_setg(errp, "%s", why);
-        free(why);
-    } else if (!t->disk.turn_ns) {
-        return true;
-    } else if (ns->flash_conf->personality != &nvme_flash_zns) {
-        error_setg(errp, "flash.turn_ns is of zoned drives: expected "
-                   "flash.personality=zns");
-    } else if (p->channels != 1 || p->dies != 1 || p->planes != 1) {
-        error_setg(errp, "flash.turn_ns: a disk has one head: expected 1 for "
-                   "flash.channels, flash.dies and flash.planes");
-    } else if (t->booked || t->plane_reads ||
-               (p->page_types && *p->page_types)) {
-        error_setg(errp, "flash.turn_ns does not go with flash.booked, "
-                   "flash.plane_reads and flash.page_types");
     } else {
         return true;
     }
@@ -732,8 +682,7 @@ static bool nvme_flash_check_features(NvmeNamespace *ns, Error **errp)
         error_setg(errp, "flash.zone_caches are lost with the power: expected "
                    "flash.plp=off");
     } else {
-        return nvme_flash_check_disk(ns, errp) &&
-               nvme_flash_check_wear(ns, errp) &&
+        return nvme_flash_check_wear(ns, errp) &&
                (!conf_of(ns)->params.journal ||
                 nvme_flash_journal_check(ns, errp)) &&
                ns->flash_conf->personality->check(ns, errp);
@@ -866,24 +815,6 @@ static void nvme_flash_size_chunks(NvmeNamespace *ns)
     }
 }
 
-/*
- * Only NVMe 2.0 has a bit for media that rotate, so controllers of a disk are
- * of that version.  One that is plugged in later says nothing of it.
- */
-static void nvme_flash_rotates(NvmeNamespace *ns)
-{
-    ns->id_ns_ind.nsfeat |= NVME_FLASH_ROTATIONAL;
-    ns->id_ns_ind.nstat |= NVME_ID_NS_IND_NSTAT_NRDY;
-    for (uint32_t i = 0; i < NVME_MAX_CONTROLLERS; i++) {
-        NvmeCtrl *n = nvme_subsys_ctrl(ns->subsys, i);
-
-        if (n) {
-            stl_le_p(&n->bar.vs, NVME_FLASH_ROTATIONAL_VER);
-            n->id_ctrl.ver = cpu_to_le32(NVME_FLASH_ROTATIONAL_VER);
-        }
-    }
-}
-
 /* A zone that the host has taken into use again lives until its next reset. */
 static void nvme_flash_worn_out(FlashDev *dev, uint32_t zone)
 {
@@ -924,9 +855,6 @@ int nvme_flash_open(NvmeNamespace *ns, Error **errp)
     }
     /* blocks beyond the write pointer read as zeroes, never as an error */
     ns->id_ns.nsfeat &= ~NVME_ID_NS_NSFEAT_DAE;
-    if (f->dev.time.disk) {
-        nvme_flash_rotates(ns);
-    }
     nvme_flash_io_start(f);
     nvme_flash_fault_start(f);
     ns->flash = f;

@@ -11,7 +11,6 @@
 #ifndef HW_NVME_FLASH_COMMAND_H
 #define HW_NVME_FLASH_COMMAND_H
 
-#include "disk.h"
 #include "timing.h"
 
 #define FLASH_ALL_ZONES UINT32_MAX
@@ -118,7 +117,6 @@ typedef struct FlashTuning {
     uint64_t cache_page_ns;     /* a zone's cache takes 4 KiB; it overlaps */
     bool booked;                /* fixed: FlashTime.booked */
     bool plane_reads;           /* fixed: planes read by themselves */
-    FlashDiskTuning disk;       /* fixed: in place of dies and channels */
 } FlashTuning;
 
 typedef struct FlashStats {

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "actuator.h"
 #include "buffer.h"
 #include "cache.h"
 #include "erase.h"
@@ -309,9 +308,6 @@ static void drop_all(FlashDev *dev)
                                     dev->stats.buffer_used));
     assert(!dev->fill_head && !dev->issued_head && !dev->jobs);
     assert(dev->stats.buffer_used == dev->window_bytes);
-    if (dev->time.disk) {
-        flash_disk_forget(dev->time.disk);
-    }
     flash_time_clear(&dev->time);
 }
 
@@ -393,7 +389,7 @@ static bool takes_no_time(const FlashTuning *t)
 {
     bool cells = (t->delay_read && (t->read_ns || t->page_types)) ||
                  (t->delay_program && (t->program_ns || t->page_types)) ||
-                 (t->delay_erase && t->erase_ns) || t->disk.turn_ns;
+                 (t->delay_erase && t->erase_ns);
     bool transfers = t->delay_transfer &&
                      (t->bus.bytes_per_s || t->bus.setup_ns ||
                       t->bus.switch_ns || t->bus.turn_read_ns ||
@@ -449,14 +445,6 @@ char *flash_dev_open(FlashDev *dev, const char *path, const FlashShape *shape)
     flash_buffer_init(dev);
     flash_cache_init(dev);
     dev->time.booked = dev->tuning.booked;
-    dev->time.take = dev->tuning.booked ? flash_op_book : NULL;
-    if (dev->tuning.disk.turn_ns) {
-        flash_actuator_start(&dev->time,
-                             flash_disk_new(&dev->tuning.disk,
-                                            shape->nr_zones *
-                                            shape->zone_blocks,
-                                            shape->block_size));
-    }
     dev->page_blocks = dev->row_blocks / dev->time.nr_planes;
     assert(!dev->nr_caches || dev->tuning.booked);
     assert(!dev->tuning.plane_reads || !dev->tuning.booked);
@@ -494,7 +482,6 @@ void flash_dev_close(FlashDev *dev)
     flash_units_free(dev);
     flash_cache_free(dev);
     free(dev->zones);
-    free(dev->time.disk);
     flash_time_free(&dev->time);
     flash_media_close(&dev->media);
 }

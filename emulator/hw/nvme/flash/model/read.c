@@ -104,8 +104,6 @@ void flash_read(FlashDev *dev, FlashCmd *cmd)
                                  (block - 1) / dev->unit_blocks),
             .plane = (block - 1) / dev->page_blocks % dev->time.nr_planes,
             .bytes = wanted * s->block_size,
-            .block = cmd->zone * s->zone_blocks + first,
-            .nlb = block - first,
             .cell_ns = flash_cell_read_ns(dev, cmd->zone, block - 1),
             .done = read_ended,
             .arg = cmd,

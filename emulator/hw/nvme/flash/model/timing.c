@@ -10,7 +10,7 @@
 
 #include "timing.h"
 
-void flash_queue_put(FlashQueue *q, FlashOp *op)
+static void queue_put(FlashQueue *q, FlashOp *op)
 {
     op->next = NULL;
     if (q->tail) {
@@ -21,7 +21,7 @@ void flash_queue_put(FlashQueue *q, FlashOp *op)
     q->tail = op;
 }
 
-FlashOp *flash_queue_take(FlashQueue *q, FlashOp *prev)
+static FlashOp *queue_take(FlashQueue *q, FlashOp *prev)
 {
     FlashOp *op = prev ? prev->next : q->head;
 
@@ -201,7 +201,7 @@ static void channel_kick(FlashTime *ft, FlashChannel *ch)
     if (ch->current || !ch->queue.head) {
         return;
     }
-    ch->current = flash_queue_take(&ch->queue, NULL);
+    ch->current = queue_take(&ch->queue, NULL);
     ns = channel_take(ft, ch, ch->current);
     at = turn_to(ft, ch, ch->current->kind);
     event_set(ft, at + ns, xfer_end, ch->current, 0);
@@ -211,7 +211,7 @@ static void xfer_begin(FlashTime *ft, FlashOp *op)
 {
     op_die(ft, op)->transfers++;
     assert(op_die(ft, op)->transfers <= op_die(ft, op)->active);
-    flash_queue_put(&op_channel(ft, op)->queue, op);
+    queue_put(&op_channel(ft, op)->queue, op);
     channel_kick(ft, op_channel(ft, op));
 }
 
@@ -355,7 +355,7 @@ static bool die_admits(FlashTime *ft, FlashDie *die, FlashOp *op)
     }
 }
 
-void flash_die_waited(FlashDie *die, uint64_t wait)
+static void die_waited(FlashDie *die, uint64_t wait)
 {
     die->wait_ns += wait;
     if (wait > die->wait_max_ns) {
@@ -366,7 +366,7 @@ void flash_die_waited(FlashDie *die, uint64_t wait)
 static void op_begin(FlashTime *ft, FlashDie *die, FlashOp *op)
 {
     assert(op_die(ft, op) == die && ft->now >= op->since);
-    flash_die_waited(die, ft->now - op->since);
+    die_waited(die, ft->now - op->since);
     die->active++;
     if (op->kind == FLASH_OP_READ) {
         die->reading++;
@@ -467,7 +467,7 @@ static void die_kick(FlashTime *ft, FlashDie *die)
             if (first && next.op && plane_admits(ft, next.op)) {
                 /* more reads, before the interrupted work goes on */
                 die->passed++;
-                op_begin(ft, die, flash_queue_take(&die->queue, next.prev));
+                op_begin(ft, die, queue_take(&die->queue, next.prev));
                 continue;
             }
             if (!die->reading) {
@@ -488,7 +488,7 @@ static void die_kick(FlashTime *ft, FlashDie *die)
             return;
         }
         die->passed += next.passes;
-        op_begin(ft, die, flash_queue_take(&die->queue, next.prev));
+        op_begin(ft, die, queue_take(&die->queue, next.prev));
     }
 }
 
@@ -517,12 +517,12 @@ static uint64_t xfer_book(FlashTime *ft, FlashOp *op, uint64_t from)
 }
 
 /* A die is busy with a booked operation until its last step ends. */
-void flash_op_book(FlashTime *ft, FlashOp *op)
+static void op_book(FlashTime *ft, FlashOp *op)
 {
     FlashDie *die = op_die(ft, op);
     uint64_t begin = die->booked > ft->now ? die->booked : ft->now;
 
-    flash_die_waited(die, begin - ft->now);
+    die_waited(die, begin - ft->now);
     op->left_ns = op->cell_ns * die->slow / FLASH_SLOW_UNIT;
     if (op->kind == FLASH_OP_PROGRAM) {
         begin = xfer_book(ft, op, begin);
@@ -544,11 +544,11 @@ void flash_op_submit(FlashTime *ft, FlashOp *op)
     op->since = ft->now;
     op->turn = 0;
     op->suspended = false;
-    if (ft->take) {
-        ft->take(ft, op);
+    if (ft->booked) {
+        op_book(ft, op);
         return;
     }
-    flash_queue_put(&die->queue, op);
+    queue_put(&die->queue, op);
     die_kick(ft, die);
 }
 
@@ -559,7 +559,7 @@ bool flash_op_cancel(FlashTime *ft, FlashOp *op)
 
     for (FlashOp *o = q->head; o; prev = o, o = o->next) {
         if (o == op) {
-            flash_queue_take(q, prev);
+            queue_take(q, prev);
             return true;
         }
     }

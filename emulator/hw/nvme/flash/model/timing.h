@@ -24,9 +24,6 @@
  * when it comes, behind what the die has, and in the gaps of the channel.  It
  * keeps that time: nothing overtakes it, interrupts it or takes it back.
  *
- * Or it is no flash but a disk, whose one actuator has a queue of its own
- * (actuator.h).
- *
  * Not protected by a lock: the owner serialises (QEMU: the big lock).
  */
 
@@ -58,21 +55,18 @@ struct FlashOp {
     FlashOpKind kind;
     uint32_t die;
     uint32_t plane;             /* read: of those that read by themselves */
-    uint32_t nlb;               /* of a disk: logical blocks, ... */
-    uint64_t block;             /* ... from that one on, of all zones */
     uint64_t bytes;             /* to carry over the channel */
     uint64_t cell_ns;           /* nominal time in the cell array */
     void (*started)(FlashTime *ft, FlashOp *op);    /* cell work begins */
     void (*done)(FlashTime *ft, FlashOp *op);
     void *arg;
 
-    /* private to timing.c and actuator.c */
+    /* private to timing.c */
     FlashOp *next;
     uint64_t since;             /* queued, then: cell work began */
-    uint64_t left_ns;           /* cell work still to do; a disk: below */
-    bool oldest;                /* of a disk: others pass it until left_ns */
-    bool suspended;
+    uint64_t left_ns;           /* cell work still to do */
     uint32_t turn;              /* stale cell-end events have another one */
+    bool suspended;
 };
 
 typedef struct FlashQueue {
@@ -154,9 +148,6 @@ struct FlashTime {
     uint64_t resume_ns;         /* what it pays extra */
     uint32_t read_limit;        /* reads that pass one program or erase */
     bool booked;                /* from the start on: operations are booked */
-    /* from the start on: who takes operations; NULL: the queues of the dies */
-    void (*take)(FlashTime *ft, FlashOp *op);
-    struct FlashDisk *disk;     /* of actuator.c */
 
     FlashEvent *heap;
     size_t heap_len, heap_cap;
@@ -180,15 +171,9 @@ bool flash_time_next(const FlashTime *ft, uint64_t *when);
 void flash_time_run(FlashTime *ft, uint64_t until);
 
 void flash_op_submit(FlashTime *ft, FlashOp *op);
-void flash_op_book(FlashTime *ft, FlashOp *op);     /* FlashTime.take */
 uint64_t flash_xfer_ns(const FlashTime *ft, uint64_t bytes);
 
 /* Take it back; false: it is no longer waiting for its die. */
 bool flash_op_cancel(FlashTime *ft, FlashOp *op);
-
-/* For actuator.c: the queue of a die, the operation behind prev; its count. */
-void flash_queue_put(FlashQueue *q, FlashOp *op);
-FlashOp *flash_queue_take(FlashQueue *q, FlashOp *prev);
-void flash_die_waited(FlashDie *die, uint64_t wait);
 
 #endif

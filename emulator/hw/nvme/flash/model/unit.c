@@ -274,8 +274,6 @@ void flash_unit_issue(FlashDev *dev, FlashUnit *u)
         .kind = FLASH_OP_PROGRAM,
         .die = flash_dev_die(dev, u->zone, u->block / dev->unit_blocks),
         .bytes = flash_unit_bytes(dev),
-        .block = u->zone * dev->media.shape.zone_blocks + u->block,
-        .nlb = u->nlb,
         .cell_ns = flash_cell_program_ns(dev, u->zone,
                                          u->block / dev->unit_blocks),
         .started = unit_started,

@@ -311,7 +311,7 @@ static bool finish_admit(FlashDev *dev, FlashCmd *cmd)
     for (u = z->units; u; u = u->zone_next) {
         flash_unit_wait(u, cmd);
     }
-    if (z->accepted && !z->finished && !dev->time.disk) {
+    if (z->accepted && !z->finished) {
         uint32_t width = dev->media.shape.zone_dies;
 
         for (uint32_t i = 0; i < width; i++) {
