@@ -83,8 +83,8 @@ static bool is_used_up(const struct rebuild *rebuild)
 }
 
 /*
- * Recovery passes over the zones that the old record names for checkpoints. The next one does not,
- * and a unit of a newer version would end it.
+ * A unit of a newer version ends a mount. Recovery has passed over it in the zones that the old
+ * record names for checkpoints, and in those that a footer speaks for.
  */
 static int look_at_zones(struct rebuild *rebuild)
 {
@@ -98,7 +98,7 @@ static int look_at_zones(struct rebuild *rebuild)
 		if (rebuild->replay.zones[zone].flags & MTFTL_ZONE_RETIRED)
 			continue;
 		scan_zone(&rebuild->window, rebuild->seed, zone, 0, 0, vouch, rebuild, &result);
-		if (!result.newer || !super_names_zone(&rebuild->super.info, zone))
+		if (!result.newer)
 			continue;
 		report_error(rebuild->report, "zone %u: a unit of a newer version", zone);
 		err = -EPROTO;
