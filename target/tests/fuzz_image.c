@@ -17,9 +17,7 @@
 static int recover(struct sparse_image *image, struct super *super, struct replay *replay)
 {
 	fuzz_assert(super_find(&image->flash, super) == 0);
-	replay->sb = &super->info;
-	replay->older = super->may_be_older;
-	replay->first = !super->offset;
+	replay_from(replay, super);
 	return replay_run(replay);
 }
 

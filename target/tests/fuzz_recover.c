@@ -192,9 +192,7 @@ static void rebuild(void)
 		return;
 	sparse_allow(&fuzz_image, SPARSE_READS);
 	fuzz_assert(!super_find(&fuzz_image.flash, &super));
-	replay.sb = &super.info;
-	replay.older = super.may_be_older;
-	replay.first = !super.offset;
+	replay_from(&replay, &super);
 	if (!replay_run(&replay)) {
 		sparse_allow(&fuzz_image, SPARSE_READS);
 		mount(replay.map);

@@ -333,9 +333,7 @@ static int look_like_the_tool(void)
 	tool.report = (struct report){ .quiet = true };
 	tool.replay = (struct replay){ .flash = &image->flash, .report = &tool.report };
 	assert_int_equal(super_find(&image->flash, &tool.super), 0);
-	tool.replay.sb = &tool.super.info;
-	tool.replay.older = tool.super.may_be_older;
-	tool.replay.first = !tool.super.offset;
+	replay_from(&tool.replay, &tool.super);
 	return replay_run(&tool.replay);
 }
 
@@ -486,7 +484,7 @@ void lose_header(u32 zone, u32 unit)
 	image_block(image, zone, 2 * unit)[60] ^= 1;
 }
 
-/* A block in each zone for data, but for one; returns that one. */
+/* A block in each zone for data except one; returns that one. */
 u32 fill_zones_but_one(void)
 {
 	u32 zone, last = image->flash.nr_zones - 1;

@@ -101,9 +101,7 @@ static void assert_recovers(void)
 	struct super super;
 
 	assert_int_equal(super_find(&image->flash, &super), 0);
-	replay.sb = &super.info;
-	replay.older = super.may_be_older;
-	replay.first = !super.offset;
+	replay_from(&replay, &super);
 	assert_int_equal(replay_run(&replay), 0);
 	assert_memory_equal(replay.map, map, sizeof(map));
 	assert_int_equal(check_flash(&image->flash, &report, &checked), 0);
@@ -466,9 +464,7 @@ static void assert_grows(void)
 	assert_int_equal(super.info.logical_blocks, now.logical_blocks);
 	assert_int_equal(now.nr_zones, GROWN_ZONES);
 	assert_true(now.logical_blocks > IMAGE_LOGICAL);
-	replay.sb = &super.info;
-	replay.older = super.may_be_older;
-	replay.first = !super.offset;
+	replay_from(&replay, &super);
 	assert_int_equal(replay_run(&replay), 0);
 	assert_memory_equal(replay.map, map, sizeof(map));
 	for (lba = IMAGE_LOGICAL; lba < now.logical_blocks; lba++)

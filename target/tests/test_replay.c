@@ -51,10 +51,8 @@ static int recover(void)
 	replay_free(&replay);
 	memset(&report, 0, sizeof(report));
 	report.quiet = true;
-	replay = (struct replay) {
-		.flash = &image->flash, .sb = &super.info, .report = &report,
-		.older = super.may_be_older, .first = !super.offset,
-	};
+	replay = (struct replay) { .flash = &image->flash, .report = &report };
+	replay_from(&replay, &super);
 	return replay_run(&replay);
 }
 

@@ -498,9 +498,7 @@ int check_flash(struct flash *flash, struct report *report, struct check_totals 
 	progress("reading zones", zone, flash->nr_zones);
 	apply_ranges(&check);
 
-	replay.sb = &super.info;
-	replay.older = super.may_be_older;
-	replay.first = !super.offset;
+	replay_from(&replay, &super);
 	if (!replay_run(&replay))
 		check_map(&check, &replay);
 	replay_free(&replay);

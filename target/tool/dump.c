@@ -227,9 +227,7 @@ int cmd_dump(int argc, char **argv)
 
 	need_memory(device->path, super.info.logical_blocks * sizeof(u32));
 	replay.flash = &device->flash;
-	replay.sb = &super.info;
-	replay.older = super.may_be_older;
-	replay.first = !super.offset;
+	replay_from(&replay, &super);
 	err = replay_run(&replay);
 	valid = xalloc(device->flash.nr_zones, sizeof(*valid));
 	seed = mtftl_seed(super.info.uuid, super.info.key);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Replay with what is left of the checkpoint, then write the map that it gives as a checkpoint of
- * its own, into zones that hold nothing, and a superblock record that names it. Until
- * that record is durable the device is as it was, except that zones that end in a torn unit are full.
- * It does not say clean: the next mount looks at the zones by its own rules. Single-threaded; owns all it allocates.
+ * its own, into zones that hold nothing, and a superblock record that names it. Until that record
+ * is durable the device is as it was, except that zones that end in a torn unit are full. It does
+ * not say clean: the next mount looks at the zones by its own rules. Single-threaded; owns all it
+ * allocates.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -410,9 +411,7 @@ int rebuild_flash(struct flash *flash, struct report *report, bool write,
 	if (err)
 		return err;
 	rebuild.seed = mtftl_seed(rebuild.super.info.uuid, rebuild.super.info.key);
-	rebuild.replay.sb = &rebuild.super.info;
-	rebuild.replay.older = rebuild.super.may_be_older;
-	rebuild.replay.first = !rebuild.super.offset;
+	replay_from(&rebuild.replay, &rebuild.super);
 	window_init(&rebuild.window, flash, UNIT_BLOCKS);
 	err = replay_run(&rebuild.replay);
 	totals->missing = rebuild.replay.ckpt_missing;
@@ -539,9 +538,7 @@ int rebuild_grow(struct flash *flash, struct report *report, struct mtftl_sb_inf
 		return -EFBIG;
 	}
 	rebuild.seed = mtftl_seed(was->uuid, was->key);
-	rebuild.replay.sb = &rebuild.super.info;
-	rebuild.replay.older = rebuild.super.may_be_older;
-	rebuild.replay.first = !rebuild.super.offset;
+	replay_from(&rebuild.replay, &rebuild.super);
 	window_init(&rebuild.window, flash, UNIT_BLOCKS);
 	err = replay_run(&rebuild.replay);
 	if (!err) {

@@ -634,6 +634,13 @@ static void apply_log(struct log *log)
 	free(events);
 }
 
+void replay_from(struct replay *replay, const struct super *super)
+{
+	replay->sb = &super->info;
+	replay->older = super->may_be_older;
+	replay->first = !super->offset;
+}
+
 int replay_run(struct replay *replay)
 {
 	const struct mtftl_sb_info *sb = replay->sb;

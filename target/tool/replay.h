@@ -10,6 +10,7 @@
 #include "flash.h"
 #include "format/parse.h"
 #include "report.h"
+#include "super.h"
 
 struct replay_zone {
 	u32 erase_count;
@@ -52,6 +53,8 @@ struct replay {
  * failed that may succeed later; each is reported. replay_free() in any case.
  */
 int replay_run(struct replay *replay);
+/* Before that: replay what this record names. */
+void replay_from(struct replay *replay, const struct super *super);
 /* The checkpoint told where it is; and what it knows of a zone. */
 bool replay_in_checkpoint(const struct replay *replay, u64 lba);
 bool replay_zone_in_checkpoint(const struct replay *replay, u32 zone);
