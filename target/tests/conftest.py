@@ -67,22 +67,23 @@ def promtool() -> Path:
 
 # What a script's header may need.
 
-@pytest.fixture(scope="session")
-def hold(pytestconfig) -> list[Path]:
-    """A module that makes the first thread at a place in the target wait there."""
+def _with_kprobes(pytestconfig, name: str, folder: Path) -> list[Path]:
     kernel = pytestconfig.getoption("--kernel")
     if kernel in sourcekernel.DEBUG:
         pytest.skip("the debug kernels have no kprobes")
-    return [target.helper_module("hold", HERE / "hold", kernels.get(kernel))]
+    return [target.helper_module(name, folder, kernels.get(kernel))]
+
+
+@pytest.fixture(scope="session")
+def hold(pytestconfig) -> list[Path]:
+    """A module that makes the first thread at a place in the target wait there."""
+    return _with_kprobes(pytestconfig, "hold", HERE / "hold")
 
 
 @pytest.fixture(scope="session")
 def linger(pytestconfig) -> list[Path]:
     """A module that lets the next thread at a point in the target stand still."""
-    kernel = pytestconfig.getoption("--kernel")
-    if kernel in sourcekernel.DEBUG:
-        pytest.skip("the debug kernels have no kprobes")
-    return [target.helper_module("linger", HERE / "torture/linger", kernels.get(kernel))]
+    return _with_kprobes(pytestconfig, "linger", HERE / "torture/linger")
 
 
 @pytest.fixture(scope="session")
