@@ -36,6 +36,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, out: Path, **more: object) -> tuple[li
         return Look(10.0, 5, "VIOLATION" if (bug, method, seed) == (FOUND, "lingering", 4) else "", shrink.Shown(seed))
 
     monkeypatch.setattr(bugs, "_boot", boot)
+    monkeypatch.setattr(bugs, "_counters", lambda bug, seed, args: boot(bug, "counters", seed, args))
     monkeypatch.setattr(target, "need_module", lambda kernel: None)
     bugs.bugs(_args(out, **more))
     return tries, {row["bug"]: row for row in json.loads(out.read_text())["bugs"]}
@@ -59,7 +60,7 @@ def test_it_ends_when_its_time_is_used_up(tmp_path: Path, monkeypatch: pytest.Mo
     assert len([name for name in tries if name.startswith(LOST)]) == 10
     assert not rows[LOST]["method"] and rows[LOST]["test"].endswith("gc_that_waits_for_space_tries_resets_again.sh")
     tries, rows = _run(monkeypatch, tmp_path / "longer.json", seconds=400.0)
-    assert {"stalls", "priorities"} <= set(rows[LOST]["tried"]) and len(tries) == 7 + 40
+    assert {"stalls", "priorities", "counters"} <= set(rows[LOST]["tried"]) and len(tries) == 7 + 40
 
 
 def test_only_these_methods_are_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,10 +80,10 @@ def test_methods_do_not_take_the_bugs_name(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_what_a_kernel_cannot_do_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(LabError, match="--kernel kasan: it cannot do lingering, faults, expected other --methods"):
+    with pytest.raises(LabError, match="--kernel kasan: it cannot do lingering, faults, counters, expected other "):
         _run(monkeypatch, tmp_path / "out.json", kernel="kasan")
-    with pytest.raises(LabError, match="--kernel kcsan: it cannot do priorities, expected"):
-        _run(monkeypatch, tmp_path / "out.json", kernel="kcsan", methods=["stalls", "priorities"])
+    with pytest.raises(LabError, match="--kernel kcsan: it cannot do priorities, counters, expected"):
+        _run(monkeypatch, tmp_path / "out.json", kernel="kcsan", methods=["stalls", "priorities", "counters"])
     bugs._need_kernel(_args(tmp_path, kernel="kcsan", methods=["stalls", "drawn"]))
 
 
@@ -155,6 +156,43 @@ def test_what_the_honest_target_fails_at_is_no_finding(tmp_path: Path, monkeypat
     monkeypatch.setattr(bugs.cuts, "_boot", lambda seed, run: outcome)
     with pytest.raises(LabError, match="seed 3, stalls: the target fails without a planted bug, too"):
         bugs._boot(FOUND, "stalls", 3, _args(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(("pairs", "says"), [
+    ([({"full to victim": 90, "victim to full": 46}, {"full to victim": 80, "victim to full": 10}),
+      ({"victim to full": 41}, {"victim to full": 15})],
+     "zones went from victim to full 46, 41 times, without the bug 10, 15 times"),
+    ([({"victim to full": 46}, {"victim to full": 10}), ({"victim to full": 40}, {"victim to full": 15})], ""),
+    ([({"full to bad": 11}, {})], "zones went from full to bad 11 times, without the bug 0 times"),
+    ([({"full to bad": 10}, {})], ""), ([({}, {"full to bad": 99})], "")])
+def test_a_count_is_odd_if_it_is_so_in_each_workload(pairs: list[tuple[dict[str, int], dict[str, int]]],
+                                                     says: str) -> None:
+    assert bugs.odd(pairs) == says
+
+
+def test_counters_compare_the_same_workloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each once with the bug and once without; the first in which nothing is odd ends the try."""
+    ran: list[tuple[int, bool]] = []
+
+    def boot(seed: int, _cuts: int, _args: argparse.Namespace, module: Path | None, workload: int,
+             counted: bool) -> torture.Boot:
+        assert seed == 2 and counted
+        ran.append((workload, module is not None))
+        times = 40 if module and workload < last else 3
+        return torture.Boot(seed, 0, {"cuts": 7}, "", 1, f"{{ from:   5, to:  4 }} hitcount:    {times}\n", 2)
+
+    monkeypatch.setattr(torture, "run_boot", boot)
+    monkeypatch.setattr(torture, "buggy_module", lambda name, kernel: tmp_path / "dm-mtftl.ko")
+    bugs._honest_counts.cache_clear()
+    last = 9999
+    look = bugs._counters(LOST, 2, _args(tmp_path / "out"))
+    assert (look.says, look.cuts, look.seconds) == (
+        "zones went from victim to full 40, 40, 40 times, without the bug 3, 3, 3 times", 21, 6)
+    assert ran == [(workload, planted) for workload in (2, 1002, 2002) for planted in (False, True)]
+    ran.clear()
+    last = 2
+    assert not bugs._counters(LOST, 2, _args(tmp_path / "out")).says and ran == [(2, True)]
+    bugs._honest_counts.cache_clear()
 
 
 def test_one_honest_journal_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

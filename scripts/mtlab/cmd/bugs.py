@@ -36,12 +36,15 @@ METHODS = {
     "faults": "the same, while writes fail as well, on a drive with zones to lose",
     "stalls": "cuts of torture's workload, while CPUs stand still now and then",
     "priorities": "the same, while CPUs go by priorities, of which two change in each period",
+    "counters": "how often zones change their state in torture's workload, beside the honest target",
 }
 HISTORIES = 10              # of a boot
 ROUNDS = 12                 # cuts that a guest makes itself, in torture's workload
 CUTS = {"drawn": 4000, "lingering": 4000, "faults": 4000, "stalls": 1500, "priorities": 1500}   # judged of a boot
 # The order of boots. After the last one it begins again.
-ORDER = ("drawn",) * 2 + ("lingering", "lingering", "faults") * 3 + ("stalls", "priorities") * 2
+ORDER = ("drawn",) * 2 + ("lingering", "lingering", "faults") * 3 + ("stalls", "priorities", "counters") * 2
+COUNTED = 3                 # workloads on one machine, in each of which a count has to be odd
+ODD = 2, 10                 # more than so many times the honest target's count, and so many more
 BUG_SECONDS = 200           # that it takes to find one and to shrink that
 ADMISSION = "policy/admit.c"
 MADE_OF = "bugs", "cuts", "history", "judge", "records", "shrink", "torture"       # files of this folder
@@ -178,6 +181,52 @@ def _boot(bug: str, method: str, seed: int, args: argparse.Namespace) -> Look:
     return Look(look.seconds, look.cuts, _first_line(verdict.report) or judge.said(boot)[:200], shown)
 
 
+def _counted(seed: int, number: int, args: argparse.Namespace, module: Path | None) -> torture.Boot:
+    """A workload of torture on the machine of this seed, with counts."""
+    run = argparse.Namespace(**vars(_run("stalls", args)) | {"check_every": 0, "clock": "virtual", "drives": 1})
+    return torture.run_boot(seed, ROUNDS, run, module, workload=seed + 1000 * number, counted=True)
+
+
+@functools.cache
+def _honest_counts(seed: int, number: int, kernel: str, timeout: float) -> dict[str, int]:
+    boot = _counted(seed, number, argparse.Namespace(kernel=kernel, timeout=timeout), None)
+    if boot.status:
+        raise LabError(f"seed {seed}, counters: the target fails without a planted bug, too:\n{boot.report}")
+    return torture.zones_became(boot)
+
+
+def odd(pairs: Sequence[tuple[Mapping[str, int], Mapping[str, int]]]) -> str:
+    """A count that is far above the honest target's in each pair, in words; "": none."""
+    times, more = ODD
+    for name in sorted({name for found, _ in pairs for name in found}):
+        both = [(found.get(name, 0), honest.get(name, 0)) for found, honest in pairs]
+        if all(found > times * honest + more for found, honest in both):
+            return (f"zones went from {name} {', '.join(str(found) for found, _ in both)} times, "
+                    f"without the bug {', '.join(str(honest) for _, honest in both)} times")
+    return ""
+
+
+def _counters(bug: str, seed: int, args: argparse.Namespace) -> Look:
+    """Some bugs lose nothing: work is done in vain. Does a count of the target's work show it in all workloads?"""
+    module = torture.buggy_module(bug, kernels.get(args.kernel))
+    cuts, seconds, pairs = 0, 0.0, []
+    for number in range(COUNTED):
+        honest = _honest_counts(seed, number, args.kernel, args.timeout)
+        boot = _counted(seed, number, args, module)
+        cuts, seconds = cuts + boot.cuts, seconds + boot.worked
+        if boot.status:
+            return Look(seconds, cuts, judge.said(boot)[:200])
+        pairs.append((torture.zones_became(boot), honest))
+        if not odd(pairs):
+            break
+    return Look(seconds, cuts, odd(pairs))
+
+
+def _guest(bug: str, method: str, seed: int, args: argparse.Namespace) -> Look:
+    """What needs a guest with the bug."""
+    return _counters(bug, seed, args) if method == "counters" else _boot(bug, method, seed, args)
+
+
 def _tries(bug: str, args: argparse.Namespace) -> Iterator[tuple[str, Callable[[], Look]]]:
     """Methods and what to do, in this order; guests without an end."""
     if "model" in args.methods and ADMISSION in _files(bug):
@@ -188,7 +237,7 @@ def _tries(bug: str, args: argparse.Namespace) -> Iterator[tuple[str, Callable[[
     order = [method for method in ORDER if method in args.methods]
     while order:
         for method in order:
-            yield method, functools.partial(_boot, bug, method, seeds[method], args)
+            yield method, functools.partial(_guest, bug, method, seeds[method], args)
             seeds[method] += 1
 
 
@@ -267,8 +316,12 @@ def _kept(path: Path | None) -> dict[str, Row]:
 
 
 def _need_kernel(args: argparse.Namespace) -> None:
-    """Can it do all methods? Debug kernels have no kprobes to linger at, and KCSAN waits for CPUs that are held."""
-    cannot = {"kasan": ("lingering", "faults"), "kcsan": ("lingering", "faults", "priorities")}.get(args.kernel, ())
+    """Can it do all methods?
+
+    Debug kernels have neither kprobes to linger at nor histograms of events, and KCSAN waits for CPUs that are held.
+    """
+    cannot = {"kasan": ("lingering", "faults", "counters"),
+              "kcsan": ("lingering", "faults", "priorities", "counters")}.get(args.kernel, ())
     if wrong := [name for name in args.methods if name in cannot]:
         raise LabError(f"--kernel {args.kernel}: it cannot do {', '.join(wrong)}, expected other --methods")
 

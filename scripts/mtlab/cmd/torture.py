@@ -49,6 +49,7 @@ DURATIONS = "torture"       # where pool keeps what a cut took
 # How long a CPU stands still at most, and how long it runs between two such moments, in ns.
 STALLS = (0, 0), (200_000, 20_000), (2_000_000, 100_000), (20_000_000, 500_000)
 PERIODS = 100_000, 1_000_000, 10_000_000    # instructions for which priorities of CPUs are drawn, with --schedule
+STATES = "/sys/kernel/tracing/events/mtftl/mtftl_zone_state"
 # Zones to lose: each failed write costs one.
 STORM_DEVICE = ("flash.size=48M,zoned.zone_size=1M,zoned.zone_capacity=1M,zoned.max_open=14,zoned.max_active=14,"
                 "flash.block_pages=16,flash.program_pages=2,flash.buffer=1M")
@@ -217,10 +218,11 @@ def turns(seed: int, chosen: Shape, cpus: int, clock: str, schedule: int | None)
 
 
 def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None = None, mode: str = "",
-             append: str = "", push: Sequence[Path] = ()) -> Boot:
+             append: str = "", push: Sequence[Path] = (), workload: int | None = None, counted: bool = False) -> Boot:
     """One guest, `cuts` power cuts; `mode` is more of the program's command line, `append` of the kernel's.
 
-    The program finds the files of `push` where it runs.
+    The program finds the files of `push` where it runs. `workload` is its seed, if that is not the machine's. If zones
+    are `counted`, the guest prints at its end how often they went from one state to another: see zones_became().
     """
     kernel = kernels.get(args.kernel)
     module = module or target.module(kernel, asserts=True)
@@ -239,10 +241,11 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
         append=append + (sourcekernel.BOOT if kernel.target else ""))
     load = "".join(f" insmod ./{path.name};" for path in [*filter(None, [module]), fua_module(kernel), *push]
                    if path.suffix == ".ko")
-    command = (
-        f"set -e; export PATH=$PATH:/root;{load}"
-        f" exec ./{binary.name} -s {seed} -n {cuts} -c {args.check_every} -v {mode}"
-        f" {f'dm:{NAMESPACE}' if args.drives == 1 else f'stripe:{args.drives}'}")
+    work = (f"./{binary.name} -s {seed if workload is None else workload} -n {cuts} -c {args.check_every} -v {mode}"
+            f" {f'dm:{NAMESPACE}' if args.drives == 1 else f'stripe:{args.drives}'}")
+    command = (f"set -e; export PATH=$PATH:/root;{load}"
+               + (f" echo hist:keys=from,to > {STATES}/trigger; {work}; cat {STATES}/hist" if counted
+                  else f" exec {work}"))
 
     def show(text: str) -> None:
         print(text, end="", flush=True)
@@ -265,6 +268,15 @@ def run_boot(seed: int, cuts: int, args: argparse.Namespace, module: Path | None
     if result.failure and result.failure.kind in ("setup", "qemu", "timeout", "lost"):
         raise LabError(f"seed {seed}: no verdict\n{report}")
     return Boot(seed, result.status, summary, report, result.seconds, result.output, result.worked)
+
+
+def zones_became(boot: Boot) -> dict[str, int]:
+    """How often zones went from one state to another, as "victim to full", in a boot that counted it."""
+    body = re.search(r"^enum mtftl_zone_state \{(.*?)^\};", (target.SOURCE / "policy/admit.h").read_text(), re.M | re.S)
+    assert body
+    names = [name.lower() for name in re.findall(r"\bMTFTL_ZONE_(\w+)", body[1])]
+    return {f"{names[int(before)]} to {names[int(after)]}": int(times) for before, after, times in
+            re.findall(r"from:\s+(\d+), to:\s+(\d+) \} hitcount:\s+(\d+)", boot.output)}
 
 
 def _replay(seed: int, cuts: int, args: argparse.Namespace) -> str:
