@@ -19,7 +19,7 @@
 enum {
 	GC, FLUSH, REDO, SUBMIT, READ_PART, PLACE, DISCARD, STARVE, RESET, LOAD, SCAN, SORT, FIRST,
 	LATE, LANDED, ERASE, NOWHERE, PRESUSPEND, UNDO, THREADS, WAKE, PROBE, FULL, CLOSE, LIST,
-	OWN, HELP,
+	OWN, HELP, WRITTEN, ERASED,
 	NR_PLACES
 };
 
@@ -232,6 +232,24 @@ static void work_later(void *work)
 	run(work);
 }
 
+/* The drive does what it is told, and says that it failed. */
+
+static void end_with_an_error(struct bio *bio)
+{
+	void (*endio)(struct bio *bio) = original(WRITTEN);
+
+	bio->bi_status = BLK_STS_IOERR;
+	endio(bio);
+}
+
+static int erase_and_fail(void *bdev, int op, sector_t sector, sector_t nr_sectors, gfp_t gfp)
+{
+	int (*mgmt)(void *bdev, int op, sector_t sector, sector_t nr_sectors,
+		    gfp_t gfp) = original(ERASED);
+
+	return mgmt(bdev, op, sector, nr_sectors, gfp) ?: -EIO;
+}
+
 /* Instead of functions: they are not called. */
 
 static int fail_a_flush(void)
@@ -311,6 +329,9 @@ static struct place places[] = {
 	/* The process that mounts waits in its first part of the map, and a helper in its own. */
 	[OWN] = { "own", "count_part", "dmsetup", NULL, part_later },
 	[HELP] = { "help", "count_part", "kworker/", NULL, help_later },
+	/* A unit is written, and a zone erased, and each is said to have failed. */
+	[WRITTEN] = { "written", "unit_endio", "", NULL, end_with_an_error },
+	[ERASED] = { "erased", "blkdev_zone_mgmt", "kworker/", NULL, erase_and_fail },
 	/* The process that loads a table waits before its lanes are made. */
 	[THREADS] = { "threads", "mtftl_lanes_alloc", "dmsetup", NULL, alloc_later },
 };
