@@ -64,6 +64,17 @@ def test_nothing_is_lost(journal: Path, tmp_path: Path) -> None:
     assert summary["compared"] > 1000 and summary["disagreed"] == 0
 
 
+def test_a_drive_may_be_formatted_with_fewer_blocks(emulator_binary: Path, tmp_path: Path) -> None:
+    """Zones of this machine turn read-only, until its drive is made anew; the cuts after that are judged, too."""
+    args, path = _args(rounds=12, cuts=1500), tmp_path / "journal"
+    boot = judge.journal(5, args, None, path)
+    assert boot.status == 0, boot.report
+    sizes = [note.block for note in records.notes(path) if note.kind in (records.NOTE_ORACLE, records.NOTE_FORMATTED)]
+    assert min(sizes) < sizes[0], "nothing turned read-only: take another seed"
+    verdict = judge.judged(judge.program(), 5, path, tmp_path, args.cuts, args.states)
+    assert not verdict.report and verdict.summary["violations"] == 0
+
+
 def test_a_promise_that_was_not_kept_is_found(journal: Path, tmp_path: Path) -> None:
     """After each write that was acknowledged, the journal says that a flush was."""
     data = journal.read_bytes()

@@ -95,7 +95,7 @@ struct judge {
 
 	struct drive drive;
 	struct oracle *oracle;
-	uint64_t nr_blocks;
+	uint64_t nr_blocks, most_blocks;	/* now, and in the beginning */
 	bool promised;			/* it is formatted */
 	struct tagged_op ops[MAX_OPS];
 	struct verdict *verdict;
@@ -144,7 +144,7 @@ static void new_oracle(struct judge *judge, const struct note *note)
 		fprintf(stderr, "the journal has two runs\n");
 		exit(2);
 	}
-	judge->nr_blocks = note->lba;
+	judge->nr_blocks = judge->most_blocks = note->lba;
 	judge->oracle = oracle_new(note->op, note->lba);
 	oracle_set_clock(judge->oracle, &judge->now);
 	drive_set_run(&judge->drive, note->op);
@@ -216,7 +216,13 @@ static void take_note(struct judge *judge, const struct note *note)
 		break;
 	case NOTE_FORMATTED:
 		judge->epoch++;
-		oracle_formatted(judge->oracle);
+		if (note->lba > judge->most_blocks) {
+			fprintf(stderr, "the drive was formatted with %u blocks, expected %" PRIu64 " at most\n",
+				note->lba, judge->most_blocks);
+			exit(2);
+		}
+		judge->nr_blocks = note->lba;
+		oracle_formatted(judge->oracle, note->lba);
 		judge->promised = true;
 		judge->expecting = false;
 		break;
@@ -393,7 +399,9 @@ static void make_cut(struct judge *judge, uint64_t state)
 {
 	uint64_t random = mix(judge->seed ^ mix(judge->place ^ state << 48));
 	struct verdict *verdict = judge->verdict;
-	bool keep = judge->folder && judge->images && mix(random) % 10000 < judge->images;
+	/* The guest that reads images is told one number of blocks. */
+	bool keep = judge->folder && judge->images && mix(random) % 10000 < judge->images &&
+		    judge->nr_blocks == judge->most_blocks;
 	pid_t child;
 	int status;
 
@@ -588,7 +596,7 @@ static void print_summary(const struct judge *judge)
 		{ "cuts", judge->made }, { "distinct", judge->distinct },
 		{ "violations", judge->violations }, { "mounts_cut", judge->mount_cuts },
 		{ "images", judge->saved }, { "compared", judge->compared },
-		{ "disagreed", judge->disagreed }, { "blocks", judge->nr_blocks },
+		{ "disagreed", judge->disagreed }, { "blocks", judge->most_blocks },
 		{ "workloads", judge->workloads }, { "superblock", judge->of_super },
 	};
 	unsigned int i;

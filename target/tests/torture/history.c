@@ -198,7 +198,7 @@ static void begin_history(unsigned int number, unsigned int lanes)
 	oracle_workload(oracle, number, lanes);
 	expect_none(dev->ops->format(dev), "a format");
 	rest(QUIET_NS);
-	oracle_formatted(oracle);
+	oracle_formatted(oracle, dev->nr_blocks);
 	expect_none(dev->ops->mount(dev, &tuning), "a mount");
 }
 

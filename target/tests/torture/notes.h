@@ -20,7 +20,7 @@ enum note_kind {
 	NOTE_CRASHED,
 	NOTE_RECOVERED,		/* block lba is version nr, 0: zeroes */
 	NOTE_FORMATTING,	/* nothing is promised... */
-	NOTE_FORMATTED,		/* ...until here: all is zeroes */
+	NOTE_FORMATTED,		/* ...until here: lba blocks of zeroes */
 	NOTE_ORACLE,		/* the first one: op is the run, lba the number of blocks */
 	NOTE_WORKLOAD,		/* what follows has this number; nr: its lanes */
 	NOTE_COMMAND,		/* of an administrator begins: nr of enum disturbance */

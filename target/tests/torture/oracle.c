@@ -447,7 +447,7 @@ void oracle_crashed(struct oracle *oracle)
 	pthread_mutex_unlock(&oracle->lock);
 }
 
-void oracle_formatted(struct oracle *oracle)
+void oracle_formatted(struct oracle *oracle, uint64_t nr_blocks)
 {
 	uint64_t i;
 
@@ -457,7 +457,7 @@ void oracle_formatted(struct oracle *oracle)
 		rebase(&oracle->blocks[i], ZEROES);
 	/* What was before says nothing of these blocks. */
 	oracle->nr_events = 0;
-	tell(NOTE_FORMATTED, 0, 0, 0);
+	tell(NOTE_FORMATTED, 0, nr_blocks, 0);
 	pthread_mutex_unlock(&oracle->lock);
 }
 

@@ -66,8 +66,11 @@ void oracle_read_begin(struct oracle *oracle, struct op *op, uint64_t lba, uint3
  */
 unsigned int oracle_read_end(struct oracle *oracle, const struct op *op, const void *data);
 
-/* With no operation in flight: the device was made new, every block is zeroes. */
-void oracle_formatted(struct oracle *oracle);
+/*
+ * With no operation in flight: the device was made new, every block is zeroes. It may have fewer
+ * blocks than before, because zones have failed.
+ */
+void oracle_formatted(struct oracle *oracle, uint64_t nr_blocks);
 /* After a crash, before any block is judged: no flush will cover what was acknowledged. */
 void oracle_crashed(struct oracle *oracle);
 /*

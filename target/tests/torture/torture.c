@@ -640,7 +640,7 @@ static void begin_again(void)
 	oracle_formatting(oracle);
 	err = dev->ops->format(dev);
 	if (!err)
-		oracle_formatted(oracle);
+		oracle_formatted(oracle, dev->nr_blocks);
 	/* With zones of the superblock worn out there is no other beginning, and no fault more. */
 	faults = err ? MAX_FAULTS + 1 : 0;
 	enter("mount");
