@@ -14,7 +14,7 @@ static int image_read(struct flash *flash, u32 zone, u32 offset, u32 nr, void *b
 
 	for (i = 0; i < nr; i++)
 		if (image->unreadable == flash_page(flash, zone, offset + i))
-			return -ENODATA;
+			return image->unreadable_error;
 	memcpy(buffer, image_block(image, zone, offset), (size_t)nr << MTFTL_BLOCK_SHIFT);
 	return 0;
 }
@@ -117,6 +117,7 @@ struct image *image_new_of(u32 nr_zones, u32 zone_blocks, u32 capacity, u64 logi
 		.op_permille = 250,
 	};
 	image->unreadable = IMAGE_ALL_READABLE;
+	image->unreadable_error = -ENODATA;
 	image->seed = mtftl_seed(image->sb.uuid, image->sb.key);
 	image->erase_count = xalloc(nr_zones, sizeof(*image->erase_count));
 	image->first_seq = xalloc(nr_zones, sizeof(*image->first_seq));

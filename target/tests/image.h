@@ -30,6 +30,7 @@ struct image {
 	u8 *data;
 	struct mtftl_oob *oob;		/* of each block, where sb.oob is set first of all */
 	u32 unreadable;			/* page that fails to read, if any */
+	int unreadable_error;		/* -ENODATA at first */
 };
 
 struct image *image_new(void);

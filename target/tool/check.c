@@ -64,6 +64,7 @@ static void check_superblock_log(struct flash *flash, struct report *report)
 	u32 zone, at;
 
 	window_init(&window, flash, WINDOW_BLOCKS);
+	window.goes_on = true;
 	for (zone = 0; zone < MTFTL_NR_SB_ZONES && zone < flash->nr_zones; zone++) {
 		for (at = 0; at < flash->zones[zone].wp; at++) {
 			const u8 *block = window_block(&window, zone, at);
@@ -491,6 +492,7 @@ int check_flash(struct flash *flash, struct report *report, struct check_totals 
 	memset(check.newest, 0xff, super.info.logical_blocks * sizeof(*check.newest));
 	check.first_unit = xalloc((size_t)flash->nr_zones + 1, sizeof(*check.first_unit));
 	window_init(&check.window, flash, WINDOW_BLOCKS);
+	check.window.goes_on = true;
 	for (zone = MTFTL_NR_SB_ZONES; zone < flash->nr_zones; zone++) {
 		progress("reading zones", zone, flash->nr_zones);
 		check_zone(&check, zone);

@@ -10,6 +10,14 @@
 #include "rebuild.h"
 #include "super.h"
 
+/* The other way to go on is up to the user. */
+static void __attribute__((noreturn)) cannot(const struct device *device, int err)
+{
+	fail(EXIT_FAILED, "%s: %s%s", device->path, super_error(err),
+	     err == -EIO && !device->flash.eio_is_loss ?
+	     ", or let --ignore-read-errors take it for lost" : "");
+}
+
 static int check(struct device *device)
 {
 	struct check_totals totals;
@@ -22,7 +30,7 @@ static int check(struct device *device)
 		err = check_flash(&device->flash, &report, &totals);
 	}
 	if (err)
-		fail(EXIT_FAILED, "%s: %s", device->path, super_error(err));
+		cannot(device, err);
 	printf("%s: %" PRIu64 " units, %" PRIu64 " blocks verified, %" PRIu64 " mapped, %" PRIu64
 	       " lost, %" PRIu64 " torn, %" PRIu64 " in no unit: %" PRIu64 " errors, %" PRIu64
 	       " notes\n", device->path, totals.units, totals.blocks, totals.mapped, totals.lost,
@@ -45,7 +53,7 @@ static int rebuild(struct device *device, bool force)
 		fail(EXIT_FAILED, "%s: no zone is left for a checkpoint, expected empty ones that take"
 		     " writes", device->path);
 	if (err)
-		fail(EXIT_FAILED, "%s: %s", device->path, super_error(err));
+		cannot(device, err);
 	if (!totals.missing) {
 		printf("%s: the checkpoint is whole, there is nothing to rebuild\n", device->path);
 		return EXIT_OK;
@@ -62,9 +70,10 @@ int cmd_check(int argc, char **argv)
 	static const struct option options[] = {
 		{ "rebuild", no_argument, NULL, 'r' },
 		{ "force", no_argument, NULL, 'f' },
+		{ "ignore-read-errors", no_argument, NULL, 'i' },
 		{ NULL, 0, NULL, 0 },
 	};
-	bool rebuilds = false, force = false;
+	bool rebuilds = false, force = false, ignores = false;
 	struct device *device;
 	int c, status;
 
@@ -73,12 +82,14 @@ int cmd_check(int argc, char **argv)
 			return EXIT_USAGE;
 		rebuilds |= c == 'r';
 		force |= c == 'f';
+		ignores |= c == 'i';
 	}
 	if (argc - optind != 1)
 		fail(EXIT_USAGE, "check: %d devices given, expected one", argc - optind);
 	if (force && !rebuilds)
 		fail(EXIT_USAGE, "check: --force without --rebuild, expected both");
 	device = device_open(argv[optind], force ? DEVICE_WRITE : DEVICE_READ_IDLE);
+	device->flash.eio_is_loss = ignores;
 	status = rebuilds ? rebuild(device, force) : check(device);
 	device_close(device);
 	return status;

@@ -232,6 +232,7 @@ int cmd_dump(int argc, char **argv)
 	valid = xalloc(device->flash.nr_zones, sizeof(*valid));
 	seed = mtftl_seed(super.info.uuid, super.info.key);
 	window_init(&window, &device->flash, WINDOW_BLOCKS);
+	window.goes_on = true;
 
 	json = json_start(stdout);
 	json_string(json, "device", device->path);

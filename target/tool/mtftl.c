@@ -20,7 +20,7 @@ static const struct command {
 	  "           --deferred: once nothing uses it" },
 	{ "rename", cmd_rename, "NAME NEW",
 	  "give an open device another name" },
-	{ "check", cmd_check, "[--rebuild [--force]] DEVICE",
+	{ "check", cmd_check, "[--rebuild [--force]] [--ignore-read-errors] DEVICE",
 	  "verify everything on a device that is not open; --rebuild: mend its map" },
 	{ "dump", cmd_dump, "[--units] DEVICE",
 	  "print the content of a device that is not open, as JSON" },

@@ -93,7 +93,8 @@ static int look_at_zones(struct rebuild *rebuild)
 	int err = 0;
 	u32 zone;
 
-	for (zone = MTFTL_NR_SB_ZONES; zone < rebuild->flash->nr_zones; zone++) {
+	for (zone = MTFTL_NR_SB_ZONES; zone < rebuild->flash->nr_zones && !rebuild->window.failed;
+	     zone++) {
 		progress("looking at zones", zone, rebuild->flash->nr_zones);
 		/* Recovery passes over it, too; and it may fail to be read. */
 		if (rebuild->replay.zones[zone].flags & MTFTL_ZONE_RETIRED)
@@ -105,8 +106,7 @@ static int look_at_zones(struct rebuild *rebuild)
 		err = -EPROTO;
 	}
 	progress("looking at zones", zone, zone);
-	if (rebuild->window.failed)
-		return -EIO;
+	err = err ?: window_error(&rebuild->window, rebuild->report);
 	return err ?: is_used_up(rebuild) ? -EOVERFLOW : 0;
 }
 

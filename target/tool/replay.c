@@ -206,6 +206,8 @@ static int load_checkpoint(struct log *log)
 		err = maplog_load(replay, &log->window, log->seed, have);
 	else
 		err = load_stream(log, have);
+	if (!err)
+		err = window_error(&log->window, replay->report);
 	for (i = 0; i < blocks; i++)
 		replay->ckpt_missing += !have[i];
 	if (!err && replay->ckpt_missing && replay->salvage)
@@ -669,17 +671,16 @@ int replay_run(struct replay *replay)
 	}
 	replay->older |= replay->ckpt_have != NULL;
 	if (!err && (replay->ckpt_have || !clean)) {
-		for (zone = MTFTL_NR_SB_ZONES; zone < sb->nr_zones && !err; zone++)
+		for (zone = MTFTL_NR_SB_ZONES; zone < sb->nr_zones && !err; zone++) {
 			if (!super_names_zone(sb, zone))
 				err = read_zone(&log, zone);
+			err = err ?: window_error(&log.window, replay->report);
+		}
 		if (!err) {
 			forget_resets(replay);
 			apply_log(&log);
+			err = window_error(&log.window, replay->report);
 		}
-	}
-	if (log.window.failed) {
-		report_error(replay->report, "%s", super_error(-EIO));
-		err = -EIO;
 	}
 	if (!err)
 		forget_unwritten(replay);

@@ -31,6 +31,16 @@ void window_free(struct window *window)
 	free(window->header);
 }
 
+int window_error(const struct window *window, struct report *report)
+{
+	if (!window->failed)
+		return 0;
+	report_error(report, "zone %u block %u: a read failed, expected data, or an error that says that"
+		     " the medium has lost it: %s", window->failed_zone, window->failed_at,
+		     strerror(-window->failed));
+	return -EIO;
+}
+
 static int read_blocks(struct window *window, u32 zone, u32 offset, u32 nr)
 {
 	struct flash *flash = window->flash;
@@ -41,6 +51,16 @@ static int read_blocks(struct window *window, u32 zone, u32 offset, u32 nr)
 	return flash->read(flash, zone, offset, nr, window->buffer);
 }
 
+/* Of the block that was asked for. */
+static void note_error(struct window *window, int err)
+{
+	if (!err || window->failed || flash_medium_says(window->flash, err))
+		return;
+	window->failed = err;
+	window->failed_zone = window->zone;
+	window->failed_at = window->first;
+}
+
 const u8 *window_block(struct window *window, u32 zone, u32 offset)
 {
 	struct flash *flash = window->flash;
@@ -48,6 +68,9 @@ const u8 *window_block(struct window *window, u32 zone, u32 offset)
 	int err = 0;
 
 	assert(zone < flash->nr_zones && offset <= flash->zones[zone].wp);
+	/* A drive that hangs may take half a minute for each error. */
+	if (window->failed && !window->goes_on)
+		return NULL;
 	if (zone != window->zone || offset < window->first ||
 	    offset - window->first >= window->filled) {
 		if (nr > window->size)
@@ -66,7 +89,7 @@ const u8 *window_block(struct window *window, u32 zone, u32 offset)
 			window->filled = err ? 0 : nr;
 		}
 		if (!window->filled) {
-			window->failed |= err && !flash_medium_says(err);
+			note_error(window, err);
 			return NULL;
 		}
 	}

@@ -8,6 +8,7 @@
 
 #include "flash.h"
 #include "format/parse.h"
+#include "report.h"
 
 /* Blocks of one zone, read ahead in pieces of a given size. */
 struct window {
@@ -19,11 +20,16 @@ struct window {
 	u32 zone;
 	u32 first;		/* what it holds: blocks [first, first + filled) of zone */
 	u32 filled;
-	bool failed;		/* a read did, for now: NULL said nothing of what is there */
+	int failed;		/* the first error that may pass: NULL said nothing of what is there */
+	u32 failed_zone;	/* what it was */
+	u32 failed_at;
+	bool goes_on;		/* reads behind such an error, too */
 };
 
 void window_init(struct window *window, struct flash *flash, u32 size);
 void window_free(struct window *window);
+/* 0, or -EIO: a read failed that may succeed later, which is reported. */
+int window_error(const struct window *window, struct report *report);
 /*
  * One block below the write pointer, or what is written of the one at it. NULL if it cannot be
  * read. Valid until the next call.

@@ -17,7 +17,7 @@ static int newest_in_zone(struct flash *flash, u32 zone, struct mtftl_sb_info *i
 
 	for (at = flash->zones[zone].wp; at-- > 0;) {
 		err = flash->read(flash, zone, at, 1, block);
-		if (err && !flash_medium_says(err))
+		if (err && !flash_medium_says(flash, err))
 			return -EIO;
 		err = err ? -EBADMSG : mtftl_sb_parse(block, info);
 		if (err != -ENODATA && err != -EBADMSG) {

@@ -32,7 +32,7 @@ _mtftl()
 		return
 	fi
 	case ${COMP_WORDS[1]} in
-	check)	words="--rebuild --force $(_mtftl_drives)" ;;
+	check)	words="--rebuild --force --ignore-read-errors $(_mtftl_drives)" ;;
 	close)	words="--deferred --force $(_mtftl_open)" ;;
 	discard) words="--force $(_mtftl_open)" ;;
 	header-backup)	words=$(_mtftl_drives) ;;
