@@ -612,6 +612,25 @@ static void a_newer_version_in_users_data_stops_nothing(void **state)
 	assert_int_equal(recover(), 0);
 }
 
+/* A mount refuses it: in the zone's first header, or in one behind a torn unit. */
+static void erase_counts_that_no_mount_takes_are_errors(void **state)
+{
+	u32 worn, torn;
+
+	for (worn = 0; worn < 2; worn++)
+		for (torn = 0; torn < 2; torn++) {
+			teardown(state);
+			setup(state);
+			image_write_super(image, 0);
+			image->erase_count[3] = MTFTL_MAX_ERASES + worn;
+			put(3, 1, 1, 1);
+			put(3, 2, 2, 2);
+			if (torn)
+				tear(3, 0);
+			assert_int_equal(check_errors(), worn);
+		}
+}
+
 static void retired_zone_is_not_read(void **state)
 {
 	struct mtftl_zone_record *record;
@@ -1065,6 +1084,7 @@ int main(void)
 		test(footer_that_lies_is_found_by_check),
 		test(unit_of_a_newer_version_stops_recovery),
 		test(a_newer_version_in_users_data_stops_nothing),
+		test(erase_counts_that_no_mount_takes_are_errors),
 		test(retired_zone_is_not_read),
 		test(blocks_past_the_end_are_errors),
 		test(check_finds_wrong_maps),

@@ -323,6 +323,9 @@ static void check_zone(struct check *check, u32 zone)
 	scan_zone(&check->window, check->seed, zone, 0, 0, check_unit, check, &result);
 	if (result.newer)
 		report_error(check->report, "zone %u: a unit of a newer version", zone);
+	if (result.worn_erases)
+		report_error(check->report, "zone %u block %u: erase_count %u, expected at most %u", zone,
+			     result.worn_at, result.worn_erases, MTFTL_MAX_ERASES);
 	if (result.contradictions)
 		report_error(check->report, "zone %u: %u headers contradict themselves", zone,
 			     result.contradictions);

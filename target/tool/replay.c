@@ -68,8 +68,12 @@ bool replay_take_records(struct replay *replay, u64 index, const u8 *block)
 	assert(first < replay->sb->nr_zones);
 	for (i = 0; i < per_block && first + i < replay->sb->nr_zones; i++)
 		if (!mtftl_zone_record_valid(&record[i], replay->sb->zone_capacity)) {
-			report_error(replay->report, "checkpoint: record of zone %" PRIu64
-				     " is none", first + i);
+			report_error(replay->report, "checkpoint: record of zone %" PRIu64 ": wp %u,"
+				     " erase_count %u and first_seq %" PRIu64 ", expected at most %u, %u"
+				     " and %u bits", first + i, le32_to_cpu(record[i].wp),
+				     le32_to_cpu(record[i].erase_count),
+				     le64_to_cpu(record[i].first_seq), replay->sb->zone_capacity,
+				     MTFTL_MAX_ERASES, MTFTL_SEQ_BITS);
 			return false;
 		}
 	for (i = 0; i < per_block && first + i < replay->sb->nr_zones; i++) {

@@ -206,6 +206,18 @@ static bool is_tail(const struct window *window, const u8 *block, u32 seed, u32 
 	       mtftl_tail_parse(block, seed, zone, capacity, flash->oob, &tail) == 0;
 }
 
+/* What window_unit() says of a block. */
+static void note_header(struct scan_result *result, int err, u32 at,
+			const struct mtftl_unit_info *info)
+{
+	result->unreadable += err == -EIO;
+	result->contradictions += err == -EINVAL;
+	if (!err && info->erase_count > MTFTL_MAX_ERASES && !result->worn_erases) {
+		result->worn_at = at;
+		result->worn_erases = info->erase_count;
+	}
+}
+
 void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq,
 	       scan_found found, void *context, struct scan_result *result)
 {
@@ -226,8 +238,7 @@ void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq
 
 		if (err && err != -EIO && is_tail(window, window_block(window, zone, at), seed, zone, at))
 			break;
-		result->unreadable += err == -EIO;
-		result->contradictions += err == -EINVAL;
+		note_header(result, err, at, &info);
 		/* Elsewhere it may lie in users' data. The module does not look at it either. */
 		if (err == -EPROTO && in_step) {
 			result->newer = true;

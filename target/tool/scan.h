@@ -50,6 +50,8 @@ struct scan_result {
 	u32 first_gap;
 	u32 contradictions;	/* headers that verify, but make no sense */
 	u32 unreadable;		/* headers that could not be read */
+	u32 worn_at;		/* the first header with more erases than a mount takes */
+	u32 worn_erases;	/* as it says; 0: there is none */
 	bool newer;		/* a unit of a version that is not ours: do not go on */
 };
 
