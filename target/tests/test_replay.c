@@ -158,17 +158,21 @@ static void newest_whole_superblock_counts(void **state)
 	assert_int_equal(super.zone, 0);
 }
 
-static void newer_superblock_is_not_skipped_for_an_older_one(void **state)
+static void use_unknown_feature(u32 zone, u32 offset)
 {
-	struct mtftl_sb *sb;
+	struct mtftl_sb *sb = (struct mtftl_sb *)image_block(image, zone, offset);
 
-	(void)state;
-	image_write_super(image, 0);
-	image_write_super(image, 0);
-	sb = (struct mtftl_sb *)image_block(image, 0, 1);
 	sb->incompat = cpu_to_le64(4);
 	sb->crc = 0;
 	sb->crc = cpu_to_le32(mtftl_crc32c(~0u, sb, sizeof(*sb)));
+}
+
+static void newer_superblock_is_not_skipped_for_an_older_one(void **state)
+{
+	(void)state;
+	image_write_super(image, 0);
+	image_write_super(image, 0);
+	use_unknown_feature(0, 1);
 	assert_int_equal(recover(), -EPROTO);
 }
 
@@ -579,6 +583,32 @@ static void footer_that_lies_is_found_by_check(void **state)
 	mtftl_unit_init(header, &info);
 	mtftl_unit_seal(header, image->seed, 3, 5, 0, 0);
 	assert_int_not_equal(check_errors(), 0);
+}
+
+/* What header-restore looks at before it writes. */
+static void a_reset_of_the_log_keeps_what_is_read_only(void **state)
+{
+	struct flash_zone *log = image->flash.zones;
+
+	(void)state;
+	image->sb.generation = 7;
+	image_write_super(image, 0);
+	memcpy(image_block(image, 1, 0), image_block(image, 0, 0), MTFTL_BLOCK_SIZE);
+	log[1] = log[0];
+	assert_int_equal(super_find_kept(&image->flash, &super), -ENODATA);
+	log[1].cond = FLASH_READONLY;
+	assert_int_equal(super_find_kept(&image->flash, &super), 0);
+	assert_int_equal(super.info.generation, 8);
+	assert_int_equal(super.zone, 1);
+	/* A mount does not pass over this one. */
+	use_unknown_feature(1, 0);
+	assert_int_equal(super_find_kept(&image->flash, &super), -EPROTO);
+	log[1] = (struct flash_zone) { .cond = FLASH_OFFLINE };
+	assert_int_equal(super_find_kept(&image->flash, &super), -ENXIO);
+	/* All of it is as it was. */
+	assert_int_equal(log[0].wp, 1);
+	assert_int_equal(super_find(&image->flash, &super), 0);
+	assert_int_equal(super.zone, 0);
 }
 
 static void unit_of_a_newer_version_stops_recovery(void **state)
@@ -1082,6 +1112,7 @@ int main(void)
 		test(footer_that_contradicts_itself_is_not_used),
 		test(footer_that_omits_a_unit_is_found_by_check),
 		test(footer_that_lies_is_found_by_check),
+		test(a_reset_of_the_log_keeps_what_is_read_only),
 		test(unit_of_a_newer_version_stops_recovery),
 		test(a_newer_version_in_users_data_stops_nothing),
 		test(erase_counts_that_no_mount_takes_are_errors),

@@ -125,6 +125,28 @@ static u32 log_zone(const struct device *device)
 	     " superblocks", device->path);
 }
 
+/* A record in a zone that takes no reset stays: ours must be the newer one, and a mount pass over it. */
+static void outnumber_kept(struct device *device, struct mtftl_sb_info *info)
+{
+	struct super kept;
+	int err = super_find_kept(&device->flash, &kept);
+
+	if (err == -ENODATA || err == -ENXIO)
+		return;
+	if (err && err != -ESTALE && err != -EOPNOTSUPP)
+		fail(EXIT_FAILED, "%s: a record stays in zone 0 or 1, which is read-only: %s; nothing is"
+		     " written", device->path, super_error(err));
+	if (info->generation <= kept.info.generation)
+		info->generation = kept.info.generation + 1;
+}
+
+/* If this is cut off, the newest record is there, or none: never an older one. */
+static void reset_log(struct device *device, u32 newest)
+{
+	device_reset(device, !newest, 1, "superblocks");
+	device_reset(device, newest, 1, "superblocks");
+}
+
 int cmd_header_restore(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -136,7 +158,7 @@ int cmd_header_restore(int argc, char **argv)
 	struct mtftl_sb_info info;
 	struct device *device;
 	struct super super;
-	bool force = false;
+	bool force = false, known;
 	char **words;
 	u32 zone;
 	int err;
@@ -153,21 +175,16 @@ int cmd_header_restore(int argc, char **argv)
 		fail(EXIT_FAILED, "%s: %s; expected a drive without a superblock, or --force",
 		     device->path, err ? super_error(err) : "has a superblock that is whole");
 	zone = log_zone(device);
-	/* Records in a zone that is read-only stay: this one is the newest. */
-	if (!err || err == -ESTALE || err == -EOPNOTSUPP)
+	known = !err || err == -ESTALE || err == -EOPNOTSUPP;
+	/* A system that hibernates with the device open shall see that another one has written. */
+	if (known)
 		info.generation = super.info.generation + 1;
+	outnumber_kept(device, &info);
 	if (mtftl_sb_wrong(&info))
 		fail(EXIT_FAILED, "%s: %s", device->path, super_error(-EOVERFLOW));
 	mtftl_sb_compose(block, &info);
-	device_reset(device, 0, MTFTL_NR_SB_ZONES, "superblocks");
+	reset_log(device, known ? super.zone : zone);
 	device_write_first(device, zone, block);
-	/* What is in a zone that is read-only stays: it may be a record that no mount passes over. */
-	err = super_find(&device->flash, &super);
-	if (err == -EOPNOTSUPP)
-		err = 0;
-	if (err || super.info.generation != info.generation || super.zone != zone)
-		fail(EXIT_FAILED, "%s: a record in the other zone stays: %s", device->path,
-		     err ? super_error(err) : "it is the newest");
 	uuid_unparse(info.uuid, uuid);
 	printf("%s: is %s again; the next mount looks at all zones\n", device->path, uuid);
 	free(block);

@@ -85,6 +85,22 @@ int super_find(struct flash *flash, struct super *super)
 	return flash->oob && !flash->read_oob ? -EOPNOTSUPP : 0;
 }
 
+int super_find_kept(struct flash *flash, struct super *super)
+{
+	struct flash_zone before[MTFTL_NR_SB_ZONES];
+	u32 zone;
+	int err;
+
+	assert(flash->nr_zones >= MTFTL_NR_SB_ZONES);
+	memcpy(before, flash->zones, sizeof(before));
+	for (zone = 0; zone < MTFTL_NR_SB_ZONES; zone++)
+		if (before[zone].cond != FLASH_READONLY && before[zone].cond != FLASH_OFFLINE)
+			flash->zones[zone] = (struct flash_zone) { .cond = FLASH_EMPTY };
+	err = super_find(flash, super);
+	memcpy(flash->zones, before, sizeof(before));
+	return err;
+}
+
 bool super_names_zone(const struct mtftl_sb_info *sb, u32 zone)
 {
 	u32 i;

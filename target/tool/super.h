@@ -21,6 +21,8 @@ struct super {
  * that cannot be read (then @super is filled in).
  */
 int super_find(struct flash *flash, struct super *super);
+/* The same of what stays if the log's zones are reset: records in zones that take no reset. */
+int super_find_kept(struct flash *flash, struct super *super);
 
 /* Is the zone one of those that the record names for checkpoints? */
 bool super_names_zone(const struct mtftl_sb_info *sb, u32 zone);
