@@ -466,6 +466,121 @@ static void a_zone_that_refuses_its_reset_is_passed_over(void **state)
 	assert_recovers();
 }
 
+/* Power goes off behind so many commands that change something. */
+static struct flash whole;
+static u32 power;
+
+static bool is_off(void)
+{
+	return !power || !--power;
+}
+
+static int write_until_off(struct flash *flash, u32 zone, u32 offset, u32 nr, const void *buffer)
+{
+	return is_off() ? -EIO : whole.write(flash, zone, offset, nr, buffer);
+}
+
+static int reset_until_off(struct flash *flash, u32 zone)
+{
+	return is_off() ? -EIO : whole.reset(flash, zone);
+}
+
+static int finish_until_off(struct flash *flash, u32 zone)
+{
+	return is_off() ? -EIO : whole.finish(flash, zone);
+}
+
+static void power_off_behind(u32 commands)
+{
+	whole = image->flash;
+	image->flash.write = write_until_off;
+	image->flash.reset = reset_until_off;
+	image->flash.finish = finish_until_off;
+	power = commands;
+}
+
+static void power_on(void)
+{
+	image->flash.write = whole.write;
+	image->flash.reset = whole.reset;
+	image->flash.finish = whole.finish;
+}
+
+/* A unit of three blocks, and only the first one is there: behind the checkpoint, or in its map. */
+static void tear_units(void)
+{
+	const u64 lbas[] = { 20, 21, 22 };
+	const u16 contents[] = { 0x2000, 0x2100, 0x2200 };
+	u32 zone;
+
+	for (zone = 8; zone <= 9; zone++) {
+		u32 at;
+
+		image_reset_zone(image, zone);
+		at = image_write_unit(image, zone, MTFTL_UNIT_DATA, image->seq + 1, 3, lbas, contents);
+		map[20] = flash_page(&image->flash, zone, at + 1);
+		if (zone == 8) {
+			map[21] = map[20] + 1;
+			map[22] = map[20] + 2;
+			image_write_checkpoint(image, CKPT_ZONE + 1, image->seq, map, 0);
+			map[21] = MTFTL_MAP_LOST;
+			map[22] = MTFTL_MAP_LOST;
+		}
+		memset(image_block(image, zone, at + 2), 0, 2 * MTFTL_BLOCK_SIZE);
+		image->flash.zones[zone].wp = at + 2;
+	}
+}
+
+/* Whatever is done already, the same command ends it. */
+static void a_rebuild_that_is_cut_off_can_be_repeated(void **state)
+{
+	u32 commands = 0;
+	int err;
+
+	do {
+		teardown(state);
+		setup(state);
+		tear_units();
+		tear(CKPT_ZONE + 1, ZONE_RECORDS);
+		power_off_behind(++commands);
+		err = rebuild(true);
+		power_on();
+		if (err) {
+			assert_int_equal(rebuild(false), 0);
+			assert_true(totals.missing || totals.unfinished);
+			assert_int_equal(rebuild(true), 0);
+		}
+		assert_int_equal(image->flash.zones[8].cond, FLASH_FULL);
+		assert_int_equal(image->flash.zones[9].cond, FLASH_FULL);
+		assert_recovers();
+		assert_int_equal(rebuild(true), 0);
+		assert_int_equal(totals.missing + totals.unfinished, 0);
+	} while (err);
+	/* Two zones, a reset, the stream and the record. */
+	assert_true(commands > 5);
+}
+
+/* A mount leaves these to the next ones: a unit behind the checkpoint, and a checkpoint that was cut. */
+static void what_a_mount_takes_care_of_is_no_rebuild(void **state)
+{
+	const u64 lbas[] = { 20, 21, 22 };
+	const u16 contents[] = { 0x2000, 0x2100, 0x2200 };
+	u32 turn;
+
+	for (turn = 0; turn < 2; turn++) {
+		u32 zone = turn ? CKPT_ZONE + 1 : 9;
+
+		image_write_unit(image, zone, turn ? MTFTL_UNIT_MAP : MTFTL_UNIT_DATA,
+				 turn ? 9 : image->seq + 1, 3, lbas, contents);
+		image->flash.zones[zone].wp--;
+		assert_int_equal(rebuild(true), 0);
+		assert_int_equal(totals.missing + totals.unfinished, 0);
+		assert_int_equal(image->flash.zones[zone].cond, FLASH_OPEN);
+		teardown(state);
+		setup(state);
+	}
+}
+
 /* More zones */
 
 static int grow(struct mtftl_sb_info *now)
@@ -654,6 +769,8 @@ int main(void)
 		test(the_other_zone_of_the_log_serves_when_one_is_full),
 		test(without_a_zone_nothing_is_written),
 		test(a_zone_that_refuses_its_reset_is_passed_over),
+		test(a_rebuild_that_is_cut_off_can_be_repeated),
+		test(what_a_mount_takes_care_of_is_no_rebuild),
 		grown(appended_zones_are_used),
 		grown(what_is_newer_than_a_clean_checkpoint_stays),
 		grown(a_zone_that_failed_is_no_space),

@@ -54,9 +54,15 @@ static int rebuild(struct device *device, bool force)
 		     " writes", device->path);
 	if (err)
 		cannot(device, err);
-	if (!totals.missing) {
+	if (!totals.missing && !totals.unfinished) {
 		printf("%s: the checkpoint is whole, there is nothing to rebuild\n", device->path);
 		return EXIT_OK;
+	}
+	if (!totals.missing) {
+		printf("%s: the checkpoint is whole; what wrote it was cut off before it finished %u zones:"
+		       " %s\n", device->path, totals.unfinished,
+		       force ? "they are finished now" : "--force finishes them");
+		return force ? EXIT_OK : EXIT_DAMAGE;
 	}
 	printf("%s: %" PRIu64 " blocks mapped, %" PRIu64 " lost; of %" PRIu64 " the checkpoint does"
 	       " not tell, %" PRIu64 " of them are found in the zones: some may be discarded ones that"

@@ -209,8 +209,9 @@ int cmd_resize(int argc, char **argv)
 	device = device_open(argv[optind], DEVICE_WRITE);
 	err = rebuild_grow(&device->flash, &report, &was, &now);
 	if (err == -EEXIST)
-		fail(EXIT_FAILED, "%s: has %u zones as when it was formatted, expected more",
-		     device->path, device->flash.nr_zones);
+		fail(EXIT_FAILED, "%s: has %u zones as when it was formatted, expected more; if a resize was"
+		     " cut off, mtftl check --rebuild --force ends it", device->path,
+		     device->flash.nr_zones);
 	if (err == -ENOTEMPTY)
 		fail(EXIT_FAILED, "%s: an appended zone is not empty, expected empty ones from zone %u on"
 		     " (blkzone reset)", device->path, was.nr_zones);

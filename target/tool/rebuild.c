@@ -23,6 +23,8 @@ struct seen_zone {
 	u32 erase_count;	/* as that says */
 	u64 first_seq;		/* of the header in block 0, or 0 */
 	u32 end;		/* of what the last unit claims */
+	u64 last_seq;		/* of that unit */
+	enum mtftl_unit_type last_type;
 };
 
 struct rebuild {
@@ -64,6 +66,8 @@ static void vouch(void *context, const struct mtftl_unit_info *info, const u8 *h
 	if (info->seq > rebuild->replay.max_seq)
 		rebuild->replay.max_seq = info->seq;
 	seen->end = info->offset + window_payload(&rebuild->window, info) + info->nr_blocks;
+	seen->last_seq = info->seq;
+	seen->last_type = info->type;
 	if (info->type != MTFTL_UNIT_DATA && info->type != MTFTL_UNIT_GC)
 		return;
 	for (i = 0; i < info->nr_entries; i++) {
@@ -362,20 +366,23 @@ static int write_record(struct rebuild *rebuild, u64 blocks)
  * not lie in there: a walk by headers would pass over it. The next mount does not look at the unit,
  * so nothing is written to such a zone any more.
  */
+static bool needs_finish(const struct rebuild *rebuild, u32 zone, bool shorter)
+{
+	const struct replay_zone *record = &rebuild->replay.zones[zone];
+
+	return rebuild->flash->zones[zone].cond == FLASH_OPEN && record->is_shorter == shorter &&
+	       rebuild->seen[zone].end > rebuild->flash->zones[zone].wp &&
+	       !(record->flags & MTFTL_ZONE_RETIRED);
+}
+
 static int finish_torn(const struct rebuild *rebuild, bool shorter)
 {
-	struct flash *flash = rebuild->flash;
 	u32 zone;
 	int err = 0;
 
-	for (zone = MTFTL_NR_SB_ZONES; zone < flash->nr_zones && !err; zone++) {
-		const struct replay_zone *record = &rebuild->replay.zones[zone];
-
-		if (flash->zones[zone].cond == FLASH_OPEN && record->is_shorter == shorter &&
-		    rebuild->seen[zone].end > flash->zones[zone].wp &&
-		    !(record->flags & MTFTL_ZONE_RETIRED))
-			err = flash->finish(flash, zone);
-	}
+	for (zone = MTFTL_NR_SB_ZONES; zone < rebuild->flash->nr_zones && !err; zone++)
+		if (needs_finish(rebuild, zone, shorter))
+			err = rebuild->flash->finish(rebuild->flash, zone);
 	return err;
 }
 
@@ -397,6 +404,43 @@ static int write_all(struct rebuild *rebuild)
 	       write_record(rebuild, blocks) ?: finish_torn(rebuild, true);
 }
 
+/*
+ * A zone that is shorter is finished behind the record, so a power cut may come in between. Then the
+ * unit that claims more is not above the record's number. A mount fills up what a cut has torn, but
+ * for checkpoints: their log resets the zone.
+ */
+static int end_cut_off(struct rebuild *rebuild, bool write)
+{
+	struct flash *flash = rebuild->flash;
+	struct scan_result result;
+	struct seen_zone *seen;
+	u32 zone;
+
+	for (zone = MTFTL_NR_SB_ZONES; zone < flash->nr_zones; zone++) {
+		if (flash->zones[zone].cond != FLASH_OPEN)
+			continue;
+		scan_zone(&rebuild->window, rebuild->seed, zone, 0, 0, vouch, rebuild, &result);
+		seen = &rebuild->seen[zone];
+		if (seen->last_seq > rebuild->super.info.ckpt_seq ||
+		    seen->last_type == MTFTL_UNIT_CKPT || seen->last_type == MTFTL_UNIT_MAP)
+			seen->end = 0;
+		rebuild->totals->unfinished += needs_finish(rebuild, zone, false);
+	}
+	return window_error(&rebuild->window, rebuild->report) ?:
+	       write ? finish_torn(rebuild, false) : 0;
+}
+
+static int rebuild_map(struct rebuild *rebuild, bool write)
+{
+	int err = look_at_zones(rebuild);
+
+	if (!err) {
+		judge_map(rebuild);
+		err = choose_zones(rebuild);
+	}
+	return err ?: write ? write_all(rebuild) : 0;
+}
+
 int rebuild_flash(struct flash *flash, struct report *report, bool write,
 		  struct rebuild_totals *totals)
 {
@@ -415,16 +459,10 @@ int rebuild_flash(struct flash *flash, struct report *report, bool write,
 	window_init(&rebuild.window, flash, UNIT_BLOCKS);
 	err = replay_run(&rebuild.replay);
 	totals->missing = rebuild.replay.ckpt_missing;
-	if (!err && totals->missing) {
+	if (!err) {
 		rebuild.seen = xalloc(flash->nr_zones, sizeof(*rebuild.seen));
 		rebuild.vouched = xalloc(rebuild.super.info.logical_blocks / 8 + 1, 1);
-		err = look_at_zones(&rebuild);
-		if (!err) {
-			judge_map(&rebuild);
-			err = choose_zones(&rebuild);
-		}
-		if (!err && write)
-			err = write_all(&rebuild);
+		err = totals->missing ? rebuild_map(&rebuild, write) : end_cut_off(&rebuild, write);
 		free(rebuild.seen);
 		free(rebuild.vouched);
 	}

@@ -12,6 +12,7 @@
 
 struct rebuild_totals {
 	u64 missing;		/* blocks of the checkpoint that do not verify */
+	u32 unfinished;		/* zones; a rebuild or resize was cut off when all else was written */
 	u64 mapped;
 	u64 lost;
 	u64 unknown;		/* logical blocks of which the checkpoint does not tell */
@@ -19,9 +20,9 @@ struct rebuild_totals {
 };
 
 /*
- * Looks, and with @write writes; nothing is written where the checkpoint is whole. 0 or -errno:
- * what super_find() gives, -EPROTO for units of a newer version, -EOVERFLOW where numbers are used
- * up, -ENOSPC where no zone is left for a checkpoint, or what the device says.
+ * Looks, and with @write writes; where the checkpoint is whole, only what one that was cut off has
+ * left to do. 0 or -errno: what super_find() gives, -EPROTO for units of a newer version, -EOVERFLOW
+ * where numbers are used up, -ENOSPC where no zone is left for a checkpoint, or what the device says.
  */
 int rebuild_flash(struct flash *flash, struct report *report, bool write,
 		  struct rebuild_totals *totals);
