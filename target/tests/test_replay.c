@@ -624,6 +624,25 @@ static void unit_of_a_newer_version_stops_recovery(void **state)
 	assert_int_equal(recover(), -EPROTO);
 }
 
+/* No unit lies across the write pointer that a checkpoint records. */
+static void so_does_one_right_behind_the_checkpoint(void **state)
+{
+	u32 map[IMAGE_LOGICAL], at;
+	struct mtftl_unit *unit;
+
+	(void)state;
+	image_write_super(image, 0);
+	empty_map(map);
+	map[1] = put(4, 1, 1, 1);
+	image_write_checkpoint(image, 2, 1, map, 0);
+	at = image->flash.zones[4].wp;
+	put(4, image->seq + 1, 1, 2);
+	unit = (struct mtftl_unit *)image_block(image, 4, at);
+	unit->version++;
+	mtftl_unit_seal(unit, image->seed, 4, at, 0, 0);
+	assert_int_equal(recover(), -EPROTO);
+}
+
 static void a_newer_version_in_users_data_stops_nothing(void **state)
 {
 	const u64 lbas[] = { 1, 2 };
@@ -1114,6 +1133,7 @@ int main(void)
 		test(footer_that_lies_is_found_by_check),
 		test(a_reset_of_the_log_keeps_what_is_read_only),
 		test(unit_of_a_newer_version_stops_recovery),
+		test(so_does_one_right_behind_the_checkpoint),
 		test(a_newer_version_in_users_data_stops_nothing),
 		test(erase_counts_that_no_mount_takes_are_errors),
 		test(retired_zone_is_not_read),

@@ -239,8 +239,8 @@ void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq
 		if (err && err != -EIO && is_tail(window, window_block(window, zone, at), seed, zone, at))
 			break;
 		note_header(result, err, at, &info);
-		/* Elsewhere it may lie in users' data. The module does not look at it either. */
-		if (err == -EPROTO && in_step) {
+		/* Where a unit begins, also behind what the checkpoint knows. Else it may be users' data. */
+		if (err == -EPROTO && (in_step || at == from)) {
 			result->newer = true;
 			break;
 		}
