@@ -14,6 +14,7 @@
 #include "check.h"
 #include "image.h"
 #include "replay.h"
+#include "scan.h"
 #include "super.h"
 
 static struct image *image;
@@ -611,6 +612,25 @@ static void a_reset_of_the_log_keeps_what_is_read_only(void **state)
 	assert_int_equal(super.zone, 0);
 }
 
+/* A backup of another drive's superblock has another key. */
+static void units_tell_whose_superblock_it_is(void **state)
+{
+	u32 written;
+
+	(void)state;
+	image_write_super(image, 0);
+	assert_false(scan_finds_unit(&image->flash, image->seed, &written));
+	assert_int_equal(written, 0);
+	put(3, 1, 1, 1);
+	put(4, 2, 1, 1);
+	assert_true(scan_finds_unit(&image->flash, image->seed, &written));
+	assert_false(scan_finds_unit(&image->flash, image->seed + 1, &written));
+	assert_int_equal(written, 2);
+	/* One is enough. */
+	tear(3, 0);
+	assert_true(scan_finds_unit(&image->flash, image->seed, &written));
+}
+
 static void unit_of_a_newer_version_stops_recovery(void **state)
 {
 	struct mtftl_unit *unit;
@@ -1132,6 +1152,7 @@ int main(void)
 		test(footer_that_omits_a_unit_is_found_by_check),
 		test(footer_that_lies_is_found_by_check),
 		test(a_reset_of_the_log_keeps_what_is_read_only),
+		test(units_tell_whose_superblock_it_is),
 		test(unit_of_a_newer_version_stops_recovery),
 		test(so_does_one_right_behind_the_checkpoint),
 		test(a_newer_version_in_users_data_stops_nothing),

@@ -16,6 +16,7 @@
 #include "device.h"
 #include "mtftl.h"
 #include "rebuild.h"
+#include "scan.h"
 #include "super.h"
 
 /* What stays the same for the life of a format. */
@@ -110,6 +111,20 @@ static void check_geometry(const struct device *device, const struct mtftl_sb_in
 		     flash->zone_capacity, info->nr_zones, info->zone_capacity);
 }
 
+/* By the key of another drive no mount would find anything: it would take all zones for free ones. */
+static void check_units(struct device *device, const struct mtftl_sb_info *info)
+{
+	struct flash *flash = &device->flash;
+	u32 written;
+
+	flash->oob = info->oob;
+	if (flash->oob && !flash->read_oob)
+		return;
+	if (!scan_finds_unit(flash, mtftl_seed(info->uuid, info->key), &written) && written)
+		fail(EXIT_FAILED, "%s: none of %u zones begins with a unit by the key of the backup,"
+		     " expected the backup of this drive, or --force", device->path, written);
+}
+
 /* The log goes on in one zone, if the drive has given up the other one. */
 static u32 log_zone(const struct device *device)
 {
@@ -174,6 +189,8 @@ int cmd_header_restore(int argc, char **argv)
 	if (err != -ENODATA && err != -ENXIO && !force)
 		fail(EXIT_FAILED, "%s: %s; expected a drive without a superblock, or --force",
 		     device->path, err ? super_error(err) : "has a superblock that is whole");
+	if (!force)
+		check_units(device, &info);
 	zone = log_zone(device);
 	known = !err || err == -ESTALE || err == -EOPNOTSUPP;
 	/* A system that hibernates with the device open shall see that another one has written. */

@@ -273,6 +273,24 @@ void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq
 	free(seen.numbers.places);
 }
 
+bool scan_finds_unit(struct flash *flash, u32 seed, u32 *written)
+{
+	struct mtftl_unit_info info;
+	struct window window;
+	bool found = false;
+	u32 zone;
+
+	*written = 0;
+	window_init(&window, flash, 1);
+	window.goes_on = true;
+	for (zone = MTFTL_NR_SB_ZONES; zone < flash->nr_zones && !found; zone++) {
+		*written += flash->zones[zone].wp > 0;
+		found = flash->zones[zone].wp && !window_unit(&window, seed, zone, 0, &info);
+	}
+	window_free(&window);
+	return found;
+}
+
 /* Copy the payload of the footer units from @at on to where their entries say. */
 static bool load_footer(struct window *window, u32 seed, u32 zone, u32 at,
 			const struct mtftl_tail_info *tail, u64 *durable_seq, u8 *stream)

@@ -68,6 +68,12 @@ void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq
 	       scan_found found, void *context, struct scan_result *result);
 
 /*
+ * Does a unit by this seed begin any zone behind the log? *@written: zones that could have one. As far
+ * as the first unit.
+ */
+bool scan_finds_unit(struct flash *flash, u32 seed, u32 *written);
+
+/*
  * The footer stream of a full zone, or NULL if it has none that verifies from tail
  * to last block. The caller frees it. @size is in bytes.
  */
