@@ -69,6 +69,30 @@ def test_only_these_methods_are_tried(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not [*bugs._tries("torn-unit-ends-scan", _args(tmp_path, methods=["model"]))]
 
 
+@pytest.mark.parametrize(("method", "schedule"), [("judge", None), ("drawn", None), ("priorities", 2)])
+def test_what_each_method_found_is_shrunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str,
+                                          schedule: int | None) -> None:
+    """With the schedule of the boots that found it, and within the time for that."""
+    asked: list[object] = []
+    numbers = argparse.Namespace(numbers=lambda: {"before": 47, "after": 3})
+
+    def bench(*args: object) -> argparse.Namespace:
+        asked.append(args[4])
+        return argparse.Namespace(worked=0)
+
+    def shrunk(_name: str, _bench: object, _shown: object, bug: str, seconds: float) -> argparse.Namespace:
+        asked.append((bug, seconds))
+        return numbers
+
+    monkeypatch.setattr(bugs, "_tries", lambda bug, args: iter([(method, lambda: Look(1.0, 2, "VIOLATION",
+                                                                                      shrink.Shown(1)))]))
+    monkeypatch.setattr(bugs.shrink, "Bench", bench)
+    monkeypatch.setattr(bugs.shrink, "shrink", shrunk)
+    monkeypatch.setattr(torture, "buggy_module", lambda name, kernel: tmp_path / "dm-mtftl.ko")
+    row = bugs._row(FOUND, _args(tmp_path / "out", shrink_seconds=9.0))
+    assert row["shrunk"] == {"before": 47, "after": 3} and asked == [schedule, (FOUND, 9.0)]
+
+
 def test_methods_do_not_take_the_bugs_name(capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
     bugs.add_command(parser.add_subparsers())

@@ -110,8 +110,13 @@ def _run(method: str, args: argparse.Namespace) -> argparse.Namespace:
         kernel=args.kernel, timeout=args.timeout, verbose=False, cuts=CUTS[method], states=16, sample=0, enumerate=0,
         draw=HISTORIES if drawn else 0, linger=method in ("lingering", "faults"), faults=method == "faults",
         rounds=0 if drawn else ROUNDS,
-        cpus=0 if method == "stalls" else shrink.CPUS, schedule=2 if method == "priorities" else None,
+        cpus=0 if method == "stalls" else shrink.CPUS, schedule=_schedule(method),
         device=f"ms=0,{judge.drive(method == 'faults')}" if drawn else "ms=0")
+
+
+def _schedule(method: str) -> int | None:
+    """Changes of priorities in a period; nothing: CPUs stand still now and then."""
+    return 2 if method == "priorities" else None
 
 
 def _honest_journal(seed: int, run: argparse.Namespace) -> Path:
@@ -262,8 +267,8 @@ def _row(bug: str, args: argparse.Namespace) -> Row:
     if not shown or not args.shrink_seconds:
         return row
     module = torture.buggy_module(bug, kernels.get(args.kernel))
-    schedule = _run(row["method"], args).schedule
-    bench = shrink.Bench(args.kernel, module, _sources(bug, module), args.seed, schedule, row["method"] == "faults")
+    bench = shrink.Bench(args.kernel, module, _sources(bug, module), args.seed, _schedule(row["method"]),
+                         row["method"] == "faults")
     # Where threads stand still, drawn workloads show more of what a long run showed.
     shown = shrink.Shown(shown.seed, shown.steps, shown.history, linger=row["method"] != "drawn")
     case = shrink.shrink(bug, bench, shown, bug, args.shrink_seconds)
