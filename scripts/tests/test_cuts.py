@@ -106,9 +106,13 @@ def test_a_wrong_recovery_is_found_and_replayed(journal: Path, tmp_path: Path, b
     summary, report = _judge(program, journal, tmp_path / "place", cuts=3000)
     assert summary["violations"] > 0 and "VIOLATION" in report
     place = next(line.split()[1].rstrip(",") for line in report.splitlines() if line.startswith("in "))
-    again = subprocess.run([program, "-s", str(SEED), "-m", "16", "-a", place, tmp_path / "image", journal],
-                           capture_output=True, text=True)
+    again = subprocess.run([program, "-s", str(SEED), "-m", "16", "-a", place, "-x", tmp_path / "tale",
+                            tmp_path / "image", journal], capture_output=True, text=True)
     assert again.returncode == 1 and again.stdout.count("VIOLATION") == 1 and f"in {place}" in again.stdout
+    # Also where an assertion has ended the mount.
+    told = json.loads((tmp_path / "tale").read_text())
+    assert told["zones"] and len(told["versions"]) == summary["blocks"]
+    assert ("ended with signal" in again.stdout) == (set(told["versions"]) == {-1})
 
 
 def test_a_kernel_that_disagrees_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

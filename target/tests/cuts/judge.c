@@ -320,38 +320,45 @@ static void save(struct judge *judge, uint64_t number)
 	}
 }
 
-static FILE *begin_tale(const struct judge *judge)
+static void close_tale(const struct judge *judge, FILE *tale)
 {
-	FILE *tale = must(fopen(judge->tale, "we"));
-
-	fprintf(tale, "{\"now\": %" PRIu64 ", \"zones\": ", judge->now);
-	tell_zones(&judge->drive, tale);
-	return tale;
-}
-
-/* The version of each block, -1: it cannot be read; how often the mount was cut, too. */
-static void end_tale(const struct judge *judge, FILE *tale)
-{
-	const struct verdict *verdict = judge->verdict;
-	uint64_t lba;
-
-	fprintf(tale, ",\n\"choices\": %u, \"mounts_cut\": %u, \"versions\": [", verdict->choices,
-		verdict->mount_cut);
-	for (lba = 0; lba < judge->nr_blocks; lba++)
-		fprintf(tale, "%s%" PRId64, lba ? ", " : "",
-			verdict->versions[lba] == LOST ? -1 : (int64_t)verdict->versions[lba]);
-	fprintf(tale, "]}\n");
 	if (fclose(tale)) {
 		perror(judge->tale);
 		exit(2);
 	}
 }
 
+/* What the cut left. It is told before the mount, because an assertion may end that. */
+static void begin_tale(const struct judge *judge)
+{
+	FILE *tale = must(fopen(judge->tale, "we"));
+
+	fprintf(tale, "{\"now\": %" PRIu64 ", \"zones\": ", judge->now);
+	tell_zones(&judge->drive, tale);
+	close_tale(judge, tale);
+}
+
+/* The version of each block, -1: it cannot be read; how often the mount was cut, too. */
+static void end_tale(const struct judge *judge, bool ended_early)
+{
+	const struct verdict *verdict = judge->verdict;
+	FILE *tale = must(fopen(judge->tale, "ae"));
+	uint64_t lba;
+
+	fprintf(tale, ",\n\"choices\": %u, \"mounts_cut\": %u, \"versions\": [", verdict->choices,
+		verdict->mount_cut);
+	for (lba = 0; lba < judge->nr_blocks; lba++)
+		fprintf(tale, "%s%" PRId64, lba ? ", " : "",
+			ended_early || verdict->versions[lba] == LOST ? -1 :
+			(int64_t)verdict->versions[lba]);
+	fprintf(tale, "]}\n");
+	close_tale(judge, tale);
+}
+
 /* In a process of its own. */
 static void cut(struct judge *judge, uint64_t state, uint64_t random, bool keep)
 {
 	const struct rlimit limit = { CUT_SECONDS, CUT_SECONDS };
-	FILE *tale = NULL;
 	char path[4096];
 
 	setrlimit(RLIMIT_CPU, &limit);
@@ -364,14 +371,12 @@ static void cut(struct judge *judge, uint64_t state, uint64_t random, bool keep)
 		_exit(0);
 	judge->verdict->digest = drive_digest(&judge->drive);
 	if (judge->tale)
-		tale = begin_tale(judge);
+		begin_tale(judge);
 	if (keep) {
 		snprintf(path, sizeof(path), "%s/%" PRIu64 ".image", judge->folder, judge->saved);
 		drive_save(&judge->drive, path);
 	}
 	mount_and_judge(judge, random);
-	if (tale)
-		end_tale(judge, tale);
 	if (keep)
 		save(judge, judge->saved);
 	fflush(stdout);
@@ -417,6 +422,8 @@ static void make_cut(struct judge *judge, uint64_t state)
 	}
 	if (!status && verdict->left_out)
 		return;
+	if (judge->tale)
+		end_tale(judge, WIFSIGNALED(status));
 	judge->made++;
 	judge->saved += keep;
 	judge->mount_cuts += verdict->mount_cut;
