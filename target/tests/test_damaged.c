@@ -179,6 +179,43 @@ static void nothing_is_written_into_a_torn_unit(void **state)
 	}
 }
 
+static int refuse_finish(struct flash *flash, u32 zone)
+{
+	return -EIO;
+}
+
+/* It was whole when the checkpoint was written. The power goes when the new one is valid. */
+static void nor_into_one_that_the_drive_has_shortened(void **state)
+{
+	struct report report = { .quiet = true };
+	struct mtftl_sb_info was, now;
+	struct rebuild_totals totals;
+	u32 entries[IMAGE_LOGICAL], page, turn, i;
+
+	for (turn = 0; turn < 4; turn++) {
+		begin_grown();
+		page = tear_last_unit(turn & 1);
+		memcpy(entries, map_of_blocks(0), sizeof(entries));
+		for (i = 0; i < 10; i++)
+			entries[20 + i] = page + i;
+		image_write_checkpoint(image, 2, image->seq, entries, 0);
+		image->flash.finish = refuse_finish;
+		if (turn & 2) {
+			image->flash.nr_zones = GROWN_ZONES;
+			assert_int_equal(rebuild_grow(&image->flash, &report, &was, &now), -EIO);
+		} else {
+			image_block(image, 2, 1)[9] ^= 1;
+			assert_int_equal(rebuild(&totals), -EIO);
+		}
+		mount_like_the_tool();
+		assert_int_equal(map.entries[21], page + 1);
+		for (i = 2; i < 10; i++)
+			assert_int_equal(map.entries[20 + i], MTFTL_MAP_LOST);
+		assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->state, MTFTL_ZONE_PARTIAL);
+		assert_int_equal(mtftl_zone(&ftl, FIRST_DATA)->wp, 1 + 10);
+	}
+}
+
 /*
  * An attempt that a cut ended has written a stream, elsewhere. Its numbers are drawn again, and then
  * the stream that has them is damaged.
@@ -518,6 +555,7 @@ int main(void)
 		TEST(a_damaged_log_is_rebuilt_among_its_zones),
 		TEST(a_log_with_a_newer_unit_is_not_rebuilt),
 		TEST(nothing_is_written_into_a_torn_unit),
+		TEST(nor_into_one_that_the_drive_has_shortened),
 		TEST(an_attempt_of_the_same_numbers_is_not_salvaged),
 		TEST(a_torn_unit_in_front_of_a_stream_hides_none_of_it),
 		TEST(a_stream_that_goes_round_is_refused),

@@ -116,6 +116,8 @@ static int look_at_zones(struct rebuild *rebuild)
 
 /*
  * What the new checkpoint says of each zone: units behind these write pointers are newer than it.
+ * Of a zone whose last unit claims more than is written it says nothing: a mount looks at it from its
+ * first block on, and fills up that unit before it writes anything there.
  * A zone without a header gets the highest erase count of all: it must not repeat one of its own.
  */
 static void set_records(struct rebuild *rebuild)
@@ -125,10 +127,11 @@ static void set_records(struct rebuild *rebuild)
 
 	for (zone = MTFTL_NR_SB_ZONES; zone < rebuild->flash->nr_zones; zone++) {
 		const struct seen_zone *seen = &rebuild->seen[zone];
+		u32 wp = rebuild->flash->zones[zone].wp;
 
 		record = &rebuild->replay.zones[zone];
-		record->first_seq = seen->first_seq;
-		record->wp = seen->first_seq ? rebuild->flash->zones[zone].wp : 0;
+		record->first_seq = seen->end > wp ? 0 : seen->first_seq;
+		record->wp = record->first_seq ? wp : 0;
 		if (seen->told)
 			record->erase_count = seen->erase_count;
 		if (record->erase_count > most)
@@ -386,7 +389,10 @@ static int finish_torn(const struct rebuild *rebuild, bool shorter)
 	return err;
 }
 
-/* A zone that is shorter than the old map says ends there until a new one says what is lost. */
+/*
+ * A zone that is shorter than the old map says ends there until a new one says what is lost. If that
+ * one is durable and the zone is not finished, the next mount fills it up: see set_records().
+ */
 static int write_all(struct rebuild *rebuild)
 {
 	const struct mtftl_sb_info *sb = &rebuild->super.info;
