@@ -13,6 +13,7 @@
 
 #include "check.h"
 #include "image.h"
+#include "nvme.h"
 #include "replay.h"
 #include "scan.h"
 #include "super.h"
@@ -918,6 +919,34 @@ static void metadata_that_cannot_be_read_is_refused(void **state)
 	assert_int_equal(recover(), -EOPNOTSUPP);
 }
 
+/* Where a user says that EIO is loss, an error of the way to the drive must be another one. */
+static void of_nvme_errors_only_some_are_of_the_medium(void **state)
+{
+	static const struct {
+		int status, err;
+	} rows[] = {
+		{ 0x281, -ENODATA },	/* unrecovered read error */
+		{ 0x4281, -ENODATA },	/* do not retry */
+		{ 0x282, -ENODATA },	/* guard check */
+		{ 0x370, -ENOLINK },	/* path error */
+		{ 0x371, -ENOLINK },	/* aborted by the host */
+		{ 0x007, -EAGAIN },
+		{ 0x082, -EAGAIN },	/* not ready */
+		{ 0x006, -EIO },	/* internal error */
+		{ 0x4006, -EIO },
+		{ 0x107, -EIO },	/* of a command's own */
+	};
+	u32 i;
+
+	(void)state;
+	image->flash.eio_is_loss = true;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		assert_int_equal(nvme_read_error(rows[i].status), rows[i].err);
+		assert_int_equal(flash_medium_says(&image->flash, rows[i].err),
+				 rows[i].err == -ENODATA || rows[i].err == -EIO);
+	}
+}
+
 /*
  * Random histories, with headers and without. The writer keeps every rule; the power goes at a random moment,
  * at which each unit that no flush covered is whole, torn or has a torn header. The
@@ -1168,6 +1197,7 @@ int main(void)
 		test(without_headers_a_footer_must_say_the_same),
 		test(without_headers_as_many_as_a_window_holds),
 		test(metadata_that_cannot_be_read_is_refused),
+		test(of_nvme_errors_only_some_are_of_the_medium),
 		test(few_reads_find_a_bad_block),
 		test(check_takes_two_numbers_a_block),
 		test(random_histories),

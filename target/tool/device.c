@@ -21,6 +21,7 @@
 #include "device.h"
 #include "format/parse.h"
 #include "mtftl.h"
+#include "nvme.h"
 
 #define MIN_OPEN_ZONES	4
 #define META_BLOCKS	32u	/* read at once: any drive takes that */
@@ -33,9 +34,6 @@
 #define NVME_ID_FLBAS		26	/* bits 0-3: format; 4: metadata follows the data */
 #define NVME_ID_DPS		29	/* bits 0-2: protection information, which is not ours */
 #define NVME_ID_LBAF		128	/* 4 bytes a format, the first two: bytes of metadata */
-
-#define NVME_STATUS_TYPE(status) ((status) >> 8 & 7)
-#define NVME_OF_MEDIUM		2	/* or of data integrity */
 
 /* The zones of the format may begin behind others, which are left alone. */
 static u64 device_block(const struct flash *flash, u32 zone, u32 offset)
@@ -112,7 +110,7 @@ static int read_piece(const struct oob_read *read, u32 at, u32 nr, u8 *meta)
 	if (err < 0)
 		return -errno;
 	if (err)
-		return NVME_STATUS_TYPE(err) == NVME_OF_MEDIUM ? -ENODATA : -EIO;
+		return nvme_read_error(err);
 	for (i = 0; i < nr; i++)
 		memcpy(&read->oob[at + i], meta + (size_t)i * read->device->meta_size,
 		       sizeof(*read->oob));
