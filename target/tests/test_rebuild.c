@@ -183,10 +183,14 @@ static void the_user_says_whether_eio_is_loss(void **state)
 	image->unreadable = flash_page(&image->flash, CKPT_ZONE, MAP);
 	image->unreadable_error = -EIO;
 	assert_int_equal(rebuild(true), -EIO);
-	image->flash.eio_is_loss = true;
+	assert_true(image->flash.eio_ends_it);
+	image->flash.eio_ends_it = false;
 	/* The way to the drive is broken, whatever the user says. */
 	image->unreadable_error = -ETIMEDOUT;
 	assert_int_equal(rebuild(true), -EIO);
+	image->flash.eio_is_loss = true;
+	assert_int_equal(rebuild(true), -EIO);
+	assert_false(image->flash.eio_ends_it);
 	image->unreadable_error = -EIO;
 	assert_int_equal(check_flash(&image->flash, &report, &checked), 0);
 	assert_int_equal(report.errors, 1);
@@ -196,8 +200,10 @@ static void the_user_says_whether_eio_is_loss(void **state)
 	image->unreadable = flash_page(&image->flash, 0, image->flash.zones[0].wp - 1);
 	assert_int_equal(super_find(&image->flash, &super), 0);
 	assert_true(super.may_be_older);
+	assert_false(image->flash.eio_ends_it);
 	image->flash.eio_is_loss = false;
 	assert_int_equal(super_find(&image->flash, &super), -EIO);
+	assert_true(image->flash.eio_ends_it);
 }
 
 static void a_clean_stop_is_no_reason_not_to_look(void **state)
@@ -545,6 +551,8 @@ static void a_rebuild_that_is_cut_off_can_be_repeated(void **state)
 		power_off_behind(++commands);
 		err = rebuild(true);
 		power_on();
+		/* The error is EIO, and no read's. */
+		assert_false(image->flash.eio_ends_it);
 		if (err) {
 			assert_int_equal(rebuild(false), 0);
 			assert_true(totals.missing || totals.unfinished);

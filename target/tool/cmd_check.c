@@ -10,11 +10,11 @@
 #include "rebuild.h"
 #include "super.h"
 
-/* The other way to go on is up to the user. */
+/* The other way to go on is up to the user. It is none behind other errors, or those of writes. */
 static void __attribute__((noreturn)) cannot(const struct device *device, int err)
 {
 	fail(EXIT_FAILED, "%s: %s%s", device->path, super_error(err),
-	     err == -EIO && !device->flash.eio_is_loss ?
+	     err == -EIO && device->flash.eio_ends_it ?
 	     ", or let --ignore-read-errors take it for lost" : "");
 }
 

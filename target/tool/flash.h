@@ -32,6 +32,7 @@ struct flash {
 	struct flash_zone *zones;
 	bool oob;		/* units of data have no header: as the superblock says */
 	bool eio_is_loss;	/* the user says that EIO, too, means that the medium has lost it */
+	bool eio_ends_it;	/* nobody says so, and a read has failed with it */
 	/* Read @nr blocks into an aligned buffer; 0 or -errno. Never crosses a zone's end. */
 	int (*read)(struct flash *flash, u32 zone, u32 offset, u32 nr, void *buffer);
 	/* The block at a zone's write pointer, with zeroes for what is not written; NULL: none is torn. */
@@ -47,9 +48,10 @@ struct flash {
 	int (*finish)(struct flash *flash, u32 zone);
 };
 
-/* The medium has lost it. Any other error may pass: it says nothing of what is there. */
-static inline bool flash_medium_says(const struct flash *flash, int error)
+/* Of a read: the medium has lost it. Any other error may pass: it says nothing of what is there. */
+static inline bool flash_medium_says(struct flash *flash, int error)
 {
+	flash->eio_ends_it |= error == -EIO && !flash->eio_is_loss;
 	return error == -ENODATA || error == -EILSEQ || (flash->eio_is_loss && error == -EIO);
 }
 
