@@ -206,6 +206,35 @@ static void the_user_says_whether_eio_is_loss(void **state)
 	assert_true(image->flash.eio_ends_it);
 }
 
+/* What it would have told is not known; nor is it wrong. */
+static void a_check_says_which_read_may_succeed_later(void **state)
+{
+	static const int errors[] = { -EIO, -ETIMEDOUT };
+	const u32 pages[] = {
+		map[11], map[11] - 1, flash_page(&image->flash, CKPT_ZONE, MAP),
+		flash_page(&image->flash, 0, 0),
+	};
+	struct check_totals checked;
+	u32 i, k;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(pages); i++)
+		for (k = 0; k < ARRAY_SIZE(errors); k++) {
+			struct report report = { .quiet = true };
+
+			image->unreadable = pages[i];
+			image->unreadable_error = errors[k];
+			assert_int_equal(check_flash(&image->flash, &report, &checked), -EIO);
+			assert_int_equal(report.errors, 1);
+			image->flash.eio_is_loss = !k;
+			report.errors = 0;
+			assert_int_equal(check_flash(&image->flash, &report, &checked), k ? -EIO : 0);
+			image->flash.eio_is_loss = false;
+		}
+	image->unreadable = IMAGE_ALL_READABLE;
+	assert_recovers();
+}
+
 static void a_clean_stop_is_no_reason_not_to_look(void **state)
 {
 	(void)state;
@@ -761,6 +790,7 @@ int main(void)
 		test(a_newer_checkpoint_is_not_replaced),
 		test(a_block_that_cannot_be_read_is_a_damaged_one),
 		test(the_user_says_whether_eio_is_loss),
+		test(a_check_says_which_read_may_succeed_later),
 		test(a_clean_stop_is_no_reason_not_to_look),
 		test(a_map_entry_that_is_none_is_missing),
 		test(a_map_entry_into_the_old_checkpoint_is_lost),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Everything that the media can show to be wrong. One pass reads every unit of every
- * zone, verifies its payload and notes which is the newest of each block; then
- * recovery is run as the module would and must lead to the same map.
+ * Everything that the media can show to be wrong. Recovery is run as the module would. Then one
+ * pass reads every unit of every zone, verifies its payload and notes which is the newest of each
+ * block: that must lead to the same map.
  *
  * Memory: 8 bytes a logical block (its newest page here, and the one that recovery finds), 16 a
  * unit and 32 a range record. The unit of a page says how new the page is.
@@ -56,12 +56,13 @@ struct check {
 
 /* Superblocks */
 
-static void check_superblock_log(struct flash *flash, struct report *report)
+static int check_superblock_log(struct flash *flash, struct report *report)
 {
 	u64 last_of_zone[MTFTL_NR_SB_ZONES] = { 0 }, first_of_zone[MTFTL_NR_SB_ZONES] = { 0 };
 	struct mtftl_sb_info info;
 	struct window window;
 	u32 zone, at;
+	int failed;
 
 	window_init(&window, flash, WINDOW_BLOCKS);
 	window.goes_on = true;
@@ -90,7 +91,9 @@ static void check_superblock_log(struct flash *flash, struct report *report)
 	if (first_of_zone[0] && first_of_zone[1] && first_of_zone[0] <= last_of_zone[1] &&
 	    first_of_zone[1] <= last_of_zone[0])
 		report_error(report, "superblocks: generations of zones 0 and 1 overlap");
+	failed = window_error(&window, report);
 	window_free(&window);
+	return failed;
 }
 
 /* Units */
@@ -339,6 +342,22 @@ static void check_zone(struct check *check, u32 zone)
 	check_footer(check, zone, check->units.nr - before);
 }
 
+/* No mount reads one that has retired, and it may fail each time. */
+static void check_zones(struct check *check, const struct replay *replay)
+{
+	u32 zone, nr_zones = check->flash->nr_zones;
+	int failed;
+
+	for (zone = MTFTL_NR_SB_ZONES; zone < nr_zones; zone++) {
+		progress("reading zones", zone, nr_zones);
+		failed = check->window.failed;
+		check_zone(check, zone);
+		if (replay->zones[zone].flags & MTFTL_ZONE_RETIRED)
+			check->window.failed = failed;
+	}
+	progress("reading zones", zone, nr_zones);
+}
+
 static int by_seq(const void *a, const void *b)
 {
 	const struct unit_ref *x = a, *y = b;
@@ -480,15 +499,14 @@ int check_flash(struct flash *flash, struct report *report, struct check_totals 
 	struct check check = { .flash = flash, .report = report, .totals = totals };
 	struct replay replay = { .flash = flash, .report = report };
 	struct super super;
-	u32 zone;
-	int err;
+	int err, unread;
 
 	memset(totals, 0, sizeof(*totals));
 	err = super_find(flash, &super);
 	if (err)
 		return err;
 
-	check_superblock_log(flash, report);
+	unread = check_superblock_log(flash, report);
 	check.sb = &super.info;
 	check.seed = mtftl_seed(super.info.uuid, super.info.key);
 	check.newest = xalloc(super.info.logical_blocks, sizeof(*check.newest));
@@ -496,19 +514,18 @@ int check_flash(struct flash *flash, struct report *report, struct check_totals 
 	check.first_unit = xalloc((size_t)flash->nr_zones + 1, sizeof(*check.first_unit));
 	window_init(&check.window, flash, WINDOW_BLOCKS);
 	check.window.goes_on = true;
-	for (zone = MTFTL_NR_SB_ZONES; zone < flash->nr_zones; zone++) {
-		progress("reading zones", zone, flash->nr_zones);
-		check_zone(&check, zone);
-	}
-	progress("reading zones", zone, flash->nr_zones);
-	apply_ranges(&check);
-
 	replay_from(&replay, &super);
-	if (!replay_run(&replay))
+	err = replay_run(&replay);
+	check_zones(&check, &replay);
+	apply_ranges(&check);
+	/* What was not seen is not wrong. */
+	unread = (err == -EIO ? err : window_error(&check.window, report)) ?: unread;
+	if (!err && !check.window.failed)
 		check_map(&check, &replay);
 	replay_free(&replay);
 	/* Last: it sorts the units. */
-	check_numbers(&check);
+	if (!check.window.failed)
+		check_numbers(&check);
 
 	window_free(&check.window);
 	vector_free(&check.units);
@@ -517,5 +534,5 @@ int check_flash(struct flash *flash, struct report *report, struct check_totals 
 	vector_free(&check.twins);
 	free(check.first_unit);
 	free(check.newest);
-	return 0;
+	return unread;
 }

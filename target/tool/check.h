@@ -19,7 +19,10 @@ struct check_totals {
 /* Bytes of memory that the check takes at least; it takes more if units are small. */
 u64 check_memory(const struct flash *flash, const struct mtftl_sb_info *sb);
 
-/* Reads everything, reports what is wrong; -errno where there is no device to check. */
+/*
+ * Reads everything, reports what is wrong. -EIO: a read failed that may succeed later, so less is known
+ * to be right; another -errno: there is no device to check.
+ */
 int check_flash(struct flash *flash, struct report *report, struct check_totals *totals);
 
 #endif
