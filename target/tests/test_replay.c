@@ -620,16 +620,44 @@ static void units_tell_whose_superblock_it_is(void **state)
 
 	(void)state;
 	image_write_super(image, 0);
-	assert_false(scan_finds_unit(&image->flash, image->seed, &written));
+	assert_int_equal(scan_finds_unit(&image->flash, image->seed, &written), 0);
 	assert_int_equal(written, 0);
 	put(3, 1, 1, 1);
 	put(4, 2, 1, 1);
-	assert_true(scan_finds_unit(&image->flash, image->seed, &written));
-	assert_false(scan_finds_unit(&image->flash, image->seed + 1, &written));
+	assert_int_equal(scan_finds_unit(&image->flash, image->seed, &written), 1);
+	assert_int_equal(scan_finds_unit(&image->flash, image->seed + 1, &written), 0);
 	assert_int_equal(written, 2);
 	/* One is enough. */
 	tear(3, 0);
-	assert_true(scan_finds_unit(&image->flash, image->seed, &written));
+	assert_int_equal(scan_finds_unit(&image->flash, image->seed, &written), 1);
+	/* It may be in the zone that cannot be read just now. */
+	image->unreadable = page(4, 0);
+	assert_int_equal(scan_finds_unit(&image->flash, image->seed, &written), 0);
+	image->unreadable_error = -EIO;
+	assert_int_equal(scan_finds_unit(&image->flash, image->seed, &written), -EIO);
+	image->unreadable = IMAGE_ALL_READABLE;
+	/* A format does not reset it. */
+	image->flash.zones[4].cond = FLASH_READONLY;
+	assert_int_equal(scan_finds_unit(&image->flash, image->seed, &written), 0);
+	assert_int_equal(written, 1);
+}
+
+/* A program of another version has the key, too; and so has a unit that went to the wrong zone. */
+static void units_that_no_mount_takes_tell_it_too(void **state)
+{
+	struct mtftl_unit *unit;
+	u32 written;
+
+	(void)state;
+	image_write_super(image, 0);
+	put(3, 1, 1, 1);
+	unit = (struct mtftl_unit *)image_block(image, 3, 0);
+	mtftl_unit_seal(unit, image->seed, 4, 0, 0, 0);
+	assert_int_equal(scan_finds_unit(&image->flash, image->seed, &written), 1);
+	unit->version++;
+	mtftl_unit_seal(unit, image->seed, 3, 0, 0, 0);
+	assert_int_equal(scan_finds_unit(&image->flash, image->seed, &written), 1);
+	assert_int_equal(scan_finds_unit(&image->flash, image->seed + 1, &written), 0);
 }
 
 static void unit_of_a_newer_version_stops_recovery(void **state)
@@ -1182,6 +1210,7 @@ int main(void)
 		test(footer_that_lies_is_found_by_check),
 		test(a_reset_of_the_log_keeps_what_is_read_only),
 		test(units_tell_whose_superblock_it_is),
+		test(units_that_no_mount_takes_tell_it_too),
 		test(unit_of_a_newer_version_stops_recovery),
 		test(so_does_one_right_behind_the_checkpoint),
 		test(a_newer_version_in_users_data_stops_nothing),

@@ -116,11 +116,15 @@ static void check_units(struct device *device, const struct mtftl_sb_info *info)
 {
 	struct flash *flash = &device->flash;
 	u32 written;
+	int found;
 
 	flash->oob = info->oob;
 	if (flash->oob && !flash->read_oob)
 		return;
-	if (!scan_finds_unit(flash, mtftl_seed(info->uuid, info->key), &written) && written)
+	found = scan_finds_unit(flash, mtftl_seed(info->uuid, info->key), &written);
+	if (found < 0)
+		fail(EXIT_FAILED, "%s: %s, or --force", device->path, super_error(found));
+	if (!found && written)
 		fail(EXIT_FAILED, "%s: none of %u zones begins with a unit by the key of the backup,"
 		     " expected the backup of this drive, or --force", device->path, written);
 }

@@ -273,7 +273,13 @@ void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq
 	free(seen.numbers.places);
 }
 
-bool scan_finds_unit(struct flash *flash, u32 seed, u32 *written)
+/* Of another version, or meant for another place: who wrote it had the key. */
+static bool is_by_seed(int err)
+{
+	return !err || err == -EPROTO || err == -ESTALE;
+}
+
+int scan_finds_unit(struct flash *flash, u32 seed, u32 *written)
 {
 	struct mtftl_unit_info info;
 	struct window window;
@@ -284,11 +290,13 @@ bool scan_finds_unit(struct flash *flash, u32 seed, u32 *written)
 	window_init(&window, flash, 1);
 	window.goes_on = true;
 	for (zone = MTFTL_NR_SB_ZONES; zone < flash->nr_zones && !found; zone++) {
-		*written += flash->zones[zone].wp > 0;
-		found = flash->zones[zone].wp && !window_unit(&window, seed, zone, 0, &info);
+		if (!flash->zones[zone].wp || flash->zones[zone].cond == FLASH_READONLY)
+			continue;
+		++*written;
+		found = is_by_seed(window_unit(&window, seed, zone, 0, &info));
 	}
 	window_free(&window);
-	return found;
+	return found ? 1 : window.failed ? -EIO : 0;
 }
 
 /* Copy the payload of the footer units from @at on to where their entries say. */

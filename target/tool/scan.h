@@ -68,10 +68,11 @@ void scan_zone(struct window *window, u32 seed, u32 zone, u32 from, u64 ckpt_seq
 	       scan_found found, void *context, struct scan_result *result);
 
 /*
- * Does a unit by this seed begin any zone behind the log? *@written: zones that could have one. As far
- * as the first unit.
+ * 1: a unit by this seed begins a zone behind the log; 0: none does; or -EIO: none, but a read failed
+ * that may find one later. *@written: zones that could have one, as far as the first unit. Zones that
+ * are read-only could not: a format does not reset them.
  */
-bool scan_finds_unit(struct flash *flash, u32 seed, u32 *written);
+int scan_finds_unit(struct flash *flash, u32 seed, u32 *written);
 
 /*
  * The footer stream of a full zone, or NULL if it has none that verifies from tail
