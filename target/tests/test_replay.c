@@ -613,6 +613,102 @@ static void a_reset_of_the_log_keeps_what_is_read_only(void **state)
 	assert_int_equal(super.zone, 0);
 }
 
+/* Power goes off behind so many commands that change something. */
+static struct flash whole;
+static u32 power;
+
+static int write_until_off(struct flash *flash, u32 zone, u32 offset, u32 nr, const void *buffer)
+{
+	return !power || !--power ? -EIO : whole.write(flash, zone, offset, nr, buffer);
+}
+
+static int reset_until_off(struct flash *flash, u32 zone)
+{
+	return !power || !--power ? -EIO : whole.reset(flash, zone);
+}
+
+enum log_case { OLDER, FULL, UNKNOWN, UNREADABLE, KEPT, NOTHING, NR_LOG_CASES };
+
+/* The newest record is in zone 0, an older one in zone 1: and then some of it is something else. */
+static void write_log(enum log_case what)
+{
+	struct flash_zone *log = image->flash.zones;
+
+	image_write_super(image, 0);
+	memcpy(image_block(image, 1, 0), image_block(image, 0, 0), MTFTL_BLOCK_SIZE);
+	log[1] = log[0];
+	image_write_super(image, 0);
+	while (what == FULL && log[0].wp < IMAGE_CAPACITY)
+		image_write_super(image, 0);
+	if (what == UNKNOWN)
+		use_unknown_feature(0, 1);
+	if (what == UNREADABLE || what == NOTHING)
+		image_block(image, 1, 0)[9] ^= 1;
+	if (what == KEPT)
+		log[1].cond = FLASH_READONLY;
+	if (what == NOTHING)
+		memset(image_block(image, 0, 0), 0, 2 * MTFTL_BLOCK_SIZE);
+}
+
+/* Behind a cut. */
+static void assert_no_older_record(enum log_case what, u64 newest)
+{
+	int err = super_find(&image->flash, &super);
+
+	switch (what) {
+	case UNKNOWN:
+		assert_true(err == -EPROTO || (!err && super.info.op_permille == 123));
+		return;
+	case UNREADABLE:
+	case NOTHING:
+		assert_true(err == -ENODATA || super.may_be_older || super.info.op_permille == 123);
+		return;
+	default:
+		assert_int_equal(err, 0);
+		/* The kept one is older; there is no other place for a new one. */
+		assert_true(what == KEPT || super.info.generation >= newest);
+	}
+}
+
+static void no_older_record_comes_back(void **state)
+{
+	static u8 block[MTFTL_BLOCK_SIZE];
+	struct mtftl_sb_info info;
+	u32 commands, zone;
+	enum log_case what;
+	u64 newest;
+	int err;
+
+	for (what = 0; what < NR_LOG_CASES; what++) {
+		commands = 0;
+		do {
+			teardown(state);
+			setup(state);
+			write_log(what);
+			newest = image->sb.generation;
+			info = image->sb;
+			info.op_permille = 123;
+			info.generation = what == UNKNOWN || what == NOTHING ? 1 : newest + 1;
+			mtftl_sb_compose(block, &info);
+			err = super_find(&image->flash, &super);
+			whole = image->flash;
+			image->flash.write = write_until_off;
+			image->flash.reset = reset_until_off;
+			power = ++commands;
+			err = super_replace(&image->flash, err, &super, block);
+			if (err)
+				assert_no_older_record(what, newest);
+		} while (err);
+		assert_int_equal(commands, what == KEPT ? 3 : 4);
+		assert_int_equal(super_find(&image->flash, &super), 0);
+		assert_int_equal(super.info.op_permille, 123);
+		assert_int_equal(super.offset, 0);
+		assert_false(super.may_be_older);
+		zone = super.zone;
+		assert_true(what == KEPT || image->flash.zones[!zone].cond == FLASH_EMPTY);
+	}
+}
+
 /* A backup of another drive's superblock has another key. */
 static void units_tell_whose_superblock_it_is(void **state)
 {
@@ -1209,6 +1305,7 @@ int main(void)
 		test(footer_that_omits_a_unit_is_found_by_check),
 		test(footer_that_lies_is_found_by_check),
 		test(a_reset_of_the_log_keeps_what_is_read_only),
+		test(no_older_record_comes_back),
 		test(units_tell_whose_superblock_it_is),
 		test(units_that_no_mount_takes_tell_it_too),
 		test(unit_of_a_newer_version_stops_recovery),

@@ -130,7 +130,7 @@ static void check_units(struct device *device, const struct mtftl_sb_info *info)
 }
 
 /* The log goes on in one zone, if the drive has given up the other one. */
-static u32 log_zone(const struct device *device)
+static void need_log_zone(const struct device *device)
 {
 	u32 zone;
 
@@ -138,7 +138,7 @@ static u32 log_zone(const struct device *device)
 		enum flash_cond cond = device->flash.zones[zone].cond;
 
 		if (cond != FLASH_READONLY && cond != FLASH_OFFLINE)
-			return zone;
+			return;
 	}
 	fail(EXIT_FAILED, "%s: zones 0 and 1 are read-only or offline, expected a writable one for"
 	     " superblocks", device->path);
@@ -159,13 +159,6 @@ static void outnumber_kept(struct device *device, struct mtftl_sb_info *info)
 		info->generation = kept.info.generation + 1;
 }
 
-/* If this is cut off, the newest record is there, or none: never an older one. */
-static void reset_log(struct device *device, u32 newest)
-{
-	device_reset(device, !newest, 1, "superblocks");
-	device_reset(device, newest, 1, "superblocks");
-}
-
 int cmd_header_restore(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -179,7 +172,6 @@ int cmd_header_restore(int argc, char **argv)
 	struct super super;
 	bool force = false, known;
 	char **words;
-	u32 zone;
 	int err;
 
 	words = two_words(argc, argv, options, &force);
@@ -195,7 +187,7 @@ int cmd_header_restore(int argc, char **argv)
 		     device->path, err ? super_error(err) : "has a superblock that is whole");
 	if (!force)
 		check_units(device, &info);
-	zone = log_zone(device);
+	need_log_zone(device);
 	known = !err || err == -ESTALE || err == -EOPNOTSUPP;
 	/* A system that hibernates with the device open shall see that another one has written. */
 	if (known)
@@ -204,8 +196,10 @@ int cmd_header_restore(int argc, char **argv)
 	if (mtftl_sb_wrong(&info))
 		fail(EXIT_FAILED, "%s: %s", device->path, super_error(-EOVERFLOW));
 	mtftl_sb_compose(block, &info);
-	reset_log(device, known ? super.zone : zone);
-	device_write_first(device, zone, block);
+	err = super_replace(&device->flash, err, &super, block);
+	if (err)
+		fail(EXIT_FAILED, "%s: cannot write the superblock: %s; do it again", device->path,
+		     strerror(-err));
 	uuid_unparse(info.uuid, uuid);
 	printf("%s: is %s again; the next mount looks at all zones\n", device->path, uuid);
 	free(block);

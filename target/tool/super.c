@@ -47,14 +47,17 @@ int super_find(struct flash *flash, struct super *super)
 	u32 zone, offset;
 	int err;
 
+	super->alone = false;
 	for (zone = 0; zone < MTFTL_NR_SB_ZONES && zone < flash->nr_zones; zone++) {
 		skipped = false;
 		err = newest_in_zone(flash, zone, &info, &offset, &skipped);
 		unknown |= err == -ENODATA && skipped;
 		if (err == -ENODATA)
 			continue;
-		if (err)
+		if (err) {
+			super->zone = zone;
 			return err;
+		}
 		if (found && info.generation <= super->info.generation)
 			continue;
 		assert(offset < flash->zones[zone].wp && !mtftl_sb_wrong(&info));
@@ -67,6 +70,7 @@ int super_find(struct flash *flash, struct super *super)
 	}
 	if (!found)
 		return log_is_in_part(flash) ? -ENXIO : -ENODATA;
+	super->alone = unknown;
 	/* The log had to go round to the other zone. */
 	if (flash->zones[super->zone].wp == flash->zone_capacity)
 		unknown |= flash->zones[!super->zone].cond == FLASH_OFFLINE;
@@ -99,6 +103,37 @@ int super_find_kept(struct flash *flash, struct super *super)
 	err = super_find(flash, super);
 	memcpy(flash->zones, before, sizeof(before));
 	return err;
+}
+
+static bool takes_reset(const struct flash *flash, u32 zone)
+{
+	return flash->zones[zone].cond != FLASH_READONLY &&
+	       flash->zones[zone].cond != FLASH_OFFLINE;
+}
+
+/* What is newest goes last, unless only what is beside it tells that it may be an older one. */
+static u32 first_to_go(const struct flash *flash, int err, const struct super *super)
+{
+	u32 zone = 0;
+
+	if (err != -ENODATA && err != -ENXIO)
+		zone = super->alone ? super->zone : !super->zone;
+	return takes_reset(flash, zone) ? zone : !zone;
+}
+
+static int empty_zone(struct flash *flash, u32 zone)
+{
+	if (flash->zones[zone].cond == FLASH_EMPTY || !takes_reset(flash, zone))
+		return 0;
+	return flash->reset(flash, zone);
+}
+
+int super_replace(struct flash *flash, int err, const struct super *super, const void *block)
+{
+	u32 zone = first_to_go(flash, err, super);
+
+	return empty_zone(flash, zone) ?: flash->write(flash, zone, 0, 1, block) ?:
+	       flash->flush(flash) ?: empty_zone(flash, !zone) ?: flash->flush(flash);
 }
 
 bool super_names_zone(const struct mtftl_sb_info *sb, u32 zone)
