@@ -423,7 +423,9 @@ static int end_cut_off(struct rebuild *rebuild, bool write)
 	u32 zone;
 
 	for (zone = MTFTL_NR_SB_ZONES; zone < flash->nr_zones; zone++) {
-		if (flash->zones[zone].cond != FLASH_OPEN)
+		/* No mount looks at one that has retired, and it may fail to be read. */
+		if (flash->zones[zone].cond != FLASH_OPEN ||
+		    rebuild->replay.zones[zone].flags & MTFTL_ZONE_RETIRED)
 			continue;
 		scan_zone(&rebuild->window, rebuild->seed, zone, 0, 0, vouch, rebuild, &result);
 		seen = &rebuild->seen[zone];
