@@ -206,6 +206,32 @@ static void the_user_says_whether_eio_is_loss(void **state)
 	assert_true(image->flash.eio_ends_it);
 }
 
+/* A mount does not take it for loss, whatever the user says. */
+static void a_zone_that_no_mount_reads_is_told(void **state)
+{
+	static const struct {
+		int error;
+		u32 offset, notes;
+	} rows[] = { { -ENODATA, 0, 0 }, { -EIO, 0, 1 }, { -EIO, 2, 0 } };
+	u64 before = 0;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct report report = { .quiet = true };
+
+		teardown(state);
+		setup(state);
+		tear(CKPT_ZONE, MAP);
+		image->flash.eio_is_loss = true;
+		image->unreadable = flash_page(&image->flash, 7, rows[i].offset);
+		image->unreadable_error = rows[i].error;
+		assert_int_equal(rebuild_flash(&image->flash, &report, true, &totals), 0);
+		if (!i)
+			before = report.notes;
+		assert_int_equal(report.notes, before + rows[i].notes);
+	}
+}
+
 /* What it would have told is not known; nor is it wrong. */
 static void a_check_says_which_read_may_succeed_later(void **state)
 {
@@ -791,6 +817,7 @@ int main(void)
 		test(a_newer_checkpoint_is_not_replaced),
 		test(a_block_that_cannot_be_read_is_a_damaged_one),
 		test(the_user_says_whether_eio_is_loss),
+		test(a_zone_that_no_mount_reads_is_told),
 		test(a_check_says_which_read_may_succeed_later),
 		test(a_clean_stop_is_no_reason_not_to_look),
 		test(a_map_entry_that_is_none_is_missing),

@@ -438,6 +438,32 @@ static int end_cut_off(struct rebuild *rebuild, bool write)
 	       write ? finish_torn(rebuild, false) : 0;
 }
 
+static bool is_chosen(const struct rebuild *rebuild, u32 zone)
+{
+	u32 i;
+
+	for (i = 0; i < rebuild->nr_zones; i++)
+		if (rebuild->zones[i] == zone)
+			return true;
+	return false;
+}
+
+/* If the user says that EIO is loss, a mount does not know: it reads the first block of each zone. */
+static void note_refusals(struct rebuild *rebuild)
+{
+	const struct flash *flash = rebuild->flash;
+	u32 zone;
+
+	for (zone = MTFTL_NR_SB_ZONES; flash->eio_is_loss && zone < flash->nr_zones; zone++) {
+		if (!flash->zones[zone].wp || is_chosen(rebuild, zone) ||
+		    rebuild->replay.zones[zone].flags & MTFTL_ZONE_RETIRED)
+			continue;
+		if (!window_block(&rebuild->window, zone, 0) && rebuild->window.error == -EIO)
+			report_note(rebuild->report, "zone %u block 0: EIO: no open succeeds while this"
+				    " read fails", zone);
+	}
+}
+
 static int rebuild_map(struct rebuild *rebuild, bool write)
 {
 	int err = look_at_zones(rebuild);
@@ -446,6 +472,8 @@ static int rebuild_map(struct rebuild *rebuild, bool write)
 		judge_map(rebuild);
 		err = choose_zones(rebuild);
 	}
+	if (!err)
+		note_refusals(rebuild);
 	return err ?: write ? write_all(rebuild) : 0;
 }
 

@@ -54,6 +54,7 @@ static int read_blocks(struct window *window, u32 zone, u32 offset, u32 nr)
 /* Of the block that was asked for. */
 static void note_error(struct window *window, int err)
 {
+	window->error = err;
 	if (!err || window->failed || flash_medium_says(window->flash, err))
 		return;
 	window->failed = err;

@@ -20,6 +20,7 @@ struct window {
 	u32 zone;
 	u32 first;		/* what it holds: blocks [first, first + filled) of zone */
 	u32 filled;
+	int error;		/* of the block that was asked for last and could not be read */
 	int failed;		/* the first error that may pass: NULL said nothing of what is there */
 	u32 failed_zone;	/* what it was */
 	u32 failed_at;
