@@ -623,6 +623,27 @@ static void a_rebuild_that_is_cut_off_can_be_repeated(void **state)
 	assert_true(commands > 5);
 }
 
+/* Else each of them takes an empty zone for ever. */
+static void zones_of_those_that_were_cut_off_serve_again(void **state)
+{
+	static const u32 zones[] = { 3, 4, 5, 9, 10 };
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(zones); i++)
+		map[50 + i] = put(zones[i], image->seq + 1, 50 + i, 0x5000 + i);
+	tear(CKPT_ZONE, MAP);
+	for (i = 0; i < 3; i++) {
+		/* A reset and the stream, but no record. */
+		power_off_behind(3);
+		assert_int_equal(rebuild(true), -EIO);
+		power_on();
+		assert_int_equal(image->flash.zones[11].cond, FLASH_OPEN);
+	}
+	assert_int_equal(rebuild(true), 0);
+	assert_recovers();
+}
+
 /* A mount leaves these to the next ones: a unit behind the checkpoint, and a checkpoint that was cut. */
 static void what_a_mount_takes_care_of_is_no_rebuild(void **state)
 {
@@ -836,6 +857,7 @@ int main(void)
 		test(without_a_zone_nothing_is_written),
 		test(a_zone_that_refuses_its_reset_is_passed_over),
 		test(a_rebuild_that_is_cut_off_can_be_repeated),
+		test(zones_of_those_that_were_cut_off_serve_again),
 		test(what_a_mount_takes_care_of_is_no_rebuild),
 		grown(appended_zones_are_used),
 		grown(what_is_newer_than_a_clean_checkpoint_stays),

@@ -25,6 +25,7 @@ struct seen_zone {
 	u32 end;		/* of what the last unit claims */
 	u64 last_seq;		/* of that unit */
 	enum mtftl_unit_type last_type;
+	bool has_others;	/* units that are none of a checkpoint's stream */
 };
 
 struct rebuild {
@@ -68,6 +69,7 @@ static void vouch(void *context, const struct mtftl_unit_info *info, const u8 *h
 	seen->end = info->offset + window_payload(&rebuild->window, info) + info->nr_blocks;
 	seen->last_seq = info->seq;
 	seen->last_type = info->type;
+	seen->has_others |= info->type != MTFTL_UNIT_CKPT;
 	if (info->type != MTFTL_UNIT_DATA && info->type != MTFTL_UNIT_GC)
 		return;
 	for (i = 0; i < info->nr_entries; i++) {
@@ -199,6 +201,12 @@ static bool is_set_aside(const struct mtftl_sb_info *sb, u32 zone, u32 wanted)
 	return super_names_zone(sb, zone) || zone < MTFTL_NR_SB_ZONES + 2 * wanted;
 }
 
+/* A rebuild or resize that was cut off may have left it: it belongs to no checkpoint that counts. */
+static bool is_left_over(const struct rebuild *rebuild, u32 zone)
+{
+	return rebuild->seen[zone].told && !rebuild->seen[zone].has_others;
+}
+
 /* The first ones that serve, so those right behind the superblocks: older versions look no farther. */
 static int choose_zones(struct rebuild *rebuild)
 {
@@ -221,7 +229,7 @@ static int choose_zones(struct rebuild *rebuild)
 		    rebuild->replay.zones[zone].erase_count >= MTFTL_MAX_ERASES ||
 		    rebuild->seen[zone].erase_count >= MTFTL_MAX_ERASES)
 			continue;
-		if (cond == FLASH_EMPTY || is_set_aside(sb, zone, wanted))
+		if (cond == FLASH_EMPTY || is_set_aside(sb, zone, wanted) || is_left_over(rebuild, zone))
 			rebuild->zones[rebuild->nr_zones++] = zone;
 	}
 	free(used);
