@@ -806,7 +806,7 @@ static void a_newer_version_in_users_data_stops_nothing(void **state)
 	assert_int_equal(recover(), 0);
 }
 
-/* A mount refuses it: in the zone's first header, or in one behind a torn unit. */
+/* A mount that reads it refuses it: in the zone's first header, or in one behind a torn unit. */
 static void erase_counts_that_no_mount_takes_are_errors(void **state)
 {
 	u32 worn, torn;

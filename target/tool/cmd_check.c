@@ -59,8 +59,8 @@ static int rebuild(struct device *device, bool force)
 		return EXIT_OK;
 	}
 	if (!totals.missing) {
-		printf("%s: the checkpoint is whole; what wrote it was cut off before it finished %u zones:"
-		       " %s\n", device->path, totals.unfinished,
+		printf("%s: the checkpoint is whole; %u zones end in a unit that is not: %s\n",
+		       device->path, totals.unfinished,
 		       force ? "they are finished now" : "--force finishes them");
 		return force ? EXIT_OK : EXIT_DAMAGE;
 	}

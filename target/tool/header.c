@@ -152,6 +152,9 @@ static void outnumber_kept(struct device *device, struct mtftl_sb_info *info)
 
 	if (err == -ENODATA || err == -ENXIO)
 		return;
+	if (err == -EIO)
+		fail(EXIT_FAILED, "%s: zone 0 or 1 is read-only, and a record may stay there: %s; nothing is"
+		     " written", device->path, super_error(err));
 	if (err && err != -ESTALE && err != -EOPNOTSUPP)
 		fail(EXIT_FAILED, "%s: a record stays in zone 0 or 1, which is read-only: %s; nothing is"
 		     " written", device->path, super_error(err));

@@ -12,7 +12,7 @@
 
 struct rebuild_totals {
 	u64 missing;		/* blocks of the checkpoint that do not verify */
-	u32 unfinished;		/* zones; a rebuild or resize was cut off when all else was written */
+	u32 unfinished;		/* zones: the last unit of each is not whole, and nothing fills it up */
 	u64 mapped;
 	u64 lost;
 	u64 unknown;		/* logical blocks of which the checkpoint does not tell */
