@@ -183,39 +183,40 @@ def test_what_the_honest_target_fails_at_is_no_finding(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize(("pairs", "says"), [
-    ([({"full to victim": 90, "victim to full": 46}, {"full to victim": 80, "victim to full": 10}),
-      ({"victim to full": 41}, {"victim to full": 15})],
-     "zones went from victim to full 46, 41 times, without the bug 10, 15 times"),
-    ([({"victim to full": 46}, {"victim to full": 10}), ({"victim to full": 40}, {"victim to full": 15})], ""),
-    ([({"full to bad": 11}, {})], "zones went from full to bad 11 times, without the bug 0 times"),
-    ([({"full to bad": 10}, {})], ""), ([({}, {"full to bad": 99})], "")])
-def test_a_count_is_odd_if_it_is_so_in_each_workload(pairs: list[tuple[dict[str, int], dict[str, int]]],
-                                                     says: str) -> None:
+    ([({"full to victim": 90, "victim to full": 52}, {"full to victim": 80, "victim to full": 6}),
+      ({"victim to full": 3}, {"victim to full": 6})],
+     "zones went from victim to full 52, 3 times, without the bug 6, 6 times"),
+    ([({"victim to full": 30}, {"victim to full": 10}), ({"victim to full": 30}, {"victim to full": 20})], ""),
+    ([({"full to bad": 16}, {})], "zones went from full to bad 16 times, without the bug 0 times"),
+    ([({"full to bad": 15}, {})], ""), ([({}, {"full to bad": 99})], "")])
+def test_a_count_is_odd_in_all_workloads_together(pairs: list[tuple[dict[str, int], dict[str, int]]],
+                                                  says: str) -> None:
     assert bugs.odd(pairs) == says
 
 
 def test_counters_compare_the_same_workloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each once with the bug and once without; the first in which nothing is odd ends the try."""
+    """Each with the bug and without; what the honest target counted is kept."""
     ran: list[tuple[int, bool]] = []
 
     def boot(seed: int, _cuts: int, _args: argparse.Namespace, module: Path | None, workload: int,
              counted: bool) -> torture.Boot:
         assert seed == 2 and counted
         ran.append((workload, module is not None))
-        times = 40 if module and workload < last else 3
+        times = 40 if module and odd else 3
         return torture.Boot(seed, 0, {"cuts": 7}, "", 1, f"{{ from:   5, to:  4 }} hitcount:    {times}\n", 2)
 
     monkeypatch.setattr(torture, "run_boot", boot)
     monkeypatch.setattr(torture, "buggy_module", lambda name, kernel: tmp_path / "dm-mtftl.ko")
     bugs._honest_counts.cache_clear()
-    last = 9999
+    odd = True
     look = bugs._counters(LOST, 2, _args(tmp_path / "out"))
     assert (look.says, look.cuts, look.seconds) == (
         "zones went from victim to full 40, 40, 40 times, without the bug 3, 3, 3 times", 21, 6)
     assert ran == [(workload, planted) for workload in (2, 1002, 2002) for planted in (False, True)]
     ran.clear()
-    last = 2
-    assert not bugs._counters(LOST, 2, _args(tmp_path / "out")).says and ran == [(2, True)]
+    odd = False
+    assert not bugs._counters(LOST, 2, _args(tmp_path / "out")).says
+    assert ran == [(workload, True) for workload in (2, 1002, 2002)]
     bugs._honest_counts.cache_clear()
 
 

@@ -43,8 +43,10 @@ ROUNDS = 12                 # cuts that a guest makes itself, in torture's workl
 CUTS = {"drawn": 4000, "lingering": 4000, "faults": 4000, "stalls": 1500, "priorities": 1500}   # judged of a boot
 # The order of boots. After the last one it begins again.
 ORDER = ("drawn",) * 2 + ("lingering", "lingering", "faults") * 3 + ("stalls", "priorities", "counters") * 2
-COUNTED = 3                 # workloads on one machine, in each of which a count has to be odd
-ODD = 2, 10                 # more than so many times the honest target's count, and so many more
+COUNTED = 3                 # workloads on one machine
+# A count of these is odd if it is more than so many times the honest target's, and so many more. On other schedules
+# the honest target's own counts differ by a fifth (20 counts of each of four machines).
+ODD = 1.5, 15
 BUG_SECONDS = 200           # that it takes to find one and to shrink that
 ADMISSION = "policy/admit.c"
 MADE_OF = "bugs", "cuts", "history", "judge", "records", "shrink", "torture"       # files of this folder
@@ -201,18 +203,18 @@ def _honest_counts(seed: int, number: int, kernel: str, timeout: float) -> dict[
 
 
 def odd(pairs: Sequence[tuple[Mapping[str, int], Mapping[str, int]]]) -> str:
-    """A count that is far above the honest target's in each pair, in words; "": none."""
+    """A count that is far above the honest target's in all pairs together, in words; "": none."""
     times, more = ODD
     for name in sorted({name for found, _ in pairs for name in found}):
         both = [(found.get(name, 0), honest.get(name, 0)) for found, honest in pairs]
-        if all(found > times * honest + more for found, honest in both):
+        if sum(found for found, _ in both) > times * sum(honest for _, honest in both) + more:
             return (f"zones went from {name} {', '.join(str(found) for found, _ in both)} times, "
                     f"without the bug {', '.join(str(honest) for _, honest in both)} times")
     return ""
 
 
 def _counters(bug: str, seed: int, args: argparse.Namespace) -> Look:
-    """Some bugs lose nothing: work is done in vain. Does a count of the target's work show it in all workloads?"""
+    """Some bugs lose nothing: work is done in vain. Does a count of the target's work show it?"""
     module = torture.buggy_module(bug, kernels.get(args.kernel))
     cuts, seconds, pairs = 0, 0.0, []
     for number in range(COUNTED):
@@ -222,8 +224,6 @@ def _counters(bug: str, seed: int, args: argparse.Namespace) -> Look:
         if boot.status:
             return Look(seconds, cuts, judge.said(boot)[:200])
         pairs.append((torture.zones_became(boot), honest))
-        if not odd(pairs):
-            break
     return Look(seconds, cuts, odd(pairs))
 
 
