@@ -115,6 +115,7 @@ PIECES = {
     "hidden": GOOD.superblock(flags=CLEAN) + flipped(GOOD.superblock(generation=2), 90),
     "gone": flipped(GOOD.superblock(), 90),
     "history": HISTORY,
+    "foreign": flipped(HISTORY, 20),
     "trimmed": TRIMMED,
     "damaged": flipped(HISTORY, 4 * BLOCK + 100),
     "durable": GOOD.unit(8, 9, {20: b"x"}, durable=6),
@@ -237,6 +238,8 @@ CASES = {
     "dump-huge": Case("mtftl dump /dev/%s", 8, "takes 2.0 GiB of memory, expected at most",
                       "null %s 4194304 zoned=1 zone_size=65536; put huge %s 0"),
     "check-in-use": Case("mtftl check /dev/%s", 8, "in use, held by dm-[0-9]+", IN_USE),
+    "check-ignoring": Case("mtftl check --ignore-read-errors /dev/%s", 0, "3 units, 3 blocks verified, 1 mapped",
+                           media(good=0, history=6, trimmed=7)),
     "force-alone": Case("mtftl check --force x", 16, "--force without --rebuild, expected both"),
     "rebuild-whole": Case("mtftl check --rebuild --force /dev/%s", 0, "the checkpoint is whole, there is nothing to",
                           media(good=0, history=6)),
@@ -299,6 +302,14 @@ CASES = {
                          " mtftl header-restore --force /dev/%s there && mtftl check /dev/%s", 0,
                          "has a superblock that is whole; expected .* or --force\n.* again; .*2 mapped.*0 errors",
                          media(clean=0, history=6)),
+    "header-stays": Case("mtftl header-restore --force /dev/%s there; test $? = 8 && blkzone report -c 1 /dev/%s", 0,
+                         "a record stays in zone 0 or 1, which is read-only: a superblock of another version, .*;"
+                         " nothing is written\n.*wptr 0x000008",
+                         media(clean=0, version=1) + "; echo 8192 >/sys/kernel/config/nullb/%s/zone_readonly"),
+    "header-of-another": Case("mtftl header-restore /dev/%s there; test $? = 8 && mtftl header-restore --force /dev/%s"
+                              " there", 0, "none of 1 zones begins with a unit by the key of the backup, expected the"
+                              " backup of this drive, or --force\n.* again",
+                              zoned() + "; put foreign %s 6"),
     "header-exists": Case("mtftl header-backup /dev/%s there", 8, "there: cannot create: File exists", media(clean=0)),
     "header-none": Case("mtftl header-backup /dev/%s kept2", 8, "no mtftl superblock", media(gone=0)),
     "header-other": Case("mtftl header-restore /dev/%s there", 8, "33 zones of 768 blocks, the backup is of a drive of"
