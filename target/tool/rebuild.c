@@ -410,6 +410,10 @@ static int write_all(struct rebuild *rebuild)
 	if (err)
 		return err;
 	set_records(rebuild);
+	/* A zone that no header told of may now have the highest erase count there is. */
+	err = choose_zones(rebuild);
+	if (err)
+		return err;
 	/* That a zone has retired may be what cannot be read: then another one serves. */
 	do {
 		err = empty_zones(rebuild);
