@@ -160,7 +160,7 @@ def test_the_first_bad_commit_is_named(first: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def case(tmp_path_factory: pytest.TempPathFactory) -> tuple[shrink.Bench, Path]:
+def case(emulator_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[shrink.Bench, Path]:
     """A planted bug's case, shrunk from drawn operations."""
     kernel = kernels.get(kernels.DEFAULT)
     module = torture.buggy_module(BUG, kernel)

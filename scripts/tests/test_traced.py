@@ -64,7 +64,7 @@ def test_told() -> None:
                           "p100_us": 100}
 
 
-def test_on_the_target(tmp_path: Path) -> None:
+def test_on_the_target(emulator_binary: Path, tmp_path: Path) -> None:
     """In virtual time: a trace of MSR's format, and no request is lost or late without a reason."""
     trace = tmp_path / "trace.csv"
     trace.write_text("".join(f"{128166372003061629 + 10000 * n},usr,0,{'Read' if n % 3 else 'Write'},{n % 50 * 8192},"
