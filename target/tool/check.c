@@ -250,7 +250,7 @@ static bool record_matches(struct check *check, u32 zone, u64 seq, u32 offset,
 	return true;
 }
 
-/* So must the metadata of each of its blocks, but for those that a cut has torn. */
+/* So must the metadata of each of its blocks, except those that a cut has torn. */
 static bool blocks_match(struct check *check, u32 zone, u64 seq, u32 offset,
 			 enum mtftl_unit_type type, u16 nr_entries, const __le64 *lbas)
 {

@@ -55,6 +55,13 @@ static inline bool flash_medium_says(struct flash *flash, int error)
 	return error == -ENODATA || error == -EILSEQ || (flash->eio_is_loss && error == -EIO);
 }
 
+/* The drive has given it up, else. */
+static inline bool flash_is_writable(const struct flash *flash, u32 zone)
+{
+	return flash->zones[zone].cond != FLASH_READONLY &&
+	       flash->zones[zone].cond != FLASH_OFFLINE;
+}
+
 static inline u32 flash_page(const struct flash *flash, u32 zone, u32 offset)
 {
 	return zone * flash->zone_blocks + offset;

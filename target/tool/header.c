@@ -134,12 +134,9 @@ static void need_log_zone(const struct device *device)
 {
 	u32 zone;
 
-	for (zone = 0; zone < MTFTL_NR_SB_ZONES; zone++) {
-		enum flash_cond cond = device->flash.zones[zone].cond;
-
-		if (cond != FLASH_READONLY && cond != FLASH_OFFLINE)
+	for (zone = 0; zone < MTFTL_NR_SB_ZONES; zone++)
+		if (flash_is_writable(&device->flash, zone))
 			return;
-	}
 	fail(EXIT_FAILED, "%s: zones 0 and 1 are read-only or offline, expected a writable one for"
 	     " superblocks", device->path);
 }

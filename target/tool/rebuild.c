@@ -224,8 +224,9 @@ static int choose_zones(struct rebuild *rebuild)
 	for (zone = MTFTL_NR_SB_ZONES; zone < sb->nr_zones && rebuild->nr_zones < wanted; zone++) {
 		enum flash_cond cond = rebuild->flash->zones[zone].cond;
 
-		if (used[zone] || rebuild->replay.ckpt_needs[zone] || cond == FLASH_READONLY ||
-		    cond == FLASH_OFFLINE || rebuild->replay.zones[zone].flags & MTFTL_ZONE_RETIRED ||
+		if (used[zone] || rebuild->replay.ckpt_needs[zone] ||
+		    !flash_is_writable(rebuild->flash, zone) ||
+		    rebuild->replay.zones[zone].flags & MTFTL_ZONE_RETIRED ||
 		    rebuild->replay.zones[zone].erase_count >= MTFTL_MAX_ERASES ||
 		    rebuild->seen[zone].erase_count >= MTFTL_MAX_ERASES)
 			continue;
@@ -548,8 +549,7 @@ static u32 usable_zones(const struct flash *flash, u32 all)
 	u32 zone, nr = 0;
 
 	for (zone = 0; zone < all; zone++)
-		nr += flash->zones[zone].cond != FLASH_READONLY &&
-		      flash->zones[zone].cond != FLASH_OFFLINE;
+		nr += flash_is_writable(flash, zone);
 	return nr;
 }
 

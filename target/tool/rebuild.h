@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A new checkpoint in place of a damaged one: what verifies of the old one, and for the rest what
- * the zones' headers and footers say. Pure but for the flash's functions and memory.
+ * the zones' headers and footers say. Pure except for the flash's functions and memory.
  */
 #ifndef MTFTL_TOOL_REBUILD_H
 #define MTFTL_TOOL_REBUILD_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Walks the units of one zone, over whatever is torn or damaged, and reads zone
- * footers. Pure but for flash->read and memory.
+ * footers. Pure except for flash->read and memory.
  */
 #ifndef MTFTL_TOOL_SCAN_H
 #define MTFTL_TOOL_SCAN_H

@@ -98,17 +98,11 @@ int super_find_kept(struct flash *flash, struct super *super)
 	assert(flash->nr_zones >= MTFTL_NR_SB_ZONES);
 	memcpy(before, flash->zones, sizeof(before));
 	for (zone = 0; zone < MTFTL_NR_SB_ZONES; zone++)
-		if (before[zone].cond != FLASH_READONLY && before[zone].cond != FLASH_OFFLINE)
+		if (flash_is_writable(flash, zone))
 			flash->zones[zone] = (struct flash_zone) { .cond = FLASH_EMPTY };
 	err = super_find(flash, super);
 	memcpy(flash->zones, before, sizeof(before));
 	return err;
-}
-
-static bool takes_reset(const struct flash *flash, u32 zone)
-{
-	return flash->zones[zone].cond != FLASH_READONLY &&
-	       flash->zones[zone].cond != FLASH_OFFLINE;
 }
 
 /* What is newest goes last, unless only what is beside it tells that it may be an older one. */
@@ -118,12 +112,12 @@ static u32 first_to_go(const struct flash *flash, int err, const struct super *s
 
 	if (err != -ENODATA && err != -ENXIO)
 		zone = super->alone ? super->zone : !super->zone;
-	return takes_reset(flash, zone) ? zone : !zone;
+	return flash_is_writable(flash, zone) ? zone : !zone;
 }
 
 static int empty_zone(struct flash *flash, u32 zone)
 {
-	if (flash->zones[zone].cond == FLASH_EMPTY || !takes_reset(flash, zone))
+	if (flash->zones[zone].cond == FLASH_EMPTY || !flash_is_writable(flash, zone))
 		return 0;
 	return flash->reset(flash, zone);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Finds the valid superblock record of a device. Pure but for flash->read. */
+/* Finds the valid superblock record of a device. Pure except for flash->read. */
 #ifndef MTFTL_TOOL_SUPER_H
 #define MTFTL_TOOL_SUPER_H
 
@@ -26,10 +26,10 @@ int super_find(struct flash *flash, struct super *super);
 int super_find_kept(struct flash *flash, struct super *super);
 
 /*
- * Make @block the only record of the log, and durable, but for those in zones that take no reset. It is
- * in block 0: see replay.c. @err, @super: what super_find() has found. If this is cut off, the newest
- * record is still there, or the new one, or none: an older one only where it is all that a zone
- * without resets has.
+ * Make @block the only record of the log, and durable, except for those in zones that take no
+ * reset. It is in block 0: see replay.c. @err, @super: what super_find() has found. If this is cut
+ * off, the newest record is still there, or the new one, or none: an older one only where it is all
+ * that a zone without resets has.
  */
 int super_replace(struct flash *flash, int err, const struct super *super, const void *block);
 
